@@ -1,0 +1,76 @@
+# Every target sets itself up in .venv first; `make` alone runs what CI runs.
+
+.DEFAULT_GOAL := test
+.PHONY: demo test check fmt sim drill bench docs clean
+
+SEEDS ?= 1000
+PY := .venv/bin/python
+READY := .venv/.ready
+CODE := $(wildcard src tests scripts bench)
+TYPED := $(wildcard src/holon tests scripts bench)
+
+# The first interpreter on the PATH that is new enough; looked up only when .venv is (re)made.
+PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11; do \
+	"$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
+	&& echo "$$candidate" && break; done)
+
+demo: $(READY)
+	@$(PY) scripts/demo.py
+
+test: check
+	@echo "== tests"
+	@$(PY) -m pytest -q -n auto --dist worksteal
+
+check: $(READY)
+	@echo "== format"
+	@.venv/bin/ruff format --quiet --check $(CODE)
+	@echo "== lint"
+	@.venv/bin/ruff check --quiet $(CODE)
+	@echo "== types"
+	@.venv/bin/mypy --no-error-summary $(TYPED)
+	@echo "== imports"
+	@.venv/bin/lint-imports >.venv/imports.log 2>&1 || { cat .venv/imports.log; exit 1; }
+
+fmt: $(READY)
+	@.venv/bin/ruff format $(CODE)
+	@.venv/bin/ruff check --fix $(CODE)
+
+sim: $(READY)
+	@$(PY) -m holon.testing.sim --seeds $(SEEDS)
+
+drill: $(READY)
+	@$(PY) tests/drills/run.py
+
+bench: $(READY)
+	@$(PY) bench/run.py
+
+docs: $(READY)
+	@$(PY) scripts/gen_reference.py
+
+clean:
+	@rm -rf build dist .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.*
+	@find src tests scripts $(wildcard bench) -name __pycache__ -type d -prune -exec rm -rf {} +
+	@rm -rf src/*.egg-info
+
+$(READY): $(wildcard requirements/*.txt) pyproject.toml
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "Holon needs Python 3.11 or newer: install one, or run make PYTHON=/path/to/python" >&2; \
+		exit 1; \
+	fi
+	@if ! $(PY) -c 'import pip' >/dev/null 2>&1; then \
+		echo "== making .venv with $$($(PYTHON) --version)"; \
+		if ! $(PYTHON) -c 'import ensurepip, venv' >/dev/null 2>&1; then \
+			package=$$($(PYTHON) -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])'); \
+			if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+				echo "This Python cannot make a virtual environment: install $$package first" >&2; \
+				exit 1; \
+			fi; \
+			echo "== installing $$package"; \
+			apt-get update -qq && apt-get install -y -qq "$$package" >/dev/null || exit 1; \
+		fi; \
+		$(PYTHON) -m venv --clear .venv || exit 1; \
+	fi
+	@echo "== installing requirements/dev.txt"
+	@$(PY) -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@

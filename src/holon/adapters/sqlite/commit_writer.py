@@ -1,0 +1,178 @@
+"""Applying commits: the only code that changes rows for the runtime.
+
+Owns:  the transaction. A group of commits is one transaction; each commit in it stands alone.
+Rule 1: a commit is atomic, and applying the same commit_id twice is the same as applying it once.
+Rule 2: a refused commit leaves nothing behind and does not disturb its neighbours in the group.
+Rule 3: when the disk is full nothing of the group was written. When anything else fails under the
+        group, durability is unknown: nothing is tried again, and nothing more is accepted.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias, assert_never
+
+import apsw
+
+from holon.adapters.sqlite.agent_changes import AgentChanges
+from holon.adapters.sqlite.constraint_names import ConstraintNames
+from holon.adapters.sqlite.error_mapping import running_error
+from holon.adapters.sqlite.event_log import EventLog
+from holon.adapters.sqlite.expectation_checks import ExpectationChecks
+from holon.adapters.sqlite.message_changes import KeyUsedError, MessageChanges
+from holon.adapters.sqlite.named_queries import named_queries
+from holon.adapters.sqlite.statements import ChangeRefusedError, Statements
+from holon.adapters.sqlite.turn_changes import TurnChanges
+from holon.adapters.sqlite.wake_changes import WakeChanges
+from holon.adapters.sqlite.work_changes import WorkChanges
+from holon.decide.audit import events_of
+from holon.model.commit import (
+    AdvanceTask,
+    AppendBrief,
+    AppendDeliverySummary,
+    AppendTranscript,
+    CancelTimer,
+    Change,
+    ClaimMessage,
+    Commit,
+    CreateAgent,
+    CreateTask,
+    CreateTimer,
+    FinishToolCall,
+    FireTimer,
+    FocusWorkItem,
+    MarkSeen,
+    MoveWait,
+    OpenTurn,
+    OpenWait,
+    ParkWakeHint,
+    PutWorkItem,
+    QueueMessage,
+    RecordClosure,
+    RecordEvent,
+    RememberActivation,
+    ResumeTurn,
+    SetAgentStatus,
+    SetModelOverride,
+    SettleMessage,
+    SettleTurn,
+    StartToolCall,
+    TakeWakeHints,
+)
+from holon.model.errors import ForbiddenTransitionError, StoreBrokenError, StoreError
+from holon.model.expectation import Applied, CommitOutcome, ConstraintRefused
+from holon.model.ids import AgentId
+from holon.model.instant import to_micros
+
+Result: TypeAlias = CommitOutcome | StoreError
+
+
+class AppliedGroup(NamedTuple):
+    """What came of a group, in order, and which agents it moved."""
+
+    results: list[Result]
+    touched: frozenset[AgentId]
+
+
+class CommitWriter:
+    """Applies groups of commits on the one connection that writes."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._statements = Statements(connection)
+        self._sql = named_queries("log")
+        self._names = ConstraintNames(connection)
+        self._expectations = ExpectationChecks(self._statements)
+        self._events = EventLog(self._statements)
+        self._agents = AgentChanges(self._statements)
+        self._messages = MessageChanges(self._statements, self._names)
+        self._turns = TurnChanges(self._statements)
+        self._work = WorkChanges(self._statements)
+        self._wake = WakeChanges(self._statements)
+        self._touched: set[AgentId] = set()
+        self.broken: StoreBrokenError | None = None
+
+    def apply_group(self, commits: Sequence[Commit]) -> AppliedGroup:
+        """Apply commits in order, durably, as one transaction; never raises."""
+        if self.broken is not None:
+            return AppliedGroup([self.broken] * len(commits), frozenset())
+        self._touched.clear()
+        try:
+            self._statements.run("begin immediate")
+            results: list[Result] = [self._apply(commit) for commit in commits]
+            self._statements.run("commit")
+        except apsw.Error as error:
+            failure = self._give_up(error)
+            return AppliedGroup([failure] * len(commits), frozenset())
+        return AppliedGroup(results, frozenset(self._touched))
+
+    def _give_up(self, error: apsw.Error) -> StoreError:
+        """Undo the group; remember the failure when the disk can no longer be believed."""
+        failure = running_error(error)
+        if not isinstance(failure, StoreBrokenError):
+            try:
+                if self._connection.in_transaction:
+                    self._statements.run("rollback")
+            except apsw.Error as worse:
+                failure = StoreBrokenError(f"the group could not be undone: {worse}")
+        if isinstance(failure, StoreBrokenError):
+            self.broken = failure
+        return failure
+
+    def _apply(self, commit: Commit) -> CommitOutcome:
+        self._statements.run("savepoint one_commit")
+        outcome = self._attempt(commit)
+        if not isinstance(outcome, Applied):
+            self._statements.run("rollback to one_commit")
+        self._statements.run("release one_commit")
+        return outcome
+
+    def _attempt(self, commit: Commit) -> CommitOutcome:
+        at = to_micros(commit.at)
+        self._statements.run(self._sql["remember_commit"], (commit.commit_id, at))
+        if self._connection.changes() == 0:
+            return Applied(replayed=True)
+        failure = self._expectations.first_failure(commit.expects)
+        if failure is not None:
+            return failure
+        moved: set[AgentId] = set()
+        try:
+            for change in commit.changes:
+                self._write(change, at=at)
+                audited = events_of(change)
+                self._events.append(audited, at=at)
+                moved.update(agent_id for agent_id, _ in audited)
+        except KeyUsedError as used:
+            return used.outcome
+        except ChangeRefusedError as refused:
+            return ConstraintRefused(constraint=refused.constraint)
+        except ForbiddenTransitionError as forbidden:
+            return ConstraintRefused(constraint=f"{forbidden.state}_allows_{forbidden.signal}")
+        except apsw.ConstraintError as error:
+            return ConstraintRefused(constraint=self._names.name_of(error))
+        self._touched |= moved
+        return Applied()
+
+    def _write(self, change: Change, *, at: int) -> None:
+        """Hand a change to the part that owns its rows. Exhaustive, most frequent first."""
+        match change:
+            case QueueMessage() | ClaimMessage() | SettleMessage() | MarkSeen():
+                self._messages.write(change, at=at)
+            case OpenTurn() | ResumeTurn() | AppendTranscript() | SettleTurn():
+                self._turns.write(change, at=at)
+            case StartToolCall() | FinishToolCall():
+                self._turns.write(change, at=at)
+            case SetAgentStatus() | RecordClosure() | AppendBrief() | CreateAgent():
+                self._agents.write(change, at=at)
+            case FocusWorkItem() | SetModelOverride():
+                self._agents.write(change, at=at)
+            case PutWorkItem() | AppendDeliverySummary() | RememberActivation():
+                self._work.write(change, at=at)
+            case CreateTask() | AdvanceTask():
+                self._work.write(change, at=at)
+            case CreateTimer() | FireTimer() | CancelTimer() | OpenWait() | MoveWait():
+                self._wake.write(change, at=at)
+            case ParkWakeHint() | TakeWakeHints():
+                self._wake.write(change, at=at)
+            case RecordEvent():
+                pass  # the event is all there is
+            case _:
+                assert_never(change)

@@ -1,0 +1,77 @@
+"""One process per home.
+
+Owns:  the lock on `<home>/run/lock` and the directories of a home.
+Rule 1: the lock is the kernel's (`flock`) and is held for life, so a crash releases it and a stale
+        file means nothing. The pid inside is only there to be shown to a person.
+Rule 2: whoever comes second is refused at once and has changed nothing.
+"""
+
+import fcntl
+import os
+from pathlib import Path
+
+from holon.model.errors import HomeInUseError, StoreUnwritableError
+
+_PID_BYTES_MAX = 32
+
+
+def database_path(home: Path) -> Path:
+    """Return where a home keeps its database."""
+    return home / "state" / "runtime.sqlite"
+
+
+def prepare_home(home: Path) -> None:
+    """Make the directories of a home, private to their owner, or raise StoreUnwritableError."""
+    for folder in (home, home / "run", home / "state"):
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unwritable(folder, error) from error
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise StoreUnwritableError(
+                f"the directory {folder} is not writable",
+                hint="check its owner and permissions, or set HOLON_HOME to another directory",
+            )
+
+
+class HomeLock:
+    """Ownership of a home for as long as this object is not released."""
+
+    def __init__(self, home: Path) -> None:
+        """Take the lock, or raise HomeInUseError naming the process that has it."""
+        self.path = home / "run" / "lock"
+        try:
+            self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(self._handle, 0)
+            os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0)
+        except BlockingIOError:
+            holder = self._holder()
+            os.close(self._handle)
+            raise HomeInUseError(
+                f"the home {home} is in use by process {holder}",
+                hint="stop that process first, or use another HOLON_HOME",
+            ) from None
+        except OSError as error:
+            os.close(self._handle)
+            raise _unwritable(self.path, error) from error
+
+    def _holder(self) -> str:
+        text = os.pread(self._handle, _PID_BYTES_MAX, 0).decode("ascii", "replace").strip()
+        return text if text.isdigit() else "unknown"
+
+    def release(self) -> None:
+        """Let the next process have the home."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+
+def _unwritable(path: Path, error: OSError) -> StoreUnwritableError:
+    return StoreUnwritableError(
+        f"{path} cannot be written: {error.strerror}",
+        hint="check its owner, its permissions and the disk, or set HOLON_HOME elsewhere",
+    )

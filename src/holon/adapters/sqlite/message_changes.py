@@ -1,0 +1,126 @@
+"""Writing changes to messages: queue, claim, settle, show.
+
+Owns:  the rows of `messages`, and the fence a claim raises on its agent.
+Rule 1: a key that was used before is found by its unique index, not by a look beforehand: the
+        common case pays nothing for it.
+"""
+
+from typing import TypeAlias, assert_never
+
+import apsw
+
+from holon.adapters.sqlite.change_codec import encode, origin_kind
+from holon.adapters.sqlite.constraint_names import ConstraintNames
+from holon.adapters.sqlite.named_queries import named_queries
+from holon.adapters.sqlite.statements import ChangeRefusedError, Statements
+from holon.model.commit import ClaimMessage, MarkSeen, QueueMessage, SettleMessage
+from holon.model.expectation import KeyAlreadyUsed
+from holon.model.ids import MessageId
+from holon.model.instant import to_micros
+from holon.model.provenance import TimerOrigin
+
+MessageChange: TypeAlias = QueueMessage | ClaimMessage | SettleMessage | MarkSeen
+
+_MISSING = "messages_row_missing"
+
+
+class KeyUsedError(Exception):
+    """The idempotency key belongs to an earlier message. Never leaves the writer."""
+
+    def __init__(self, outcome: KeyAlreadyUsed) -> None:
+        super().__init__(outcome.message_id)
+        self.outcome = outcome
+
+
+class MessageChanges:
+    """Writes what changes about messages."""
+
+    def __init__(self, statements: Statements, names: ConstraintNames) -> None:
+        self._statements = statements
+        self._names = names
+        self._sql = named_queries("messages")
+        self._agent_sql = named_queries("agents")
+
+    def write(self, change: MessageChange, *, at: int) -> None:
+        """Write one change; `at` is the moment of its commit."""
+        match change:
+            case QueueMessage():
+                self._queue(change)
+            case ClaimMessage():
+                self._claim(change)
+            case SettleMessage():
+                self._settle(change, at=at)
+            case MarkSeen(agent_id=agent_id, message_ids=message_ids):
+                for message_id in message_ids:
+                    self._update("mark_seen", (message_id, agent_id))
+            case _:
+                assert_never(change)
+
+    def _update(self, name: str, parameters: tuple[str | int | None, ...]) -> None:
+        self._statements.change_one(self._sql[name], parameters, missing=_MISSING)
+
+    def _queue(self, change: QueueMessage) -> None:
+        message = change.message
+        origin = message.origin
+        try:
+            self._statements.run(
+                self._sql["queue_message"],
+                (
+                    message.id,
+                    message.agent_id,
+                    message.priority.band,
+                    message.kind.value,
+                    origin_kind(origin),
+                    message.trust.value,
+                    message.authority_class.value,
+                    message.admission_context.value,
+                    message.delivery_surface.value,
+                    change.idempotency_key,
+                    change.body_digest,
+                    change.tick_key,
+                    origin.timer_id if isinstance(origin, TimerOrigin) else None,
+                    message.wait_id,
+                    to_micros(message.created_at),
+                    encode(message),
+                ),
+            )
+        except apsw.ConstraintError as error:
+            if self._names.name_of(error) == "messages_idempotency_key":
+                raise KeyUsedError(self._key_owner(change)) from error
+            raise
+
+    def _key_owner(self, change: QueueMessage) -> KeyAlreadyUsed:
+        message = change.message
+        owner = self._statements.row(
+            self._sql["key_owner"],
+            (message.agent_id, message.delivery_surface.value, change.idempotency_key),
+        )
+        if owner is None:
+            raise ChangeRefusedError("messages_idempotency_key")
+        message_id, digest = owner
+        return KeyAlreadyUsed(
+            message_id=MessageId(str(message_id)), same_body=digest == change.body_digest
+        )
+
+    def _claim(self, change: ClaimMessage) -> None:
+        self._update("claim_message", (change.message_id, change.agent_id, change.generation))
+        self._statements.change_one(
+            self._agent_sql["hold_lane"],
+            (change.agent_id, change.generation, change.passed_over),
+            missing="agents_row_missing",
+        )
+
+    def _settle(self, change: SettleMessage, *, at: int) -> None:
+        if not change.state.is_terminal:
+            raise ChangeRefusedError("messages_settle_to_a_terminal_state")
+        self._update(
+            "settle_message",
+            (
+                change.message_id,
+                change.agent_id,
+                change.state.value,
+                at,
+                change.reason,
+                int(change.unseen),
+            ),
+        )

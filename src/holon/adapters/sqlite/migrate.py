@@ -1,0 +1,124 @@
+"""Bring a database to the schema this program knows, or refuse it untouched.
+
+Owns:  the numbered files in migrations/, `user_version`, and the look at a file before it is used.
+Rule 1: a migration runs once, in one transaction together with its version number.
+Rule 2: a file that is not ours, is damaged, or comes from a newer Holon is refused and not changed.
+"""
+
+import re
+import struct
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import apsw
+
+from holon.adapters.sqlite.connection import APPLICATION_ID, open_inspector
+from holon.adapters.sqlite.error_mapping import not_a_holon_database, opening_errors
+from holon.model.errors import SchemaTooNewError
+
+_FILE_NAME: Final = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
+_MAGIC: Final = b"SQLite format 3\x00"
+_HEADER_BYTES: Final = 100
+_FIRST_PAGE_BYTES: Final = 4_096
+
+
+class Migration(NamedTuple):
+    """One step of the schema."""
+
+    version: int
+    script: str
+
+
+@cache
+def known_migrations() -> tuple[Migration, ...]:
+    """Return every migration this program carries, in order, numbered from 1 without a gap."""
+    folder = resources.files("holon.adapters.sqlite") / "migrations"
+    found = sorted(
+        Migration(int(match.group(1)), entry.read_text(encoding="utf-8"))
+        for entry in folder.iterdir()
+        if (match := _FILE_NAME.fullmatch(entry.name)) is not None
+    )
+    assert [step.version for step in found] == list(range(1, len(found) + 1)), "a number is missing"
+    return tuple(found)
+
+
+def inspect_file(path: Path) -> None:
+    """Raise unless `path` is absent, empty, or a database this program may migrate and use."""
+    if not path.exists() or path.stat().st_size == 0 or _is_half_made(path):
+        return
+    _require_own_header(path)
+    with opening_errors(path):
+        connection = open_inspector(path)
+        try:
+            version = _read_version(connection)
+            # Reading the schema touches its pages, so damage there shows before anything is written.
+            connection.execute("select count(*) from sqlite_schema").fetchall()
+        finally:
+            connection.close()
+    _require_not_newer(version, path)
+
+
+def migrate(connection: apsw.Connection) -> None:
+    """Apply every migration the database does not have yet."""
+    version = _read_version(connection)
+    for step in known_migrations():
+        if step.version > version:
+            _apply(connection, step)
+
+
+def _apply(connection: apsw.Connection, step: Migration) -> None:
+    connection.execute("begin immediate")
+    try:
+        connection.execute(step.script)
+        connection.pragma("user_version", step.version)
+        connection.execute("commit")
+    except apsw.Error:
+        if connection.in_transaction:
+            connection.execute("rollback")
+        raise
+
+
+def _read_version(connection: apsw.Connection) -> int:
+    return int(str(connection.pragma("user_version")))
+
+
+def _is_half_made(path: Path) -> bool:
+    """Whether a crash cut off the very first write; SQLite undoes that by itself on opening."""
+    journal = path.with_name(f"{path.name}-journal")
+    return path.stat().st_size <= _FIRST_PAGE_BYTES and (
+        journal.exists() and journal.stat().st_size > 0
+    )
+
+
+def _require_own_header(path: Path) -> None:
+    with path.open("rb") as file:
+        header = file.read(_HEADER_BYTES)
+    if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
+        raise not_a_holon_database(path, "it does not begin like an SQLite file")
+    (application_id,) = struct.unpack_from(">I", header, 68)
+    if application_id != APPLICATION_ID:
+        raise not_a_holon_database(path, "it belongs to another program")
+    if _is_cut_short(path, header):
+        raise not_a_holon_database(path, "its end is missing")
+
+
+def _is_cut_short(path: Path, header: bytes) -> bool:
+    """Whether the file is shorter than its header says and no write-ahead log can make up for it."""
+    wal = path.with_name(f"{path.name}-wal")
+    if wal.exists() and wal.stat().st_size > 0:
+        return False
+    (page_bytes,) = struct.unpack_from(">H", header, 16)
+    (page_count,) = struct.unpack_from(">I", header, 28)
+    return path.stat().st_size < page_count * (65_536 if page_bytes == 1 else page_bytes)
+
+
+def _require_not_newer(version: int, path: Path) -> None:
+    known = known_migrations()[-1].version
+    if version > known:
+        raise SchemaTooNewError(
+            f"the database at {path} has schema version {version}, and this Holon knows versions"
+            f" up to {known}; it was left as it is",
+            hint="start the newer Holon that wrote it, or restore a backup from before the upgrade",
+        )

@@ -1,0 +1,31 @@
+-- remember_commit --
+insert into commits (commit_id, applied_at) values (?1, ?2) on conflict (commit_id) do nothing;
+
+-- next_event_seq --
+insert into event_heads (agent_id, last_seq) values (?1, 1)
+on conflict (agent_id) do update set last_seq = last_seq + 1
+returning last_seq;
+
+-- append_event --
+insert into events (agent_id, event_seq, created_at, event) values (?1, ?2, ?3, ?4);
+
+-- agent_fence --
+select status, archived, generation from agents where agent_id = ?1;
+
+-- message_state --
+select state from messages where message_id = ?1;
+
+-- timer_slot --
+select status, next_fire_at from timers where timer_id = ?1;
+
+-- wait_state --
+select state from waits where wait_id = ?1;
+
+-- work_item_revision --
+select revision from work_items where work_item_id = ?1;
+
+-- task_status --
+select status from tasks where task_id = ?1;
+
+-- hint_revision --
+select revision from wake_hints where agent_id = ?1 and source_key = ?2;

@@ -1,0 +1,28 @@
+-- open_turn --
+insert into turns (
+    turn_id, agent_id, turn_index, message_id, work_item_id, opened_at, resume_count, state,
+    generation
+) values (
+    ?1, ?2, ?3, ?4, ?5, ?6, ?7, 'open',
+    coalesce((select generation from agents where agent_id = ?2), 0)
+);
+
+-- resume_turn --
+update turns set generation = ?3, resume_count = ?4
+where turn_id = ?1 and agent_id = ?2 and state = 'open';
+
+-- append_transcript --
+insert into transcript (turn_id, position, created_at, data) values (?1, ?2, ?3, ?4);
+
+-- start_tool_call --
+insert into tool_calls (
+    effect_id, call_id, turn_id, round, position, name, input, state, started_at, work_item_id
+) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'started', ?8, ?9);
+
+-- finish_tool_call --
+update tool_calls set state = ?3, receipt = ?4, finished_at = ?5, duration_ms = ?6
+where effect_id = ?1 and turn_id = ?2;
+
+-- settle_turn --
+update turns set state = 'settled', settled_at = ?3, terminal = ?4, usage = ?5, round_count = ?6
+where turn_id = ?1 and agent_id = ?2;

@@ -1,0 +1,35 @@
+"""What the store needs of whoever writes for it.
+
+Owns:  the seam between the store and its writer. The real one is a thread; a simulation plugs in
+       one that writes at once, on the event loop.
+Contract: `submit` keeps order; `run` runs a job on the writer with no transaction open, after all
+that was submitted before it; after `close` nothing is accepted.
+"""
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from holon.model.commit import Commit
+from holon.ports.store import CommitObserver, Ticket
+
+T = TypeVar("T")
+
+
+class Writer(Protocol):
+    """The one that writes."""
+
+    def submit(self, commit: Commit) -> Ticket:
+        """Take a commit on its way to disk."""
+        ...
+
+    async def run(self, job: Callable[[], T]) -> T:
+        """Do a piece of maintenance between two groups and return what it returned."""
+        ...
+
+    def observe(self, observer: CommitObserver) -> None:
+        """Call `observer` after every group, with the agents it touched."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what was submitted and let go of the connection."""
+        ...

@@ -1,0 +1,45 @@
+"""The real clock.
+
+Owns:  reading the machine's time and sleeping by it.
+Rule 1: a sleeper looks at the wall clock again at least every JUMP_NOTICED_MS, because a clock that
+        is set forwards, or a laptop that was closed, moves the wall but not the sleep.
+Rule 2: durations come from the monotonic reading; the wall clock only says what the moment is.
+"""
+
+import time
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Final
+
+import anyio
+
+from holon.model.instant import from_micros, to_micros
+
+JUMP_NOTICED_MS: Final = 2_000
+
+
+class SystemClock:
+    """Time as the operating system tells it. A test may hand in other readings."""
+
+    def __init__(
+        self,
+        *,
+        wall_ns: Callable[[], int] = time.time_ns,
+        pause: Callable[[float], Awaitable[object]] = anyio.sleep,
+    ) -> None:
+        self._wall_ns = wall_ns
+        self._pause = pause
+
+    def now(self) -> datetime:
+        """Return the current instant in UTC, in whole microseconds."""
+        return from_micros(self._wall_ns() // 1_000)
+
+    def monotonic_ns(self) -> int:
+        """Return a reading that never goes back."""
+        return time.monotonic_ns()
+
+    async def sleep_until(self, deadline: datetime) -> None:
+        """Return once the wall clock has reached the deadline, however it gets there."""
+        due_ns = to_micros(deadline) * 1_000
+        while (remaining_ns := due_ns - self._wall_ns()) > 0:
+            await self._pause(min(remaining_ns, JUMP_NOTICED_MS * 1_000_000) / 1_000_000_000)

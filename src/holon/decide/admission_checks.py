@@ -1,0 +1,196 @@
+"""The checks at the door, in the order they run.
+
+Owns:  every reason why a request for a known agent may not become a message.
+Rule 1: a check sees the request and its target and answers with a refusal or with nothing.
+Rule 2: the order of CHECKS is the order in which a caller learns what is wrong: first what can
+        never be right, then what is too much, then what may be right later.
+Sizes are those of the wire form, so that one rule fits every kind of body.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import msgspec
+
+from holon.decide.agent_lifecycle import admits
+from holon.decide.agent_refusals import refuse_archived, refuse_stopped
+from holon.decide.authority import doors_of
+from holon.model.agent import IdentityStatus
+from holon.model.ingress import IngressRequest
+from holon.model.limits import (
+    IDEMPOTENCY_KEY_CHARS_MAX,
+    MESSAGE_BODY_BYTES_MAX,
+    MESSAGE_METADATA_BYTES_MAX,
+    PUBLIC_BODY_BYTES_MAX,
+    QUEUED_PER_AGENT_COUNT_MAX,
+)
+from holon.model.message import MessageKind, Priority
+from holon.model.provenance import (
+    AdmissionContext,
+    CallbackOrigin,
+    ChannelOrigin,
+    OperatorOrigin,
+    Origin,
+    SystemOrigin,
+    TaskOrigin,
+    TimerOrigin,
+    WebhookOrigin,
+)
+from holon.model.refusal import Refusal, RefusalCode
+from holon.model.snapshot import AdmissionTarget
+
+# Briefs go out to the operator; no origin may send one in.
+ORIGINS: Final[Mapping[MessageKind, tuple[type[Origin], ...]]] = MappingProxyType(
+    {
+        MessageKind.OPERATOR_PROMPT: (OperatorOrigin,),
+        MessageKind.WEBHOOK_EVENT: (WebhookOrigin,),
+        MessageKind.CALLBACK_EVENT: (CallbackOrigin,),
+        MessageKind.CHANNEL_EVENT: (ChannelOrigin,),
+        MessageKind.TIMER_TICK: (TimerOrigin,),
+        MessageKind.SYSTEM_TICK: (SystemOrigin,),
+        MessageKind.INTERNAL_FOLLOWUP: (SystemOrigin,),
+        MessageKind.TASK_STATUS: (TaskOrigin,),
+        MessageKind.TASK_RESULT: (TaskOrigin,),
+        MessageKind.CONTROL: (OperatorOrigin, SystemOrigin),
+        MessageKind.BRIEF_ACK: (),
+        MessageKind.BRIEF_RESULT: (),
+    }
+)
+
+_KEY_FORM: Final = re.compile(r"[!-~]+")  # visible ASCII: what a header or a log line can hold
+
+_Check: TypeAlias = Callable[[IngressRequest, AdmissionTarget], Refusal | None]
+
+
+def first_refusal(request: IngressRequest, target: AdmissionTarget) -> Refusal | None:
+    """Return the first objection to the request, or nothing when it may come in."""
+    for check in CHECKS:
+        refusal = check(request, target)
+        if refusal is not None:
+            return refusal
+    return None
+
+
+def _check_identity(request: IngressRequest, target: AdmissionTarget) -> Refusal | None:
+    if target.agent.identity.status is IdentityStatus.ARCHIVED:
+        return refuse_archived(request.agent_id)
+    return None
+
+
+def _check_kind(request: IngressRequest, _: AdmissionTarget) -> Refusal | None:
+    if isinstance(request.origin, ORIGINS[request.kind]):
+        return None
+    return Refusal(
+        code=RefusalCode.KIND_ORIGIN_MISMATCH,
+        message=f"a message of kind {request.kind} cannot come from {_name_of(request.origin)}",
+        hint="send the kind that belongs to where the message comes from",
+        field="kind",
+    )
+
+
+def _check_door(request: IngressRequest, _: AdmissionTarget) -> Refusal | None:
+    if request.admission in doors_of(request.origin):
+        return None
+    return Refusal(
+        code=RefusalCode.ADMISSION_MISMATCH,
+        message=f"{request.admission} cannot vouch for {_name_of(request.origin)}",
+        hint="use the ingress that belongs to this origin",
+        field="origin",
+    )
+
+
+def _check_ceiling(request: IngressRequest, _: AdmissionTarget) -> Refusal | None:
+    """Hold the public down. Its origins are already channel and webhook, by the checks above."""
+    if request.admission is not AdmissionContext.PUBLIC_UNAUTHENTICATED:
+        return None
+    if request.priority is Priority.INTERJECT:
+        return _refuse_ceiling("the public cannot interject", field="priority")
+    if request.claimed_trust is not None:
+        return _refuse_ceiling("the public cannot choose its trust", field="trust")
+    if request.claimed_authority is not None:
+        return _refuse_ceiling("the public cannot choose its authority", field="authority_class")
+    return _refuse_oversize(request, bytes_max=PUBLIC_BODY_BYTES_MAX)
+
+
+def _check_body(request: IngressRequest, _: AdmissionTarget) -> Refusal | None:
+    return _refuse_oversize(request, bytes_max=MESSAGE_BODY_BYTES_MAX)
+
+
+def _check_metadata(request: IngressRequest, _: AdmissionTarget) -> Refusal | None:
+    size_bytes = len(msgspec.json.encode(request.metadata))
+    if size_bytes <= MESSAGE_METADATA_BYTES_MAX:
+        return None
+    return Refusal(
+        code=RefusalCode.METADATA_TOO_LARGE,
+        message=f"the metadata takes {size_bytes} bytes",
+        hint=f"send at most {MESSAGE_METADATA_BYTES_MAX} bytes of metadata",
+        field="metadata",
+    )
+
+
+def _check_key(request: IngressRequest, _: AdmissionTarget) -> Refusal | None:
+    key = request.idempotency_key
+    if key is None or (len(key) <= IDEMPOTENCY_KEY_CHARS_MAX and _KEY_FORM.fullmatch(key)):
+        return None
+    return Refusal(
+        code=RefusalCode.BAD_IDEMPOTENCY_KEY,
+        message="the idempotency key has a form no key has",
+        hint=f"use 1 to {IDEMPOTENCY_KEY_CHARS_MAX} visible ASCII characters, without spaces",
+        field="idempotency_key",
+    )
+
+
+def _check_running(request: IngressRequest, target: AdmissionTarget) -> Refusal | None:
+    if admits(target.agent.posture.status):
+        return None
+    return refuse_stopped(request.agent_id)
+
+
+def _check_room(request: IngressRequest, target: AdmissionTarget) -> Refusal | None:
+    if target.queued_count < QUEUED_PER_AGENT_COUNT_MAX:
+        return None
+    return Refusal(
+        code=RefusalCode.QUEUE_FULL,
+        message=f"agent {request.agent_id} has {target.queued_count} messages waiting",
+        hint="send this again later, once the agent has worked some off",
+    )
+
+
+def _refuse_ceiling(message: str, *, field: str) -> Refusal:
+    return Refusal(
+        code=RefusalCode.PUBLIC_CEILING,
+        message=message,
+        hint=f"leave out {field}, or use an authenticated ingress",
+        field=field,
+    )
+
+
+def _refuse_oversize(request: IngressRequest, *, bytes_max: int) -> Refusal | None:
+    size_bytes = len(msgspec.json.encode(request.body))
+    if size_bytes <= bytes_max:
+        return None
+    return Refusal(
+        code=RefusalCode.BODY_TOO_LARGE,
+        message=f"the body takes {size_bytes} bytes",
+        hint=f"send at most {bytes_max} bytes, or a pointer to the content",
+        field="body",
+    )
+
+
+def _name_of(origin: Origin) -> str:
+    return str(origin.__struct_config__.tag)
+
+
+CHECKS: Final[tuple[_Check, ...]] = (
+    _check_identity,
+    _check_kind,
+    _check_door,
+    _check_ceiling,
+    _check_body,
+    _check_metadata,
+    _check_key,
+    _check_running,
+    _check_room,
+)

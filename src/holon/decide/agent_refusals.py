@@ -1,0 +1,38 @@
+"""The refusals that concern the agent a request names, worded once.
+
+Owns:  what a caller is told when that agent is unknown, archived or stopped.
+Rule 1: a stopped agent is refused the same way at every door, and always with the way to resume it.
+"""
+
+from holon.model.ids import AgentId
+from holon.model.refusal import Refusal, RefusalCode
+
+
+def refuse_unknown(agent_id: AgentId) -> Refusal:
+    """There is no such agent."""
+    return Refusal(
+        code=RefusalCode.AGENT_NOT_FOUND,
+        message=f"there is no agent {agent_id}",
+        hint="check the agent id, or create the agent first",
+        field="agent_id",
+    )
+
+
+def refuse_archived(agent_id: AgentId) -> Refusal:
+    """The agent is kept for its history only."""
+    return Refusal(
+        code=RefusalCode.AGENT_ARCHIVED,
+        message=f"agent {agent_id} is archived and takes no more input",
+        hint="address an active agent",
+        field="agent_id",
+    )
+
+
+def refuse_stopped(agent_id: AgentId) -> Refusal:
+    """The agent is stopped, and neither a message nor a wake starts it again."""
+    return Refusal(
+        code=RefusalCode.AGENT_STOPPED,
+        message=f"agent {agent_id} is stopped; neither a message nor a wake starts it again",
+        hint="resume the agent, then send this again",
+        resume_path=f"/control/agents/{agent_id}/control",
+    )

@@ -1,0 +1,236 @@
+"""The audit log read forwards: which object stands where after these events.
+
+Owns:  the map from an event to the objects it moves, and the fold over one agent's log.
+Rule 1: folding the events of an agent gives the lifecycle states its rows hold (invariant I6).
+Rule 2: an object that ended does not move again (I3). Writing a completed work item once more in
+        the same state is no move: its report may follow its completion.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple, TypeAlias, assert_never
+
+from holon.model.event import (
+    AgentCreated,
+    AgentStateChanged,
+    Event,
+    InterjectionAdmitted,
+    MessageAborted,
+    MessageAdmitted,
+    MessageDropped,
+    MessageProcessed,
+    MessageProcessingStarted,
+    TaskCreated,
+    TaskStatusUpdated,
+    TimerCancelled,
+    TimerCreated,
+    TimerFired,
+    ToolExecuted,
+    ToolExecutionFailed,
+    ToolStarted,
+    TurnEnded,
+    TurnResumed,
+    TurnStarted,
+    WaitMoved,
+    WaitOpened,
+    WorkItemFocusReleased,
+    WorkItemPicked,
+    WorkItemWritten,
+)
+from holon.model.message import MessageState
+from holon.model.task import TaskStatus
+from holon.model.tool import ToolCallState
+from holon.model.turn import TerminalKind
+from holon.model.wait import WaitState
+from holon.model.wake import TimerStatus
+from holon.model.work_item import WorkItemState
+
+
+class Subject(StrEnum):
+    """The kinds of object whose state the log tells."""
+
+    AGENT = "agent"
+    FOCUS = "focus"
+    MESSAGE = "message"
+    TURN = "turn"
+    TOOL_CALL = "tool_call"
+    WORK_ITEM = "work_item"
+    WORK_ITEM_REVISION = "work_item_revision"
+    TASK = "task"
+    TIMER = "timer"
+    WAIT = "wait"
+
+
+TURN_OPEN = "open"
+NO_FOCUS = ""
+SELF = ""  # the agent whose log is folded needs no id of its own
+
+_ENDS: dict[Subject, frozenset[str]] = {
+    Subject.MESSAGE: frozenset(s for s in MessageState if s.is_terminal),
+    Subject.TURN: frozenset(TerminalKind),
+    Subject.TOOL_CALL: frozenset(set(ToolCallState) - {ToolCallState.STARTED}),
+    Subject.WORK_ITEM: frozenset({WorkItemState.COMPLETED}),
+    Subject.TASK: frozenset(
+        {TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.CANCELLED, TaskStatus.INTERRUPTED}
+    ),
+    Subject.TIMER: frozenset({TimerStatus.COMPLETED, TimerStatus.CANCELLED}),
+    Subject.WAIT: frozenset(s for s in WaitState if not s.is_open),
+}
+
+Key: TypeAlias = tuple[Subject, str]
+
+
+class Move(NamedTuple):
+    """One object came to stand in a state."""
+
+    subject: Subject
+    id: str
+    state: str
+
+
+class LateMove(NamedTuple):
+    """An object moved although it had ended."""
+
+    move: Move
+    ended_as: str
+    at: int  # the place of the offending event in the sequence that was folded, from 0
+
+
+class FoldedState(NamedTuple):
+    """Where every object named by the log stands, and what moved after its end."""
+
+    states: dict[Key, str]
+    late: tuple[LateMove, ...]
+
+    def ids_of(self, subject: Subject) -> dict[str, str]:
+        """Return the last state of each object of one kind."""
+        return {id_: state for (kind, id_), state in self.states.items() if kind is subject}
+
+
+def is_end(subject: Subject, state: str) -> bool:
+    """Whether an object of this kind stays in this state for good."""
+    return state in _ENDS.get(subject, frozenset())
+
+
+def fold(events: Iterable[Event]) -> FoldedState:
+    """Return where the events of one agent leave everything they name."""
+    states: dict[Key, str] = {}
+    late: list[LateMove] = []
+    for place, event in enumerate(events):
+        for move in moves_of(event):
+            before = states.get((move.subject, move.id))
+            if before is not None and is_end(move.subject, before):
+                rewritten = move.subject is Subject.WORK_ITEM and move.state == before
+                if not rewritten:
+                    late.append(LateMove(move, before, place))
+            states[move.subject, move.id] = move.state
+    return FoldedState(states, tuple(late))
+
+
+_MessageEvent: TypeAlias = (
+    MessageAdmitted
+    | MessageProcessingStarted
+    | MessageProcessed
+    | MessageAborted
+    | MessageDropped
+    | InterjectionAdmitted
+)
+_TurnEvent: TypeAlias = (
+    TurnStarted | TurnResumed | TurnEnded | ToolStarted | ToolExecuted | ToolExecutionFailed
+)
+_WakeEvent: TypeAlias = TimerCreated | TimerFired | TimerCancelled | WaitOpened | WaitMoved
+
+
+def moves_of(event: Event) -> tuple[Move, ...]:
+    """Return the moves an event tells; most events beside lifecycle ones tell none."""
+    match event:
+        case (
+            MessageAdmitted()
+            | MessageProcessingStarted()
+            | MessageProcessed()
+            | MessageAborted()
+            | MessageDropped()
+            | InterjectionAdmitted()
+        ):
+            return (Move(Subject.MESSAGE, event.message_id, _message_state(event)),)
+        case (
+            TurnStarted()
+            | TurnResumed()
+            | TurnEnded()
+            | ToolStarted()
+            | ToolExecuted()
+            | ToolExecutionFailed()
+        ):
+            return (_turn_move(event),)
+        case TimerCreated() | TimerFired() | TimerCancelled() | WaitOpened() | WaitMoved():
+            return (_wake_move(event),)
+        case (
+            TaskCreated(task_id=task_id, status=status)
+            | TaskStatusUpdated(task_id=task_id, status=status)
+        ):
+            return (Move(Subject.TASK, task_id, status),)
+        case WorkItemWritten(work_item_id=item_id, state=state, revision=revision):
+            return (
+                Move(Subject.WORK_ITEM, item_id, state),
+                Move(Subject.WORK_ITEM_REVISION, item_id, str(revision)),
+            )
+        case AgentCreated(status=status) | AgentStateChanged(status=status):
+            return (Move(Subject.AGENT, SELF, status),)
+        case WorkItemPicked(work_item_id=item_id):
+            return (Move(Subject.FOCUS, SELF, item_id),)
+        case WorkItemFocusReleased():
+            return (Move(Subject.FOCUS, SELF, NO_FOCUS),)
+        case _:
+            return ()
+
+
+def _message_state(event: _MessageEvent) -> MessageState:
+    match event:
+        case MessageAdmitted():
+            return MessageState.QUEUED
+        case MessageProcessingStarted():
+            return MessageState.CLAIMED
+        case MessageProcessed():
+            return MessageState.PROCESSED
+        case MessageAborted():
+            return MessageState.ABORTED
+        case MessageDropped():
+            return MessageState.DROPPED
+        case InterjectionAdmitted():
+            return MessageState.INTERJECTED
+        case _:
+            assert_never(event)
+
+
+def _turn_move(event: _TurnEvent) -> Move:
+    match event:
+        case TurnStarted(turn_id=turn_id) | TurnResumed(turn_id=turn_id):
+            return Move(Subject.TURN, turn_id, TURN_OPEN)
+        case TurnEnded(turn_id=turn_id, terminal=terminal):
+            return Move(Subject.TURN, turn_id, terminal)
+        case ToolStarted(effect_id=effect_id):
+            return Move(Subject.TOOL_CALL, effect_id, ToolCallState.STARTED)
+        case ToolExecuted(effect_id=effect_id):
+            return Move(Subject.TOOL_CALL, effect_id, ToolCallState.SUCCEEDED)
+        case ToolExecutionFailed(effect_id=effect_id, interrupted=interrupted):
+            state = ToolCallState.INTERRUPTED if interrupted else ToolCallState.FAILED
+            return Move(Subject.TOOL_CALL, effect_id, state)
+        case _:
+            assert_never(event)
+
+
+def _wake_move(event: _WakeEvent) -> Move:
+    match event:
+        case TimerCreated(timer_id=timer_id):
+            return Move(Subject.TIMER, timer_id, TimerStatus.ACTIVE)
+        case TimerFired(timer_id=timer_id, next_fire_at=following):
+            state = TimerStatus.COMPLETED if following is None else TimerStatus.ACTIVE
+            return Move(Subject.TIMER, timer_id, state)
+        case TimerCancelled(timer_id=timer_id):
+            return Move(Subject.TIMER, timer_id, TimerStatus.CANCELLED)
+        case WaitOpened(wait_id=wait_id):
+            return Move(Subject.WAIT, wait_id, WaitState.ACTIVE)
+        case WaitMoved(wait_id=wait_id, state=state):
+            return Move(Subject.WAIT, wait_id, state)
+        case _:
+            assert_never(event)

@@ -1,0 +1,112 @@
+"""What a trigger amounts to, given how the agent stood before it.
+
+Owns:  the continuation table: trigger kind × prior closure → a reason to run the model, or none.
+Rule 1: the prior closure is the one from before the message was claimed; a lane that has started
+        to run must not hide the state the message found.
+Rule 2: a message that ends a wait by identity resumes it, whatever else the agent waits for.
+Rule 3: only the operator and a finished task override a wait for something else. Outside events,
+        timers and ticks never do.
+Rule 4: an agent that has never run is not waiting, although its closure cannot say completed.
+"""
+
+from typing import assert_never
+
+from holon.decide.admission import trigger_kind_of
+from holon.decide.closure import NO_TURN_OBSERVED
+from holon.model.closure import Closure, Waiting, WaitingReason, outcome_of, waiting_reason_of
+from holon.model.continuation import (
+    Continuation,
+    LivenessOnly,
+    Reentry,
+    ReentryClass,
+    TriggerKind,
+)
+from holon.model.message import MessageKind
+from holon.model.record import Record
+
+
+class ContinuationFacts(Record, frozen=True, kw_only=True):
+    """A message about to be claimed, and the closure it found."""
+
+    kind: MessageKind
+    contentful: bool  # for a tick made of wake hints: whether a hint brought a body
+    task_terminal: bool  # for a task result: whether the task has ended
+    ends_wait: bool  # the message names an open wait of this agent and is what ends it
+    prior: Closure
+
+
+def resolve_continuation(facts: ContinuationFacts) -> Continuation:
+    """Say whether the message reaches the model now, and as what."""
+    trigger = trigger_kind_of(facts.kind)
+    if trigger is None:
+        return _liveness(facts, trigger, "no_trigger_kind")
+    if facts.ends_wait:
+        return _reentry(facts, trigger, ReentryClass.RESUME_EXPECTED_WAIT, "ends_wait_by_identity")
+    if not _speaks(facts, trigger):
+        return _liveness(facts, trigger, "nothing_to_say")
+    if not is_waiting(facts.prior):
+        return _reentry(facts, trigger, ReentryClass.LOCAL_CONTINUATION, "prior_not_waiting")
+    if waiting_reason_of(facts.prior) is not None and (
+        waiting_reason_of(facts.prior) is _reason_met_by(trigger)
+    ):
+        return _reentry(facts, trigger, ReentryClass.RESUME_EXPECTED_WAIT, "reason_matched")
+    if trigger in (TriggerKind.OPERATOR_INPUT, TriggerKind.TASK_RESULT):
+        return _reentry(facts, trigger, ReentryClass.RESUME_OVERRIDE, "may_override")
+    return _liveness(facts, trigger, "waits_for_something_else")
+
+
+def is_waiting(closure: Closure) -> bool:
+    """Whether a closure holds triggers back. One that only lacks a first turn does not."""
+    return isinstance(closure, Waiting) and not (
+        closure.waiting_reason is None and NO_TURN_OBSERVED in closure.evidence
+    )
+
+
+def _speaks(facts: ContinuationFacts, trigger: TriggerKind) -> bool:
+    match trigger:
+        case TriggerKind.OPERATOR_INPUT | TriggerKind.TIMER_FIRE | TriggerKind.INTERNAL_FOLLOWUP:
+            return True
+        case TriggerKind.TASK_RESULT:
+            return facts.task_terminal
+        case TriggerKind.EXTERNAL_EVENT | TriggerKind.SYSTEM_TICK:
+            return facts.contentful
+        case _:
+            assert_never(trigger)
+
+
+def _reason_met_by(trigger: TriggerKind) -> WaitingReason | None:
+    match trigger:
+        case TriggerKind.OPERATOR_INPUT:
+            return WaitingReason.AWAITING_OPERATOR_INPUT
+        case TriggerKind.TASK_RESULT:
+            return WaitingReason.AWAITING_TASK_RESULT
+        case TriggerKind.EXTERNAL_EVENT | TriggerKind.SYSTEM_TICK:
+            return WaitingReason.AWAITING_EXTERNAL_CHANGE
+        case TriggerKind.TIMER_FIRE:
+            return WaitingReason.AWAITING_TIMER
+        case TriggerKind.INTERNAL_FOLLOWUP:
+            return None
+        case _:
+            assert_never(trigger)
+
+
+def _reentry(
+    facts: ContinuationFacts, trigger: TriggerKind, reentry: ReentryClass, evidence: str
+) -> Reentry:
+    return Reentry(
+        continuation_class=reentry,
+        trigger_kind=trigger,
+        prior_outcome=outcome_of(facts.prior),
+        prior_waiting_reason=waiting_reason_of(facts.prior),
+        matched_waiting_reason=reentry is ReentryClass.RESUME_EXPECTED_WAIT,
+        evidence=(evidence,),
+    )
+
+
+def _liveness(facts: ContinuationFacts, trigger: TriggerKind | None, evidence: str) -> LivenessOnly:
+    return LivenessOnly(
+        trigger_kind=trigger,
+        prior_outcome=outcome_of(facts.prior),
+        prior_waiting_reason=waiting_reason_of(facts.prior),
+        evidence=(evidence,),
+    )

@@ -1,0 +1,242 @@
+"""The commits the desks make: control, timers, work items, tasks, waits and wake hints.
+
+Owns:  each durable operator or runtime act that is not part of a turn, as one commit.
+Rule 1: what belongs together is one commit: a cancelled timer and its voided ticks, a task's end
+        and the message and wait that tell of it, a stop and the turn it cuts off.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from holon.decide.admission import Admitted
+from holon.decide.agent_lifecycle import next_status
+from holon.model.agent_status import AgentSignal, AgentStatus
+from holon.model.brief import BriefKind, BriefRecord
+from holon.model.commit import (
+    AdvanceTask,
+    AppendBrief,
+    CancelTimer,
+    Change,
+    Commit,
+    FireTimer,
+    MoveWait,
+    OpenWait,
+    QueueMessage,
+    RecordEvent,
+    RememberActivation,
+    SetAgentStatus,
+    SettleMessage,
+    SettleTurn,
+)
+from holon.model.event import ControlApplied
+from holon.model.expectation import (
+    AgentGeneration,
+    AgentInStatus,
+    Expect,
+    MessageInState,
+    TaskNotTerminal,
+    TimerAtSlot,
+    WaitInState,
+)
+from holon.model.ids import BriefId, MessageId
+from holon.model.instant import to_micros
+from holon.model.message import MessageState
+from holon.model.provider_attempt import TokenUsage
+from holon.model.record import Record
+from holon.model.snapshot import AgentSnapshot, DueTimer
+from holon.model.turn import TerminalKind, TurnRecord, TurnTerminal
+from holon.model.wait import WaitRecord, WaitState
+from holon.model.wake import TimerRecord
+from holon.model.work_item import ActivationMemory
+
+
+def queue_change(admitted: Admitted) -> QueueMessage:
+    """The change that puts an admitted message into its queue."""
+    return QueueMessage(
+        message=admitted.message,
+        idempotency_key=admitted.idempotency_key,
+        body_digest=admitted.body_digest,
+        tick_key=admitted.tick_key,
+    )
+
+
+class StatusRequest(Record, frozen=True, kw_only=True):
+    """A request to move an agent's posture from outside."""
+
+    request_id: str
+    action: str
+    signals: tuple[AgentSignal, ...]
+    reason: str
+    also: tuple[Change, ...] = ()
+
+
+def control_commit(snapshot: AgentSnapshot, request: StatusRequest, *, now: datetime) -> Commit:
+    """Move the posture and fence the lane; raises ForbiddenTransitionError when it may not."""
+    agent = snapshot.agent
+    agent_id = agent.identity.agent_id
+    status: AgentStatus = agent.posture.status
+    for signal in request.signals:
+        status = next_status(status, signal)
+    return Commit(
+        commit_id=f"control:{request.request_id}",
+        at=now,
+        changes=(
+            *request.also,
+            SetAgentStatus(
+                agent_id=agent_id,
+                status=status,
+                reason=request.reason,
+                new_generation=agent.generation + 1,
+            ),
+            RecordEvent(
+                agent_id=agent_id,
+                event=ControlApplied(action=request.action, request_id=request.request_id),
+            ),
+        ),
+        expects=(
+            AgentGeneration(agent_id=agent_id, generation=agent.generation),
+            AgentInStatus(agent_id=agent_id, statuses=(agent.posture.status,)),
+        ),
+    )
+
+
+def fire_commit(
+    due: DueTimer,
+    *,
+    next_fire_at: datetime | None,
+    tick: Admitted | None,
+    expects: tuple[Expect, ...],
+    now: datetime,
+) -> Commit:
+    """Move a timer past its slot and, unless one still waits, queue its tick."""
+    timer = due.timer
+    slot = slot_of(timer)
+    changes: list[Change] = [
+        FireTimer(agent_id=timer.agent_id, timer_id=timer.id, slot=slot, next_fire_at=next_fire_at)
+    ]
+    if tick is not None:
+        changes.append(queue_change(tick))
+        if timer.wait_id is not None:
+            changes.append(
+                MoveWait(
+                    agent_id=timer.agent_id,
+                    wait_id=timer.wait_id,
+                    state=WaitState.TRIGGERED,
+                    by=timer.id,
+                    triggered_by=tick.message.id,
+                )
+            )
+    return Commit(
+        commit_id=f"fire:{timer.id}:{to_micros(slot)}",
+        at=now,
+        changes=tuple(changes),
+        expects=(TimerAtSlot(timer_id=timer.id, slot=slot), *expects),
+    )
+
+
+def slot_of(timer: TimerRecord) -> datetime:
+    """The slot an active timer waits for."""
+    assert timer.next_fire_at is not None, "an active timer always has a next slot"
+    return timer.next_fire_at
+
+
+def cancel_timer_changes(
+    timer: TimerRecord, queued_ticks: Sequence[MessageId]
+) -> tuple[tuple[Change, ...], tuple[Expect, ...]]:
+    """Stop a timer, void its queued ticks and end the wait that stood on it."""
+    changes: list[Change] = [CancelTimer(agent_id=timer.agent_id, timer_id=timer.id)]
+    expects: list[Expect] = [TimerAtSlot(timer_id=timer.id, slot=slot_of(timer))]
+    for message_id in queued_ticks:
+        expects.append(MessageInState(message_id=message_id, state=MessageState.QUEUED))
+        changes.append(
+            SettleMessage(
+                agent_id=timer.agent_id,
+                message_id=message_id,
+                state=MessageState.DROPPED,
+                reason="timer_cancelled",
+            )
+        )
+    return tuple(changes), tuple(expects)
+
+
+def expire_wait_commit(
+    wait: WaitRecord, tick: Admitted, *, expects: tuple[Expect, ...], now: datetime
+) -> Commit:
+    """A wait's deadline passed: say so to the agent, in the commit that ends the wait."""
+    return Commit(
+        commit_id=f"wait:{wait.id}:expired",
+        at=now,
+        changes=(
+            MoveWait(
+                agent_id=wait.agent_id,
+                wait_id=wait.id,
+                state=WaitState.EXPIRED,
+                by="deadline",
+                triggered_by=tick.message.id,
+            ),
+            queue_change(tick),
+        ),
+        expects=(WaitInState(wait_id=wait.id, state=WaitState.ACTIVE), *expects),
+    )
+
+
+class TaskEnd(Record, frozen=True, kw_only=True):
+    """A task's terminal step with everyone who must hear of it."""
+
+    advance: AdvanceTask
+    result: Admitted | None  # absent when the agent is stopped: nothing is queued on it
+    waits: tuple[WaitRecord, ...] = ()
+
+
+def task_end_changes(end: TaskEnd) -> tuple[tuple[Change, ...], tuple[Expect, ...]]:
+    """The task's end, its result message and the waits it ends: one unit, never split."""
+    changes: list[Change] = [end.advance]
+    expects: list[Expect] = [TaskNotTerminal(task_id=end.advance.task_id)]
+    for wait in end.waits:
+        expects.append(WaitInState(wait_id=wait.id, state=wait.state))
+        changes.append(
+            MoveWait(
+                agent_id=wait.agent_id,
+                wait_id=wait.id,
+                state=WaitState.TRIGGERED if end.result else WaitState.CANCELLED,
+                by=end.advance.task_id,
+                triggered_by=end.result.message.id if end.result else None,
+            )
+        )
+    if end.result is not None:
+        changes.append(queue_change(end.result))
+    return tuple(changes), tuple(expects)
+
+
+class OperatorQuestion(Record, frozen=True, kw_only=True):
+    """The runtime stops offering an item and asks the operator instead."""
+
+    wait: WaitRecord
+    brief_id: BriefId
+    text: str
+    memory: ActivationMemory
+
+
+def ask_operator_commit(
+    question: OperatorQuestion, *, snapshot: AgentSnapshot, now: datetime
+) -> Commit:
+    """Open an operator wait on the item and tell the operator once."""
+    agent = snapshot.agent
+    brief = BriefRecord(
+        id=question.brief_id,
+        agent_id=agent.identity.agent_id,
+        kind=BriefKind.RESULT,
+        created_at=now,
+        text=question.text,
+        work_item_id=question.wait.work_item_id,
+    )
+    return Commit(
+        commit_id=f"wait:{question.wait.id}:active",
+        at=now,
+        changes=(
+            OpenWait(wait=question.wait),
+            RememberActivation(memory=question.memory),
+            AppendBrief(brief=brief),
+        ),
+        expects=(AgentGeneration(agent_id=agent.identity.agent_id, generation=agent.generation),),
+    )

@@ -1,0 +1,353 @@
+"""The commits a lane makes between taking a message and settling it.
+
+Owns:  claim, liveness-only settle, resume, round, tool result and interjection, each as one commit.
+Rule 1: every lane commit expects the agent's generation; a stale lane changes nothing.
+Rule 2: a tool call is recorded as started in the commit of the round that asked for it, before it
+        runs; what a tool changes and the call's result are one commit.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from holon.decide.agent_lifecycle import next_status
+from holon.model.agent_status import AgentSignal
+from holon.model.commit import (
+    AppendTranscript,
+    Change,
+    ClaimMessage,
+    Commit,
+    FinishToolCall,
+    MarkSeen,
+    MoveWait,
+    OpenTurn,
+    RecordEvent,
+    ResumeTurn,
+    SetAgentStatus,
+    SettleMessage,
+    StartToolCall,
+)
+from holon.model.continuation import LivenessOnly, Reentry, TriggerKind
+from holon.model.conversation import ToolUseBlock, tool_uses_of
+from holon.model.event import ContinuationResolved
+from holon.model.expectation import AgentGeneration, AgentInStatus, Expect, MessageInState
+from holon.model.ids import AgentId, MessageId, TurnId
+from holon.model.message import MessageEnvelope, MessageState, is_contentful
+from holon.model.record import Record
+from holon.model.snapshot import AgentSnapshot
+from holon.model.tool import ToolCallRecord, ToolCallState, effect_id_of
+from holon.model.transcript import (
+    AssistantRound,
+    ContinuationPrompt,
+    IncomingMessage,
+    Interjection,
+    TranscriptData,
+    TranscriptEntry,
+)
+from holon.model.turn import (
+    CallModel,
+    Finish,
+    ModelSpoke,
+    OperatorInterjected,
+    RunTools,
+    SafePoint,
+    ToolReceipt,
+    TurnRecord,
+    TurnStep,
+)
+from holon.model.wait import WaitKind, WaitState
+
+
+class LaneHold(Record, frozen=True, kw_only=True):
+    """What a lane holds while it works on a message."""
+
+    agent_id: AgentId
+    turn_id: TurnId
+    generation: int
+
+    @property
+    def fence(self) -> AgentGeneration:
+        """The expectation every commit of this lane carries."""
+        return AgentGeneration(agent_id=self.agent_id, generation=self.generation)
+
+
+class ClaimFacts(Record, frozen=True, kw_only=True):
+    """What is known when a lane takes a message the model shall see."""
+
+    snapshot: AgentSnapshot
+    message: MessageEnvelope
+    turn_id: TurnId
+    continuation: Reentry
+    passed_over: int
+    unseen: tuple[MessageEnvelope, ...] = ()
+
+
+def claim_commit(facts: ClaimFacts, *, now: datetime) -> Commit:
+    """Take the message, open its turn and show what the model has not seen yet."""
+    agent, message = facts.snapshot.agent, facts.message
+    agent_id = agent.identity.agent_id
+    generation = agent.generation + 1
+    turn = TurnRecord(
+        turn_id=facts.turn_id,
+        agent_id=agent_id,
+        turn_index=agent.totals.turn_index + 1,
+        message_id=message.id,
+        opened_at=now,
+        work_item_id=agent.focus.current_work_item_id,
+    )
+    incoming = IncomingMessage(message=message, unseen=facts.unseen)
+    resolved = ContinuationResolved(message_id=message.id, continuation=facts.continuation)
+    changes: list[Change] = [
+        ClaimMessage(
+            agent_id=agent_id,
+            message_id=message.id,
+            generation=generation,
+            passed_over=facts.passed_over,
+        ),
+        SetAgentStatus(
+            agent_id=agent_id,
+            status=next_status(agent.posture.status, AgentSignal.RUN_STARTED),
+            reason=f"turn {turn.turn_index}",
+            wake_reason=message.kind.value,
+        ),
+        RecordEvent(agent_id=agent_id, event=resolved),
+        OpenTurn(turn=turn),
+        AppendTranscript(entry=entry_of(turn, position=0, at=now, data=incoming)),
+    ]
+    if facts.unseen:
+        changes.append(MarkSeen(agent_id=agent_id, message_ids=tuple(m.id for m in facts.unseen)))
+    if facts.continuation.trigger_kind is TriggerKind.OPERATOR_INPUT:
+        changes.extend(answered_operator_waits(facts.snapshot, by=message.id))
+    return Commit(
+        commit_id=f"claim:{message.id}:{generation}",
+        at=now,
+        changes=tuple(changes),
+        expects=(
+            AgentGeneration(agent_id=agent_id, generation=agent.generation),
+            AgentInStatus(agent_id=agent_id, statuses=(agent.posture.status,)),
+            MessageInState(message_id=message.id, state=MessageState.QUEUED),
+        ),
+    )
+
+
+def answered_operator_waits(snapshot: AgentSnapshot, *, by: MessageId) -> tuple[Change, ...]:
+    """Resolve every wait the operator's word ends, agent-scoped or on a work item."""
+    items = (*((snapshot.current,) if snapshot.current else ()), *snapshot.queued)
+    waits = (*snapshot.agent_waits, *(wait for weighed in items for wait in weighed.waits))
+    return tuple(
+        MoveWait(agent_id=wait.agent_id, wait_id=wait.id, state=WaitState.RESOLVED, by=by)
+        for wait in waits
+        if wait.kind is WaitKind.OPERATOR and wait.state is WaitState.ACTIVE
+    )
+
+
+def liveness_commit(
+    message: MessageEnvelope, continuation: LivenessOnly, *, now: datetime
+) -> Commit:
+    """End a message that starts no turn; what it says is kept for the next turn to show."""
+    return Commit(
+        commit_id=f"settle:{message.id}",
+        at=now,
+        changes=(
+            RecordEvent(
+                agent_id=message.agent_id,
+                event=ContinuationResolved(message_id=message.id, continuation=continuation),
+            ),
+            SettleMessage(
+                agent_id=message.agent_id,
+                message_id=message.id,
+                state=MessageState.PROCESSED,
+                reason="liveness_only",
+                unseen=continuation.trigger_kind is not None and is_contentful(message.body),
+            ),
+        ),
+        expects=(MessageInState(message_id=message.id, state=MessageState.QUEUED),),
+    )
+
+
+def resume_commit(
+    turn: TurnRecord, interrupted: Sequence[FinishToolCall], *, held: int, now: datetime
+) -> Commit:
+    """Go on with a cut-off turn: answer its unfinished calls and fence its old lane."""
+    resume_count = turn.resume_count + 1
+    return Commit(
+        commit_id=f"resume:{turn.turn_id}:{resume_count}",
+        at=now,
+        changes=(
+            *interrupted,
+            ResumeTurn(
+                agent_id=turn.agent_id,
+                turn_id=turn.turn_id,
+                message_id=turn.message_id,
+                generation=held + 1,
+                resume_count=resume_count,
+            ),
+        ),
+        expects=(AgentGeneration(agent_id=turn.agent_id, generation=held),),
+    )
+
+
+class RoundFacts(Record, frozen=True, kw_only=True):
+    """One model round and what the turn does next because of it."""
+
+    hold: LaneHold
+    turn: TurnRecord
+    round_number: int
+    position: int
+    spoke: ModelSpoke
+    step: TurnStep
+
+
+def round_changes(facts: RoundFacts, *, now: datetime) -> tuple[Change, ...]:
+    """The round itself, and the calls it is about to start."""
+    round_entry = AssistantRound(round=facts.round_number, spoke=facts.spoke)
+    recorded = AppendTranscript(
+        entry=entry_of(facts.turn, position=facts.position, at=now, data=round_entry)
+    )
+    match facts.step:
+        case RunTools(refused=refused):
+            return (recorded, *_started_calls(facts, refused, now=now))
+        case CallModel(nudge=str() as nudge):
+            prompt = entry_of(
+                facts.turn,
+                position=facts.position + 1,
+                at=now,
+                data=ContinuationPrompt(text=nudge),
+            )
+            return (recorded, AppendTranscript(entry=prompt))
+        case CallModel() | Finish():
+            return (recorded,)
+
+
+def _started_calls(
+    facts: RoundFacts, refused: tuple[ToolReceipt, ...], *, now: datetime
+) -> tuple[Change, ...]:
+    changes: list[Change] = []
+    refusals = {receipt.call_id: receipt for receipt in refused}
+    for position, use in enumerate(tool_uses_of(facts.spoke.blocks)):
+        call = call_record(facts, use, position=position, now=now)
+        changes.append(StartToolCall(call=call))
+        if (receipt := refusals.get(use.call_id)) is not None:
+            changes.append(finish_call(call, receipt, state=ToolCallState.FAILED, duration_ms=0))
+    return tuple(changes)
+
+
+def call_record(
+    facts: RoundFacts, use: ToolUseBlock, *, position: int, now: datetime
+) -> ToolCallRecord:
+    """The durable record of one call of this round."""
+    return ToolCallRecord(
+        effect_id=effect_id_of(
+            facts.turn.turn_id, round_number=facts.round_number, position=position
+        ),
+        call_id=use.call_id,
+        agent_id=facts.turn.agent_id,
+        turn_id=facts.turn.turn_id,
+        round=facts.round_number,
+        position=position,
+        name=use.name,
+        input=use.input,
+        state=ToolCallState.STARTED,
+        started_at=now,
+        work_item_id=facts.turn.work_item_id,
+    )
+
+
+def round_commit(facts: RoundFacts, *, now: datetime) -> Commit:
+    """Record a round that the turn goes on from."""
+    return Commit(
+        commit_id=f"round:{facts.turn.turn_id}:{facts.round_number}",
+        at=now,
+        changes=round_changes(facts, now=now),
+        expects=(facts.hold.fence,),
+    )
+
+
+def finish_call(
+    call: ToolCallRecord, receipt: ToolReceipt, *, state: ToolCallState, duration_ms: int
+) -> FinishToolCall:
+    """Give a call its one result."""
+    return FinishToolCall(
+        agent_id=call.agent_id,
+        turn_id=call.turn_id,
+        effect_id=call.effect_id,
+        tool_name=call.name,
+        state=state,
+        receipt=receipt,
+        duration_ms=duration_ms,
+    )
+
+
+def tool_done_commit(
+    hold: LaneHold,
+    finished: FinishToolCall,
+    *,
+    effects: tuple[Change, ...],
+    expects: tuple[Expect, ...],
+    now: datetime,
+) -> Commit:
+    """What a tool changed and the result of its call, together."""
+    return Commit(
+        commit_id=f"tool:{finished.effect_id}:done",
+        at=now,
+        changes=(*effects, finished),
+        expects=(hold.fence, *expects),
+    )
+
+
+class InterjectionFacts(Record, frozen=True, kw_only=True):
+    """An operator message about to enter a running turn."""
+
+    hold: LaneHold
+    turn: TurnRecord
+    message: MessageEnvelope
+    text: str
+    point: SafePoint
+    position: int
+    snapshot: AgentSnapshot
+
+
+def interjection_commit(facts: InterjectionFacts, *, now: datetime) -> Commit:
+    """Let the operator's message into the turn and end it in the queue."""
+    message = facts.message
+    return Commit(
+        commit_id=f"interject:{message.id}",
+        at=now,
+        changes=(
+            SettleMessage(
+                agent_id=message.agent_id,
+                message_id=message.id,
+                state=MessageState.INTERJECTED,
+                reason=facts.point.value,
+                turn_id=facts.turn.turn_id,
+                point=facts.point,
+            ),
+            AppendTranscript(entry=interjection_entry(facts, now=now)),
+            *answered_operator_waits(facts.snapshot, by=message.id),
+        ),
+        expects=(
+            facts.hold.fence,
+            MessageInState(message_id=message.id, state=MessageState.QUEUED),
+        ),
+    )
+
+
+def interjection_entry(facts: InterjectionFacts, *, now: datetime) -> TranscriptEntry:
+    """The transcript entry of an interjection."""
+    interjected = OperatorInterjected(
+        message_id=facts.message.id, text=facts.text, point=facts.point
+    )
+    return entry_of(
+        facts.turn,
+        position=facts.position,
+        at=now,
+        data=Interjection(message_id=facts.message.id, interjected=interjected),
+    )
+
+
+def entry_of(
+    turn: TurnRecord, *, position: int, at: datetime, data: TranscriptData
+) -> TranscriptEntry:
+    """One transcript entry of a turn."""
+    return TranscriptEntry(
+        agent_id=turn.agent_id, turn_id=turn.turn_id, position=position, created_at=at, data=data
+    )

@@ -1,0 +1,115 @@
+"""What a restart does with turns and tasks an earlier process left unfinished.
+
+Owns:  the plan for an open turn, and for every task that has not ended.
+Rule 1: a call that started and has no result gets exactly one: interrupted, effect unknown. It is
+        never run again by the runtime; the model decides after looking.
+Rule 2: a turn that was cut off too often is poison and is given up; its calls are answered all the
+        same, so that the transcript stays sendable.
+Rule 3: a task nobody can attach to any more is interrupted, with a failure that says why; it never
+        silently disappears.
+
+Plans hold changes that are ready to commit: `interrupted` are the FinishToolCalls, `advance` is the
+task's AdvanceTask, `failure` is what an abandoned turn settles with.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Final, TypeAlias
+
+from holon.decide.failure_artifact import INTERRUPTED_BY_RESTART, poison_turn, task_failure
+from holon.decide.task_lifecycle import is_terminal
+from holon.decide.tool_receipt import error_receipt
+from holon.model.brief import FailureArtifact
+from holon.model.commit import AdvanceTask, FinishToolCall
+from holon.model.ids import TaskId
+from holon.model.limits import TURN_RESUMES_COUNT_MAX
+from holon.model.record import Record
+from holon.model.task import TaskRecord, TaskStatus
+from holon.model.tool import ToolCallRecord, ToolCallState, ToolError
+from holon.model.transcript import TurnLog
+
+INTERRUPTED: Final = ToolError(
+    kind="interrupted",
+    message="the runtime ended while this call was running; whether it took effect is unknown",
+    hint="find out what it did before you do it again",
+)
+
+
+class ResumeTurnPlan(Record, tag=True, frozen=True, kw_only=True):
+    """Answer these calls, then go on with the turn."""
+
+    interrupted: tuple[FinishToolCall, ...]
+
+
+class AbandonTurnPlan(Record, tag=True, frozen=True, kw_only=True):
+    """Answer these calls and settle the turn with this failure."""
+
+    reason: str
+    failure: FailureArtifact
+    interrupted: tuple[FinishToolCall, ...]
+
+
+TurnPlan: TypeAlias = ResumeTurnPlan | AbandonTurnPlan
+
+
+class KeepTask(Record, tag=True, frozen=True, kw_only=True):
+    """The task still runs and is supervised."""
+
+    task_id: TaskId
+
+
+class InterruptTask(Record, tag=True, frozen=True, kw_only=True):
+    """The task was lost with the process that ran it."""
+
+    advance: AdvanceTask
+
+
+TaskPlan: TypeAlias = KeepTask | InterruptTask
+
+
+def plan_turn(log: TurnLog) -> TurnPlan:
+    """Say how an open turn goes on, or that it does not."""
+    interrupted = tuple(
+        interrupt_call(recorded.call) for recorded in log.calls if recorded.receipt is None
+    )
+    if log.turn.resume_count >= TURN_RESUMES_COUNT_MAX:
+        failure = poison_turn(log.turn.resume_count)
+        return AbandonTurnPlan(reason=failure.summary, failure=failure, interrupted=interrupted)
+    return ResumeTurnPlan(interrupted=interrupted)
+
+
+def interrupt_call(call: ToolCallRecord) -> FinishToolCall:
+    """Give a call that was cut off its one result."""
+    return FinishToolCall(
+        agent_id=call.agent_id,
+        turn_id=call.turn_id,
+        effect_id=call.effect_id,
+        tool_name=call.name,
+        state=ToolCallState.INTERRUPTED,
+        receipt=error_receipt(call.call_id, call.name, INTERRUPTED),
+    )
+
+
+def plan_tasks(tasks: Sequence[TaskRecord], live: Collection[TaskId]) -> tuple[TaskPlan, ...]:
+    """Say what becomes of each task that has not ended; `live` ones were attached again."""
+    return tuple(
+        KeepTask(task_id=task.id) if task.id in live else _interrupt_task(task)
+        for task in tasks
+        if not is_terminal(task.status)
+    )
+
+
+def _interrupt_task(task: TaskRecord) -> InterruptTask:
+    failure = task_failure(
+        task.id,
+        kind=INTERRUPTED_BY_RESTART,
+        summary=f"the runtime restarted while {task.summary or task.kind.value} was running",
+    )
+    return InterruptTask(
+        advance=AdvanceTask(
+            agent_id=task.agent_id,
+            task_id=task.id,
+            status=TaskStatus.INTERRUPTED,
+            result_summary=failure.summary,
+            failure=failure,
+        )
+    )

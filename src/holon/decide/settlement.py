@@ -1,0 +1,279 @@
+"""The end of a turn as one commit.
+
+Owns:  everything that becomes true together when a turn ends.
+Rule 1: one turn, one commit: `settle:<message>` ends the turn and its message, tells the operator
+        exactly one thing, records the closure and gives the agent its posture.
+Rule 2: a failed turn is seen in the foreground: a failure brief, a transcript entry and a
+        runtime_error event, the latter two with the attempts and the tokens they cost.
+Rule 3: the closure is derived from the rows as this commit leaves them.
+Rule 4: only a lane that still holds the agent may settle: the generation is expected.
+
+In `SettlementFacts`, `snapshot` and `bound` are read just before settling; `final_round` holds the
+changes of the last round (or the receipts of calls that were cut off) and goes first;
+`next_position` is the first transcript position free after it; `attempts` belong to the exchange
+that failed, so their tokens are not yet in `usage`.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from holon.decide.agent_lifecycle import next_status
+from holon.decide.closure import closure_facts, derive_closure
+from holon.decide.failure_artifact import ABORTED_KINDS
+from holon.decide.lane_commits import entry_of
+from holon.decide.work_transition import decide_work_transition, promoted_report
+from holon.model.agent import AgentState
+from holon.model.agent_status import AgentSignal, AgentStatus
+from holon.model.brief import BriefKind, BriefRecord, FailureArtifact
+from holon.model.commit import (
+    AppendBrief,
+    AppendTranscript,
+    Change,
+    Commit,
+    MoveWait,
+    PutWorkItem,
+    RecordClosure,
+    RecordEvent,
+    SetAgentStatus,
+    SettleMessage,
+    SettleTurn,
+)
+from holon.model.event import RuntimeErrorRecorded
+from holon.model.expectation import AgentGeneration, Expect, WorkItemAtRevision
+from holon.model.ids import BriefId, SummaryId, WaitId
+from holon.model.message import MessageEnvelope, MessageState
+from holon.model.provider_attempt import ProviderAttempt, TokenUsage
+from holon.model.record import Record
+from holon.model.snapshot import AgentSnapshot, WeighedItem
+from holon.model.transcript import RuntimeFailure
+from holon.model.turn import Finish, TerminalKind, TurnRecord, TurnTerminal
+from holon.model.wait import WaitKind, WaitRecord, WaitState
+
+
+class SettlementFacts(Record, frozen=True, kw_only=True):
+    """A finished turn and the rows around it."""
+
+    generation: int
+    message: MessageEnvelope
+    turn: TurnRecord
+    finish: Finish
+    usage: TokenUsage
+    round_count: int
+    duration_ms: int
+    next_position: int
+    snapshot: AgentSnapshot
+    brief_id: BriefId
+    summary_id: SummaryId
+    bound: WeighedItem | None = None
+    attempts: tuple[ProviderAttempt, ...] = ()
+    final_round: tuple[Change, ...] = ()
+
+
+def settle_turn(facts: SettlementFacts, *, now: datetime) -> Commit:
+    """Build the commit that makes the turn's end durable."""
+    turn, message = facts.turn, facts.message
+    terminal = terminal_of(facts, now=now)
+    transition = decide_work_transition(
+        facts.bound, facts.finish, now=now, summary_id=facts.summary_id, turn_id=turn.turn_id
+    )
+    status = _status_after(facts.snapshot)
+    closure = derive_closure(closure_facts(_snapshot_after(facts, terminal, status)))
+    return Commit(
+        commit_id=f"settle:{message.id}",
+        at=now,
+        changes=(
+            *facts.final_round,
+            *_failure_changes(facts, now=now),
+            SettleTurn(
+                agent_id=turn.agent_id,
+                turn_id=turn.turn_id,
+                terminal=terminal,
+                usage=_spent(facts),
+                round_count=facts.round_count,
+            ),
+            _settled_message(facts),
+            *_ended_waits(facts),
+            *transition,
+            AppendBrief(brief=_brief(facts, now=now)),
+            RecordClosure(agent_id=turn.agent_id, closure=closure),
+            *_posture_changes(facts, status),
+        ),
+        expects=(
+            AgentGeneration(agent_id=turn.agent_id, generation=facts.generation),
+            *_item_expectations(transition),
+        ),
+    )
+
+
+def terminal_of(facts: SettlementFacts, *, now: datetime) -> TurnTerminal:
+    """Say how the turn ended, from whether it failed and how."""
+    failure = facts.finish.failure
+    return TurnTerminal(
+        turn_id=facts.turn.turn_id,
+        turn_index=facts.turn.turn_index,
+        kind=TerminalKind.COMPLETED if failure is None else _failed_kind(failure),
+        completed_at=now,
+        duration_ms=facts.duration_ms,
+        reason=None if failure is None else failure.summary,
+        last_assistant_message=facts.finish.last_text,
+    )
+
+
+def _failed_kind(failure: FailureArtifact) -> TerminalKind:
+    """Failures named like a terminal kind end as that kind; every other one is an abort."""
+    named = {kind.value: kind for kind in TerminalKind if kind is not TerminalKind.COMPLETED}
+    return named.get(failure.kind, TerminalKind.ABORTED)
+
+
+def _failure_changes(facts: SettlementFacts, *, now: datetime) -> tuple[Change, ...]:
+    failure = facts.finish.failure
+    if failure is None:
+        return ()
+    spent = _spent(facts)
+    told = RuntimeFailure(failure=failure, attempts=facts.attempts, token_usage=spent)
+    entry = entry_of(facts.turn, position=facts.next_position, at=now, data=told)
+    event = RuntimeErrorRecorded(
+        failure=failure, turn_id=facts.turn.turn_id, attempts=facts.attempts, token_usage=spent
+    )
+    return (
+        AppendTranscript(entry=entry),
+        RecordEvent(agent_id=facts.turn.agent_id, event=event),
+    )
+
+
+def _spent(facts: SettlementFacts) -> TokenUsage:
+    """Everything the turn cost: its rounds and the attempts that led nowhere."""
+    spent = facts.usage
+    for attempt in facts.attempts:
+        spent = spent.plus(attempt.token_usage or TokenUsage())
+    return spent
+
+
+def _settled_message(facts: SettlementFacts) -> SettleMessage:
+    failure = facts.finish.failure
+    aborted = failure is not None and failure.kind in ABORTED_KINDS
+    return SettleMessage(
+        agent_id=facts.turn.agent_id,
+        message_id=facts.message.id,
+        state=MessageState.ABORTED if aborted else MessageState.PROCESSED,
+        reason="turn_completed" if failure is None else failure.kind,
+        turn_id=facts.turn.turn_id,
+    )
+
+
+def _ended_waits(facts: SettlementFacts) -> tuple[MoveWait, ...]:
+    """Resolve the wait this message ended, unless it ended otherwise in the meantime."""
+    wait_id = facts.message.wait_id
+    known = _open_waits(facts.snapshot, facts.bound)
+    if wait_id is None or wait_id not in {wait.id for wait in known}:
+        return ()
+    return (
+        MoveWait(
+            agent_id=facts.turn.agent_id,
+            wait_id=wait_id,
+            state=WaitState.RESOLVED,
+            by=facts.message.id,
+        ),
+    )
+
+
+def _open_waits(snapshot: AgentSnapshot, bound: WeighedItem | None) -> tuple[WaitRecord, ...]:
+    items = (snapshot.current, bound, *snapshot.queued, *snapshot.due_rechecks)
+    owned = (wait for weighed in items if weighed is not None for wait in weighed.waits)
+    return tuple(wait for wait in (*snapshot.agent_waits, *owned) if wait.state.is_open)
+
+
+def _brief(facts: SettlementFacts, *, now: datetime) -> BriefRecord:
+    failure, bound = facts.finish.failure, facts.bound
+    report = promoted_report(bound, facts.finish)
+    return BriefRecord(
+        id=facts.brief_id,
+        agent_id=facts.turn.agent_id,
+        kind=BriefKind.RESULT if failure is None else BriefKind.FAILURE,
+        created_at=now,
+        text=_failure_text(failure) if failure is not None else report or facts.finish.last_text,
+        workspace_id=bound.item.workspace_id if bound is not None else None,
+        work_item_id=facts.turn.work_item_id,
+        turn_id=facts.turn.turn_id,
+        related_message_id=facts.message.id,
+        related_task_id=facts.message.task_id,
+        failure=failure,
+    )
+
+
+def _failure_text(failure: FailureArtifact) -> str:
+    if failure.recovery_hint is None:
+        return failure.summary
+    return f"{failure.summary}\nWhat to do: {failure.recovery_hint}"
+
+
+def _status_after(snapshot: AgentSnapshot) -> AgentStatus | None:
+    """Return the new posture, or nothing when the operator changed it during the turn."""
+    status = snapshot.agent.posture.status
+    if status is not AgentStatus.AWAKE_RUNNING:
+        return None
+    more_to_do = bool(snapshot.heads or snapshot.hints)
+    return next_status(status, AgentSignal.RUN_SETTLED if more_to_do else AgentSignal.RESTED)
+
+
+def _posture_changes(
+    facts: SettlementFacts, status: AgentStatus | None
+) -> tuple[SetAgentStatus, ...]:
+    if status is None:
+        return ()
+    rests = [
+        wait.deadline_at
+        for wait in facts.snapshot.agent_waits
+        if wait.kind is WaitKind.REST
+        and wait.state is WaitState.ACTIVE
+        and wait.id != facts.message.wait_id
+        and wait.deadline_at is not None
+    ]
+    asleep = status is AgentStatus.ASLEEP
+    return (
+        SetAgentStatus(
+            agent_id=facts.turn.agent_id,
+            status=status,
+            reason=facts.finish.sleep_reason or "turn_settled",
+            sleeping_until=min(rests, default=None) if asleep else None,
+        ),
+    )
+
+
+def _snapshot_after(
+    facts: SettlementFacts, terminal: TurnTerminal, status: AgentStatus | None
+) -> AgentSnapshot:
+    """Return the rows the closure depends on, as this commit leaves them."""
+    snapshot, ended = facts.snapshot, facts.message.wait_id
+    agent = snapshot.agent
+    posture = agent.posture
+    settled: AgentState = msgspec.structs.replace(
+        agent,
+        posture=msgspec.structs.replace(posture, status=status or posture.status),
+        focus=msgspec.structs.replace(agent.focus, open_turn_id=None),
+        last_terminal=terminal,
+    )
+    return msgspec.structs.replace(
+        snapshot,
+        agent=settled,
+        agent_waits=_without(snapshot.agent_waits, ended),
+        current=snapshot.current and _freed(snapshot.current, ended),
+        queued=tuple(_freed(weighed, ended) for weighed in snapshot.queued),
+    )
+
+
+def _freed(weighed: WeighedItem, ended: WaitId | None) -> WeighedItem:
+    return msgspec.structs.replace(weighed, waits=_without(weighed.waits, ended))
+
+
+def _without(waits: tuple[WaitRecord, ...], ended: WaitId | None) -> tuple[WaitRecord, ...]:
+    return tuple(wait for wait in waits if wait.id != ended)
+
+
+def _item_expectations(transition: tuple[Change, ...]) -> tuple[Expect, ...]:
+    return tuple(
+        WorkItemAtRevision(work_item_id=change.item.id, revision=change.item.revision - 1)
+        for change in transition
+        if isinstance(change, PutWorkItem)
+    )

@@ -1,0 +1,63 @@
+"""What a runtime-owned tick says to the model.
+
+Owns:  the bodies of system and timer ticks. A plain wake hint says nothing: its tick is blank, and
+       a blank tick is a sign of life, not a turn.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from holon.model.limits import EVENT_TEXT_CHARS_MAX
+from holon.model.message import JsonBody, MessageBody, TextBody
+from holon.model.snapshot import WeighedItem
+from holon.model.wait import WaitRecord
+from holon.model.wake import TimerRecord, WakeHint
+
+
+def hint_tick_body(hints: Sequence[WakeHint]) -> MessageBody:
+    """Every parked body with its source; blank when none of the hints carried one."""
+    if all(hint.body is None for hint in hints):
+        return TextBody(text="")
+    return JsonBody(value={"wake_hints": [msgspec.to_builtins(hint) for hint in hints]})
+
+
+def continue_text(weighed: WeighedItem) -> str:
+    """Go on with the current item."""
+    return f"Continue the current work item {weighed.item.id}: {_short(weighed.item.objective)}"
+
+
+def offer_text(weighed: WeighedItem) -> str:
+    """A queued item is ready to be picked."""
+    return (
+        f"Work item {weighed.item.id} is ready and nothing is in focus: "
+        f"{_short(weighed.item.objective)}"
+    )
+
+
+def recheck_text(items: Sequence[WeighedItem]) -> str:
+    """Blockers worth another look."""
+    lines = [f"- {w.item.id}: blocked by {_short(w.item.blocked_by or '')}" for w in items]
+    return "\n".join(["Look again at what blocks these work items:", *lines])
+
+
+def question_text(weighed: WeighedItem) -> str:
+    """What the operator is asked when an item does not move."""
+    return (
+        f"Work item {weighed.item.id} was taken up again and again without moving: "
+        f"{_short(weighed.item.objective)}. Tell the agent how to go on, or complete the item."
+    )
+
+
+def expired_text(wait: WaitRecord) -> str:
+    """A wait ran out."""
+    return f"Nothing came in time for wait {wait.id}: {_short(wait.waiting_for)}"
+
+
+def timer_text(timer: TimerRecord) -> str:
+    """A timer came due."""
+    return f"Timer {timer.id} came due: {_short(timer.summary or 'no summary given')}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= EVENT_TEXT_CHARS_MAX else text[:EVENT_TEXT_CHARS_MAX] + "…"

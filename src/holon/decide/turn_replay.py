@@ -1,0 +1,140 @@
+"""A turn rebuilt from its log.
+
+Owns:  the fold from durable transcript entries and call receipts back to a turn's state.
+Rule 1: replaying what a turn recorded gives the state and step the live turn had.
+Rule 2: a call without a receipt cannot be replayed; recovery answers such calls first.
+Rule 3: results stand beside their calls, so their place among the entries is known from the safe
+        point of an interjection: one let in before the tools ran is folded before the results.
+"""
+
+from typing import assert_never
+
+import msgspec
+
+from holon.decide.turn_step import (
+    ToolPolicy,
+    TurnState,
+    advance,
+    first_step,
+    nudge_recorded,
+    open_turn,
+)
+from holon.model.errors import ForbiddenTransitionError
+from holon.model.provider_attempt import TokenUsage
+from holon.model.record import Record
+from holon.model.transcript import (
+    AssistantRound,
+    ContinuationPrompt,
+    IncomingMessage,
+    Interjection,
+    RuntimeFailure,
+    TranscriptData,
+    TurnLog,
+)
+from holon.model.turn import (
+    Finish,
+    ModelFailed,
+    OperatorInterjected,
+    RunTools,
+    SafePoint,
+    ToolReceipt,
+    ToolsReturned,
+    TurnStep,
+)
+
+_BEFORE_RESULTS = frozenset({SafePoint.AFTER_PROVIDER_ROUND, SafePoint.BEFORE_TOOL_EXECUTION})
+
+
+class Resumption(Record, frozen=True, kw_only=True):
+    """Where to go on. `round_number` counts recorded rounds: the next one is one higher."""
+
+    state: TurnState
+    step: TurnStep
+    round_number: int
+    next_position: int
+    usage: TokenUsage
+
+
+class _Folding(msgspec.Struct):
+    """The running fold of one log."""
+
+    tools: ToolPolicy
+    state: TurnState
+    receipts: dict[tuple[int, int], ToolReceipt]
+    round_number: int = 0
+    usage: TokenUsage = TokenUsage()
+
+    def fold(self, data: TranscriptData) -> None:
+        match data:
+            case IncomingMessage():
+                return
+            case AssistantRound(round=number, spoke=spoke):
+                self.return_tools()
+                self.round_number, self.usage = number, self.usage.plus(spoke.usage)
+                self.state, _ = advance(self.state, spoke, tools=self.tools)
+            case ContinuationPrompt():
+                self.state, _ = nudge_recorded(self.state)
+            case Interjection(interjected=interjected):
+                self.interject(interjected)
+            case RuntimeFailure(failure=failure, attempts=attempts):
+                self.return_tools()
+                if not isinstance(self.state.step, Finish):
+                    failed = ModelFailed(failure=failure, attempts=attempts)
+                    self.state, _ = advance(self.state, failed, tools=self.tools)
+            case _:
+                assert_never(data)
+
+    def interject(self, interjected: OperatorInterjected) -> None:
+        if interjected.point not in _BEFORE_RESULTS:
+            self.return_tools()
+        self.state, _ = advance(self.state, interjected, tools=self.tools)
+
+    def return_tools(self) -> None:
+        """Fold the results of the newest round, if they are still due."""
+        if not isinstance(self.state.step, RunTools):
+            return
+        places = [(self.round_number, index) for index in range(len(self.state.calls))]
+        if any(place not in self.receipts for place in places):
+            raise ForbiddenTransitionError("RunTools", "replay_without_receipt")
+        returned = ToolsReturned(receipts=tuple(self.receipts[place] for place in places))
+        self.state, _ = advance(self.state, returned, tools=self.tools)
+
+
+def receipts_by_place(log: TurnLog) -> dict[tuple[int, int], ToolReceipt]:
+    """Return the receipts a turn has, by round and position of their call."""
+    return {
+        (recorded.call.round, recorded.call.position): recorded.receipt
+        for recorded in log.calls
+        if recorded.receipt is not None
+    }
+
+
+def replay(log: TurnLog, *, tools: ToolPolicy) -> Resumption:
+    """Rebuild a turn from everything it recorded."""
+    folding = _Folding(tools=tools, state=open_turn(), receipts=receipts_by_place(log))
+    for entry in log.entries:
+        folding.fold(entry.data)
+    folding.return_tools()
+    return Resumption(
+        state=folding.state,
+        step=first_step(folding.state),
+        round_number=folding.round_number,
+        next_position=log.entries[-1].position + 1 if log.entries else 0,
+        usage=folding.usage,
+    )
+
+
+class Spent(Record, frozen=True, kw_only=True):
+    """What a turn has used so far."""
+
+    usage: TokenUsage
+    round_count: int
+
+
+def spent_in(log: TurnLog) -> Spent:
+    """Sum up the recorded rounds of a turn."""
+    rounds = [e.data.spoke for e in log.entries if isinstance(e.data, AssistantRound)]
+    usage = TokenUsage()
+    for spoke in rounds:
+        usage = usage.plus(spoke.usage)
+    return Spent(usage=usage, round_count=len(rounds))

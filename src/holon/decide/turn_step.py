@@ -1,0 +1,254 @@
+"""The provider and tool loop as a step function.
+
+Owns:  what a turn does next after each thing that happens in it.
+Rule 1: state is a fold over the turn's inputs and nothing else; replaying them rebuilds it.
+Rule 2: at a safe point the driver first folds what happened, then each interjection it lets in.
+        An interjection never cancels calls: it waits behind their results.
+Rule 3: every tool use of a round gets exactly one receipt before the model is asked again. Calls
+        that may not run are answered in `RunTools.refused` and are receipts like any other.
+Rule 4: a turn ends by facts: the model was done, rested, failed, or ran out of rounds.
+Rule 5: a report is promoted only from a round that completed exactly one item and said something.
+        The first such report of a turn is kept.
+"""
+
+from typing import Final, assert_never
+
+import msgspec
+
+from holon.decide.failure_artifact import round_limit
+from holon.decide.tool_receipt import error_receipt
+from holon.model.brief import FailureArtifact
+from holon.model.conversation import ToolUseBlock, text_of, tool_uses_of
+from holon.model.errors import ForbiddenTransitionError
+from holon.model.ids import WorkItemId
+from holon.model.limits import (
+    MAX_OUTPUT_CONTINUATIONS_COUNT_MAX,
+    TOOL_CALLS_PER_ROUND_COUNT_MAX,
+    TURN_ROUNDS_COUNT_MAX,
+)
+from holon.model.record import Record
+from holon.model.tool import ToolError
+from holon.model.turn import (
+    CallModel,
+    Finish,
+    ModelFailed,
+    ModelSpoke,
+    OperatorInterjected,
+    RunTools,
+    StopReason,
+    ToolReceipt,
+    ToolsReturned,
+    TurnInput,
+    TurnStep,
+)
+
+NUDGE: Final = (
+    "Your answer was cut off at the output limit. Go on where it stopped; repeat nothing."
+)
+
+
+class ToolPolicy(Record, frozen=True, kw_only=True):
+    """Which tools exist, which are offered in this turn, and which change something."""
+
+    exposed: frozenset[str]
+    known: frozenset[str]
+    mutating: frozenset[str]
+
+
+class TurnState(Record, frozen=True, kw_only=True):
+    """Where a turn stands. `step` is what it asked for last."""
+
+    step: TurnStep = CallModel()
+    round_count: int = 0
+    nudge_count: int = 0
+    calls: tuple[ToolUseBlock, ...] = ()  # of the newest round, in order
+    round_text: str = ""  # what the newest round said, blank when it said nothing
+    last_text: str = ""  # the newest words of the turn
+    cut_text: str = ""  # words of an answer that was cut and is being continued
+    interjected: bool = False  # the operator spoke and the model has not answered since
+    made_progress: bool = False
+    completed_work_item_id: WorkItemId | None = None
+    completion_report: str | None = None
+
+
+def open_turn() -> TurnState:
+    """Return the state of a turn in which nothing has happened."""
+    return TurnState()
+
+
+def first_step(state: TurnState) -> TurnStep:
+    """Return what the turn wants now: for a fresh one, to ask the model."""
+    return state.step
+
+
+def advance(
+    state: TurnState, happened: TurnInput, *, tools: ToolPolicy
+) -> tuple[TurnState, TurnStep]:
+    """Fold one occurrence into the turn and name the next step."""
+    match happened:
+        case ModelSpoke():
+            _require(isinstance(state.step, CallModel), state, "model_spoke")
+            moved, step = _after_round(state, happened, tools)
+        case ToolsReturned(receipts=receipts):
+            _require(_answers(state, receipts), state, "tools_returned")
+            moved, step = _after_tools(state, receipts)
+        case OperatorInterjected():
+            moved, step = _after_interjection(state)
+        case ModelFailed(failure=failure):
+            _require(not isinstance(state.step, Finish), state, "model_failed")
+            moved, step = state, _finish(state, failure=failure)
+        case _:
+            assert_never(happened)
+    return msgspec.structs.replace(moved, step=step), step
+
+
+def nudge_recorded(state: TurnState) -> tuple[TurnState, TurnStep]:
+    """The continuation prompt stands in the transcript; only the call itself is left to do."""
+    step = CallModel()
+    return msgspec.structs.replace(state, step=step), step
+
+
+def _after_round(
+    state: TurnState, spoke: ModelSpoke, tools: ToolPolicy
+) -> tuple[TurnState, TurnStep]:
+    heard = _heard(state, spoke)
+    cut = spoke.stop_reason is StopReason.MAX_TOKENS
+    if heard.calls:
+        return heard, _run_tools(heard.calls, tools, cut=cut)
+    if cut and heard.nudge_count < MAX_OUTPUT_CONTINUATIONS_COUNT_MAX:
+        nudged = msgspec.structs.replace(
+            heard, nudge_count=heard.nudge_count + 1, cut_text=heard.round_text or heard.cut_text
+        )
+        return nudged, _ask(nudged, nudge=NUDGE)
+    ended = msgspec.structs.replace(heard, cut_text="")
+    return ended, _finish(ended)
+
+
+def _heard(state: TurnState, spoke: ModelSpoke) -> TurnState:
+    text = text_of(spoke.blocks)
+    whole = state.cut_text + text if text.strip() else ""
+    calls = tool_uses_of(spoke.blocks)
+    return msgspec.structs.replace(
+        state,
+        round_count=state.round_count + 1,
+        calls=calls,
+        round_text=whole,
+        last_text=whole or state.last_text,
+        cut_text="" if calls else state.cut_text,
+        interjected=False,
+    )
+
+
+def _run_tools(calls: tuple[ToolUseBlock, ...], tools: ToolPolicy, *, cut: bool) -> RunTools:
+    allowed: list[ToolUseBlock] = []
+    refused: list[ToolReceipt] = []
+    for index, call in enumerate(calls):
+        maimed = cut and index == len(calls) - 1
+        error = _refusal_of(call, tools, index=index, maimed=maimed)
+        if error is None:
+            allowed.append(call)
+        else:
+            refused.append(error_receipt(call.call_id, call.name, error))
+    return RunTools(calls=tuple(allowed), refused=tuple(refused))
+
+
+def _refusal_of(
+    call: ToolUseBlock, tools: ToolPolicy, *, index: int, maimed: bool
+) -> ToolError | None:
+    """Say why a call may not run. First matching rule wins."""
+    if call.name not in tools.known:
+        return ToolError(
+            kind="unknown_tool",
+            message=f"there is no tool named {call.name}",
+            hint="use one of the tools you were offered",
+        )
+    if call.name not in tools.exposed:
+        return ToolError(
+            kind="tool_not_exposed_for_round",
+            message=f"{call.name} is not offered in this turn",
+            hint="use one of the tools you were offered",
+        )
+    if maimed and call.name in tools.mutating:
+        return ToolError(
+            kind="truncated_mutation_tool_call",
+            message="the answer was cut off, so this call may be incomplete; it did not run",
+            hint="make the call again, smaller if need be",
+            retryable=True,
+        )
+    if index >= TOOL_CALLS_PER_ROUND_COUNT_MAX:
+        return ToolError(
+            kind="too_many_tool_calls",
+            message=f"only {TOOL_CALLS_PER_ROUND_COUNT_MAX} calls run in one round",
+            hint="make the remaining calls in the next round",
+            retryable=True,
+        )
+    return None
+
+
+def _after_tools(state: TurnState, receipts: tuple[ToolReceipt, ...]) -> tuple[TurnState, TurnStep]:
+    worked = _with_completion(
+        msgspec.structs.replace(
+            state,
+            made_progress=state.made_progress
+            or any(not receipt.is_error and not receipt.ends_turn for receipt in receipts),
+        ),
+        receipts,
+    )
+    resting = all(receipt.ends_turn and not receipt.is_error for receipt in receipts)
+    if resting and not state.interjected:
+        return worked, _finish(worked, slept=receipts[-1])
+    return worked, _ask(worked)
+
+
+def _with_completion(state: TurnState, receipts: tuple[ToolReceipt, ...]) -> TurnState:
+    completed = [
+        receipt.completes_work_item_id
+        for receipt in receipts
+        if receipt.completes_work_item_id is not None and not receipt.is_error
+    ]
+    if len(completed) != 1 or not state.round_text or state.completed_work_item_id is not None:
+        return state
+    return msgspec.structs.replace(
+        state, completed_work_item_id=completed[0], completion_report=state.round_text
+    )
+
+
+def _after_interjection(state: TurnState) -> tuple[TurnState, TurnStep]:
+    heard = msgspec.structs.replace(state, interjected=True)
+    match state.step:
+        case Finish(failure=None):
+            return heard, _ask(heard)
+        case CallModel() | RunTools() | Finish():
+            return heard, state.step
+        case _:
+            assert_never(state.step)
+
+
+def _ask(state: TurnState, *, nudge: str | None = None) -> CallModel | Finish:
+    if state.round_count >= TURN_ROUNDS_COUNT_MAX:
+        return _finish(state, failure=round_limit())
+    return CallModel(nudge=nudge)
+
+
+def _finish(
+    state: TurnState, *, failure: FailureArtifact | None = None, slept: ToolReceipt | None = None
+) -> Finish:
+    return Finish(
+        last_text=state.last_text,
+        failure=failure,
+        slept=slept is not None,
+        sleep_reason=slept.sleep_reason if slept is not None else None,
+        completed_work_item_id=state.completed_work_item_id,
+        completion_report=state.completion_report,
+        made_progress=state.made_progress,
+    )
+
+
+def _answers(state: TurnState, receipts: tuple[ToolReceipt, ...]) -> bool:
+    asked = [call.call_id for call in state.calls]
+    return isinstance(state.step, RunTools) and asked == [r.call_id for r in receipts]
+
+
+def _require(fits: bool, state: TurnState, signal: str) -> None:
+    if not fits:
+        raise ForbiddenTransitionError(type(state.step).__name__, signal)

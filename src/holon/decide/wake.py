@@ -1,0 +1,111 @@
+"""What becomes of a wake hint.
+
+Owns:  the choice between waking now, folding into a parked hint, parking, and ignoring.
+Rule 1: a hint wakes an agent only when it has nothing else to do. It never interrupts.
+Rule 2: one hint is parked per source. A repeat adds to its revision; the newest body stands, and a
+        repeat without one does not wipe out the body before it.
+Rule 3: sources never displace each other. When too many are parked, the new one is told so.
+Rule 4: a hint never crosses the stopped boundary; its sender is told how to resume.
+"""
+
+from typing import Final, TypeAlias
+
+import msgspec
+
+from holon.decide.agent_lifecycle import admits
+from holon.decide.agent_refusals import refuse_stopped, refuse_unknown
+from holon.model.agent_status import AgentStatus
+from holon.model.json_value import JsonValue
+from holon.model.limits import WAKE_HINT_BODY_BYTES_MAX, WAKE_HINT_SOURCES_COUNT_MAX
+from holon.model.record import Record
+from holon.model.refusal import Refusal, RefusalCode
+from holon.model.wake import WakeHint
+
+_ELIGIBLE: Final = frozenset({AgentStatus.AWAKE_IDLE, AgentStatus.ASLEEP})
+
+# What a hint may leave unsaid because an earlier one from the same source has said it.
+_CARRIED: Final = (
+    "description",
+    "source",
+    "resource",
+    "external_trigger_id",
+    "wait_id",
+    "correlation_id",
+    "causation_id",
+)
+
+
+class TriggerNow(Record, frozen=True, kw_only=True):
+    """The agent is free: queue a system tick for the hint."""
+
+    hint: WakeHint
+
+
+class Coalesce(Record, frozen=True, kw_only=True):
+    """The source has a hint parked already; this one replaces it."""
+
+    hint: WakeHint
+
+
+class Park(Record, frozen=True, kw_only=True):
+    """Keep the hint until the agent is free."""
+
+    hint: WakeHint
+
+
+class IgnoreHint(Record, frozen=True, kw_only=True):
+    """Keep nothing. `refusal` says what to do next when there is something to do."""
+
+    reason: str
+    refusal: Refusal | None = None
+
+
+WakeDecision: TypeAlias = TriggerNow | Coalesce | Park | IgnoreHint
+
+
+def decide_wake(
+    status: AgentStatus | None,
+    *,
+    busy: bool,
+    parked: WakeHint | None,
+    parked_count: int,
+    incoming: WakeHint,
+) -> WakeDecision:
+    """Say what becomes of `incoming`, given the hint its source has parked, if any."""
+    if status is None:
+        return IgnoreHint(reason="agent_not_found", refusal=refuse_unknown(incoming.agent_id))
+    if not admits(status):
+        return IgnoreHint(reason="agent_stopped", refusal=refuse_stopped(incoming.agent_id))
+    if (too_large := _refuse_body(incoming.body)) is not None:
+        return IgnoreHint(reason="body_too_large", refusal=too_large)
+    if parked is not None:
+        return Coalesce(hint=_fold(parked, incoming))
+    if parked_count >= WAKE_HINT_SOURCES_COUNT_MAX:
+        return IgnoreHint(reason="too_many_sources")
+    if busy or status not in _ELIGIBLE:
+        return Park(hint=incoming)
+    return TriggerNow(hint=incoming)
+
+
+def _refuse_body(body: JsonValue) -> Refusal | None:
+    size_bytes = len(msgspec.json.encode(body))
+    if size_bytes <= WAKE_HINT_BODY_BYTES_MAX:
+        return None
+    return Refusal(
+        code=RefusalCode.BODY_TOO_LARGE,
+        message=f"the body takes {size_bytes} bytes",
+        hint=f"send at most {WAKE_HINT_BODY_BYTES_MAX} bytes, or a pointer to the content",
+        field="body",
+    )
+
+
+def _fold(parked: WakeHint, incoming: WakeHint) -> WakeHint:
+    unsaid = {name for name in _CARRIED if getattr(incoming, name) is None}
+    if incoming.body is None:
+        unsaid |= {"body", "content_type"}
+    return msgspec.structs.replace(
+        incoming,
+        revision=parked.revision + 1,
+        created_at=parked.created_at,
+        **{name: getattr(parked, name) for name in unsaid},
+    )

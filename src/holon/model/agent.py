@@ -1,0 +1,112 @@
+"""Who an agent is, and the state its loop keeps.
+
+Owns:  identity, and agent state split by owner: posture, focus, totals, model choice.
+Rule 1: identity is written once, at birth; state changes only through commits.
+Rule 2: `generation` fences writers: whoever holds an older number may no longer write.
+"""
+
+from enum import StrEnum
+
+from holon.model.agent_status import AgentStatus
+from holon.model.closure import Closure
+from holon.model.ids import AgentId, TurnId, WorkItemId
+from holon.model.instant import Instant
+from holon.model.record import Record
+from holon.model.turn import TurnTerminal
+
+
+class AgentKind(StrEnum):
+    """Which role an agent plays in a runtime."""
+
+    DEFAULT = "default"
+    NAMED = "named"
+    CHILD = "child"
+
+
+class Visibility(StrEnum):
+    """Whether an agent shows up in ordinary listings."""
+
+    PUBLIC = "public"
+    PRIVATE = "private"
+
+
+class Ownership(StrEnum):
+    """Who answers for an agent."""
+
+    SELF_OWNED = "self_owned"
+    PARENT_SUPERVISED = "parent_supervised"
+
+
+class ProfilePreset(StrEnum):
+    """The set of capabilities an agent starts with."""
+
+    PUBLIC_NAMED = "public_named"
+    PRIVATE_CHILD = "private_child"
+
+
+class IdentityStatus(StrEnum):
+    """Whether the identity is in use."""
+
+    ACTIVE = "active"
+    ARCHIVED = "archived"
+
+
+class AgentIdentity(Record, frozen=True, kw_only=True):
+    """The durable identity of an agent."""
+
+    agent_id: AgentId
+    kind: AgentKind
+    visibility: Visibility
+    ownership: Ownership
+    profile_preset: ProfilePreset
+    created_at: Instant
+    status: IdentityStatus = IdentityStatus.ACTIVE
+    parent_agent_id: AgentId | None = None
+    lineage_parent_agent_id: AgentId | None = None
+
+
+class AgentPosture(Record, frozen=True, kw_only=True):
+    """What the loop is doing, since when and why; and until when it rests."""
+
+    status: AgentStatus
+    since: Instant
+    reason: str
+    sleeping_until: Instant | None = None
+    last_wake_reason: str | None = None
+
+
+class AgentFocus(Record, frozen=True, kw_only=True):
+    """Which work item is selected, and which turn is open."""
+
+    current_work_item_id: WorkItemId | None = None
+    open_turn_id: TurnId | None = None
+
+
+class AgentTotals(Record, frozen=True, kw_only=True):
+    """Counters over the agent's whole life."""
+
+    turn_index: int = 0
+    message_count: int = 0
+    model_round_count: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class ModelChoice(Record, frozen=True, kw_only=True):
+    """An agent's own model, if the runtime default is overridden."""
+
+    override_model: str | None = None
+
+
+class AgentState(Record, frozen=True, kw_only=True):
+    """Everything the runtime keeps about one agent's loop."""
+
+    identity: AgentIdentity
+    generation: int
+    posture: AgentPosture
+    focus: AgentFocus
+    totals: AgentTotals
+    model: ModelChoice
+    last_closure: Closure | None = None
+    last_terminal: TurnTerminal | None = None
+    last_brief_at: Instant | None = None

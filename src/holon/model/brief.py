@@ -1,0 +1,87 @@
+"""What the operator reads: briefs and failure artifacts.
+
+Owns:  the operator-facing records and their bounded shapes.
+Rule 1: a brief is an explicit record made by the runtime, never inferred from text later.
+Rule 2: a failure artifact carries a summary a person can act on; raw logs stay elsewhere.
+"""
+
+from enum import StrEnum
+
+from holon.model.ids import AgentId, BriefId, MessageId, TaskId, TurnId, WorkItemId, WorkspaceId
+from holon.model.instant import Instant
+from holon.model.json_value import JsonValue, require_json
+from holon.model.record import Record
+
+
+class BriefKind(StrEnum):
+    """The three forms a brief takes."""
+
+    ACK = "ack"
+    RESULT = "result"
+    FAILURE = "failure"
+
+
+class AttachmentKind(StrEnum):
+    """What an attachment holds."""
+
+    FILE = "file"
+    LOG = "log"
+    DIFF = "diff"
+    IMAGE = "image"
+    JSON = "json"
+
+
+class BriefAttachment(Record, frozen=True, kw_only=True):
+    """Something that goes with a brief: a pointer or a small value."""
+
+    kind: AttachmentKind
+    name: str
+    uri: str | None = None
+    value: JsonValue = None
+
+    def __post_init__(self) -> None:
+        require_json(self.value)
+
+
+class FailureCategory(StrEnum):
+    """Where a failure came from."""
+
+    TRANSPORT = "transport"
+    PROTOCOL = "protocol"
+    RUNTIME = "runtime"
+    TASK = "task"
+    UNKNOWN = "unknown"
+
+
+class FailureArtifact(Record, frozen=True, kw_only=True):
+    """One failure in the shape every operator surface shows."""
+
+    category: FailureCategory
+    kind: str
+    summary: str
+    provider: str | None = None
+    model_ref: str | None = None
+    status: int | None = None
+    task_id: TaskId | None = None
+    exit_status: int | None = None
+    retryable: bool = False
+    recovery_hint: str | None = None
+    source_chain: tuple[str, ...] = ()
+    metadata: dict[str, str] = {}
+
+
+class BriefRecord(Record, frozen=True, kw_only=True):
+    """One thing the operator is told."""
+
+    id: BriefId
+    agent_id: AgentId
+    kind: BriefKind
+    created_at: Instant
+    text: str
+    workspace_id: WorkspaceId | None = None
+    work_item_id: WorkItemId | None = None
+    turn_id: TurnId | None = None
+    attachments: tuple[BriefAttachment, ...] = ()
+    related_message_id: MessageId | None = None
+    related_task_id: TaskId | None = None
+    failure: FailureArtifact | None = None

@@ -1,0 +1,297 @@
+"""Durable change as one value: the commit and its closed union of changes.
+
+Owns:  everything that can change a row. `decide/audit` says which events each change leaves.
+Rule 1: a commit is atomic, and applying the same commit_id twice is the same as applying it once.
+Rule 2: `expects` are checked in the same transaction; one that fails refuses the whole commit.
+Rule 3: commit ids name the moment: `admit:<message>`, `claim:<message>:<generation>`,
+        `round:<turn>:<n>`, `tool:<effect>:done`, `settle:<message>`, `fire:<timer>:<slot>`,
+        `task:<task>:<status>`, `tick:<message>`, `wait:<wait>:<state>`, `control:<request>`.
+"""
+
+from typing import TypeAlias
+
+from holon.model.agent import AgentIdentity
+from holon.model.agent_status import AgentStatus
+from holon.model.brief import BriefRecord, FailureArtifact
+from holon.model.closure import Closure
+from holon.model.event import Event
+from holon.model.expectation import Expect
+from holon.model.ids import AgentId, MessageId, TaskId, TimerId, TurnId, WaitId, WorkItemId
+from holon.model.instant import Instant
+from holon.model.message import MessageEnvelope, MessageState
+from holon.model.provider_attempt import TokenUsage
+from holon.model.record import Record
+from holon.model.task import TaskRecord, TaskStatus
+from holon.model.tool import ToolCallRecord, ToolCallState
+from holon.model.transcript import TranscriptEntry
+from holon.model.turn import SafePoint, ToolReceipt, TurnRecord, TurnTerminal
+from holon.model.wait import WaitRecord, WaitState
+from holon.model.wake import TimerRecord, WakeHint
+from holon.model.work_item import ActivationMemory, DeliverySummary, WorkItemRecord
+
+
+class CreateAgent(Record, tag=True, frozen=True, kw_only=True):
+    """Bring an agent into being."""
+
+    identity: AgentIdentity
+    status: AgentStatus
+
+
+class SetAgentStatus(Record, tag=True, frozen=True, kw_only=True):
+    """Move an agent's posture; `new_generation` fences whoever held the lane."""
+
+    agent_id: AgentId
+    status: AgentStatus
+    reason: str
+    sleeping_until: Instant | None = None
+    new_generation: int | None = None
+    wake_reason: str | None = None
+
+
+class FocusWorkItem(Record, tag=True, frozen=True, kw_only=True):
+    """Point the agent's focus at an item, or at nothing."""
+
+    agent_id: AgentId
+    work_item_id: WorkItemId | None
+
+
+class SetModelOverride(Record, tag=True, frozen=True, kw_only=True):
+    """Give the agent a model of its own, or the default back."""
+
+    agent_id: AgentId
+    model: str | None
+
+
+class QueueMessage(Record, tag=True, frozen=True, kw_only=True):
+    """Put an admitted message into its queue. Keys make repeats harmless, by unique index."""
+
+    message: MessageEnvelope
+    idempotency_key: str | None = None
+    body_digest: str | None = None
+    tick_key: str | None = None
+
+
+class ClaimMessage(Record, tag=True, frozen=True, kw_only=True):
+    """Take a queued message for the lane of this generation."""
+
+    agent_id: AgentId
+    message_id: MessageId
+    generation: int
+    passed_over: int
+
+
+class SettleMessage(Record, tag=True, frozen=True, kw_only=True):
+    """End a message. A processed one the model did not see is marked to be shown later."""
+
+    agent_id: AgentId
+    message_id: MessageId
+    state: MessageState
+    reason: str
+    unseen: bool = False
+    turn_id: TurnId | None = None
+    point: SafePoint | None = None
+
+
+class MarkSeen(Record, tag=True, frozen=True, kw_only=True):
+    """These earlier messages are now shown to the model."""
+
+    agent_id: AgentId
+    message_ids: tuple[MessageId, ...]
+
+
+class OpenTurn(Record, tag=True, frozen=True, kw_only=True):
+    """Start a turn for a claimed message."""
+
+    turn: TurnRecord
+
+
+class ResumeTurn(Record, tag=True, frozen=True, kw_only=True):
+    """Go on with an open turn under a new generation."""
+
+    agent_id: AgentId
+    turn_id: TurnId
+    message_id: MessageId
+    generation: int
+    resume_count: int
+
+
+class AppendTranscript(Record, tag=True, frozen=True, kw_only=True):
+    """Add one entry to a turn's transcript."""
+
+    entry: TranscriptEntry
+
+
+class StartToolCall(Record, tag=True, frozen=True, kw_only=True):
+    """Say that a tool call is about to run, before it runs."""
+
+    call: ToolCallRecord
+
+
+class FinishToolCall(Record, tag=True, frozen=True, kw_only=True):
+    """Give a started call its one result."""
+
+    agent_id: AgentId
+    turn_id: TurnId
+    effect_id: str
+    tool_name: str
+    state: ToolCallState
+    receipt: ToolReceipt
+    duration_ms: int = 0
+
+
+class SettleTurn(Record, tag=True, frozen=True, kw_only=True):
+    """End a turn."""
+
+    agent_id: AgentId
+    turn_id: TurnId
+    terminal: TurnTerminal
+    usage: TokenUsage
+    round_count: int
+
+
+class RecordClosure(Record, tag=True, frozen=True, kw_only=True):
+    """Record how the pass ended."""
+
+    agent_id: AgentId
+    closure: Closure
+
+
+class AppendBrief(Record, tag=True, frozen=True, kw_only=True):
+    """Tell the operator something."""
+
+    brief: BriefRecord
+
+
+class PutWorkItem(Record, tag=True, frozen=True, kw_only=True):
+    """Write a work item; its revision must follow the stored one."""
+
+    item: WorkItemRecord
+
+
+class AppendDeliverySummary(Record, tag=True, frozen=True, kw_only=True):
+    """Keep the report of a completed item."""
+
+    summary: DeliverySummary
+
+
+class RememberActivation(Record, tag=True, frozen=True, kw_only=True):
+    """Count an offer of work that may or may not lead anywhere."""
+
+    memory: ActivationMemory
+
+
+class CreateTask(Record, tag=True, frozen=True, kw_only=True):
+    """Record a background task."""
+
+    task: TaskRecord
+
+
+class AdvanceTask(Record, tag=True, frozen=True, kw_only=True):
+    """Move a task forward."""
+
+    agent_id: AgentId
+    task_id: TaskId
+    status: TaskStatus
+    result_summary: str | None = None
+    exit_status: int | None = None
+    failure: FailureArtifact | None = None
+
+
+class CreateTimer(Record, tag=True, frozen=True, kw_only=True):
+    """Arm a timer."""
+
+    timer: TimerRecord
+
+
+class FireTimer(Record, tag=True, frozen=True, kw_only=True):
+    """A slot came due: move to the next slot of the grid, or complete when there is none."""
+
+    agent_id: AgentId
+    timer_id: TimerId
+    slot: Instant
+    next_fire_at: Instant | None
+
+
+class CancelTimer(Record, tag=True, frozen=True, kw_only=True):
+    """Stop a timer for good."""
+
+    agent_id: AgentId
+    timer_id: TimerId
+
+
+class ParkWakeHint(Record, tag=True, frozen=True, kw_only=True):
+    """Keep a wake hint; a repeat of the same source replaces its body and counts up."""
+
+    hint: WakeHint
+
+
+class TakeWakeHints(Record, tag=True, frozen=True, kw_only=True):
+    """Hand parked hints over to a tick."""
+
+    agent_id: AgentId
+    source_keys: tuple[str, ...]
+
+
+class OpenWait(Record, tag=True, frozen=True, kw_only=True):
+    """Start waiting."""
+
+    wait: WaitRecord
+
+
+class MoveWait(Record, tag=True, frozen=True, kw_only=True):
+    """Trigger, resolve, cancel or expire a wait."""
+
+    agent_id: AgentId
+    wait_id: WaitId
+    state: WaitState
+    by: str
+    triggered_by: MessageId | None = None
+
+
+class RecordEvent(Record, tag=True, frozen=True, kw_only=True):
+    """Say something in the audit log that moves no row."""
+
+    agent_id: AgentId
+    event: Event
+
+
+Change: TypeAlias = (
+    CreateAgent
+    | SetAgentStatus
+    | FocusWorkItem
+    | SetModelOverride
+    | QueueMessage
+    | ClaimMessage
+    | SettleMessage
+    | MarkSeen
+    | OpenTurn
+    | ResumeTurn
+    | AppendTranscript
+    | StartToolCall
+    | FinishToolCall
+    | SettleTurn
+    | RecordClosure
+    | AppendBrief
+    | PutWorkItem
+    | AppendDeliverySummary
+    | RememberActivation
+    | CreateTask
+    | AdvanceTask
+    | CreateTimer
+    | FireTimer
+    | CancelTimer
+    | ParkWakeHint
+    | TakeWakeHints
+    | OpenWait
+    | MoveWait
+    | RecordEvent
+)
+
+
+class Commit(Record, frozen=True, kw_only=True):
+    """What becomes true together."""
+
+    commit_id: str
+    at: Instant
+    changes: tuple[Change, ...]
+    expects: tuple[Expect, ...] = ()

@@ -1,0 +1,77 @@
+"""Provider-neutral conversation: what was said, in blocks.
+
+Owns:  the block union and the messages a provider request is made of.
+Rule 1: every tool use block is answered by exactly one tool result block, in the next user message.
+Rule 2: thinking is opaque to us and goes back to the provider that produced it, byte for byte.
+"""
+
+from typing import TypeAlias
+
+from holon.model.ids import CallId
+from holon.model.json_value import JsonValue, require_json, require_unicode
+from holon.model.record import Record
+
+
+class TextBlock(Record, tag_field="type", tag="text", frozen=True, kw_only=True):
+    """Words."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        require_unicode(self.text)
+
+
+class ThinkingBlock(Record, tag_field="type", tag="thinking", frozen=True, kw_only=True):
+    """A provider's reasoning, kept verbatim."""
+
+    text: str
+    signature: str | None = None
+    redacted: bool = False
+
+
+class ToolUseBlock(Record, tag_field="type", tag="tool_use", frozen=True, kw_only=True):
+    """The model asks for a tool. `call_id` is the provider's name for this call."""
+
+    call_id: CallId
+    name: str
+    input: JsonValue
+
+    def __post_init__(self) -> None:
+        require_json(self.input)
+
+
+class ToolResultBlock(Record, tag_field="type", tag="tool_result", frozen=True, kw_only=True):
+    """The answer to one tool use."""
+
+    call_id: CallId
+    content: str
+    is_error: bool = False
+
+
+AssistantBlock: TypeAlias = TextBlock | ThinkingBlock | ToolUseBlock
+UserBlock: TypeAlias = TextBlock | ToolResultBlock
+
+
+class AssistantMessage(Record, tag_field="role", tag="assistant", frozen=True, kw_only=True):
+    """One model round."""
+
+    blocks: tuple[AssistantBlock, ...]
+
+
+class UserMessage(Record, tag_field="role", tag="user", frozen=True, kw_only=True):
+    """What the runtime hands to the model: input, tool results, interjections."""
+
+    blocks: tuple[UserBlock, ...]
+
+
+ConversationMessage: TypeAlias = AssistantMessage | UserMessage
+
+
+def text_of(blocks: tuple[AssistantBlock, ...]) -> str:
+    """Return the words of a round, joined; thinking and tool uses are not words."""
+    return "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+
+
+def tool_uses_of(blocks: tuple[AssistantBlock, ...]) -> tuple[ToolUseBlock, ...]:
+    """Return the tool uses of a round, in order."""
+    return tuple(block for block in blocks if isinstance(block, ToolUseBlock))

@@ -1,0 +1,139 @@
+"""The Holon error tree, with stable codes.
+
+HolonError
+├── BadInputError        BadIdError · NotJsonError · DecodeError (BadTag · BadEnum · BadSyntax · BadShape)
+├── RefusalError         carries a Refusal: the request was understood and declined
+├── ForbiddenTransitionError   a lifecycle table has no such row
+└── StoreError           StoreFull · StoreBusy (wait and retry) · StoreBroken (stop) · StoreClosed
+                         HomeInUse · SchemaTooNew · NotAHolonDatabase · StoreUnwritable   (at opening)
+
+Owns:  every error the runtime raises on purpose.
+Rule 1: `code` is stable and machine-readable; `hint` says what a person can do next.
+Rule 2: a class says what the caller may do; callers never parse messages.
+"""
+
+from typing import ClassVar
+
+
+class HolonError(Exception):
+    """The root of every error Holon raises on purpose."""
+
+    code: ClassVar[str] = "holon_error"
+    hint: str | None = None
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        if hint is not None:
+            self.hint = hint
+
+
+class BadInputError(HolonError):
+    """What came in cannot be read; nothing was changed."""
+
+    code = "bad_input"
+
+
+class BadIdError(BadInputError):
+    """An identifier does not have the form identifiers have."""
+
+    code = "bad_id"
+
+
+class NotJsonError(BadInputError, ValueError):
+    """A value has no exact JSON form."""
+
+    code = "not_json"
+
+
+class DecodeError(BadInputError):
+    """Bytes do not decode to the record they should hold."""
+
+    code = "bad_shape"
+
+
+class BadTagError(DecodeError):
+    """A tagged union names a variant that does not exist."""
+
+    code = "bad_tag"
+
+
+class BadEnumError(DecodeError):
+    """An enum holds a value it does not have."""
+
+    code = "bad_enum"
+
+
+class BadSyntaxError(DecodeError):
+    """The bytes are not JSON at all, or not Unicode."""
+
+    code = "bad_syntax"
+
+
+class ForbiddenTransitionError(HolonError):
+    """A lifecycle table has no row for this state and signal."""
+
+    code = "forbidden_transition"
+
+    def __init__(self, state: str, signal: str) -> None:
+        super().__init__(f"{state} has no transition for {signal}")
+        self.state = state
+        self.signal = signal
+
+
+class StoreError(HolonError):
+    """The durable store could not do what was asked."""
+
+    code = "store_error"
+
+
+class StoreFullError(StoreError):
+    """The disk is full; nothing was written. The same commit may succeed later."""
+
+    code = "storage_full"
+    hint = "free disk space under HOLON_HOME; Holon retries by itself"
+
+
+class StoreBusyError(StoreError):
+    """Too much waits to be written, or another program holds the database; nothing was written."""
+
+    code = "storage_busy"
+    hint = "try again in a moment"
+
+
+class StoreBrokenError(StoreError):
+    """The disk failed under a write; whether it is durable is unknown, so the host must stop."""
+
+    code = "storage_broken"
+    hint = "check the disk, then start Holon again: it recovers from what is durable"
+
+
+class StoreClosedError(StoreError):
+    """The store was closed while the request waited."""
+
+    code = "storage_closed"
+    hint = "start the host again"
+
+
+class HomeInUseError(StoreError):
+    """Another process owns this HOLON_HOME."""
+
+    code = "home_in_use"
+
+
+class SchemaTooNewError(StoreError):
+    """The database was written by a newer Holon."""
+
+    code = "schema_too_new"
+
+
+class NotAHolonDatabaseError(StoreError):
+    """The file at the database path is corrupt or belongs to another program."""
+
+    code = "not_a_holon_database"
+
+
+class StoreUnwritableError(StoreError):
+    """The directory of the database cannot be written."""
+
+    code = "home_unwritable"

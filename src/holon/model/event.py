@@ -1,0 +1,413 @@
+"""The append-only runtime events, one class each.
+
+Owns:  what the audit log can say. `kind` is the stable name on the wire.
+Rule 1: events point to rows; they never copy bodies.
+Rule 2: every event that moves something names it and its new state, so that folding the log gives
+        the rows back (invariant I6).
+"""
+
+from typing import TypeAlias
+
+from holon.model.agent_status import AgentStatus
+from holon.model.brief import BriefKind, FailureArtifact
+from holon.model.closure import ClosureOutcome, WaitingReason
+from holon.model.continuation import Continuation
+from holon.model.ids import (
+    AgentId,
+    BriefId,
+    MessageId,
+    TaskId,
+    TimerId,
+    TurnId,
+    WaitId,
+    WorkItemId,
+)
+from holon.model.instant import Instant
+from holon.model.message import MessageKind, Priority
+from holon.model.provenance import (
+    AdmissionContext,
+    AuthorityClass,
+    DeliverySurface,
+    Origin,
+    TrustLevel,
+)
+from holon.model.provider_attempt import ProviderAttempt, TokenUsage
+from holon.model.record import Record
+from holon.model.task import TaskKind, TaskStatus
+from holon.model.turn import SafePoint, StopReason, TerminalKind
+from holon.model.wait import WaitKind, WaitState
+from holon.model.work_item import WorkItemState
+
+
+class AgentCreated(Record, tag_field="kind", tag="agent_created", frozen=True, kw_only=True):
+    """An agent came into being."""
+
+    status: AgentStatus
+
+
+class AgentStateChanged(
+    Record, tag_field="kind", tag="agent_state_changed", frozen=True, kw_only=True
+):
+    """An agent's posture moved; `generation` is present when the lane was fenced with it."""
+
+    status: AgentStatus
+    reason: str
+    generation: int | None = None
+
+
+class ModelOverrideChanged(
+    Record, tag_field="kind", tag="agent_model_override_changed", frozen=True, kw_only=True
+):
+    """An agent's own model was set, or cleared when `model` is absent."""
+
+    model: str | None = None
+
+
+class MessageAdmitted(Record, tag_field="kind", tag="message_admitted", frozen=True, kw_only=True):
+    """A message entered the queue."""
+
+    message_id: MessageId
+    message_kind: MessageKind
+    origin: Origin
+    trust: TrustLevel
+    authority_class: AuthorityClass
+    priority: Priority
+    delivery_surface: DeliverySurface
+    admission_context: AdmissionContext
+    task_id: TaskId | None = None
+    correlation_id: str | None = None
+    causation_id: str | None = None
+
+
+class MessageProcessingStarted(
+    Record, tag_field="kind", tag="message_processing_started", frozen=True, kw_only=True
+):
+    """A lane took the message. This is what woke the agent."""
+
+    message_id: MessageId
+    generation: int
+
+
+class MessageProcessed(
+    Record, tag_field="kind", tag="message_processed", frozen=True, kw_only=True
+):
+    """The message ended as it should."""
+
+    message_id: MessageId
+    reason: str
+
+
+class MessageAborted(
+    Record, tag_field="kind", tag="message_processing_aborted", frozen=True, kw_only=True
+):
+    """The message's turn was ended from outside or could not go on."""
+
+    message_id: MessageId
+    reason: str
+
+
+class MessageDropped(Record, tag_field="kind", tag="message_dropped", frozen=True, kw_only=True):
+    """The message was voided before it ran."""
+
+    message_id: MessageId
+    reason: str
+
+
+class InterjectionAdmitted(
+    Record, tag_field="kind", tag="operator_interjection_admitted", frozen=True, kw_only=True
+):
+    """The message entered a running turn."""
+
+    message_id: MessageId
+    turn_id: TurnId
+    point: SafePoint
+
+
+class ContinuationResolved(
+    Record, tag_field="kind", tag="continuation_resolved", frozen=True, kw_only=True
+):
+    """What a trigger amounted to, and why."""
+
+    message_id: MessageId
+    continuation: Continuation
+
+
+class TurnStarted(Record, tag_field="kind", tag="turn_started", frozen=True, kw_only=True):
+    """A turn opened."""
+
+    turn_id: TurnId
+    turn_index: int
+    message_id: MessageId
+    work_item_id: WorkItemId | None = None
+
+
+class TurnResumed(Record, tag_field="kind", tag="recovery_turn_started", frozen=True, kw_only=True):
+    """An open turn goes on after a restart."""
+
+    turn_id: TurnId
+    resume_count: int
+
+
+class AssistantRoundRecorded(
+    Record, tag_field="kind", tag="assistant_round_recorded", frozen=True, kw_only=True
+):
+    """The model spoke."""
+
+    turn_id: TurnId
+    round: int
+    stop_reason: StopReason
+    tool_call_count: int
+    usage: TokenUsage
+    preview: str
+
+
+class MaxOutputRecovery(
+    Record, tag_field="kind", tag="max_output_tokens_recovery", frozen=True, kw_only=True
+):
+    """A cut answer is being continued."""
+
+    turn_id: TurnId
+
+
+class ToolStarted(Record, tag_field="kind", tag="tool_started", frozen=True, kw_only=True):
+    """A tool is about to run."""
+
+    effect_id: str
+    turn_id: TurnId
+    tool_name: str
+
+
+class ToolExecuted(Record, tag_field="kind", tag="tool_executed", frozen=True, kw_only=True):
+    """A tool did what was asked."""
+
+    effect_id: str
+    turn_id: TurnId
+    tool_name: str
+    duration_ms: int
+
+
+class ToolExecutionFailed(
+    Record, tag_field="kind", tag="tool_execution_failed", frozen=True, kw_only=True
+):
+    """A tool did not; an interrupted one may or may not have had its effect."""
+
+    effect_id: str
+    turn_id: TurnId
+    tool_name: str
+    error_kind: str
+    interrupted: bool = False
+
+
+class TurnEnded(Record, tag_field="kind", tag="turn_terminal", frozen=True, kw_only=True):
+    """A turn settled."""
+
+    turn_id: TurnId
+    turn_index: int
+    terminal: TerminalKind
+    duration_ms: int
+    usage: TokenUsage
+    reason: str | None = None
+
+
+class RuntimeErrorRecorded(
+    Record, tag_field="kind", tag="runtime_error", frozen=True, kw_only=True
+):
+    """A turn failed, with everything needed to see why."""
+
+    failure: FailureArtifact
+    turn_id: TurnId | None = None
+    attempts: tuple[ProviderAttempt, ...] = ()
+    token_usage: TokenUsage | None = None
+
+
+class ClosureDecided(Record, tag_field="kind", tag="closure_decided", frozen=True, kw_only=True):
+    """How the pass ended."""
+
+    outcome: ClosureOutcome
+    waiting_reason: WaitingReason | None = None
+    work_item_id: WorkItemId | None = None
+
+
+class BriefCreated(Record, tag_field="kind", tag="brief_created", frozen=True, kw_only=True):
+    """The operator has something to read."""
+
+    brief_id: BriefId
+    brief_kind: BriefKind
+    work_item_id: WorkItemId | None = None
+    related_message_id: MessageId | None = None
+
+
+class WorkItemWritten(Record, tag_field="kind", tag="work_item_written", frozen=True, kw_only=True):
+    """A work item was created or changed."""
+
+    work_item_id: WorkItemId
+    state: WorkItemState
+    revision: int
+
+
+class WorkItemPicked(Record, tag_field="kind", tag="work_item_picked", frozen=True, kw_only=True):
+    """The agent's focus moved to an item."""
+
+    work_item_id: WorkItemId
+
+
+class WorkItemFocusReleased(
+    Record, tag_field="kind", tag="work_item_focus_released", frozen=True, kw_only=True
+):
+    """The agent focuses on nothing."""
+
+
+class CompletionReportPromoted(
+    Record, tag_field="kind", tag="work_item_completion_report_promoted", frozen=True, kw_only=True
+):
+    """Same-round text became the report of a completed item."""
+
+    work_item_id: WorkItemId
+
+
+class TaskCreated(Record, tag_field="kind", tag="task_created", frozen=True, kw_only=True):
+    """A background task exists."""
+
+    task_id: TaskId
+    task_kind: TaskKind
+    status: TaskStatus
+
+
+class TaskStatusUpdated(
+    Record, tag_field="kind", tag="task_status_updated", frozen=True, kw_only=True
+):
+    """A background task moved on."""
+
+    task_id: TaskId
+    status: TaskStatus
+
+
+class TimerCreated(Record, tag_field="kind", tag="timer_created", frozen=True, kw_only=True):
+    """A timer was armed."""
+
+    timer_id: TimerId
+    next_fire_at: Instant
+
+
+class TimerFired(Record, tag_field="kind", tag="timer_fired", frozen=True, kw_only=True):
+    """A timer's slot came due. `next_fire_at` is absent when it was the last."""
+
+    timer_id: TimerId
+    slot: Instant
+    next_fire_at: Instant | None = None
+
+
+class TimerCancelled(Record, tag_field="kind", tag="timer_cancelled", frozen=True, kw_only=True):
+    """A timer will not fire again."""
+
+    timer_id: TimerId
+
+
+class WakeHintParked(
+    Record, tag_field="kind", tag="wake_hint_coalesced", frozen=True, kw_only=True
+):
+    """A wake hint waits for the agent; repeats of one source count up."""
+
+    source_key: str
+    revision: int
+
+
+class WakeHintTriggered(
+    Record, tag_field="kind", tag="wake_hint_triggered", frozen=True, kw_only=True
+):
+    """Parked hints became a system tick."""
+
+    source_keys: tuple[str, ...]
+
+
+class WakeHintIgnored(Record, tag_field="kind", tag="wake_hint_ignored", frozen=True, kw_only=True):
+    """A wake hint could not wake this agent."""
+
+    source_key: str
+    reason: str
+
+
+class WaitOpened(Record, tag_field="kind", tag="wait_opened", frozen=True, kw_only=True):
+    """Something is being waited for."""
+
+    wait_id: WaitId
+    wait_kind: WaitKind
+    deadline_at: Instant | None = None
+    work_item_id: WorkItemId | None = None
+    source_id: str | None = None
+
+
+class WaitMoved(Record, tag_field="kind", tag="wait_moved", frozen=True, kw_only=True):
+    """A wait was triggered, resolved, cancelled or expired."""
+
+    wait_id: WaitId
+    state: WaitState
+    by: str
+
+
+class SystemTickEmitted(
+    Record, tag_field="kind", tag="system_tick_emitted", frozen=True, kw_only=True
+):
+    """The runtime decided that the agent should look again."""
+
+    message_id: MessageId
+    tick_key: str
+    work_item_id: WorkItemId | None = None
+
+
+class ControlApplied(Record, tag_field="kind", tag="control_applied", frozen=True, kw_only=True):
+    """An operator's control request took effect."""
+
+    action: str
+    request_id: str
+
+
+Event: TypeAlias = (
+    AgentCreated
+    | AgentStateChanged
+    | ModelOverrideChanged
+    | MessageAdmitted
+    | MessageProcessingStarted
+    | MessageProcessed
+    | MessageAborted
+    | MessageDropped
+    | InterjectionAdmitted
+    | ContinuationResolved
+    | TurnStarted
+    | TurnResumed
+    | AssistantRoundRecorded
+    | MaxOutputRecovery
+    | ToolStarted
+    | ToolExecuted
+    | ToolExecutionFailed
+    | TurnEnded
+    | RuntimeErrorRecorded
+    | ClosureDecided
+    | BriefCreated
+    | WorkItemWritten
+    | WorkItemPicked
+    | WorkItemFocusReleased
+    | CompletionReportPromoted
+    | TaskCreated
+    | TaskStatusUpdated
+    | TimerCreated
+    | TimerFired
+    | TimerCancelled
+    | WakeHintParked
+    | WakeHintTriggered
+    | WakeHintIgnored
+    | WaitOpened
+    | WaitMoved
+    | SystemTickEmitted
+    | ControlApplied
+)
+
+
+class AuditEvent(Record, frozen=True, kw_only=True):
+    """One event of one agent. `event_seq` is gapless per agent; `log_seq` orders all agents."""
+
+    log_seq: int
+    agent_id: AgentId
+    event_seq: int
+    created_at: Instant
+    event: Event

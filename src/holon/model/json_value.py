@@ -1,0 +1,50 @@
+"""Arbitrary JSON, kept honest.
+
+Owns:  the one name for "any JSON value" and the check that it really is JSON.
+Rule 1: NaN and infinities have no JSON form; a value holding one is refused, never sent as null.
+Rule 2: text must be encodable; a lone surrogate is refused.
+Rule 3: nesting is bounded, so that no reader of ours can be made to recurse without end.
+"""
+
+import math
+from typing import Any, TypeAlias
+
+from holon.model.errors import NotJsonError
+from holon.model.limits import JSON_DEPTH_MAX
+
+JsonValue: TypeAlias = Any  # a recursive alias would be truer, but msgspec cannot decode into one
+
+
+def require_json(value: JsonValue) -> None:
+    """Raise NotJsonError unless `value` has an exact JSON form."""
+    pending: list[tuple[JsonValue, int]] = [(value, 0)]
+    while pending:
+        item, depth = pending.pop()
+        if depth > JSON_DEPTH_MAX:
+            raise NotJsonError(f"JSON nested deeper than {JSON_DEPTH_MAX} levels")
+        match item:
+            case None | bool() | int():
+                continue
+            case float():
+                if not math.isfinite(item):
+                    raise NotJsonError("JSON has no form for NaN or infinity")
+            case str():
+                require_unicode(item)
+            case list() | tuple():
+                pending.extend((child, depth + 1) for child in item)
+            case dict():
+                for key, child in item.items():
+                    if not isinstance(key, str):
+                        raise NotJsonError("JSON object keys are text")
+                    require_unicode(key)
+                    pending.append((child, depth + 1))
+            case _:
+                raise NotJsonError(f"{type(item).__name__} is not a JSON value")
+
+
+def require_unicode(text: str) -> None:
+    """Raise NotJsonError when `text` holds a lone surrogate."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise NotJsonError("text holds a lone surrogate") from None

@@ -1,0 +1,101 @@
+"""Every bound in the runtime, by name.
+
+Owns:  the numbers. A limit that has no name here does not exist.
+Rule 1: names carry their unit last: `_BYTES_MAX`, `_MS_DEFAULT`, `_COUNT_MAX`.
+Rule 2: relations between limits are asserted at the bottom, so that an edit cannot break them.
+"""
+
+from typing import Final
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+SECOND_MS: Final = 1_000
+MINUTE_MS: Final = 60 * SECOND_MS
+HOUR_MS: Final = 60 * MINUTE_MS
+DAY_MS: Final = 24 * HOUR_MS
+
+# Identifiers and text at the door.
+ID_CHARS_MAX: Final = 64
+IDEMPOTENCY_KEY_CHARS_MAX: Final = 200
+JSON_DEPTH_MAX: Final = 64
+MESSAGE_BODY_BYTES_MAX: Final = 1 * MIB
+MESSAGE_METADATA_BYTES_MAX: Final = 64 * KIB
+PUBLIC_BODY_BYTES_MAX: Final = 256 * KIB
+LABEL_CHARS_MAX: Final = 500
+
+# The queue.
+QUEUED_PER_AGENT_COUNT_MAX: Final = 10_000
+CLAIMS_PASSED_OVER_COUNT_MAX: Final = 16  # then the oldest waiting message is served, any band
+UNSEEN_SHOWN_COUNT_MAX: Final = 16
+
+# Idempotency and commit keys are remembered at least this long.
+IDEMPOTENCY_KEPT_MS_MIN: Final = DAY_MS
+
+# Waking and scheduling.
+BACKSTOP_INTERVAL_MS: Final = 30 * SECOND_MS
+BACKSTOP_GRACE_MS: Final = 2 * SECOND_MS  # what is on its way to a lane is not overlooked
+RECHECK_DEFAULT_MS: Final = HOUR_MS
+NO_PROGRESS_BACKOFF_MS_MIN: Final = 1 * SECOND_MS
+NO_PROGRESS_BACKOFF_MS_MAX: Final = 10 * MINUTE_MS
+NO_PROGRESS_ACTIVATIONS_COUNT_MAX: Final = 8  # then the operator is asked instead
+WAKE_HINT_SOURCES_COUNT_MAX: Final = 64  # distinct parked sources per agent
+WAKE_HINT_BODY_BYTES_MAX: Final = 256 * KIB
+WORK_ITEMS_WEIGHED_COUNT_MAX: Final = 64
+WAIT_DEADLINE_DEFAULT_MS: Final = DAY_MS
+DUE_BATCH_COUNT_MAX: Final = 256
+
+# Timers.
+TIMER_DURATION_MS_MIN: Final = 1
+TIMER_DURATION_MS_MAX: Final = 366 * DAY_MS
+TIMER_INTERVAL_MS_MIN: Final = 1 * SECOND_MS
+SLEEP_DURATION_MS_MAX: Final = 7 * DAY_MS
+
+# Turns.
+MAX_OUTPUT_CONTINUATIONS_COUNT_MAX: Final = 2
+TURN_ROUNDS_COUNT_MAX: Final = 500
+TOOL_CALLS_PER_ROUND_COUNT_MAX: Final = 64
+TURN_RESUMES_COUNT_MAX: Final = 8  # a turn that kills the process each time is poison
+INTERJECTIONS_PER_POINT_COUNT_MAX: Final = 8
+HISTORY_TURNS_COUNT_DEFAULT: Final = 12
+
+# Tool output and previews.
+TOOL_OUTPUT_TOKENS_DEFAULT: Final = 8_000
+TOOL_OUTPUT_TOKENS_MAX: Final = 64_000
+TOOL_ERROR_DETAIL_CHARS_MAX: Final = 1_000
+TOOL_RESULT_BYTES_MAX: Final = 512 * KIB
+ENQUEUE_TEXT_BYTES_MAX: Final = 64 * KIB
+EVENT_TEXT_CHARS_MAX: Final = 400
+PLAN_PREVIEW_CHARS_MAX: Final = 1_600
+OBJECTIVE_CHARS_MAX: Final = 4_000
+TODO_ITEMS_COUNT_MAX: Final = 100
+
+# Events and their readers.
+EVENT_PAGE_COUNT_DEFAULT: Final = 128
+EVENT_PAGE_COUNT_MAX: Final = 512
+FEED_LAG_EVENTS_MAX: Final = 4_096
+
+# The store.
+GROUP_COMMIT_COUNT_MAX: Final = 256
+COMMITS_WAITING_COUNT_MAX: Final = 4_096
+WAL_BYTES_MAX: Final = 64 * MIB
+CHECKPOINT_PAGES: Final = 1_000
+STORE_RETRY_MS_MIN: Final = 250
+STORE_RETRY_MS_MAX: Final = 30 * SECOND_MS
+BALLAST_BYTES: Final = 16 * MIB  # given up on a full disk, so that the store can still tidy up
+
+# Retention: on by default.
+RETENTION_INTERVAL_MS: Final = 10 * MINUTE_MS
+RETENTION_COMMITS_COUNT: Final = 500  # groups of commits after which retention looks early
+RETENTION_AGE_MS_DEFAULT: Final = 90 * DAY_MS
+RETENTION_EVENTS_COUNT_MIN: Final = 1_000  # newest events always kept per agent
+RETENTION_TURNS_COUNT_MIN: Final = 50  # newest turns always kept per agent
+RETENTION_BYTES_MAX_DEFAULT: Final = 1024 * MIB
+RETENTION_BATCH_COUNT: Final = 500
+
+assert TOOL_OUTPUT_TOKENS_DEFAULT <= TOOL_OUTPUT_TOKENS_MAX
+assert PUBLIC_BODY_BYTES_MAX <= MESSAGE_BODY_BYTES_MAX
+assert NO_PROGRESS_BACKOFF_MS_MIN <= NO_PROGRESS_BACKOFF_MS_MAX
+assert EVENT_PAGE_COUNT_DEFAULT <= EVENT_PAGE_COUNT_MAX
+assert STORE_RETRY_MS_MIN <= STORE_RETRY_MS_MAX
+assert ENQUEUE_TEXT_BYTES_MAX <= MESSAGE_BODY_BYTES_MAX
+assert RETENTION_AGE_MS_DEFAULT >= IDEMPOTENCY_KEPT_MS_MIN

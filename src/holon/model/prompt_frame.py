@@ -1,0 +1,67 @@
+"""The provider-neutral prompt: blocks with a known stability, before any wire lowering.
+
+Owns:  prompt blocks, the frame, the cache identity, and what a transport can do with them.
+Rule 1: stable blocks come first, then agent-scoped, then history, then turn-scoped: the order that
+        lets a provider reuse its cache.
+"""
+
+from enum import StrEnum
+
+from holon.model.conversation import ConversationMessage
+from holon.model.ids import AgentId
+from holon.model.record import Record
+from holon.model.tool import ToolSpec
+
+
+class Stability(StrEnum):
+    """How often a block changes."""
+
+    STABLE = "stable"
+    AGENT_SCOPED = "agent_scoped"
+    TURN_SCOPED = "turn_scoped"
+
+
+class PromptBlock(Record, frozen=True, kw_only=True):
+    """One piece of prompt text."""
+
+    text: str
+    stability: Stability
+    cache_breakpoint: bool = False
+
+
+class PromptCache(Record, frozen=True, kw_only=True):
+    """The identity under which a provider may keep this prompt."""
+
+    agent_id: AgentId
+    prompt_cache_key: str
+    context_fingerprint: str
+    working_memory_revision: int = 0
+    compression_epoch: int = 0
+
+
+class PromptCapability(StrEnum):
+    """What a transport can make of a frame."""
+
+    FULL_REQUEST_ONLY = "full_request_only"
+    PROMPT_CACHE_KEY = "prompt_cache_key"
+    PROMPT_CACHE_BLOCKS = "prompt_cache_blocks"
+    INCREMENTAL_RESPONSES = "incremental_responses"
+    CONTEXT_MANAGEMENT = "context_management"
+
+
+class PromptFrame(Record, frozen=True, kw_only=True):
+    """Everything a model reads besides the conversation."""
+
+    system_prompt: str
+    system_blocks: tuple[PromptBlock, ...] = ()
+    context_blocks: tuple[PromptBlock, ...] = ()
+    cache: PromptCache | None = None
+
+
+class ProviderRequest(Record, frozen=True, kw_only=True):
+    """One round's full, replayable request."""
+
+    agent_id: AgentId
+    frame: PromptFrame
+    conversation: tuple[ConversationMessage, ...]
+    tools: tuple[ToolSpec, ...]

@@ -1,0 +1,92 @@
+"""Why a provider attempt failed.
+
+ProviderError
+├── retryable    ProviderTimeout · ProviderUnreachable · RateLimited · ProviderOverloaded
+└── fail-fast    AuthRejected · RequestRejected · UnreadableResponse · TransportUnsupported
+                                └── ContextTooLong   (also ends the turn)
+
+Owns:  the tree. Adapters raise nothing else; foreign errors are mapped in one place per adapter.
+"""
+
+from typing import ClassVar
+
+from holon.model.brief import FailureCategory
+from holon.model.errors import HolonError
+
+
+class ProviderError(HolonError):
+    """A provider attempt failed."""
+
+    code = "provider_error"
+    retryable: ClassVar[bool] = False
+    ends_turn: ClassVar[bool] = False
+    category: ClassVar[FailureCategory] = FailureCategory.TRANSPORT
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, retry_after_ms: int | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after_ms = retry_after_ms
+
+
+class ProviderTimeoutError(ProviderError):
+    """No answer in time."""
+
+    code = "timeout"
+    retryable = True
+
+
+class ProviderUnreachableError(ProviderError):
+    """The connection could not be made or broke."""
+
+    code = "connection"
+    retryable = True
+
+
+class RateLimitedError(ProviderError):
+    """The provider asked us to come back later."""
+
+    code = "rate_limited"
+    retryable = True
+
+
+class ProviderOverloadedError(ProviderError):
+    """The provider failed on its side."""
+
+    code = "server_error"
+    retryable = True
+
+
+class AuthRejectedError(ProviderError):
+    """The credentials were refused."""
+
+    code = "auth_rejected"
+    hint = "check the provider's credentials"
+
+
+class RequestRejectedError(ProviderError):
+    """The provider refused the request as malformed."""
+
+    code = "request_rejected"
+    category = FailureCategory.PROTOCOL
+
+
+class ContextTooLongError(RequestRejectedError):
+    """The conversation no longer fits the model."""
+
+    code = "context_length_exceeded"
+    ends_turn = True
+
+
+class UnreadableResponseError(ProviderError):
+    """The answer breaks the wire contract."""
+
+    code = "invalid_response"
+    category = FailureCategory.PROTOCOL
+
+
+class TransportUnsupportedError(ProviderError):
+    """The configured wire is not one we speak."""
+
+    code = "unsupported_transport"
+    category = FailureCategory.PROTOCOL

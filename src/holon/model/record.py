@@ -1,0 +1,15 @@
+"""The parent of every record in the model.
+
+Owns:  the one configuration all model structs share.
+Rule 1: a record is a frozen value. Changing something means writing a new record in a commit.
+Rule 2: decoding is strict: an unknown field, a missing field or a wrong type is refused.
+Rule 3: kw_only is repeated on every subclass, because msgspec does not inherit it.
+"""
+
+import msgspec
+
+
+class Record(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """A frozen value with a strict snake_case wire form."""

@@ -1,0 +1,95 @@
+"""What happened in a turn, in order: the durable form of its inputs.
+
+Owns:  transcript entries. They are the turn's memory: folding them rebuilds the turn after a crash.
+Rule 1: entries are appended, never changed; `position` is gapless within a turn.
+Rule 2: tool results are not entries: they live once, with their call, and `TurnLog` joins them.
+"""
+
+from enum import StrEnum
+from typing import TypeAlias
+
+from holon.model.brief import FailureArtifact
+from holon.model.ids import AgentId, MessageId, TurnId
+from holon.model.instant import Instant
+from holon.model.message import MessageEnvelope
+from holon.model.provider_attempt import ProviderAttempt, TokenUsage
+from holon.model.record import Record
+from holon.model.tool import ToolCallRecord
+from holon.model.turn import ModelSpoke, OperatorInterjected, ToolReceipt, TurnRecord
+
+
+class TranscriptKind(StrEnum):
+    """The names entries have on the wire."""
+
+    INCOMING_MESSAGE = "incoming_message"
+    ASSISTANT_ROUND = "assistant_round"
+    RUNTIME_FAILURE = "runtime_failure"
+    CONTINUATION_PROMPT = "continuation_prompt"
+    INTERJECTION = "interjection"
+
+
+class IncomingMessage(Record, tag_field="kind", tag="incoming_message", frozen=True, kw_only=True):
+    """The message the turn answers, with earlier messages the model has not seen yet."""
+
+    message: MessageEnvelope
+    unseen: tuple[MessageEnvelope, ...] = ()
+
+
+class AssistantRound(Record, tag_field="kind", tag="assistant_round", frozen=True, kw_only=True):
+    """One model round."""
+
+    round: int
+    spoke: ModelSpoke
+
+
+class RuntimeFailure(Record, tag_field="kind", tag="runtime_failure", frozen=True, kw_only=True):
+    """Why the turn failed, in words and in structure."""
+
+    failure: FailureArtifact
+    attempts: tuple[ProviderAttempt, ...] = ()
+    token_usage: TokenUsage | None = None
+
+
+class ContinuationPrompt(
+    Record, tag_field="kind", tag="continuation_prompt", frozen=True, kw_only=True
+):
+    """A runtime nudge to go on after a cut answer."""
+
+    text: str
+
+
+class Interjection(Record, tag_field="kind", tag="interjection", frozen=True, kw_only=True):
+    """An operator message that entered the running turn."""
+
+    message_id: MessageId
+    interjected: OperatorInterjected
+
+
+TranscriptData: TypeAlias = (
+    IncomingMessage | AssistantRound | RuntimeFailure | ContinuationPrompt | Interjection
+)
+
+
+class TranscriptEntry(Record, frozen=True, kw_only=True):
+    """One entry of a turn's transcript."""
+
+    agent_id: AgentId
+    turn_id: TurnId
+    position: int
+    created_at: Instant
+    data: TranscriptData
+
+
+class RecordedCall(Record, frozen=True, kw_only=True):
+    """A tool call with its receipt, once it has one."""
+
+    call: ToolCallRecord
+    receipt: ToolReceipt | None = None
+
+
+class TurnLog(Record, frozen=True, kw_only=True):
+    """Everything durable about one turn: enough to go on with it after a crash."""
+
+    turn: TurnRecord
+    entries: tuple[TranscriptEntry, ...] = ()
+    calls: tuple[RecordedCall, ...] = ()

@@ -1,0 +1,121 @@
+"""Work items: what an agent has set out to do.
+
+Owns:  the work item, its todo list, plan artifact, delivery summary and derived scheduling states.
+Rule 1: focus is not a state of the item; the agent's focus points at it.
+Rule 2: `open` alone never entitles an item to run; readiness is derived (decide/readiness).
+"""
+
+from enum import StrEnum
+
+from holon.model.ids import AgentId, SummaryId, TurnId, WorkItemId, WorkspaceId
+from holon.model.instant import Instant
+from holon.model.record import Record
+
+
+class WorkItemState(StrEnum):
+    """The lifecycle of an item."""
+
+    OPEN = "open"
+    COMPLETED = "completed"
+
+
+class PlanStatus(StrEnum):
+    """How far the plan has come."""
+
+    DRAFT = "draft"
+    READY = "ready"
+    NEEDS_INPUT = "needs_input"
+
+
+class TodoState(StrEnum):
+    """How far one todo has come."""
+
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+
+
+class TodoItem(Record, frozen=True, kw_only=True):
+    """One line of the checklist."""
+
+    text: str
+    state: TodoState = TodoState.PENDING
+
+
+class SchedulingState(StrEnum):
+    """What the scheduler may do with an item, derived from its record and its waits."""
+
+    RUNNABLE = "runnable"
+    WAITING_OPERATOR = "waiting_operator"
+    WAITING_TASK = "waiting_task"
+    WAITING_EXTERNAL = "waiting_external"
+    WAITING_TIMER = "waiting_timer"
+    WAITING_SYSTEM = "waiting_system"
+    BLOCKED = "blocked"
+    COMPLETED = "completed"
+
+
+class Readiness(StrEnum):
+    """The older, coarser label shown to readers."""
+
+    RUNNABLE = "runnable"
+    WAITING_FOR_OPERATOR = "waiting_for_operator"
+    BLOCKED = "blocked"
+    COMPLETED = "completed"
+
+
+class PlanArtifact(Record, frozen=True, kw_only=True):
+    """Where the plan's prose lives, with a bounded look at it."""
+
+    path: str
+    hash: str
+    bytes: int
+    updated_at: Instant
+    preview: str
+    preview_complete: bool
+
+
+class WorkItemRecord(Record, frozen=True, kw_only=True):
+    """One objective, durable."""
+
+    id: WorkItemId
+    agent_id: AgentId
+    objective: str
+    created_at: Instant
+    updated_at: Instant
+    revision: int = 1
+    workspace_id: WorkspaceId | None = None
+    state: WorkItemState = WorkItemState.OPEN
+    plan_status: PlanStatus = PlanStatus.DRAFT
+    plan_artifact: PlanArtifact | None = None
+    todo_list: tuple[TodoItem, ...] = ()
+    blocked_by: str | None = None
+    recheck_at: Instant | None = None
+    recheck_consumed_at: Instant | None = None
+    result_summary: str | None = None
+
+
+class DeliverySummary(Record, frozen=True, kw_only=True):
+    """The report an agent gave when it completed an item."""
+
+    id: SummaryId
+    agent_id: AgentId
+    work_item_id: WorkItemId
+    created_at: Instant
+    text: str
+    turn_id: TurnId | None = None
+
+
+class ActivationMemory(Record, frozen=True, kw_only=True):
+    """How often the runtime has offered an item without seeing it move.
+
+    Keyed by agent and item alone: a restart or a new lane must not reset the count, or a model
+    that makes no progress would be woken for ever.
+    """
+
+    agent_id: AgentId
+    work_item_id: WorkItemId
+    revision_seen: int
+    no_progress_count: int
+    last_at: Instant
+    not_before: Instant

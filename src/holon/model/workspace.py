@@ -1,0 +1,116 @@
+"""Where an agent works: workspaces, execution roots and worktrees.
+
+Owns:  workspace entries, the active binding, occupancy, worktree sessions, execution policy.
+Rule 1: the anchor is the project's stable identity; a worktree changes the execution root only.
+Rule 2: policy states what is enforced and what is not; it never claims a sandbox that is not there.
+"""
+
+from enum import StrEnum
+
+from holon.model.ids import AgentId, WorkspaceId
+from holon.model.instant import Instant
+from holon.model.record import Record
+
+
+class ProjectionKind(StrEnum):
+    """How a workspace is projected onto disk."""
+
+    CANONICAL_ROOT = "canonical_root"
+    GIT_WORKTREE_ROOT = "git_worktree_root"
+
+
+class AccessMode(StrEnum):
+    """Whether an execution root is shared."""
+
+    SHARED_READ = "shared_read"
+    EXCLUSIVE_WRITE = "exclusive_write"
+
+
+class GuaranteeLevel(StrEnum):
+    """How firmly a boundary is held."""
+
+    HARD_ENFORCED = "hard_enforced"
+    RUNTIME_SHAPED = "runtime_shaped"
+    NOT_ENFORCED = "not_enforced"
+
+
+class WorkspaceEntry(Record, frozen=True, kw_only=True):
+    """A project the host knows."""
+
+    workspace_id: WorkspaceId
+    workspace_anchor: str
+    created_at: Instant
+    updated_at: Instant
+    workspace_alias: str | None = None
+    repo_name: str | None = None
+    owner_agent_id: AgentId | None = None
+
+
+class ActiveWorkspace(Record, frozen=True, kw_only=True):
+    """The workspace an agent is in, and the root its tools run under."""
+
+    workspace_id: WorkspaceId
+    workspace_anchor: str
+    execution_root_id: str
+    execution_root: str
+    projection_kind: ProjectionKind
+    access_mode: AccessMode
+    cwd: str
+    occupancy_id: str | None = None
+
+
+class WorkspaceOccupancy(Record, frozen=True, kw_only=True):
+    """Who holds an execution root, and how."""
+
+    occupancy_id: str
+    execution_root_id: str
+    workspace_id: WorkspaceId
+    holder_agent_id: AgentId
+    access_mode: AccessMode
+    acquired_at: Instant
+    released_at: Instant | None = None
+
+
+class WorktreeSession(Record, frozen=True, kw_only=True):
+    """A managed worktree an agent entered."""
+
+    original_cwd: str
+    original_branch: str
+    worktree_path: str
+    worktree_branch: str
+
+
+class ExecutionProfile(Record, frozen=True, kw_only=True):
+    """What the execution backend offers."""
+
+    backend: str = "host_local"
+    process_execution_exposed: bool = True
+    allow_background_tasks: bool = True
+    supports_managed_worktrees: bool = True
+
+
+class ExecutionPolicy(Record, frozen=True, kw_only=True):
+    """Which boundaries hold under the current backend, and how firmly."""
+
+    message_ingress: GuaranteeLevel = GuaranteeLevel.HARD_ENFORCED
+    control_plane: GuaranteeLevel = GuaranteeLevel.HARD_ENFORCED
+    cwd_rooting: GuaranteeLevel = GuaranteeLevel.HARD_ENFORCED
+    process_execution: GuaranteeLevel = GuaranteeLevel.RUNTIME_SHAPED
+    path_confinement: GuaranteeLevel = GuaranteeLevel.NOT_ENFORCED
+    write_confinement: GuaranteeLevel = GuaranteeLevel.NOT_ENFORCED
+    network_confinement: GuaranteeLevel = GuaranteeLevel.NOT_ENFORCED
+    secret_isolation: GuaranteeLevel = GuaranteeLevel.NOT_ENFORCED
+    child_process_containment: GuaranteeLevel = GuaranteeLevel.NOT_ENFORCED
+
+
+class ExecutionSnapshot(Record, frozen=True, kw_only=True):
+    """Where and under which policy a tool runs."""
+
+    profile: ExecutionProfile
+    policy: ExecutionPolicy
+    workspace_id: WorkspaceId
+    workspace_anchor: str
+    execution_root: str
+    cwd: str
+    execution_root_id: str | None = None
+    projection_kind: ProjectionKind | None = None

@@ -1,0 +1,27 @@
+"""Time, as the runtime is allowed to see it.
+
+Contract (kept by tests/contract/test_clock.py, run against every implementation):
+- `now` is timezone-aware UTC and may jump either way: wall clocks do;
+- `monotonic_ns` never goes back; durations are measured with it;
+- `sleep_until` returns once `now() >= deadline`, also when the wall clock jumped meanwhile, and at
+  once for a deadline in the past.
+"""
+
+from datetime import datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """The only source of time in the runtime."""
+
+    def now(self) -> datetime:
+        """Return the current instant in UTC."""
+        ...
+
+    def monotonic_ns(self) -> int:
+        """Return a reading for measuring durations."""
+        ...
+
+    async def sleep_until(self, deadline: datetime) -> None:
+        """Return once the deadline has come."""
+        ...

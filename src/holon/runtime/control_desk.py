@@ -1,0 +1,168 @@
+"""Operator mutations that are not messages: creating, stopping, resuming, pausing, aborting.
+
+Owns:  agent lifecycle as the operator drives it: commits plus events, never queued messages.
+Rule 1: a control commit takes a new generation, so the lane it overtakes can write nothing more.
+Rule 2: stop and abort settle the running turn in the same commit; nothing is left half done.
+"""
+
+from collections.abc import Callable
+
+from holon.decide.agent_refusals import refuse_unknown
+from holon.decide.desk_commits import StatusRequest, control_commit
+from holon.decide.failure_artifact import operator_abort
+from holon.decide.recovery_plan import plan_turn
+from holon.decide.turn_replay import spent_in
+from holon.model.agent import AgentIdentity
+from holon.model.agent_status import AgentSignal, AgentStatus
+from holon.model.commit import Change, Commit, CreateAgent, SetAgentStatus, SetModelOverride
+from holon.model.errors import ForbiddenTransitionError
+from holon.model.expectation import AgentAbsent, Expect
+from holon.model.ids import AgentId, IdPrefix, parse_agent_id
+from holon.model.refusal import Refusal, RefusalCode
+from holon.model.snapshot import AgentSnapshot
+from holon.model.turn import Finish
+from holon.runtime.decided_commit import commit_decided
+from holon.runtime.services import Services
+from holon.runtime.settler import Settler
+from holon.runtime.turn_driver import TurnEnd
+
+
+class ControlDesk:
+    """Agent lifecycle for one host."""
+
+    def __init__(self, services: Services, interrupt: Callable[[AgentId], None]) -> None:
+        self._services = services
+        self._settler = Settler(services)
+        self._interrupt = interrupt
+
+    async def create_agent(self, identity: AgentIdentity) -> None:
+        """Bring an agent into being, asleep and ready."""
+        parse_agent_id(identity.agent_id)
+
+        async def decide() -> Commit | Refusal:
+            if await self._services.store.reads.agent(identity.agent_id) is not None:
+                return _exists(identity.agent_id)
+            return Commit(
+                commit_id=f"control:{self._services.ids.fresh(IdPrefix.REQUEST)}",
+                at=identity.created_at,
+                changes=(CreateAgent(identity=identity, status=AgentStatus.ASLEEP),),
+                expects=(AgentAbsent(agent_id=identity.agent_id),),
+            )
+
+        await commit_decided(self._services.store, decide)
+
+    async def stop(self, agent_id: AgentId) -> None:
+        """Stop an agent; its running turn is aborted, its queue is kept."""
+        await self._control(agent_id, "stop", (AgentSignal.STOP_REQUESTED,), cuts_turn=True)
+
+    async def pause(self, agent_id: AgentId) -> None:
+        """Hold an agent: messages are still admitted, nothing runs. The running turn is aborted."""
+        await self._control(agent_id, "pause", (AgentSignal.PAUSE_REQUESTED,), cuts_turn=True)
+
+    async def resume(self, agent_id: AgentId) -> None:
+        """Let a stopped or paused agent run again."""
+        agent = await self._services.store.reads.agent(parse_agent_id(agent_id))
+        stopped = agent is not None and agent.posture.status is AgentStatus.STOPPED
+        signals = (AgentSignal.RESUME_REQUESTED, AgentSignal.BOOTED)
+        await self._control(
+            agent_id, "resume", signals if stopped else signals[:1], cuts_turn=False
+        )
+
+    async def abort_run(self, agent_id: AgentId) -> None:
+        """End the running turn; the agent stays up."""
+        await self._control(agent_id, "abort", (AgentSignal.RUN_SETTLED,), cuts_turn=True)
+
+    async def set_model(self, agent_id: AgentId, model: str | None) -> None:
+        """Give the agent a model of its own, or the default back. A running turn keeps its model."""
+
+        async def decide() -> Commit | Refusal:
+            if await self._services.store.reads.agent(parse_agent_id(agent_id)) is None:
+                return refuse_unknown(agent_id)
+            return Commit(
+                commit_id=f"control:{self._services.ids.fresh(IdPrefix.REQUEST)}",
+                at=self._services.clock.now(),
+                changes=(SetModelOverride(agent_id=agent_id, model=model),),
+            )
+
+        await commit_decided(self._services.store, decide)
+
+    async def _control(
+        self, agent_id: AgentId, action: str, signals: tuple[AgentSignal, ...], *, cuts_turn: bool
+    ) -> None:
+        parse_agent_id(agent_id)
+        request_id = self._services.ids.fresh(IdPrefix.REQUEST)
+
+        async def decide() -> Commit | Refusal:
+            now = self._services.clock.now()
+            snapshot = await self._services.store.reads.snapshot(agent_id, now=now)
+            if snapshot is None:
+                return refuse_unknown(agent_id)
+            cut, expects = await self._cut_turn(snapshot, action) if cuts_turn else ((), ())
+            if action == "abort" and not cut:
+                return _no_run(agent_id)
+            request = StatusRequest(
+                request_id=request_id,
+                action=action,
+                signals=signals,
+                reason=f"operator asked to {action}",
+                also=cut,
+            )
+            try:
+                commit = control_commit(snapshot, request, now=now)
+            except ForbiddenTransitionError as forbidden:
+                return _forbidden(agent_id, action, forbidden)
+            return Commit(
+                commit_id=commit.commit_id,
+                at=now,
+                changes=commit.changes,
+                expects=(*commit.expects, *expects),
+            )
+
+        await commit_decided(self._services.store, decide)
+        self._interrupt(agent_id)
+
+    async def _cut_turn(
+        self, snapshot: AgentSnapshot, action: str
+    ) -> tuple[tuple[Change, ...], tuple[Expect, ...]]:
+        """What settles the open turn, if there is one, as aborted by the operator."""
+        turn_id = snapshot.agent.focus.open_turn_id
+        log = await self._services.store.reads.turn_log(turn_id) if turn_id else None
+        entry = await self._services.store.reads.message(log.turn.message_id) if log else None
+        if log is None or entry is None:
+            return (), ()
+        spent = spent_in(log)
+        end = TurnEnd(
+            finish=Finish(failure=operator_abort(f"operator asked to {action}")),
+            log=log,
+            usage=spent.usage,
+            round_count=spent.round_count,
+            final_round=plan_turn(log).interrupted,
+        )
+        commit = await self._settler.settlement(
+            end, entry.message, snapshot, generation=snapshot.agent.generation
+        )
+        settled = tuple(c for c in commit.changes if not isinstance(c, SetAgentStatus))
+        return settled, commit.expects
+
+
+def _exists(agent_id: AgentId) -> Refusal:
+    return Refusal(
+        code=RefusalCode.AGENT_EXISTS,
+        message=f"there is already an agent {agent_id}",
+        hint="choose another id, or use the agent that exists",
+        field="agent_id",
+    )
+
+
+def _no_run(agent_id: AgentId) -> Refusal:
+    return Refusal(
+        code=RefusalCode.NO_CURRENT_RUN, message=f"agent {agent_id} is not running a turn"
+    )
+
+
+def _forbidden(agent_id: AgentId, action: str, forbidden: ForbiddenTransitionError) -> Refusal:
+    return Refusal(
+        code=RefusalCode.TRANSITION_FORBIDDEN,
+        message=f"agent {agent_id} is {forbidden.state}: it cannot {action}",
+        hint="look at the agent's status first",
+    )

@@ -1,0 +1,57 @@
+"""Decide, commit, and decide again when the rows moved meanwhile.
+
+Owns:  the one loop around compare-and-set, and patience with a full disk.
+Rule 1: a refused commit changed nothing, so the only right answer is a fresh decision.
+Rule 2: a full disk is waited out with backoff where work would otherwise be lost; at the door it is
+        an error the caller sees.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
+
+from holon.model.commit import Commit
+from holon.model.errors import StoreFullError
+from holon.model.expectation import Applied, CommitOutcome
+from holon.model.instant import later
+from holon.model.limits import STORE_RETRY_MS_MAX, STORE_RETRY_MS_MIN
+from holon.model.refusal import Refusal, RefusalCode, RefusedError
+from holon.ports.clock import Clock
+from holon.ports.store import Store
+
+DECISIONS_COUNT_MAX: Final = 8
+
+Decide: TypeAlias = Callable[[], Awaitable[Commit | Refusal | None]]
+
+
+async def commit_decided(store: Store, decide: Decide) -> Commit | None:
+    """Apply what `decide` returns, deciding anew while the rows keep moving.
+
+    Returns the commit that was applied, or None when `decide` found nothing to do. Raises
+    RefusedError when it declined, or when the rows never held still.
+    """
+    for _ in range(DECISIONS_COUNT_MAX):
+        decided = await decide()
+        if decided is None:
+            return None
+        if isinstance(decided, Refusal):
+            raise RefusedError(decided)
+        if isinstance(await store.apply(decided), Applied):
+            return decided
+    raise RefusedError(
+        Refusal(
+            code=RefusalCode.BUSY,
+            message="the agent kept changing while the request was being decided",
+            hint="try again",
+        )
+    )
+
+
+async def apply_patiently(store: Store, commit: Commit, *, clock: Clock) -> CommitOutcome:
+    """Apply a commit, waiting as long as the disk is full."""
+    pause_ms = STORE_RETRY_MS_MIN
+    while True:
+        try:
+            return await store.apply(commit)
+        except StoreFullError:
+            await clock.sleep_until(later(clock.now(), by_ms=pause_ms))
+            pause_ms = min(2 * pause_ms, STORE_RETRY_MS_MAX)

@@ -1,0 +1,92 @@
+"""One host: every lane and service of one HOLON_HOME, and nothing that outlives it.
+
+Owns:  the wiring of the runtime's parts, their start order and their end.
+Rule 1: recovery is complete before the host is ready; nothing is admitted before.
+Rule 2: every agent some row gives a reason to run is looked at when the host starts.
+Rule 3: what a part cannot handle ends the host; a restart recovers from what is durable.
+"""
+
+from collections.abc import Collection
+
+import anyio
+
+from holon.model.ids import AgentId
+from holon.model.ingress import AdmissionReceipt, IngressRequest
+from holon.model.refusal import Refusal, RefusalCode, RefusedError
+from holon.runtime.control_desk import ControlDesk
+from holon.runtime.event_feed import EventFeed
+from holon.runtime.ingress import Ingress
+from holon.runtime.lane import Lane
+from holon.runtime.recovery import Recovery
+from holon.runtime.retention_keeper import RetentionKeeper
+from holon.runtime.scheduler import Scheduler
+from holon.runtime.services import Services
+from holon.runtime.task_desk import TaskDesk
+from holon.runtime.tick_desk import TickDesk
+from holon.runtime.timer_desk import TimerDesk
+from holon.runtime.timer_wheel import TimerWheel
+from holon.runtime.wake_desk import WakeDesk
+from holon.runtime.work_desk import WorkDesk
+
+
+class Host:
+    """An in-process Holon."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._ingress = Ingress(services)
+        self._scheduler = Scheduler(services, Lane(services, TickDesk(services, self._ingress)))
+        self._wheel = TimerWheel(services, self._ingress, self._scheduler)
+        self._retention = RetentionKeeper(services)
+        self._ready = anyio.Event()
+        self.control = ControlDesk(services, self._scheduler.interrupt)
+        self.timers = TimerDesk(services)
+        self.wake = WakeDesk(services)
+        self.work = WorkDesk(services)
+        self.tasks = TaskDesk(services, self._ingress)
+        self.events = EventFeed(services.store, services.clock)
+        services.store.observe(self._commit_applied)
+
+    @property
+    def rescue_count(self) -> int:
+        """How often the backstop had to wake an agent. Anything but 0 is a bug."""
+        return self._scheduler.rescue_count
+
+    @property
+    def running_count(self) -> int:
+        """How many agents are awake right now."""
+        return self._scheduler.running_count
+
+    async def wait_ready(self) -> None:
+        """Return once recovery is done and messages are admitted."""
+        await self._ready.wait()
+
+    async def admit(self, request: IngressRequest) -> AdmissionReceipt:
+        """Take a request in, durably; raises RefusedError when it is declined."""
+        if not self._ready.is_set():
+            raise RefusedError(
+                Refusal(
+                    code=RefusalCode.SHUTTING_DOWN,
+                    message="the host is not ready",
+                    hint="try again in a moment",
+                )
+            )
+        return await self._ingress.admit(request)
+
+    async def run(self) -> None:
+        """Recover, then serve until cancelled."""
+        await Recovery(self._services, self.tasks).run()
+        restless = await self._services.store.reads.restless(now=self._services.clock.now())
+        self._scheduler.commit_applied(restless)
+        async with anyio.create_task_group() as parts:
+            parts.start_soon(self._scheduler.run)
+            parts.start_soon(self._scheduler.run_backstop)
+            parts.start_soon(self._wheel.run)
+            parts.start_soon(self._retention.run)
+            self._ready.set()
+
+    def _commit_applied(self, touched: Collection[AgentId]) -> None:
+        self._scheduler.commit_applied(touched)
+        self._wheel.commit_applied()
+        self._retention.commit_applied()
+        self.events.commit_applied(touched)

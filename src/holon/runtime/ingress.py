@@ -1,0 +1,101 @@
+"""The one door: a request becomes an admitted, queued message, or is refused.
+
+Owns:  admission as the runtime performs it. Everything that may influence an agent comes in here.
+Rule 1: the receipt is given only after the commit is durable.
+Rule 2: the same idempotency key gives the same message; with another body it is a conflict.
+"""
+
+from holon.decide.admission import Admitted, decide_admission
+from holon.decide.desk_commits import queue_change
+from holon.model.commit import Commit
+from holon.model.errors import StoreBrokenError
+from holon.model.expectation import (
+    AgentAdmits,
+    Applied,
+    ConstraintRefused,
+    ExpectationFailed,
+    KeyAlreadyUsed,
+)
+from holon.model.ids import IdPrefix, MessageId, parse_agent_id
+from holon.model.ingress import AdmissionReceipt, IngressRequest
+from holon.model.refusal import Refusal, RefusalCode, RefusedError
+from holon.ports.failpoint import Failpoint
+from holon.runtime.decided_commit import DECISIONS_COUNT_MAX
+from holon.runtime.services import Services
+
+
+class Ingress:
+    """The door of one host."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._broken: StoreBrokenError | None = None
+
+    async def admit(self, request: IngressRequest) -> AdmissionReceipt:
+        """Admit a request durably, or raise RefusedError with nothing changed."""
+        for _ in range(DECISIONS_COUNT_MAX):
+            admitted = await self.judge(request)
+            receipt = await self._queue(admitted)
+            if receipt is not None:
+                return receipt
+        raise RefusedError(
+            Refusal(
+                code=RefusalCode.BUSY,
+                message="the agent kept changing while the message was being admitted",
+                hint="send it again with the same idempotency key",
+            )
+        )
+
+    async def judge(self, request: IngressRequest) -> Admitted:
+        """Decide on a request without queueing it; raises RefusedError when it is declined.
+
+        Used where a message must be queued together with something else, in one commit.
+        """
+        if self._broken is not None:
+            raise self._broken
+        parse_agent_id(request.agent_id)
+        admission = decide_admission(
+            request,
+            await self._services.store.reads.admission_target(request.agent_id),
+            message_id=MessageId(self._services.ids.fresh(IdPrefix.MESSAGE)),
+            now=self._services.clock.now(),
+        )
+        if isinstance(admission, Refusal):
+            raise RefusedError(admission)
+        return admission
+
+    async def _queue(self, admitted: Admitted) -> AdmissionReceipt | None:
+        message = admitted.message
+        commit = Commit(
+            commit_id=f"admit:{message.id}",
+            at=message.created_at,
+            changes=(queue_change(admitted),),
+            expects=(AgentAdmits(agent_id=message.agent_id),),
+        )
+        await self._services.failpoints.reach(Failpoint.ADMIT_BEFORE_COMMIT)
+        try:
+            outcome = await self._services.store.apply(commit)
+        except StoreBrokenError as broken:
+            self._broken = broken  # durability is unknown from here on: nothing more is admitted
+            raise
+        await self._services.failpoints.reach(Failpoint.ADMIT_AFTER_COMMIT)
+        match outcome:
+            case Applied():
+                return AdmissionReceipt(agent_id=message.agent_id, message_id=message.id)
+            case KeyAlreadyUsed(message_id=earlier, same_body=True):
+                return AdmissionReceipt(
+                    agent_id=message.agent_id, message_id=earlier, duplicate=True
+                )
+            case KeyAlreadyUsed(message_id=earlier):
+                raise RefusedError(_key_conflict(earlier))
+            case ExpectationFailed() | ConstraintRefused():
+                return None
+
+
+def _key_conflict(earlier: MessageId) -> Refusal:
+    return Refusal(
+        code=RefusalCode.IDEMPOTENCY_CONFLICT,
+        message=f"the idempotency key was used before, for message {earlier} with another body",
+        hint="use a new key for new content, or repeat the same body",
+        field="idempotency_key",
+    )

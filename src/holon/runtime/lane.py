@@ -1,0 +1,202 @@
+"""One agent's loop: look, claim, turn, settle, rest.
+
+Owns:  everything that happens to an agent while it is awake. A lane exists only while there is
+       something to do; an agent at rest holds no task and no memory.
+Rule 1: each look starts from fresh rows; the lane remembers nothing between looks.
+Rule 2: a lane that was fenced stops at once; whoever fenced it decides what comes next.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import assert_never
+
+import anyio
+
+from holon.decide.activation import (
+    AskOperator,
+    ContinueActive,
+    EmitHintTick,
+    EmitRecheckTick,
+    OfferQueued,
+    Rest,
+    RestUntil,
+    RunQueue,
+    StayDown,
+    decide_activation,
+)
+from holon.decide.closure import closure_facts, derive_closure
+from holon.decide.continuation import ContinuationFacts, resolve_continuation
+from holon.decide.failure_artifact import failure_of
+from holon.decide.lane_commits import ClaimFacts, LaneHold, claim_commit, liveness_commit
+from holon.decide.pick_next import Pick, pick_next
+from holon.decide.recovery_plan import plan_turn
+from holon.decide.task_lifecycle import is_terminal
+from holon.decide.turn_replay import spent_in
+from holon.model.brief import FailureArtifact
+from holon.model.continuation import Continuation, LivenessOnly, Reentry
+from holon.model.errors import StoreError
+from holon.model.expectation import Applied
+from holon.model.ids import AgentId, IdPrefix, TurnId
+from holon.model.limits import UNSEEN_SHOWN_COUNT_MAX
+from holon.model.message import MessageEnvelope, MessageKind, is_contentful
+from holon.model.snapshot import AgentSnapshot
+from holon.model.turn import Finish
+from holon.ports.failpoint import Failpoint
+from holon.runtime.decided_commit import apply_patiently
+from holon.runtime.services import Services
+from holon.runtime.settler import Settler
+from holon.runtime.tick_desk import TickDesk
+from holon.runtime.tool_runner import ToolRunner
+from holon.runtime.turn_driver import LaneFencedError, TurnDriver, TurnEnd
+
+_log = logging.getLogger(__name__)
+
+
+class Lane:
+    """Runs agents for one host, one at a time per agent."""
+
+    def __init__(self, services: Services, ticks: TickDesk) -> None:
+        self._services = services
+        self._ticks = ticks
+        self._runner = ToolRunner(services)
+        self._settler = Settler(services)
+
+    async def run(self, agent_id: AgentId, *, about_to_look: Callable[[], None]) -> None:
+        """Work until the rows give no reason to go on.
+
+        `about_to_look` is called before each look at the rows, so that a commit which lands during
+        or after the look is known to be news.
+        """
+        try:
+            while await self._look(agent_id, about_to_look):
+                pass
+        except LaneFencedError as fenced:
+            _log.info("lane of %s stopped: %s", agent_id, fenced)
+
+    async def _look(self, agent_id: AgentId, about_to_look: Callable[[], None]) -> bool:
+        about_to_look()
+        now = self._services.clock.now()
+        snapshot = await self._services.store.reads.snapshot(agent_id, now=now)
+        if snapshot is None:
+            return False
+        decision = decide_activation(snapshot, now=now)
+        match decision:
+            case RunQueue():
+                return await self._run_queue(snapshot)
+            case EmitHintTick():
+                return await self._ticks.emit_hint_tick(snapshot, decision)
+            case ContinueActive() | OfferQueued():
+                return await self._ticks.emit_work_tick(snapshot, decision)
+            case EmitRecheckTick():
+                return await self._ticks.emit_recheck_tick(snapshot, decision)
+            case AskOperator():
+                return await self._ticks.ask_operator(snapshot, decision)
+            case StayDown() | RestUntil() | Rest():
+                return False
+            case _:
+                assert_never(decision)
+
+    async def _run_queue(self, snapshot: AgentSnapshot) -> bool:
+        if snapshot.claimed_message_id is not None:
+            await self._go_on(snapshot)
+            return True
+        pick = pick_next(snapshot.heads, passed_over=snapshot.passed_over)
+        if pick is None:
+            return False
+        entry = await self._services.store.reads.message(pick.message_id)
+        if entry is not None:
+            await self._dispatch(snapshot, entry.message, pick)
+        return True
+
+    async def _dispatch(
+        self, snapshot: AgentSnapshot, message: MessageEnvelope, pick: Pick
+    ) -> None:
+        continuation = await self._continuation(snapshot, message)
+        match continuation:
+            case LivenessOnly():
+                commit = liveness_commit(message, continuation, now=self._services.clock.now())
+                await apply_patiently(self._services.store, commit, clock=self._services.clock)
+            case Reentry():
+                await self._claim_and_run(snapshot, message, pick, continuation)
+            case _:
+                assert_never(continuation)
+
+    async def _continuation(
+        self, snapshot: AgentSnapshot, message: MessageEnvelope
+    ) -> Continuation:
+        task = None
+        if message.kind is MessageKind.TASK_RESULT and message.task_id is not None:
+            task = await self._services.store.reads.task(message.task_id)
+        facts = ContinuationFacts(
+            kind=message.kind,
+            contentful=is_contentful(message.body),
+            task_terminal=task is not None and is_terminal(task.status),
+            ends_wait=message.wait_id is not None,
+            prior=derive_closure(closure_facts(snapshot)),
+        )
+        return resolve_continuation(facts)
+
+    async def _claim_and_run(
+        self, snapshot: AgentSnapshot, message: MessageEnvelope, pick: Pick, reentry: Reentry
+    ) -> None:
+        services = self._services
+        unseen = await services.store.reads.unseen(message.agent_id, limit=UNSEEN_SHOWN_COUNT_MAX)
+        facts = ClaimFacts(
+            snapshot=snapshot,
+            message=message,
+            turn_id=TurnId(services.ids.fresh(IdPrefix.TURN)),
+            continuation=reentry,
+            passed_over=pick.passed_over,
+            unseen=tuple(unseen),
+        )
+        commit = claim_commit(facts, now=services.clock.now())
+        outcome = await apply_patiently(services.store, commit, clock=services.clock)
+        await services.failpoints.reach(Failpoint.CLAIM_AFTER_COMMIT)
+        if isinstance(outcome, Applied):
+            hold = LaneHold(
+                agent_id=message.agent_id,
+                turn_id=facts.turn_id,
+                generation=snapshot.agent.generation + 1,
+            )
+            await self._run_turn(message, hold)
+
+    async def _go_on(self, snapshot: AgentSnapshot) -> None:
+        turn_id = snapshot.agent.focus.open_turn_id
+        claimed = snapshot.claimed_message_id
+        entry = await self._services.store.reads.message(claimed) if claimed else None
+        if turn_id is None or entry is None:
+            raise LaneFencedError("a claim without an open turn")
+        hold = LaneHold(
+            agent_id=snapshot.agent.identity.agent_id,
+            turn_id=turn_id,
+            generation=snapshot.agent.generation,
+        )
+        await self._run_turn(entry.message, hold)
+
+    async def _run_turn(self, message: MessageEnvelope, hold: LaneHold) -> None:
+        log = await self._services.store.reads.turn_log(hold.turn_id)
+        if log is None:
+            raise LaneFencedError(f"turn {hold.turn_id} is gone")
+        try:
+            end = await TurnDriver(self._services, self._runner, hold).run(log)
+        except (LaneFencedError, StoreError):
+            raise
+        except Exception as error:  # noqa: BLE001 - named boundary: a bug fails one turn, not the host
+            _log.exception("turn %s failed unexpectedly", hold.turn_id)
+            end = await self._broken_off(hold, failure_of(error))
+        with anyio.CancelScope(shield=True):  # a finished turn is never lost to a shutdown
+            await self._settler.settle(end, message, hold)
+
+    async def _broken_off(self, hold: LaneHold, failure: FailureArtifact) -> TurnEnd:
+        """How a turn ends that the runtime itself could not carry on with."""
+        log = await self._services.store.reads.turn_log(hold.turn_id)
+        if log is None:
+            raise LaneFencedError(f"turn {hold.turn_id} is gone")
+        spent = spent_in(log)
+        return TurnEnd(
+            finish=Finish(failure=failure),
+            log=log,
+            usage=spent.usage,
+            round_count=spent.round_count,
+            final_round=plan_turn(log).interrupted,
+        )

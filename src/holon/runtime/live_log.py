@@ -1,0 +1,70 @@
+"""The running turn's log in memory, kept equal to what its commits made durable.
+
+Owns:  appending what a commit recorded. A restart would read the same log from the store.
+"""
+
+from holon.model.commit import AppendTranscript, Commit, FinishToolCall, StartToolCall
+from holon.model.tool import ToolCallRecord
+from holon.model.transcript import RecordedCall, TranscriptEntry, TurnLog
+from holon.model.turn import ToolReceipt
+
+
+class LiveLog:
+    """A turn log that grows."""
+
+    def __init__(self, log: TurnLog) -> None:
+        self.turn = log.turn
+        self._entries = list(log.entries)
+        self._calls = list(log.calls)
+
+    @property
+    def log(self) -> TurnLog:
+        """The log as it stands."""
+        return TurnLog(turn=self.turn, entries=tuple(self._entries), calls=tuple(self._calls))
+
+    @property
+    def next_position(self) -> int:
+        """Where the next transcript entry goes."""
+        return self._entries[-1].position + 1 if self._entries else 0
+
+    def absorb(self, commit: Commit) -> None:
+        """Take over what a durable commit recorded about this turn."""
+        for change in commit.changes:
+            match change:
+                case AppendTranscript(entry=entry):
+                    self.append(entry)
+                case StartToolCall(call=call):
+                    self._calls.append(RecordedCall(call=call))
+                case FinishToolCall(effect_id=effect_id, receipt=receipt):
+                    self.finish(effect_id, receipt)
+                case _:
+                    continue
+
+    def append(self, entry: TranscriptEntry) -> None:
+        """Add one transcript entry."""
+        self._entries.append(entry)
+
+    def finish(self, effect_id: str, receipt: ToolReceipt) -> None:
+        """Give a call its receipt."""
+        self._calls = [
+            RecordedCall(call=recorded.call, receipt=receipt)
+            if recorded.call.effect_id == effect_id
+            else recorded
+            for recorded in self._calls
+        ]
+
+    def unanswered(self, round_number: int) -> list[ToolCallRecord]:
+        """The calls of a round that have no receipt yet, in order."""
+        return [
+            recorded.call
+            for recorded in self._calls
+            if recorded.call.round == round_number and recorded.receipt is None
+        ]
+
+    def receipts(self, round_number: int) -> tuple[ToolReceipt, ...]:
+        """The receipts of a round, in call order."""
+        return tuple(
+            recorded.receipt
+            for recorded in self._calls
+            if recorded.call.round == round_number and recorded.receipt is not None
+        )

@@ -1,0 +1,80 @@
+"""What a start does before anything else: take up what an earlier process left.
+
+Owns:  performing the recovery plan, agent by agent, for all agents, eagerly.
+Rule 1: every step is a commit that may be repeated; a crash inside recovery is just another crash.
+Rule 2: nothing is admitted and no lane runs until recovery is done.
+"""
+
+from holon.decide.lane_commits import LaneHold, resume_commit
+from holon.decide.recovery_plan import (
+    AbandonTurnPlan,
+    InterruptTask,
+    ResumeTurnPlan,
+    plan_tasks,
+    plan_turn,
+)
+from holon.decide.turn_replay import spent_in
+from holon.model.ids import AgentId
+from holon.model.snapshot import AgentSnapshot
+from holon.model.transcript import TurnLog
+from holon.model.turn import Finish
+from holon.ports.failpoint import Failpoint
+from holon.runtime.decided_commit import apply_patiently
+from holon.runtime.services import Services
+from holon.runtime.settler import Settler
+from holon.runtime.task_desk import TaskDesk
+from holon.runtime.turn_driver import TurnEnd
+
+
+class Recovery:
+    """Takes up after an earlier process."""
+
+    def __init__(self, services: Services, tasks: TaskDesk) -> None:
+        self._services = services
+        self._tasks = tasks
+        self._settler = Settler(services)
+
+    async def run(self) -> None:
+        """Recover every open turn and every task nobody runs any more."""
+        reads = self._services.store.reads
+        for agent_id in await reads.agents_with_open_turns():
+            await self._recover_turn(agent_id)
+            await self._services.failpoints.reach(Failpoint.RECOVERY_BETWEEN_AGENTS)
+        for plan in plan_tasks(await reads.open_tasks(), live=()):
+            if isinstance(plan, InterruptTask):
+                await self._tasks.report(plan.advance)
+
+    async def _recover_turn(self, agent_id: AgentId) -> None:
+        reads, now = self._services.store.reads, self._services.clock.now()
+        snapshot = await reads.snapshot(agent_id, now=now)
+        turn_id = snapshot.agent.focus.open_turn_id if snapshot else None
+        log = await reads.turn_log(turn_id) if turn_id else None
+        if snapshot is None or log is None:
+            return
+        match plan_turn(log):
+            case ResumeTurnPlan(interrupted=interrupted):
+                held = snapshot.agent.generation
+                commit = resume_commit(log.turn, interrupted, held=held, now=now)
+                await apply_patiently(self._services.store, commit, clock=self._services.clock)
+            case AbandonTurnPlan() as plan:
+                await self._abandon(snapshot, log, plan)
+
+    async def _abandon(self, snapshot: AgentSnapshot, log: TurnLog, plan: AbandonTurnPlan) -> None:
+        """Settle a turn that ends the process each time it is taken up."""
+        entry = await self._services.store.reads.message(log.turn.message_id)
+        if entry is None:
+            return
+        spent = spent_in(log)
+        end = TurnEnd(
+            finish=Finish(failure=plan.failure),
+            log=log,
+            usage=spent.usage,
+            round_count=spent.round_count,
+            final_round=plan.interrupted,
+        )
+        hold = LaneHold(
+            agent_id=log.turn.agent_id,
+            turn_id=log.turn.turn_id,
+            generation=snapshot.agent.generation,
+        )
+        await self._settler.settle(end, entry.message, hold)

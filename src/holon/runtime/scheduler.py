@@ -1,0 +1,105 @@
+"""Decides which lanes run, from nothing but the news that rows changed.
+
+Owns:  one lane at most per agent, started when a commit touches the agent.
+Rule 1: the mark that says "rows changed" is taken down before the rows are read, never after: a
+        commit that lands during the look is news for the next look.
+Rule 2: the scheduler keeps no opinion about an agent; the lane asks the rows.
+Rule 3: the backstop looks at every agent with a reason to run; whatever it has to wake is a bug,
+        and `rescue_count` says so.
+"""
+
+import logging
+from collections.abc import Collection
+
+import anyio
+from anyio.abc import TaskGroup
+
+from holon.decide.activation import Rest, RestUntil, StayDown, decide_activation
+from holon.model.ids import AgentId
+from holon.model.instant import later
+from holon.model.limits import BACKSTOP_GRACE_MS, BACKSTOP_INTERVAL_MS
+from holon.runtime.alarm import Alarm
+from holon.runtime.lane import Lane
+from holon.runtime.services import Services
+
+_log = logging.getLogger(__name__)
+
+
+class Scheduler:
+    """Starts lanes for one host."""
+
+    def __init__(self, services: Services, lane: Lane) -> None:
+        self._services = services
+        self._lane = lane
+        self._alarm = Alarm(services.clock)
+        self._news: dict[AgentId, None] = {}  # ordered, so that a seed replays exactly
+        self._running: dict[AgentId, anyio.CancelScope] = {}
+        self.rescue_count = 0
+
+    @property
+    def running_count(self) -> int:
+        """How many agents have a lane right now."""
+        return len(self._running)
+
+    def commit_applied(self, touched: Collection[AgentId]) -> None:
+        """Note that rows of these agents changed."""
+        self._news.update(dict.fromkeys(touched))
+        if any(agent_id not in self._running for agent_id in touched):
+            self._alarm.nudge()
+
+    def interrupt(self, agent_id: AgentId) -> None:
+        """Cut off the agent's lane; the commit that fenced it has said why."""
+        if (scope := self._running.get(agent_id)) is not None:
+            scope.cancel()
+
+    async def run(self) -> None:
+        """Start a lane for every agent there is news of, for ever."""
+        async with anyio.create_task_group() as lanes:
+            while True:
+                self._start_lanes(lanes)
+                await self._alarm.wait(until=None)
+
+    def _start_lanes(self, lanes: TaskGroup) -> None:
+        for agent_id in [a for a in self._news if a not in self._running]:
+            scope = anyio.CancelScope()
+            self._running[agent_id] = scope
+            lanes.start_soon(self._run_lane, agent_id, scope)
+
+    async def _run_lane(self, agent_id: AgentId, scope: anyio.CancelScope) -> None:
+        try:
+            with scope:
+                await self._lane.run(agent_id, about_to_look=lambda: self._news.pop(agent_id, None))
+        finally:
+            del self._running[agent_id]
+            if agent_id in self._news:
+                self._alarm.nudge()
+
+    async def run_backstop(self) -> None:
+        """Every now and then, look for agents that should be running and are not."""
+        clock = self._services.clock
+        while True:
+            await clock.sleep_until(later(clock.now(), by_ms=BACKSTOP_INTERVAL_MS))
+            suspects = [a for a in await self._overlooked() if a not in self._running]
+            if not suspects:
+                continue
+            await clock.sleep_until(later(clock.now(), by_ms=BACKSTOP_GRACE_MS))
+            still = set(await self._overlooked())
+            for agent_id in (a for a in suspects if a in still and self._is_forgotten(a)):
+                self.rescue_count += 1
+                _log.error("agent %s was overlooked; waking it (a bug)", agent_id)
+                self.commit_applied([agent_id])
+
+    def _is_forgotten(self, agent_id: AgentId) -> bool:
+        return agent_id not in self._running and agent_id not in self._news
+
+    async def _overlooked(self) -> list[AgentId]:
+        reads, now = self._services.store.reads, self._services.clock.now()
+        found = []
+        for agent_id in await reads.restless(now=now):
+            snapshot = await reads.snapshot(agent_id, now=now)
+            if snapshot is None:
+                continue
+            decision = decide_activation(snapshot, now=now)
+            if not isinstance(decision, StayDown | Rest | RestUntil):
+                found.append(agent_id)
+        return found

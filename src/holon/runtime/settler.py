@@ -1,0 +1,83 @@
+"""Settles a finished turn in one commit.
+
+Owns:  gathering what settlement decides on, and applying its commit.
+Rule 1: a settlement is one commit, or the turn is not settled.
+"""
+
+from holon.decide.lane_commits import LaneHold
+from holon.decide.settlement import SettlementFacts, settle_turn
+from holon.model.commit import AppendTranscript, Commit
+from holon.model.expectation import Applied
+from holon.model.ids import BriefId, IdPrefix, SummaryId
+from holon.model.message import MessageEnvelope
+from holon.model.snapshot import AgentSnapshot, WeighedItem
+from holon.ports.failpoint import Failpoint
+from holon.runtime.decided_commit import DECISIONS_COUNT_MAX, apply_patiently
+from holon.runtime.services import Services
+from holon.runtime.turn_driver import LaneFencedError, TurnEnd
+
+
+class Settler:
+    """Makes finished turns durable."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def settle(self, end: TurnEnd, message: MessageEnvelope, hold: LaneHold) -> None:
+        """Apply the one commit that ends the turn, or raise LaneFencedError."""
+        services = self._services
+        for _ in range(DECISIONS_COUNT_MAX):
+            snapshot = await services.store.reads.snapshot(hold.agent_id, now=services.clock.now())
+            if snapshot is None:
+                break
+            commit = await self.settlement(end, message, snapshot, generation=hold.generation)
+            await services.failpoints.reach(Failpoint.SETTLE_BEFORE_COMMIT)
+            outcome = await apply_patiently(services.store, commit, clock=services.clock)
+            await services.failpoints.reach(Failpoint.SETTLE_AFTER_COMMIT)
+            if isinstance(outcome, Applied):
+                return
+            if snapshot.agent.generation != hold.generation:
+                break
+        raise LaneFencedError(f"turn {hold.turn_id} could not be settled by this lane")
+
+    async def settlement(
+        self,
+        end: TurnEnd,
+        message: MessageEnvelope,
+        snapshot: AgentSnapshot,
+        *,
+        generation: int,
+    ) -> Commit:
+        """Build the commit that would settle the turn now."""
+        services, now = self._services, self._services.clock.now()
+        turn = end.log.turn
+        recorded = sum(isinstance(change, AppendTranscript) for change in end.final_round)
+        last = end.log.entries[-1].position if end.log.entries else -1
+        facts = SettlementFacts(
+            generation=generation,
+            message=message,
+            turn=turn,
+            finish=end.finish,
+            usage=end.usage,
+            round_count=end.round_count,
+            duration_ms=max(0, int((now - turn.opened_at).total_seconds() * 1_000)),
+            next_position=last + 1 + recorded,
+            snapshot=snapshot,
+            brief_id=BriefId(services.ids.fresh(IdPrefix.BRIEF)),
+            summary_id=SummaryId(services.ids.fresh(IdPrefix.SUMMARY)),
+            bound=await self._bound(end),
+            attempts=end.failed_attempts,
+            final_round=end.final_round,
+        )
+        return settle_turn(facts, now=now)
+
+    async def _bound(self, end: TurnEnd) -> WeighedItem | None:
+        """The item the turn was bound to when it began, as it stands now."""
+        work_item_id = end.log.turn.work_item_id
+        if work_item_id is None:
+            return None
+        item = await self._services.store.reads.work_item(work_item_id)
+        if item is None:
+            return None
+        waits = await self._services.store.reads.item_waits(work_item_id)
+        return WeighedItem(item=item, waits=tuple(waits))

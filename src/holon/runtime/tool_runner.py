@@ -1,0 +1,97 @@
+"""Runs one tool call and makes its result durable.
+
+Owns:  the boundary around tools: a tool that raises becomes a refusal the model can read.
+Rule 1: the result and everything the tool changed are one commit, fenced by the lane's generation.
+Rule 2: a tool with an effect outside the database is never run twice; one that only plans is
+        planned again when the rows it saw have moved on.
+"""
+
+import logging
+
+from holon.decide.lane_commits import LaneHold, finish_call, tool_done_commit
+from holon.model.commit import Commit
+from holon.model.conversation import ToolUseBlock
+from holon.model.errors import StoreError
+from holon.model.ids import MessageId
+from holon.model.record import Record
+from holon.model.tool import ToolCallRecord, ToolCallState, ToolOk
+from holon.model.turn import ToolReceipt
+from holon.runtime.services import Services
+from holon.tools.receipt import receipt_of
+from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
+
+_log = logging.getLogger(__name__)
+
+
+class FinishedCall(Record, frozen=True, kw_only=True):
+    """A call that ran: its receipt, and the commit that makes it true."""
+
+    receipt: ToolReceipt
+    commit: Commit
+    only_planned: bool
+
+
+class ToolRunner:
+    """Carries out calls for one host."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._ports = ToolPorts(reads=services.store.reads, ids=services.ids)
+
+    async def run(
+        self, call: ToolCallRecord, hold: LaneHold, *, message_id: MessageId
+    ) -> FinishedCall:
+        """Run one started call; the caller commits what comes back."""
+        clock = self._services.clock
+        started_ns = clock.monotonic_ns()
+        tool = self._services.tools.named(call.name)
+        scene = ToolScene(
+            agent_id=call.agent_id,
+            turn_id=call.turn_id,
+            message_id=message_id,
+            effect_id=call.effect_id,
+            now=clock.now(),
+            work_item_id=call.work_item_id,
+        )
+        try:
+            execution = await tool.run(call.input, scene, self._ports)
+        except StoreError:
+            raise
+        except Exception:  # noqa: BLE001 - named boundary: a tool's bug must not end the turn
+            _log.exception("tool %s crashed on %s", call.name, call.effect_id)
+            execution = _crashed(call.name)
+        return self._finished(call, hold, execution, started_ns=started_ns)
+
+    def _finished(
+        self, call: ToolCallRecord, hold: LaneHold, execution: ToolExecution, *, started_ns: int
+    ) -> FinishedCall:
+        clock = self._services.clock
+        use = ToolUseBlock(call_id=call.call_id, name=call.name, input=call.input)
+        receipt = receipt_of(use, execution.outcome)
+        succeeded = isinstance(execution.outcome, ToolOk)
+        finished = finish_call(
+            call,
+            receipt,
+            state=ToolCallState.SUCCEEDED if succeeded else ToolCallState.FAILED,
+            duration_ms=(clock.monotonic_ns() - started_ns) // 1_000_000,
+        )
+        commit = tool_done_commit(
+            hold,
+            finished,
+            effects=execution.changes,
+            expects=execution.expects,
+            now=clock.now(),
+        )
+        return FinishedCall(
+            receipt=receipt,
+            commit=commit,
+            only_planned=self._services.tools.named(call.name).only_plans,
+        )
+
+
+def _crashed(name: str) -> ToolExecution:
+    return refuse(
+        "tool_crashed",
+        f"{name} failed inside the runtime; its effect is unknown",
+        hint="check the state before trying again, or go on without it",
+    )

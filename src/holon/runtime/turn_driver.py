@@ -1,0 +1,242 @@
+"""Performs the steps that decide/turn_step names, until the turn is finished.
+
+Owns:  the running turn: its log in memory, its place in the transcript, its lane's hold.
+Rule 1: the driver never decides what a turn does; it performs a step and reports what happened.
+Rule 2: a round is durable before its tools run; a tool's result is durable before the next round
+        is. The last result's commit travels while the provider is already asked.
+Rule 3: a refused commit means the lane is stale (LaneFencedError): stop, touch nothing more.
+"""
+
+from holon.decide.conversation_view import conversation_of
+from holon.decide.interjection import Interject, decide_interjection
+from holon.decide.lane_commits import (
+    InterjectionFacts,
+    LaneHold,
+    RoundFacts,
+    interjection_commit,
+    interjection_entry,
+    round_changes,
+    round_commit,
+)
+from holon.decide.turn_replay import replay
+from holon.decide.turn_step import advance
+from holon.model.commit import Change, Commit
+from holon.model.errors import HolonError, StoreFullError
+from holon.model.expectation import Applied, CommitOutcome
+from holon.model.limits import HISTORY_TURNS_COUNT_DEFAULT, INTERJECTIONS_PER_POINT_COUNT_MAX
+from holon.model.message import MessageEnvelope
+from holon.model.prompt_frame import PromptFrame, ProviderRequest
+from holon.model.provider_attempt import ProviderAttempt, TokenUsage
+from holon.model.record import Record
+from holon.model.tool import ToolCallRecord
+from holon.model.transcript import TurnLog
+from holon.model.turn import (
+    CallModel,
+    Finish,
+    ModelFailed,
+    ModelSpoke,
+    OperatorInterjected,
+    RunTools,
+    SafePoint,
+    ToolReceipt,
+    ToolsReturned,
+    TurnInput,
+    TurnStep,
+)
+from holon.ports.failpoint import Failpoint
+from holon.ports.store import Ticket
+from holon.runtime.decided_commit import DECISIONS_COUNT_MAX, apply_patiently
+from holon.runtime.live_log import LiveLog
+from holon.runtime.provider_caller import ask_provider
+from holon.runtime.services import Services
+from holon.runtime.tool_runner import ToolRunner
+
+
+class LaneFencedError(HolonError):
+    """Someone else owns the agent now; this lane must stop."""
+
+    code = "lane_fenced"
+
+
+class TurnEnd(Record, frozen=True, kw_only=True):
+    """How the loop ended, with what the settlement still has to record."""
+
+    finish: Finish
+    log: TurnLog
+    usage: TokenUsage
+    round_count: int
+    final_round: tuple[Change, ...] = ()
+    failed_attempts: tuple[ProviderAttempt, ...] = ()
+
+
+class TurnDriver:
+    """One turn, from its log to its finish."""
+
+    def __init__(self, services: Services, runner: ToolRunner, hold: LaneHold) -> None:
+        self._services = services
+        self._runner = runner
+        self._hold = hold
+        self._travelling: tuple[Ticket, Commit] | None = None
+        self._final_round: tuple[Change, ...] = ()
+        self._failed_attempts: tuple[ProviderAttempt, ...] = ()
+
+    async def run(self, log: TurnLog) -> TurnEnd:
+        """Go on from what the log says until the turn is finished."""
+        resumption = replay(log, tools=self._services.tools.policy)
+        self._live = LiveLog(log)
+        self._history = await self._services.store.reads.recent_turns(
+            log.turn.agent_id, limit=HISTORY_TURNS_COUNT_DEFAULT
+        )
+        self._state, step = resumption.state, resumption.step
+        self._round_number = resumption.round_number
+        self._usage = resumption.usage
+        while not isinstance(step, Finish):
+            step = await self._take(step)
+        await self._land()
+        return TurnEnd(
+            finish=step,
+            log=self._live.log,
+            usage=self._usage,
+            round_count=self._round_number,
+            final_round=self._final_round,
+            failed_attempts=self._failed_attempts,
+        )
+
+    async def _take(self, step: CallModel | RunTools) -> TurnStep:
+        match step:
+            case CallModel():
+                if self._round_number > 0:
+                    await self._hear(SafePoint.BEFORE_PROVIDER_CONTINUATION)
+                return await self._record_round(await self._ask_model())
+            case RunTools():
+                await self._hear(SafePoint.BEFORE_TOOL_EXECUTION)
+                following = self._fold(await self._run_tools())
+                return await self._hear(SafePoint.AFTER_TOOL_RESULTS) or following
+
+    def _fold(self, happened: TurnInput) -> TurnStep:
+        self._state, step = advance(self._state, happened, tools=self._services.tools.policy)
+        return step
+
+    async def _ask_model(self) -> ModelSpoke | ModelFailed:
+        await self._services.failpoints.reach(Failpoint.PROVIDER_BEFORE_CALL)
+        request = ProviderRequest(
+            agent_id=self._live.turn.agent_id,
+            frame=PromptFrame(system_prompt=""),
+            conversation=conversation_of((*self._history, self._live.log)),
+            tools=self._services.tools.specs,
+        )
+        answer = await ask_provider(self._services.provider, request, clock=self._services.clock)
+        await self._land()
+        return answer
+
+    async def _record_round(self, answer: ModelSpoke | ModelFailed) -> TurnStep:
+        step = self._fold(answer)
+        if isinstance(answer, ModelFailed):
+            self._failed_attempts = answer.attempts
+            return step
+        self._usage = self._usage.plus(answer.usage)
+        self._round_number += 1
+        facts = RoundFacts(
+            hold=self._hold,
+            turn=self._live.turn,
+            round_number=self._round_number,
+            position=self._live.next_position,
+            spoke=answer,
+            step=step,
+        )
+        now = self._services.clock.now()
+        point = SafePoint.AFTER_PROVIDER_ROUND
+        if isinstance(step, Finish) and not await self._waiting_interjections(point):
+            self._final_round = round_changes(facts, now=now)  # settled with the turn, one commit
+            return step
+        await self._services.failpoints.reach(Failpoint.ROUND_BEFORE_COMMIT)
+        commit = round_commit(facts, now=now)
+        await self._commit(commit)
+        self._live.absorb(commit)
+        await self._services.failpoints.reach(Failpoint.ROUND_AFTER_COMMIT)
+        return await self._hear(point) or step
+
+    async def _run_tools(self) -> ToolsReturned:
+        pending = self._live.unanswered(self._round_number)
+        for index, call in enumerate(pending):
+            await self._land()
+            receipt = await self._finish_call(call, last=index == len(pending) - 1)
+            self._live.finish(call.effect_id, receipt)
+        return ToolsReturned(receipts=self._live.receipts(self._round_number))
+
+    async def _finish_call(self, call: ToolCallRecord, *, last: bool) -> ToolReceipt:
+        message_id = self._live.turn.message_id
+        for _ in range(DECISIONS_COUNT_MAX):
+            finished = await self._runner.run(call, self._hold, message_id=message_id)
+            await self._services.failpoints.reach(Failpoint.TOOL_BEFORE_DONE)
+            unguarded = finished.commit.expects == (self._hold.fence,)
+            if last and unguarded:
+                ticket = self._services.store.submit(finished.commit)
+                self._travelling = (ticket, finished.commit)
+                return finished.receipt
+            outcome = await self._apply(finished.commit)
+            await self._services.failpoints.reach(Failpoint.TOOL_AFTER_DONE)
+            if isinstance(outcome, Applied):
+                return finished.receipt
+            if not finished.only_planned:
+                break
+        raise LaneFencedError(f"the result of {call.effect_id} could not be recorded")
+
+    async def _hear(self, point: SafePoint) -> TurnStep | None:
+        """Let waiting operator messages in; return the step that follows, if any came."""
+        following: TurnStep | None = None
+        for message, text in await self._waiting_interjections(point):
+            following = await self._let_in(message, text, point) or following
+        return following
+
+    async def _waiting_interjections(self, point: SafePoint) -> list[tuple[MessageEnvelope, str]]:
+        waiting = await self._services.store.reads.interjections(
+            self._hold.agent_id, limit=INTERJECTIONS_PER_POINT_COUNT_MAX
+        )
+        judged = ((m, decide_interjection(m, point)) for m in waiting)
+        return [(m, verdict.text) for m, verdict in judged if isinstance(verdict, Interject)]
+
+    async def _let_in(
+        self, message: MessageEnvelope, text: str, point: SafePoint
+    ) -> TurnStep | None:
+        now = self._services.clock.now()
+        snapshot = await self._services.store.reads.snapshot(self._hold.agent_id, now=now)
+        if snapshot is None:
+            raise LaneFencedError(f"agent {self._hold.agent_id} is gone")
+        facts = InterjectionFacts(
+            hold=self._hold,
+            turn=self._live.turn,
+            message=message,
+            text=text,
+            point=point,
+            position=self._live.next_position,
+            snapshot=snapshot,
+        )
+        if not isinstance(await self._apply(interjection_commit(facts, now=now)), Applied):
+            return None  # taken or voided meanwhile; the fence shows at the next round
+        self._live.append(interjection_entry(facts, now=now))
+        return self._fold(OperatorInterjected(message_id=message.id, text=text, point=point))
+
+    async def _land(self) -> None:
+        """Wait for the commit that is still travelling, if one is."""
+        if self._travelling is None:
+            return
+        ticket, commit = self._travelling
+        self._travelling = None
+        try:
+            outcome = await ticket.outcome()
+        except StoreFullError:
+            outcome = await self._apply(commit)
+        await self._services.failpoints.reach(Failpoint.TOOL_AFTER_DONE)
+        self._require_applied(outcome, commit)
+
+    async def _apply(self, commit: Commit) -> CommitOutcome:
+        return await apply_patiently(self._services.store, commit, clock=self._services.clock)
+
+    async def _commit(self, commit: Commit) -> None:
+        self._require_applied(await self._apply(commit), commit)
+
+    @staticmethod
+    def _require_applied(outcome: CommitOutcome, commit: Commit) -> None:
+        if not isinstance(outcome, Applied):
+            raise LaneFencedError(f"{commit.commit_id} was refused: {outcome}")

@@ -1,0 +1,35 @@
+"""Tool arguments: strict structs, and the schema the model sees.
+
+Owns:  decoding a call's input into its argument struct and deriving the JSON schema from it.
+Rule 1: unknown fields, wrong types and missing fields are refused with the field's name.
+"""
+
+from typing import TypeVar
+
+import msgspec
+
+from holon.model.json_value import JsonValue
+from holon.tools.tool import ToolExecution, refuse
+
+Arguments = TypeVar("Arguments", bound=msgspec.Struct)
+
+
+def decode_arguments(value: JsonValue, into: type[Arguments]) -> Arguments | ToolExecution:
+    """Return the arguments, or the refusal that tells the model what is wrong with them."""
+    try:
+        return msgspec.convert(value, into)
+    except msgspec.ValidationError as problem:
+        text = str(problem)
+        field = text.rsplit("`$.", 1)[-1].rstrip("`") if "`$." in text else None
+        return refuse(
+            "invalid_tool_input",
+            text,
+            hint="call the tool again with arguments that match its schema",
+            field=field,
+        )
+
+
+def schema_of(arguments: type[msgspec.Struct]) -> JsonValue:
+    """Return the JSON schema of an argument struct, with no references to follow."""
+    (schema,), components = msgspec.json.schema_components([arguments])
+    return components[schema["$ref"].rsplit("/", 1)[-1]] if "$ref" in schema else schema

@@ -1,0 +1,91 @@
+"""Enqueue: an explicit follow-up to oneself.
+
+Owns:  the Enqueue tool. The follow-up goes through the same admission as everything else and is
+       queued by the commit that records the call's result, so it exists exactly once.
+"""
+
+from typing import Annotated, Final
+
+import msgspec
+
+from holon.decide.admission import decide_admission
+from holon.decide.desk_commits import queue_change
+from holon.model.expectation import AgentAdmits
+from holon.model.ids import IdPrefix, MessageId
+from holon.model.ingress import IngressRequest
+from holon.model.json_value import JsonValue
+from holon.model.limits import ENQUEUE_TEXT_BYTES_MAX, EVENT_TEXT_CHARS_MAX
+from holon.model.message import MessageKind, Priority, TextBody
+from holon.model.provenance import AdmissionContext, DeliverySurface, SystemOrigin
+from holon.model.refusal import Refusal
+from holon.model.tool import ToolOk, ToolSpec
+from holon.tools.arguments import decode_arguments, schema_of
+from holon.tools.guidance_texts import guidance_for
+from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
+
+
+class EnqueueArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to follow up on, and how soon."""
+
+    text: Annotated[str, msgspec.Meta(min_length=1)]
+    priority: Priority = Priority.NEXT
+
+
+class Enqueue:
+    """The tool."""
+
+    only_plans: Final = True
+
+    def __init__(self) -> None:
+        self.spec = ToolSpec(
+            name="Enqueue",
+            description=guidance_for("enqueue"),
+            input_schema=schema_of(EnqueueArguments),
+            mutates=True,
+        )
+
+    async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
+        """Plan the follow-up."""
+        asked = decode_arguments(arguments, EnqueueArguments)
+        if isinstance(asked, ToolExecution):
+            return asked
+        if len(asked.text.encode()) > ENQUEUE_TEXT_BYTES_MAX:
+            return refuse(
+                "invalid_tool_input",
+                f"the text is longer than {ENQUEUE_TEXT_BYTES_MAX} bytes",
+                hint="keep the follow-up short and put details into a file",
+                field="text",
+            )
+        admission = decide_admission(
+            _request(asked, scene),
+            await ports.reads.admission_target(scene.agent_id),
+            message_id=MessageId(ports.ids.fresh(IdPrefix.MESSAGE)),
+            now=scene.now,
+        )
+        if isinstance(admission, Refusal):
+            return refuse(admission.code.value, admission.message, hint=admission.hint)
+        return ToolExecution(
+            outcome=ToolOk(
+                result={
+                    "enqueued": True,
+                    "priority": asked.priority.value,
+                    "follow_up_text": asked.text[:EVENT_TEXT_CHARS_MAX],
+                }
+            ),
+            changes=(queue_change(admission),),
+            expects=(AgentAdmits(agent_id=scene.agent_id),),
+        )
+
+
+def _request(asked: EnqueueArguments, scene: ToolScene) -> IngressRequest:
+    return IngressRequest(
+        agent_id=scene.agent_id,
+        kind=MessageKind.INTERNAL_FOLLOWUP,
+        origin=SystemOrigin(subsystem="enqueue_tool"),
+        body=TextBody(text=asked.text),
+        surface=DeliverySurface.RUNTIME_SYSTEM,
+        admission=AdmissionContext.RUNTIME_OWNED,
+        priority=asked.priority,
+        work_item_id=scene.work_item_id,
+        causation_id=scene.message_id,
+    )

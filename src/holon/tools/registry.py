@@ -1,0 +1,41 @@
+"""Which tools exist.
+
+Owns:  the catalog, its order (part of the prompt, so it never shuffles), and the policy view of it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from holon.decide.turn_step import ToolPolicy
+from holon.model.tool import ToolSpec
+from holon.tools.enqueue import Enqueue
+from holon.tools.sleep import Sleep
+from holon.tools.tool import Tool
+
+
+class ToolRegistry:
+    """A fixed catalog of tools."""
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self._tools: Final[Mapping[str, Tool]] = {tool.spec.name: tool for tool in tools}
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The catalog as offered to a model."""
+        return tuple(tool.spec for tool in self._tools.values())
+
+    @property
+    def policy(self) -> ToolPolicy:
+        """What the turn needs to know to accept or refuse a call."""
+        names = frozenset(self._tools)
+        mutating = frozenset(name for name, tool in self._tools.items() if tool.spec.mutates)
+        return ToolPolicy(exposed=names, known=names, mutating=mutating)
+
+    def named(self, name: str) -> Tool:
+        """Return the tool of this name; the turn has already refused unknown ones."""
+        return self._tools[name]
+
+
+def builtin_tools() -> ToolRegistry:
+    """The tools every agent has."""
+    return ToolRegistry((Sleep(), Enqueue()))

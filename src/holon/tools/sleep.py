@@ -1,0 +1,115 @@
+"""Sleep: rest, maybe until a moment.
+
+Owns:  the Sleep tool. A duration lowers to a one-shot timer and a wait of kind `rest`.
+Rule 1: a later Sleep replaces an earlier one; a rest that was already triggered is left alone,
+        because its tick is on its way.
+Rule 2: duration 0 means no duration: models say it, and it is not worth an error.
+"""
+
+from typing import Annotated, Final
+
+import msgspec
+
+from holon.decide.desk_commits import cancel_timer_changes
+from holon.model.commit import Change, CreateTimer, MoveWait, OpenWait
+from holon.model.expectation import Expect, WaitInState
+from holon.model.ids import IdPrefix, TimerId, WaitId
+from holon.model.instant import later
+from holon.model.json_value import JsonValue
+from holon.model.limits import LABEL_CHARS_MAX, SLEEP_DURATION_MS_MAX
+from holon.model.tool import ToolOk, ToolSpec
+from holon.model.wait import WaitKind, WaitRecord, WaitState
+from holon.model.wake import OneShot, TimerRecord
+from holon.tools.arguments import decode_arguments, schema_of
+from holon.tools.guidance_texts import guidance_for
+from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
+
+
+class SleepArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the model asks to rest."""
+
+    reason: Annotated[str, msgspec.Meta(max_length=LABEL_CHARS_MAX)] | None = None
+    duration_ms: Annotated[int, msgspec.Meta(ge=0, le=SLEEP_DURATION_MS_MAX)] | None = None
+
+
+class Sleep:
+    """The tool."""
+
+    only_plans: Final = True
+
+    def __init__(self) -> None:
+        self.spec = ToolSpec(
+            name="Sleep",
+            description=guidance_for("sleep"),
+            input_schema=schema_of(SleepArguments),
+        )
+
+    async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
+        """Plan the rest."""
+        asked = decode_arguments(arguments, SleepArguments)
+        if isinstance(asked, ToolExecution):
+            return asked
+        reason = asked.reason or "nothing left to do"
+        changes, expects = await _replaced_rest(scene, ports)
+        if asked.duration_ms:
+            changes = (*changes, *_armed_rest(asked.duration_ms, reason, scene, ports))
+        return ToolExecution(
+            outcome=ToolOk(
+                result={"sleeping": True, "duration_ms": asked.duration_ms or None},
+                ends_turn=True,
+                sleep_reason=reason,
+            ),
+            changes=changes,
+            expects=expects,
+        )
+
+
+async def _replaced_rest(
+    scene: ToolScene, ports: ToolPorts
+) -> tuple[tuple[Change, ...], tuple[Expect, ...]]:
+    snapshot = await ports.reads.snapshot(scene.agent_id, now=scene.now)
+    changes: tuple[Change, ...] = ()
+    expects: tuple[Expect, ...] = ()
+    for wait in snapshot.agent_waits if snapshot else ():
+        if wait.kind is not WaitKind.REST or wait.state is not WaitState.ACTIVE:
+            continue
+        timer = await ports.reads.timer(TimerId(wait.source_id or ""))
+        if timer is not None and timer.next_fire_at is not None:
+            stopped, unmoved = cancel_timer_changes(timer, ())
+            changes, expects = (*changes, *stopped), (*expects, *unmoved)
+        changes = (
+            *changes,
+            MoveWait(
+                agent_id=wait.agent_id, wait_id=wait.id, state=WaitState.CANCELLED, by="sleep"
+            ),
+        )
+        expects = (*expects, WaitInState(wait_id=wait.id, state=WaitState.ACTIVE))
+    return changes, expects
+
+
+def _armed_rest(
+    duration_ms: int, reason: str, scene: ToolScene, ports: ToolPorts
+) -> tuple[Change, ...]:
+    due_at = later(scene.now, by_ms=duration_ms)
+    timer_id = TimerId(ports.ids.fresh(IdPrefix.TIMER))
+    wait_id = WaitId(ports.ids.fresh(IdPrefix.WAIT))
+    timer = TimerRecord(
+        id=timer_id,
+        agent_id=scene.agent_id,
+        created_at=scene.now,
+        anchor_at=due_at,
+        schedule=OneShot(),
+        next_fire_at=due_at,
+        summary=reason,
+        wait_id=wait_id,
+    )
+    wait = WaitRecord(
+        id=wait_id,
+        agent_id=scene.agent_id,
+        kind=WaitKind.REST,
+        waiting_for=reason,
+        created_at=scene.now,
+        deadline_at=due_at,
+        source_id=timer_id,
+    )
+    return (CreateTimer(timer=timer), OpenWait(wait=wait))

@@ -1,0 +1,162 @@
+"""Records to JSON bytes and back, strictly.
+
+Owns:  the one way a record becomes bytes, and the named error for each way bytes can be wrong.
+Rule 1: what decodes is exactly what was encoded. A number JSON has no form for, a lone surrogate or
+        bottomless nesting is refused in both directions, never bent into something near.
+Rule 2: an error says where: it ends in the JSON path of the offending value. It quotes at most a
+        line of what came in, so a hostile page of text cannot flood a log.
+Rule 3: callers choose by class: BadTagError (no such variant), BadEnumError (no such value),
+        BadSyntaxError (not JSON, or JSON no reader could hold), DecodeError (any other shape).
+"""
+
+import re
+from functools import cache
+from types import UnionType
+from typing import Any, Final, NamedTuple, TypeVar, overload
+
+import msgspec
+from msgspec import inspect
+
+from holon.model.errors import (
+    BadEnumError,
+    BadSyntaxError,
+    BadTagError,
+    DecodeError,
+    NotJsonError,
+)
+from holon.model.json_value import JsonValue, require_json
+
+T = TypeVar("T")
+
+QUOTED_CHARS_MAX: Final = 200
+_ENCODER: Final = msgspec.json.Encoder()
+_DECODERS: Final[dict[object, "msgspec.json.Decoder[Any]"]] = {}
+_LOCATED: Final = re.compile(r"(?P<what>.*?)(?: - at `(?P<path>[^`]*)`)?", re.DOTALL)
+
+
+def encode(value: object) -> bytes:
+    """Return the JSON form of a record or of plain JSON, or raise NotJsonError."""
+    _require_exact(value)
+    try:
+        return _ENCODER.encode(value)
+    except UnicodeEncodeError:
+        raise NotJsonError("text holds a lone surrogate") from None
+    except RecursionError:
+        raise NotJsonError("JSON nested too deeply to write") from None
+    except TypeError as error:
+        raise NotJsonError(str(error)) from None
+
+
+@overload
+def decode(data: bytes | str, type_: type[T]) -> T: ...
+@overload
+def decode(data: bytes | str, type_: UnionType) -> Any: ...
+def decode(data: bytes | str, type_: type[T] | UnionType) -> T | Any:
+    """Return the value of this type that `data` holds, or raise a DecodeError.
+
+    A union of records has no single class, so its static type is for the caller to state.
+    """
+    try:
+        return _decoder(type_).decode(data)
+    except msgspec.ValidationError as error:
+        raise _shape_error(error) from None
+    except msgspec.DecodeError as error:
+        raise BadSyntaxError(f"{error} at $") from None
+    except UnicodeError as error:  # bytes that are not UTF-8, or a str with a lone surrogate
+        raise BadSyntaxError(f"text is not Unicode: {_quoted(str(error))} at $") from None
+    except RecursionError:
+        raise BadSyntaxError("JSON nested too deeply to read at $") from None
+
+
+def _decoder(type_: object) -> "msgspec.json.Decoder[Any]":
+    found = _DECODERS.get(type_)
+    if found is None:
+        found = _DECODERS[type_] = msgspec.json.Decoder(type_, strict=True)
+    return found
+
+
+def _shape_error(error: msgspec.ValidationError) -> DecodeError:
+    """Return the named error for a refusal of msgspec, whose kinds differ only by their words."""
+    located = _LOCATED.fullmatch(str(error))
+    what, path = (located["what"], located["path"]) if located else (str(error), None)
+    message = f"{_quoted(what)} at {_quoted(path or '$')}"
+    if isinstance(error.__cause__, NotJsonError) or what.startswith("Number out of range"):
+        return BadSyntaxError(message)
+    if what.startswith("Invalid enum value"):
+        return BadEnumError(message)
+    if what.startswith("Invalid value"):
+        return BadTagError(message)
+    return DecodeError(message)
+
+
+def _quoted(text: str) -> str:
+    return text if len(text) <= QUOTED_CHARS_MAX else f"{text[:QUOTED_CHARS_MAX]}…"
+
+
+class _Inexact(NamedTuple):
+    """The fields of a record through which a value without an exact JSON form could slip."""
+
+    values: tuple[str, ...]  # floats and arbitrary JSON
+    records: tuple[str, ...]  # other records that have such fields
+
+
+def _require_exact(value: object) -> None:
+    """Raise NotJsonError for what the encoder would silently bend: NaN to null, bytes to text."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, msgspec.Struct):
+            fields = _inexact_fields(type(item))
+            for name in fields.values:
+                require_json(getattr(item, name))
+            pending.extend(getattr(item, name) for name in fields.records)
+        elif isinstance(item, list | tuple) and any(isinstance(x, msgspec.Struct) for x in item):
+            pending.extend(item)
+        else:
+            require_json(item)
+
+
+@cache
+def _inexact_fields(record: type[msgspec.Struct]) -> _Inexact:
+    values: list[str] = []
+    records: list[str] = []
+    info = inspect.type_info(record)
+    assert isinstance(info, inspect.StructType)
+    for field in info.fields:
+        if _holds_inexact(field.type):
+            into = records if _holds_record(field.type) else values
+            into.append(field.name)
+    return _Inexact(tuple(values), tuple(records))
+
+
+def _holds_inexact(info: inspect.Type) -> bool:
+    if isinstance(info, inspect.StructType):
+        return any(_inexact_fields(info.cls))
+    return isinstance(info, inspect.AnyType | inspect.FloatType) or any(
+        _holds_inexact(part) for part in _parts_of(info)
+    )
+
+
+def _holds_record(info: inspect.Type) -> bool:
+    return isinstance(info, inspect.StructType) or any(_holds_record(p) for p in _parts_of(info))
+
+
+def _parts_of(info: inspect.Type) -> tuple[inspect.Type, ...]:
+    match info:
+        case inspect.UnionType(types=types):
+            return tuple(types)
+        case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
+            return (item,)
+        case inspect.TupleType(item_types=items):
+            return tuple(items)
+        case inspect.DictType(value_type=item):
+            return (item,)
+        case inspect.Metadata(type=inner):
+            return (inner,)
+        case _:
+            return ()
+
+
+def json_of(value: object) -> JsonValue:
+    """Return the JSON a record has on the wire, as plain dicts and lists."""
+    return msgspec.json.decode(encode(value))
