@@ -6,12 +6,14 @@ import msgspec
 import pytest
 
 from holon.decide.admission import Admitted, decide_admission
+from holon.decide.admission_checks import first_refusal
 from holon.decide.authority import OPERATOR_DOORS
 from holon.model.agent import IdentityStatus
 from holon.model.agent_status import AgentStatus
 from holon.model.ingress import IngressRequest
 from holon.model.limits import (
     IDEMPOTENCY_KEY_CHARS_MAX,
+    LABEL_CHARS_MAX,
     MESSAGE_BODY_BYTES_MAX,
     MESSAGE_METADATA_BYTES_MAX,
     PUBLIC_BODY_BYTES_MAX,
@@ -48,6 +50,7 @@ from tests.decide.sample_rows import (
 )
 
 vary = msgspec.structs.replace
+TURNED_AWAY = [each for each in ADMISSIBLE if each.kind is not MessageKind.TASK_RESULT]
 STOPPED = target_in(AgentStatus.STOPPED)
 FULL = target_in(AgentStatus.AWAKE_IDLE, queued_count=QUEUED_PER_AGENT_COUNT_MAX)
 ARCHIVED = AdmissionTarget(
@@ -292,7 +295,7 @@ def test_a_key_of_visible_characters_is_accepted(key: str) -> None:
 
 @pytest.mark.requirement("admission:nothing-is-queued-on-a-stopped-agent")
 @pytest.mark.requirement("admission:stopped-holds-for-capabilities-and-webhooks")
-@pytest.mark.parametrize("request_", ADMISSIBLE, ids=lambda request: request.kind)
+@pytest.mark.parametrize("request_", TURNED_AWAY, ids=lambda request: request.kind)
 def test_a_stopped_agent_takes_nothing_and_says_how_to_resume_it(
     request_: IngressRequest,
 ) -> None:
@@ -300,6 +303,29 @@ def test_a_stopped_agent_takes_nothing_and_says_how_to_resume_it(
     assert refusal.code is RefusalCode.AGENT_STOPPED
     assert refusal.resume_path == "/control/agents/main/control"
     assert "resume" in (refusal.hint or "")
+
+
+@pytest.mark.requirement("admission:results-are-never-turned-away")
+@pytest.mark.parametrize("target", [STOPPED, FULL], ids=["stopped", "flooded"])
+def test_a_task_result_waits_in_the_queue_of_a_stopped_or_flooded_agent(
+    target: AdmissionTarget,
+) -> None:
+    (result,) = (r for r in ADMISSIBLE if r.kind is MessageKind.TASK_RESULT)
+    assert first_refusal(result, target) is None
+
+
+@pytest.mark.parametrize("field", ["correlation_id", "causation_id"])
+def test_a_label_is_bounded(field: str) -> None:
+    fits = vary(PROMPT, **{field: "x" * LABEL_CHARS_MAX})
+    assert decide(fits) is PROMPT.kind
+    refusal = refused(vary(PROMPT, **{field: "x" * (LABEL_CHARS_MAX + 1)}))
+    assert (refusal.code, refusal.field) == (RefusalCode.LABEL_TOO_LONG, field)
+
+
+def test_what_an_origin_says_of_itself_is_bounded() -> None:
+    loud = WebhookOrigin(source="x" * (LABEL_CHARS_MAX + 1))
+    refusal = refused(vary(PUBLIC_EVENT, kind=MessageKind.WEBHOOK_EVENT, origin=loud))
+    assert (refusal.code, refusal.field) == (RefusalCode.LABEL_TOO_LONG, "source")
 
 
 @pytest.mark.requirement("admission:paused-keeps-its-mail")
@@ -346,7 +372,7 @@ WORSE_AND_WORSE: list[tuple[RefusalCode, IngressRequest, AdmissionTarget]] = [
         RefusalCode.PUBLIC_CEILING,
         vary(
             PUBLIC_EVENT,
-            body=text_of_wire_size(PUBLIC_BODY_BYTES_MAX + 1),
+            body=text_of_wire_size(MESSAGE_BODY_BYTES_MAX + 1),
             priority=Priority.INTERJECT,
         ),
         STOPPED,

@@ -32,8 +32,6 @@ from holon.model.event import (
     InterjectionAdmitted,
     MessageProcessed,
     TaskStatusUpdated,
-    TimerFired,
-    WaitMoved,
     WorkItemWritten,
 )
 from holon.model.ids import AgentId, CallId, MessageId, TaskId, TimerId, TurnId, WaitId, WorkItemId
@@ -45,6 +43,7 @@ from holon.model.task import TaskStatus
 from holon.model.tool import ToolCallState
 from holon.model.turn import SafePoint, ToolReceipt
 from holon.model.wait import WaitState
+from holon.model.wake_event import TimerFired, WaitMoved
 from holon.model.work_item import WorkItemState
 from holon.wire.codec import decode, encode
 from tests.wire.record_strategies import records_of

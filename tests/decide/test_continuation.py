@@ -231,7 +231,5 @@ def test_an_agent_that_never_ran_takes_an_outside_event_as_local_continuation() 
 def test_a_system_wait_without_a_reason_still_holds_back() -> None:
     assert is_waiting(Waiting(evidence=("agent_wait:system",)))
     assert is_waiting(
-        Waiting(
-            waiting_reason=WaitingReason.AWAITING_TIMER, evidence=(NO_TURN_OBSERVED,)
-        )
+        Waiting(waiting_reason=WaitingReason.AWAITING_TIMER, evidence=(NO_TURN_OBSERVED,))
     )

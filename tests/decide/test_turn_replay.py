@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 
 from holon.decide.conversation_view import conversation_of, is_sendable, problems_of
-from holon.decide.failure_artifact import operator_abort, round_limit
+from holon.decide.failure_artifact import operator_abort
 from holon.decide.lane_commits import entry_of
 from holon.decide.recovery_plan import ResumeTurnPlan, plan_turn
-from holon.decide.turn_replay import replay
+from holon.decide.turn_replay import Spent, replay, spent_in
 from holon.decide.turn_step import NUDGE, advance
 from holon.model.errors import ForbiddenTransitionError
 from holon.model.provider_attempt import TokenUsage
@@ -113,17 +113,17 @@ def test_a_nudge_that_was_recorded_is_not_given_twice() -> None:
 
 
 def test_a_recorded_failure_replays_as_a_failed_turn() -> None:
-    for log in (opened_log(), scripted(one_round("", "Read"))):
+    for log, worked in ((opened_log(), False), (scripted(one_round("", "Read")), True)):
         found = replay(with_failure(log), tools=TOOLS)
         assert isinstance(found.step, Finish)
         assert found.step.failure == operator_abort("enough")
+        assert found.step.made_progress is worked
 
 
 def test_a_failure_the_loop_found_itself_is_not_folded_twice() -> None:
     finished = scripted(one_round("done"))
     found = replay(with_failure(finished), tools=TOOLS)
     assert found.step == Finish(last_text="done")
-    assert round_limit().kind != operator_abort("").kind
 
 
 def test_usage_is_the_sum_of_the_recorded_rounds() -> None:
@@ -131,6 +131,8 @@ def test_usage_is_the_sum_of_the_recorded_rounds() -> None:
     found = replay(log, tools=TOOLS)
     assert found.usage == USAGE.plus(USAGE).plus(USAGE)
     assert found.round_number == 3
+    assert spent_in(log) == Spent(usage=found.usage, round_count=3)
+    assert spent_in(opened_log()) == Spent(usage=TokenUsage(), round_count=0)
 
 
 def test_an_interjection_keeps_its_side_of_the_results() -> None:

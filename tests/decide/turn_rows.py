@@ -150,6 +150,8 @@ def recorded(log: TurnLog, changes: Iterable[Change]) -> TurnLog:
             case FinishToolCall(effect_id=effect_id, receipt=receipt):
                 assert calls[effect_id].receipt is None
                 calls[effect_id] = RecordedCall(call=calls[effect_id].call, receipt=receipt)
+            case _:
+                continue
     return TurnLog(turn=log.turn, entries=tuple(entries), calls=tuple(calls.values()))
 
 

@@ -121,7 +121,7 @@ class LiveTurn:
             step=step,
         )
         self.log = recorded(self.log, round_changes(facts, now=NOW))
-        if step == CallModel(nudge=getattr(step, "nudge", None)):
+        if isinstance(step, CallModel):
             self.state, _ = nudge_recorded(self.state)
         yield self.moment(settled=not isinstance(step, RunTools))
 

@@ -12,13 +12,17 @@ Rule 4: the decision carries the memory to store with it, so the count survives 
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TypeAlias
+from itertools import accumulate
+from typing import Final, TypeAlias
+
+import msgspec
 
 from holon.decide.agent_lifecycle import may_run
 from holon.decide.readiness import scheduling_state
 from holon.model.agent_status import AgentStatus
 from holon.model.instant import Instant, later
 from holon.model.limits import (
+    MESSAGE_BODY_BYTES_MAX,
     NO_PROGRESS_ACTIVATIONS_COUNT_MAX,
     NO_PROGRESS_BACKOFF_MS_MAX,
     NO_PROGRESS_BACKOFF_MS_MIN,
@@ -27,6 +31,9 @@ from holon.model.record import Record
 from holon.model.snapshot import AgentSnapshot, WeighedItem
 from holon.model.wake import WakeHint
 from holon.model.work_item import ActivationMemory, SchedulingState
+
+# Half of what a message may hold: the rest is for what the tick wraps around the hints.
+_HINTS_PER_TICK_BYTES_MAX: Final = MESSAGE_BODY_BYTES_MAX // 2
 
 
 class StayDown(Record, frozen=True, kw_only=True):
@@ -40,7 +47,7 @@ class RunQueue(Record, frozen=True, kw_only=True):
 
 
 class EmitHintTick(Record, frozen=True, kw_only=True):
-    """Turn the parked hints into a system tick."""
+    """Turn these parked hints into a system tick; what does not fit waits for the next one."""
 
     hints: tuple[WakeHint, ...]
 
@@ -96,7 +103,7 @@ def decide_activation(snapshot: AgentSnapshot, *, now: datetime) -> ActivationDe
     if snapshot.heads or snapshot.claimed_message_id is not None:
         return RunQueue()
     if snapshot.hints:
-        return EmitHintTick(hints=snapshot.hints)
+        return EmitHintTick(hints=_fit_in_one_tick(snapshot.hints))
     runnable = _runnable_items(snapshot)
     offered = next((item for item in runnable if _held_until(item, now=now) is None), None)
     if offered is not None:
@@ -104,6 +111,12 @@ def decide_activation(snapshot: AgentSnapshot, *, now: datetime) -> ActivationDe
     if snapshot.due_rechecks:
         return EmitRecheckTick(items=snapshot.due_rechecks)
     return _rest(runnable, now=now)
+
+
+def _fit_in_one_tick(hints: tuple[WakeHint, ...]) -> tuple[WakeHint, ...]:
+    sizes_bytes = accumulate(len(msgspec.json.encode(hint)) for hint in hints)
+    fitting_count = sum(size_bytes <= _HINTS_PER_TICK_BYTES_MAX for size_bytes in sizes_bytes)
+    return hints[: max(1, fitting_count)]
 
 
 def _runnable_items(snapshot: AgentSnapshot) -> tuple[WeighedItem, ...]:

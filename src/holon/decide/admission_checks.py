@@ -21,6 +21,7 @@ from holon.model.agent import IdentityStatus
 from holon.model.ingress import IngressRequest
 from holon.model.limits import (
     IDEMPOTENCY_KEY_CHARS_MAX,
+    LABEL_CHARS_MAX,
     MESSAGE_BODY_BYTES_MAX,
     MESSAGE_METADATA_BYTES_MAX,
     PUBLIC_BODY_BYTES_MAX,
@@ -142,20 +143,46 @@ def _check_key(request: IngressRequest, _: AdmissionTarget) -> Refusal | None:
     )
 
 
+def _check_labels(request: IngressRequest, _: AdmissionTarget) -> Refusal | None:
+    named = {
+        **msgspec.structs.asdict(request.origin),
+        "correlation_id": request.correlation_id,
+        "causation_id": request.causation_id,
+    }
+    for field, label in named.items():
+        if label is not None and len(label) > LABEL_CHARS_MAX:
+            return Refusal(
+                code=RefusalCode.LABEL_TOO_LONG,
+                message=f"{field} is {len(label)} characters long",
+                hint=f"use at most {LABEL_CHARS_MAX} characters",
+                field=field,
+            )
+    return None
+
+
 def _check_running(request: IngressRequest, target: AdmissionTarget) -> Refusal | None:
-    if admits(target.agent.posture.status):
+    if admits(target.agent.posture.status) or _rejoins(request):
         return None
     return refuse_stopped(request.agent_id)
 
 
 def _check_room(request: IngressRequest, target: AdmissionTarget) -> Refusal | None:
-    if target.queued_count < QUEUED_PER_AGENT_COUNT_MAX:
+    if target.queued_count < QUEUED_PER_AGENT_COUNT_MAX or _rejoins(request):
         return None
     return Refusal(
         code=RefusalCode.QUEUE_FULL,
         message=f"agent {request.agent_id} has {target.queued_count} messages waiting",
         hint="send this again later, once the agent has worked some off",
     )
+
+
+def _rejoins(request: IngressRequest) -> bool:
+    """Whether this is work of the agent's own coming back, which is never turned away.
+
+    The stopped boundary is there for what comes from outside; a result that found its agent
+    stopped or flooded waits in the queue, or it would be lost.
+    """
+    return request.kind is MessageKind.TASK_RESULT
 
 
 def _refuse_ceiling(message: str, *, field: str) -> Refusal:
@@ -191,6 +218,7 @@ CHECKS: Final[tuple[_Check, ...]] = (
     _check_body,
     _check_metadata,
     _check_key,
+    _check_labels,
     _check_running,
     _check_room,
 )

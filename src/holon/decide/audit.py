@@ -60,22 +60,14 @@ from holon.model.event import (
     MessageProcessed,
     MessageProcessingStarted,
     ModelOverrideChanged,
-    SystemTickEmitted,
     TaskCreated,
     TaskStatusUpdated,
-    TimerCancelled,
-    TimerCreated,
-    TimerFired,
     ToolExecuted,
     ToolExecutionFailed,
     ToolStarted,
     TurnEnded,
     TurnResumed,
     TurnStarted,
-    WaitMoved,
-    WaitOpened,
-    WakeHintParked,
-    WakeHintTriggered,
     WorkItemFocusReleased,
     WorkItemPicked,
     WorkItemWritten,
@@ -85,6 +77,16 @@ from holon.model.limits import EVENT_TEXT_CHARS_MAX
 from holon.model.message import MessageKind, MessageState
 from holon.model.tool import ToolCallState
 from holon.model.transcript import AssistantRound, ContinuationPrompt, TranscriptEntry
+from holon.model.wake_event import (
+    SystemTickEmitted,
+    TimerCancelled,
+    TimerCreated,
+    TimerFired,
+    WaitMoved,
+    WaitOpened,
+    WakeHintParked,
+    WakeHintTriggered,
+)
 
 Audited: TypeAlias = tuple[tuple[AgentId, Event], ...]
 

@@ -22,17 +22,12 @@ from holon.model.event import (
     MessageProcessingStarted,
     TaskCreated,
     TaskStatusUpdated,
-    TimerCancelled,
-    TimerCreated,
-    TimerFired,
     ToolExecuted,
     ToolExecutionFailed,
     ToolStarted,
     TurnEnded,
     TurnResumed,
     TurnStarted,
-    WaitMoved,
-    WaitOpened,
     WorkItemFocusReleased,
     WorkItemPicked,
     WorkItemWritten,
@@ -43,6 +38,7 @@ from holon.model.tool import ToolCallState
 from holon.model.turn import TerminalKind
 from holon.model.wait import WaitState
 from holon.model.wake import TimerStatus
+from holon.model.wake_event import TimerCancelled, TimerCreated, TimerFired, WaitMoved, WaitOpened
 from holon.model.work_item import WorkItemState
 
 

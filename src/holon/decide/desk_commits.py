@@ -26,7 +26,6 @@ from holon.model.commit import (
     RememberActivation,
     SetAgentStatus,
     SettleMessage,
-    SettleTurn,
 )
 from holon.model.event import ControlApplied
 from holon.model.expectation import (
@@ -37,17 +36,16 @@ from holon.model.expectation import (
     TaskNotTerminal,
     TimerAtSlot,
     WaitInState,
+    WorkItemAtRevision,
 )
 from holon.model.ids import BriefId, MessageId
 from holon.model.instant import to_micros
 from holon.model.message import MessageState
-from holon.model.provider_attempt import TokenUsage
 from holon.model.record import Record
 from holon.model.snapshot import AgentSnapshot, DueTimer
-from holon.model.turn import TerminalKind, TurnRecord, TurnTerminal
 from holon.model.wait import WaitRecord, WaitState
 from holon.model.wake import TimerRecord
-from holon.model.work_item import ActivationMemory
+from holon.model.work_item import ActivationMemory, WorkItemRecord
 
 
 def queue_change(admitted: Admitted) -> QueueMessage:
@@ -184,7 +182,7 @@ class TaskEnd(Record, frozen=True, kw_only=True):
     """A task's terminal step with everyone who must hear of it."""
 
     advance: AdvanceTask
-    result: Admitted | None  # absent when the agent is stopped: nothing is queued on it
+    result: Admitted | None  # absent when the agent is archived: nobody will read it
     waits: tuple[WaitRecord, ...] = ()
 
 
@@ -211,6 +209,7 @@ def task_end_changes(end: TaskEnd) -> tuple[tuple[Change, ...], tuple[Expect, ..
 class OperatorQuestion(Record, frozen=True, kw_only=True):
     """The runtime stops offering an item and asks the operator instead."""
 
+    item: WorkItemRecord
     wait: WaitRecord
     brief_id: BriefId
     text: str
@@ -238,5 +237,8 @@ def ask_operator_commit(
             RememberActivation(memory=question.memory),
             AppendBrief(brief=brief),
         ),
-        expects=(AgentGeneration(agent_id=agent.identity.agent_id, generation=agent.generation),),
+        expects=(
+            AgentGeneration(agent_id=agent.identity.agent_id, generation=agent.generation),
+            WorkItemAtRevision(work_item_id=question.item.id, revision=question.item.revision),
+        ),
     )

@@ -3,7 +3,7 @@
 Owns:  the four conditions, and the text the model will read.
 Rule 1: only an operator prompt, of operator origin, trusted as the operator, in the interject band,
         may enter a running turn. Everything else waits for a turn of its own.
-Rule 2: every safe point lets in the same messages; the point is kept so that replay can place it.
+Rule 2: every safe point lets in the same messages; the point is kept so that people can see it.
 """
 
 from typing import TypeAlias

@@ -163,18 +163,28 @@ def _settled_message(facts: SettlementFacts) -> SettleMessage:
 
 
 def _ended_waits(facts: SettlementFacts) -> tuple[MoveWait, ...]:
-    """Resolve the wait this message ended, unless it ended otherwise in the meantime."""
-    wait_id = facts.message.wait_id
-    known = _open_waits(facts.snapshot, facts.bound)
-    if wait_id is None or wait_id not in {wait.id for wait in known}:
-        return ()
-    return (
+    """Resolve the waits this message ended, unless they ended otherwise in the meantime."""
+    ended = _ended_wait_ids(facts)
+    return tuple(
         MoveWait(
             agent_id=facts.turn.agent_id,
             wait_id=wait_id,
             state=WaitState.RESOLVED,
             by=facts.message.id,
-        ),
+        )
+        for wait_id in ended
+    )
+
+
+def _ended_wait_ids(facts: SettlementFacts) -> tuple[WaitId, ...]:
+    """The open waits the message names, or that it was queued to end; each once."""
+    message = facts.message
+    return tuple(
+        dict.fromkeys(
+            wait.id
+            for wait in _open_waits(facts.snapshot, facts.bound)
+            if wait.id == message.wait_id or wait.triggered_by == message.id
+        )
     )
 
 
@@ -222,12 +232,13 @@ def _posture_changes(
 ) -> tuple[SetAgentStatus, ...]:
     if status is None:
         return ()
+    ended = _ended_wait_ids(facts)
     rests = [
         wait.deadline_at
         for wait in facts.snapshot.agent_waits
         if wait.kind is WaitKind.REST
         and wait.state is WaitState.ACTIVE
-        and wait.id != facts.message.wait_id
+        and wait.id not in ended
         and wait.deadline_at is not None
     ]
     asleep = status is AgentStatus.ASLEEP
@@ -245,7 +256,7 @@ def _snapshot_after(
     facts: SettlementFacts, terminal: TurnTerminal, status: AgentStatus | None
 ) -> AgentSnapshot:
     """Return the rows the closure depends on, as this commit leaves them."""
-    snapshot, ended = facts.snapshot, facts.message.wait_id
+    snapshot, ended = facts.snapshot, _ended_wait_ids(facts)
     agent = snapshot.agent
     posture = agent.posture
     settled: AgentState = msgspec.structs.replace(
@@ -263,12 +274,12 @@ def _snapshot_after(
     )
 
 
-def _freed(weighed: WeighedItem, ended: WaitId | None) -> WeighedItem:
+def _freed(weighed: WeighedItem, ended: tuple[WaitId, ...]) -> WeighedItem:
     return msgspec.structs.replace(weighed, waits=_without(weighed.waits, ended))
 
 
-def _without(waits: tuple[WaitRecord, ...], ended: WaitId | None) -> tuple[WaitRecord, ...]:
-    return tuple(wait for wait in waits if wait.id != ended)
+def _without(waits: tuple[WaitRecord, ...], ended: tuple[WaitId, ...]) -> tuple[WaitRecord, ...]:
+    return tuple(wait for wait in waits if wait.id not in ended)
 
 
 def _item_expectations(transition: tuple[Change, ...]) -> tuple[Expect, ...]:

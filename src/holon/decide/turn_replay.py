@@ -3,8 +3,9 @@
 Owns:  the fold from durable transcript entries and call receipts back to a turn's state.
 Rule 1: replaying what a turn recorded gives the state and step the live turn had.
 Rule 2: a call without a receipt cannot be replayed; recovery answers such calls first.
-Rule 3: results stand beside their calls, so their place among the entries is known from the safe
-        point of an interjection: one let in before the tools ran is folded before the results.
+Rule 3: results stand beside their calls and not among the entries, so they are folded when the next
+        round, the failure or the end of the log needs them. An interjection does not: before the
+        results or after them, it comes to the same.
 """
 
 from typing import assert_never
@@ -34,15 +35,11 @@ from holon.model.transcript import (
 from holon.model.turn import (
     Finish,
     ModelFailed,
-    OperatorInterjected,
     RunTools,
-    SafePoint,
     ToolReceipt,
     ToolsReturned,
     TurnStep,
 )
-
-_BEFORE_RESULTS = frozenset({SafePoint.AFTER_PROVIDER_ROUND, SafePoint.BEFORE_TOOL_EXECUTION})
 
 
 class Resumption(Record, frozen=True, kw_only=True):
@@ -75,7 +72,7 @@ class _Folding(msgspec.Struct):
             case ContinuationPrompt():
                 self.state, _ = nudge_recorded(self.state)
             case Interjection(interjected=interjected):
-                self.interject(interjected)
+                self.state, _ = advance(self.state, interjected, tools=self.tools)
             case RuntimeFailure(failure=failure, attempts=attempts):
                 self.return_tools()
                 if not isinstance(self.state.step, Finish):
@@ -83,11 +80,6 @@ class _Folding(msgspec.Struct):
                     self.state, _ = advance(self.state, failed, tools=self.tools)
             case _:
                 assert_never(data)
-
-    def interject(self, interjected: OperatorInterjected) -> None:
-        if interjected.point not in _BEFORE_RESULTS:
-            self.return_tools()
-        self.state, _ = advance(self.state, interjected, tools=self.tools)
 
     def return_tools(self) -> None:
         """Fold the results of the newest round, if they are still due."""

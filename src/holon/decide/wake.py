@@ -15,7 +15,8 @@ import msgspec
 from holon.decide.agent_lifecycle import admits
 from holon.decide.agent_refusals import refuse_stopped, refuse_unknown
 from holon.model.agent_status import AgentStatus
-from holon.model.json_value import JsonValue
+from holon.model.errors import NotJsonError
+from holon.model.json_value import JsonValue, require_json
 from holon.model.limits import WAKE_HINT_BODY_BYTES_MAX, WAKE_HINT_SOURCES_COUNT_MAX
 from holon.model.record import Record
 from holon.model.refusal import Refusal, RefusalCode
@@ -89,14 +90,23 @@ def decide_wake(
 
 def _refuse_body(body: JsonValue) -> Refusal | None:
     size_bytes = len(msgspec.json.encode(body))
-    if size_bytes <= WAKE_HINT_BODY_BYTES_MAX:
-        return None
-    return Refusal(
-        code=RefusalCode.BODY_TOO_LARGE,
-        message=f"the body takes {size_bytes} bytes",
-        hint=f"send at most {WAKE_HINT_BODY_BYTES_MAX} bytes, or a pointer to the content",
-        field="body",
-    )
+    if size_bytes > WAKE_HINT_BODY_BYTES_MAX:
+        return Refusal(
+            code=RefusalCode.BODY_TOO_LARGE,
+            message=f"the body takes {size_bytes} bytes",
+            hint=f"send at most {WAKE_HINT_BODY_BYTES_MAX} bytes, or a pointer to the content",
+            field="body",
+        )
+    try:
+        require_json([[[body]]])  # a tick lists its hints three levels down
+    except NotJsonError:
+        return Refusal(
+            code=RefusalCode.BODY_TOO_LARGE,
+            message="the body is nested too deeply",
+            hint="send flatter content, or a pointer to it",
+            field="body",
+        )
+    return None
 
 
 def _fold(parked: WakeHint, incoming: WakeHint) -> WakeHint:

@@ -1,11 +1,12 @@
 """The Holon error tree, with stable codes.
 
 HolonError
-├── BadInputError        BadIdError · NotJsonError · DecodeError (BadTag · BadEnum · BadSyntax · BadShape)
-├── RefusalError         carries a Refusal: the request was understood and declined
-├── ForbiddenTransitionError   a lifecycle table has no such row
-└── StoreError           StoreFull · StoreBusy (wait and retry) · StoreBroken (stop) · StoreClosed
-                         HomeInUse · SchemaTooNew · NotAHolonDatabase · StoreUnwritable   (at opening)
+├── BadInputError        BadId · NotJson · Decode (BadTag · BadEnum · BadSyntax)
+├── RefusedError         carries a Refusal: the request was understood and declined (model/refusal)
+├── ForbiddenTransition  a lifecycle table has no such row
+├── ProviderError        a provider attempt failed (model/provider_errors)
+└── StoreError           StoreFull, StoreBusy (wait and retry) · StoreBroken (stop) · StoreClosed
+                         at opening: HomeInUse · SchemaTooNew · NotAHolonDatabase · StoreUnwritable
 
 Owns:  every error the runtime raises on purpose.
 Rule 1: `code` is stable and machine-readable; `hint` says what a person can do next.
@@ -94,8 +95,8 @@ class StoreFullError(StoreError):
     hint = "free disk space under HOLON_HOME; Holon retries by itself"
 
 
-class StoreBusyError(StoreError):
-    """Too much waits to be written, or another program holds the database; nothing was written."""
+class StoreBusyError(StoreFullError):
+    """The way to the disk is full: too much waits, or another program is writing. Try again."""
 
     code = "storage_busy"
     hint = "try again in a moment"

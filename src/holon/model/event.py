@@ -17,9 +17,7 @@ from holon.model.ids import (
     BriefId,
     MessageId,
     TaskId,
-    TimerId,
     TurnId,
-    WaitId,
     WorkItemId,
 )
 from holon.model.instant import Instant
@@ -35,7 +33,17 @@ from holon.model.provider_attempt import ProviderAttempt, TokenUsage
 from holon.model.record import Record
 from holon.model.task import TaskKind, TaskStatus
 from holon.model.turn import SafePoint, StopReason, TerminalKind
-from holon.model.wait import WaitKind, WaitState
+from holon.model.wake_event import (
+    SystemTickEmitted,
+    TimerCancelled,
+    TimerCreated,
+    TimerFired,
+    WaitMoved,
+    WaitOpened,
+    WakeHintIgnored,
+    WakeHintParked,
+    WakeHintTriggered,
+)
 from holon.model.work_item import WorkItemState
 
 
@@ -280,79 +288,6 @@ class TaskStatusUpdated(
 
     task_id: TaskId
     status: TaskStatus
-
-
-class TimerCreated(Record, tag_field="kind", tag="timer_created", frozen=True, kw_only=True):
-    """A timer was armed."""
-
-    timer_id: TimerId
-    next_fire_at: Instant
-
-
-class TimerFired(Record, tag_field="kind", tag="timer_fired", frozen=True, kw_only=True):
-    """A timer's slot came due. `next_fire_at` is absent when it was the last."""
-
-    timer_id: TimerId
-    slot: Instant
-    next_fire_at: Instant | None = None
-
-
-class TimerCancelled(Record, tag_field="kind", tag="timer_cancelled", frozen=True, kw_only=True):
-    """A timer will not fire again."""
-
-    timer_id: TimerId
-
-
-class WakeHintParked(
-    Record, tag_field="kind", tag="wake_hint_coalesced", frozen=True, kw_only=True
-):
-    """A wake hint waits for the agent; repeats of one source count up."""
-
-    source_key: str
-    revision: int
-
-
-class WakeHintTriggered(
-    Record, tag_field="kind", tag="wake_hint_triggered", frozen=True, kw_only=True
-):
-    """Parked hints became a system tick."""
-
-    source_keys: tuple[str, ...]
-
-
-class WakeHintIgnored(Record, tag_field="kind", tag="wake_hint_ignored", frozen=True, kw_only=True):
-    """A wake hint could not wake this agent."""
-
-    source_key: str
-    reason: str
-
-
-class WaitOpened(Record, tag_field="kind", tag="wait_opened", frozen=True, kw_only=True):
-    """Something is being waited for."""
-
-    wait_id: WaitId
-    wait_kind: WaitKind
-    deadline_at: Instant | None = None
-    work_item_id: WorkItemId | None = None
-    source_id: str | None = None
-
-
-class WaitMoved(Record, tag_field="kind", tag="wait_moved", frozen=True, kw_only=True):
-    """A wait was triggered, resolved, cancelled or expired."""
-
-    wait_id: WaitId
-    state: WaitState
-    by: str
-
-
-class SystemTickEmitted(
-    Record, tag_field="kind", tag="system_tick_emitted", frozen=True, kw_only=True
-):
-    """The runtime decided that the agent should look again."""
-
-    message_id: MessageId
-    tick_key: str
-    work_item_id: WorkItemId | None = None
 
 
 class ControlApplied(Record, tag_field="kind", tag="control_applied", frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ Rule 3: nesting is bounded, so that no reader of ours can be made to recurse wit
 """
 
 import math
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from holon.model.errors import NotJsonError
@@ -22,24 +23,35 @@ def require_json(value: JsonValue) -> None:
         item, depth = pending.pop()
         if depth > JSON_DEPTH_MAX:
             raise NotJsonError(f"JSON nested deeper than {JSON_DEPTH_MAX} levels")
-        match item:
-            case None | bool() | int():
-                continue
-            case float():
-                if not math.isfinite(item):
-                    raise NotJsonError("JSON has no form for NaN or infinity")
-            case str():
-                require_unicode(item)
-            case list() | tuple():
-                pending.extend((child, depth + 1) for child in item)
-            case dict():
-                for key, child in item.items():
-                    if not isinstance(key, str):
-                        raise NotJsonError("JSON object keys are text")
-                    require_unicode(key)
-                    pending.append((child, depth + 1))
-            case _:
-                raise NotJsonError(f"{type(item).__name__} is not a JSON value")
+        pending.extend((child, depth + 1) for child in _children_of(item))
+
+
+def _children_of(item: JsonValue) -> Iterable[JsonValue]:
+    """Return what is nested in a value, once the value itself is known to be JSON."""
+    match item:
+        case None | bool() | int():
+            return ()
+        case float() if math.isfinite(item):
+            return ()
+        case float():
+            raise NotJsonError("JSON has no form for NaN or infinity")
+        case str():
+            require_unicode(item)
+            return ()
+        case list() | tuple():
+            return item
+        case dict():
+            _require_keys(item)
+            return item.values()
+        case _:
+            raise NotJsonError(f"{type(item).__name__} is not a JSON value")
+
+
+def _require_keys(item: dict[object, JsonValue]) -> None:
+    for key in item:
+        if not isinstance(key, str):
+            raise NotJsonError("JSON object keys are text")
+        require_unicode(key)
 
 
 def require_unicode(text: str) -> None:

@@ -22,6 +22,7 @@ class RefusalCode(StrEnum):
     PUBLIC_CEILING = "public_ceiling"
     BODY_TOO_LARGE = "body_too_large"
     METADATA_TOO_LARGE = "metadata_too_large"
+    LABEL_TOO_LONG = "label_too_long"
     QUEUE_FULL = "queue_full"
     IDEMPOTENCY_CONFLICT = "idempotency_conflict"
     BAD_IDEMPOTENCY_KEY = "bad_idempotency_key"

@@ -51,6 +51,13 @@ class AdmissionTarget(Record, frozen=True, kw_only=True):
     queued_count: int
 
 
+class KeyedMessage(Record, frozen=True, kw_only=True):
+    """The message an idempotency key stands for, and the digest of what it asked."""
+
+    message_id: MessageId
+    body_digest: str
+
+
 class DueTimer(Record, frozen=True, kw_only=True):
     """An active timer whose next slot has come, and whether its last tick still waits."""
 

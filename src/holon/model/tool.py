@@ -84,6 +84,9 @@ class ToolCallRecord(Record, frozen=True, kw_only=True):
     finished_at: Instant | None = None
     work_item_id: WorkItemId | None = None
 
+    def __post_init__(self) -> None:
+        require_json(self.input)
+
 
 def effect_id_of(turn_id: TurnId, *, round_number: int, position: int) -> str:
     """Return the id under which a call's effect happens at most once."""

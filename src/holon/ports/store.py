@@ -9,7 +9,7 @@ Contract (kept by tests/contract/test_store.py, run against every implementation
 - `event_seq` counts 1, 2, 3 … per agent with no gap, also across restarts;
 - after a commit, observers are told which agents it touched, once, on the event loop.
 
-Errors: StoreFullError and StoreBusyError (nothing was written; may be tried again),
+Errors: StoreFullError and its StoreBusyError (nothing was written; may be tried again),
 StoreBrokenError (unknown; stop), StoreClosedError. `submit` raises StoreBusyError and
 StoreClosedError at once; everything else comes out of the ticket.
 """

@@ -13,7 +13,8 @@ from holon.model.brief import BriefRecord
 from holon.model.event import AuditEvent
 from holon.model.ids import AgentId, MessageId, TaskId, TimerId, TurnId, WorkItemId
 from holon.model.message import MessageEnvelope, QueueEntry
-from holon.model.snapshot import AdmissionTarget, AgentSnapshot, DueTimer
+from holon.model.provenance import DeliverySurface
+from holon.model.snapshot import AdmissionTarget, AgentSnapshot, DueTimer, KeyedMessage
 from holon.model.task import TaskRecord
 from holon.model.transcript import TurnLog
 from holon.model.wait import WaitRecord
@@ -30,6 +31,12 @@ class QueueReads(Protocol):
 
     async def message(self, message_id: MessageId) -> QueueEntry | None:
         """One message and its state."""
+        ...
+
+    async def keyed(
+        self, agent_id: AgentId, surface: DeliverySurface, key: str
+    ) -> KeyedMessage | None:
+        """The message an idempotency key belongs to."""
         ...
 
     async def interjections(self, agent_id: AgentId, *, limit: int) -> Sequence[MessageEnvelope]:
@@ -77,11 +84,11 @@ class WheelReads(Protocol):
         ...
 
     async def due_waits(self, now: datetime, *, limit: int) -> Sequence[WaitRecord]:
-        """Active waits whose deadline has come, earliest first."""
+        """Active waits whose deadline has come, earliest first; rests and rechecks have none."""
         ...
 
     async def due_activations(self, now: datetime, *, limit: int) -> Sequence[AgentId]:
-        """Idle agents whose work was held back until a moment that has come."""
+        """Idle agents whose held-back work, or whose reminder of a blocker, has come due."""
         ...
 
 
@@ -107,7 +114,7 @@ class RecordReads(Protocol):
         ...
 
     async def event_bounds(self, agent_id: AgentId) -> tuple[int, int]:
-        """The floor below which events were pruned, and the newest sequence number."""
+        """The newest pruned sequence number (0 when none was), and the newest of all."""
         ...
 
     async def task(self, task_id: TaskId) -> TaskRecord | None:

@@ -73,7 +73,7 @@ class ControlDesk:
         await self._control(agent_id, "abort", (AgentSignal.RUN_SETTLED,), cuts_turn=True)
 
     async def set_model(self, agent_id: AgentId, model: str | None) -> None:
-        """Give the agent a model of its own, or the default back. A running turn keeps its model."""
+        """Give the agent its own model, or the default back; a running turn keeps what it has."""
 
         async def decide() -> Commit | Refusal:
             if await self._services.store.reads.agent(parse_agent_id(agent_id)) is None:
@@ -119,7 +119,8 @@ class ControlDesk:
             )
 
         await commit_decided(self._services.store, decide)
-        self._interrupt(agent_id)
+        if cuts_turn:
+            self._interrupt(agent_id)
 
     async def _cut_turn(
         self, snapshot: AgentSnapshot, action: str

@@ -7,7 +7,7 @@ Rule 2: a full disk is waited out with backoff where work would otherwise be los
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from holon.model.commit import Commit
 from holon.model.errors import StoreFullError
@@ -19,6 +19,7 @@ from holon.ports.clock import Clock
 from holon.ports.store import Store
 
 DECISIONS_COUNT_MAX: Final = 8
+T = TypeVar("T")
 
 Decide: TypeAlias = Callable[[], Awaitable[Commit | Refusal | None]]
 
@@ -48,10 +49,15 @@ async def commit_decided(store: Store, decide: Decide) -> Commit | None:
 
 async def apply_patiently(store: Store, commit: Commit, *, clock: Clock) -> CommitOutcome:
     """Apply a commit, waiting as long as the disk is full."""
+    return await patiently(lambda: store.apply(commit), clock=clock)
+
+
+async def patiently(attempt: Callable[[], Awaitable[T]], *, clock: Clock) -> T:
+    """Try until the disk has room. Only for what may be tried twice."""
     pause_ms = STORE_RETRY_MS_MIN
     while True:
         try:
-            return await store.apply(commit)
+            return await attempt()
         except StoreFullError:
             await clock.sleep_until(later(clock.now(), by_ms=pause_ms))
             pause_ms = min(2 * pause_ms, STORE_RETRY_MS_MAX)

@@ -5,7 +5,7 @@ Rule 1: the receipt is given only after the commit is durable.
 Rule 2: the same idempotency key gives the same message; with another body it is a conflict.
 """
 
-from holon.decide.admission import Admitted, decide_admission
+from holon.decide.admission import Admitted, body_digest, decide_admission
 from holon.decide.desk_commits import queue_change
 from holon.model.commit import Commit
 from holon.model.errors import StoreBrokenError
@@ -34,7 +34,12 @@ class Ingress:
     async def admit(self, request: IngressRequest) -> AdmissionReceipt:
         """Admit a request durably, or raise RefusedError with nothing changed."""
         for _ in range(DECISIONS_COUNT_MAX):
-            admitted = await self.judge(request)
+            try:
+                admitted = await self.judge(request)
+            except RefusedError:
+                if (earlier := await self._earlier(request)) is not None:
+                    return earlier  # the first attempt came in; its answer was lost on the way
+                raise
             receipt = await self._queue(admitted)
             if receipt is not None:
                 return receipt
@@ -63,6 +68,19 @@ class Ingress:
         if isinstance(admission, Refusal):
             raise RefusedError(admission)
         return admission
+
+    async def _earlier(self, request: IngressRequest) -> AdmissionReceipt | None:
+        """The receipt of an earlier request with the same key and the same content."""
+        if request.idempotency_key is None:
+            return None
+        found = await self._services.store.reads.keyed(
+            request.agent_id, request.surface, request.idempotency_key
+        )
+        if found is None or found.body_digest != body_digest(request):
+            return None
+        return AdmissionReceipt(
+            agent_id=request.agent_id, message_id=found.message_id, duplicate=True
+        )
 
     async def _queue(self, admitted: Admitted) -> AdmissionReceipt | None:
         message = admitted.message

@@ -27,7 +27,13 @@ from holon.decide.activation import (
 from holon.decide.closure import closure_facts, derive_closure
 from holon.decide.continuation import ContinuationFacts, resolve_continuation
 from holon.decide.failure_artifact import failure_of
-from holon.decide.lane_commits import ClaimFacts, LaneHold, claim_commit, liveness_commit
+from holon.decide.lane_commits import (
+    ClaimFacts,
+    LaneHold,
+    claim_commit,
+    liveness_commit,
+    resume_commit,
+)
 from holon.decide.pick_next import Pick, pick_next
 from holon.decide.recovery_plan import plan_turn
 from holon.decide.task_lifecycle import is_terminal
@@ -152,7 +158,7 @@ class Lane:
         commit = claim_commit(facts, now=services.clock.now())
         outcome = await apply_patiently(services.store, commit, clock=services.clock)
         await services.failpoints.reach(Failpoint.CLAIM_AFTER_COMMIT)
-        if isinstance(outcome, Applied):
+        if outcome == Applied():  # a replayed claim belongs to an earlier look: look again
             hold = LaneHold(
                 agent_id=message.agent_id,
                 turn_id=facts.turn_id,
@@ -161,15 +167,23 @@ class Lane:
             await self._run_turn(message, hold)
 
     async def _go_on(self, snapshot: AgentSnapshot) -> None:
-        turn_id = snapshot.agent.focus.open_turn_id
-        claimed = snapshot.claimed_message_id
-        entry = await self._services.store.reads.message(claimed) if claimed else None
-        if turn_id is None or entry is None:
+        """Take up the turn that is open, as recovery or a cut-off lane left it."""
+        services, agent = self._services, snapshot.agent
+        turn_id, claimed = agent.focus.open_turn_id, snapshot.claimed_message_id
+        entry = await services.store.reads.message(claimed) if claimed else None
+        log = await services.store.reads.turn_log(turn_id) if turn_id else None
+        if entry is None or log is None:
             raise LaneFencedError("a claim without an open turn")
+        if interrupted := plan_turn(log).interrupted:
+            commit = resume_commit(
+                log.turn, interrupted, held=agent.generation, now=services.clock.now()
+            )
+            await apply_patiently(services.store, commit, clock=services.clock)
+            return  # the next look finds the turn ready to go on
         hold = LaneHold(
-            agent_id=snapshot.agent.identity.agent_id,
-            turn_id=turn_id,
-            generation=snapshot.agent.generation,
+            agent_id=agent.identity.agent_id,
+            turn_id=log.turn.turn_id,
+            generation=agent.generation,
         )
         await self._run_turn(entry.message, hold)
 

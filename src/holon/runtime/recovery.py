@@ -5,6 +5,8 @@ Rule 1: every step is a commit that may be repeated; a crash inside recovery is 
 Rule 2: nothing is admitted and no lane runs until recovery is done.
 """
 
+from functools import partial
+
 from holon.decide.lane_commits import LaneHold, resume_commit
 from holon.decide.recovery_plan import (
     AbandonTurnPlan,
@@ -19,7 +21,7 @@ from holon.model.snapshot import AgentSnapshot
 from holon.model.transcript import TurnLog
 from holon.model.turn import Finish
 from holon.ports.failpoint import Failpoint
-from holon.runtime.decided_commit import apply_patiently
+from holon.runtime.decided_commit import apply_patiently, patiently
 from holon.runtime.services import Services
 from holon.runtime.settler import Settler
 from holon.runtime.task_desk import TaskDesk
@@ -42,7 +44,8 @@ class Recovery:
             await self._services.failpoints.reach(Failpoint.RECOVERY_BETWEEN_AGENTS)
         for plan in plan_tasks(await reads.open_tasks(), live=()):
             if isinstance(plan, InterruptTask):
-                await self._tasks.report(plan.advance)
+                report = partial(self._tasks.report, plan.advance)
+                await patiently(report, clock=self._services.clock)
 
     async def _recover_turn(self, agent_id: AgentId) -> None:
         reads, now = self._services.store.reads, self._services.clock.now()

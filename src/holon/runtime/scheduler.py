@@ -71,6 +71,8 @@ class Scheduler:
                 await self._lane.run(agent_id, about_to_look=lambda: self._news.pop(agent_id, None))
         finally:
             del self._running[agent_id]
+            if scope.cancel_called:
+                self._news[agent_id] = None  # what the cut-off lane had looked at is news again
             if agent_id in self._news:
                 self._alarm.nudge()
 

@@ -47,6 +47,10 @@ class TaskDesk:
 
         await commit_decided(self._services.store, decide)
 
+    async def find(self, task_id: TaskId) -> TaskRecord | None:
+        """The task of this id, if there is one."""
+        return await self._services.store.reads.task(task_id)
+
     async def report(self, advance: AdvanceTask) -> bool:
         """Move a task forward; False when the report came too late to matter."""
 
@@ -71,8 +75,6 @@ class TaskDesk:
         waits = tuple(await self._services.store.reads.waits_on(task.id))
         end = TaskEnd(advance=advance, result=await self._result(task, advance, waits), waits=waits)
         changes, expects = task_end_changes(end)
-        if end.result is not None:
-            expects = (*expects, AgentAdmits(agent_id=task.agent_id))
         return Commit(
             commit_id=f"task:{task.id}:{advance.status.value}",
             at=self._services.clock.now(),
@@ -83,7 +85,7 @@ class TaskDesk:
     async def _result(
         self, task: TaskRecord, advance: AdvanceTask, waits: tuple[WaitRecord, ...]
     ) -> Admitted | None:
-        """The message that brings the result back, unless the agent takes nothing now."""
+        """The message that brings the result back; an archived agent gets none."""
         text = advance.result_summary or f"task {task.id} ended: {advance.status.value}"
         request = IngressRequest(
             agent_id=task.agent_id,

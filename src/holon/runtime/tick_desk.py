@@ -32,7 +32,6 @@ from holon.model.commit import (
 )
 from holon.model.expectation import (
     AgentGeneration,
-    Applied,
     Expect,
     WaitInState,
     WakeHintAtRevision,
@@ -146,13 +145,14 @@ class TickDesk:
             work_item_id=decision.item.item.id,
         )
         question = OperatorQuestion(
+            item=decision.item.item,
             wait=wait,
             brief_id=BriefId(self._services.ids.fresh(IdPrefix.BRIEF)),
             text=question_text(decision.item),
             memory=decision.memory,
         )
-        commit = ask_operator_commit(question, snapshot=snapshot, now=now)
-        return await self._apply(commit)
+        await self._apply(ask_operator_commit(question, snapshot=snapshot, now=now))
+        return True
 
     async def _emit(
         self,
@@ -181,9 +181,9 @@ class TickDesk:
         await self._apply(commit)
         return True
 
-    async def _apply(self, commit: Commit) -> bool:
-        outcome = await apply_patiently(self._services.store, commit, clock=self._services.clock)
-        return isinstance(outcome, Applied)
+    async def _apply(self, commit: Commit) -> None:
+        """Apply it or not: either way the next look at the rows knows what to do."""
+        await apply_patiently(self._services.store, commit, clock=self._services.clock)
 
     @staticmethod
     def _request(

@@ -101,6 +101,8 @@ class TimerDesk:
         changes: tuple[Change, ...] = ()
         expects: tuple[Expect, ...] = ()
         for wait in await self._services.store.reads.waits_on(timer.id):
+            if wait.state is not WaitState.ACTIVE:
+                continue  # its tick is on its way and will end it
             expects = (*expects, WaitInState(wait_id=wait.id, state=wait.state))
             moved = MoveWait(
                 agent_id=wait.agent_id, wait_id=wait.id, state=WaitState.CANCELLED, by=timer.id

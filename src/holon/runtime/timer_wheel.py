@@ -3,18 +3,21 @@
 Owns:  everything that happens because time passed. The rows are the wheel; nothing is kept here,
        so an agent that nobody has looked at for a month is woken like any other.
 Rule 1: a fire moves the timer and queues its tick in one commit, named by its slot.
-Rule 2: one pass handles all that is due; then the wheel sleeps until the next moment after it, or
-        until a commit may have brought an earlier one.
+Rule 2: one pass takes up all that is due; then the wheel sleeps until the next moment after it, or
+        until a commit may have brought an earlier one. It never waits for the disk itself.
 """
 
+from collections.abc import Awaitable, Callable
 from datetime import datetime
+from functools import partial
 
-from holon.decide.admission import Admitted
+import anyio
+from anyio.abc import TaskGroup
+
 from holon.decide.desk_commits import expire_wait_commit, fire_commit
 from holon.decide.tick_texts import expired_text, timer_text
 from holon.decide.timer_grid import decide_fire
 from holon.model.expectation import AgentAdmits
-from holon.model.ids import AgentId
 from holon.model.ingress import IngressRequest
 from holon.model.limits import DUE_BATCH_COUNT_MAX
 from holon.model.message import MessageKind, Priority, TextBody
@@ -26,7 +29,7 @@ from holon.model.provenance import (
 )
 from holon.model.refusal import RefusedError
 from holon.model.snapshot import DueTimer
-from holon.model.wait import WaitKind, WaitRecord
+from holon.model.wait import WaitRecord
 from holon.ports.failpoint import Failpoint
 from holon.runtime.alarm import Alarm
 from holon.runtime.decided_commit import apply_patiently
@@ -43,6 +46,7 @@ class TimerWheel:
         self._ingress = ingress
         self._scheduler = scheduler
         self._alarm = Alarm(services.clock)
+        self._in_hand: set[str] = set()  # timers and waits whose commit is on its way
 
     def commit_applied(self) -> None:
         """A commit may have brought an earlier moment."""
@@ -50,32 +54,40 @@ class TimerWheel:
 
     async def run(self) -> None:
         """Handle whatever comes due, for ever."""
-        while True:
-            now = self._services.clock.now()
-            await self.turn(now)
-            next_due = await self._services.store.reads.next_due_at(after=now)
-            await self._alarm.wait(until=next_due)
+        async with anyio.create_task_group() as hands:
+            while True:
+                now = self._services.clock.now()
+                await self._take_up(hands, now)
+                next_due = await self._services.store.reads.next_due_at(after=now)
+                await self._alarm.wait(until=next_due)
 
-    async def turn(self, now: datetime) -> None:
-        """Handle everything due at `now`."""
+    async def _take_up(self, hands: TaskGroup, now: datetime) -> None:
+        """Start on everything due at `now`; a slow disk holds up none of it."""
         reads = self._services.store.reads
-        while due := await reads.due_timers(now, limit=DUE_BATCH_COUNT_MAX):
-            if not sum([await self._fire(timer, now) for timer in due]):
-                break
-        while expired := await reads.due_waits(now, limit=DUE_BATCH_COUNT_MAX):
-            if not sum([await self._end_wait(wait, now) for wait in expired]):
-                break
-        agents: list[AgentId] = list(await reads.due_activations(now, limit=DUE_BATCH_COUNT_MAX))
-        if agents:
-            self._scheduler.commit_applied(agents)
+        for due in await reads.due_timers(now, limit=DUE_BATCH_COUNT_MAX):
+            self._hand_out(hands, due.timer.id, partial(self._fire, due, now))
+        for wait in await reads.due_waits(now, limit=DUE_BATCH_COUNT_MAX):
+            self._hand_out(hands, wait.id, partial(self._expire, wait, now))
+        agents = await reads.due_activations(now, limit=DUE_BATCH_COUNT_MAX)
+        self._scheduler.commit_applied(agents)
 
-    async def _fire(self, due: DueTimer, now: datetime) -> bool:
-        """Fire one timer; False when it could not be fired and would only come up again."""
-        decision = decide_fire(due, now=now)
+    def _hand_out(self, hands: TaskGroup, what: str, act: Callable[[], Awaitable[None]]) -> None:
+        if what not in self._in_hand:
+            self._in_hand.add(what)
+            hands.start_soon(self._do, what, act)
+
+    async def _do(self, what: str, act: Callable[[], Awaitable[None]]) -> None:
         try:
-            tick = await self._ingress.judge(_tick_of(due)) if decision.queues_tick else None
+            await act()
+            self._alarm.nudge()  # there may be more than one pass takes up
         except RefusedError:
-            return False  # the agent takes nothing right now; the slot stays due for its resume
+            pass  # the agent takes nothing right now; it stays due until that changes
+        finally:
+            self._in_hand.discard(what)
+
+    async def _fire(self, due: DueTimer, now: datetime) -> None:
+        decision = decide_fire(due, now=now)
+        tick = await self._ingress.judge(_tick_of(due)) if decision.queues_tick else None
         commit = fire_commit(
             due,
             next_fire_at=decision.next_fire_at,
@@ -85,21 +97,13 @@ class TimerWheel:
         )
         await self._services.failpoints.reach(Failpoint.TIMER_BEFORE_FIRE)
         await apply_patiently(self._services.store, commit, clock=self._services.clock)
-        return True
 
-    async def _end_wait(self, wait: WaitRecord, now: datetime) -> bool:
-        if wait.kind is WaitKind.RECHECK:
-            self._scheduler.commit_applied([wait.agent_id])  # activation reminds, when it is free
-            return False
-        try:
-            tick: Admitted = await self._ingress.judge(_expiry_of(wait))
-        except RefusedError:
-            return False
+    async def _expire(self, wait: WaitRecord, now: datetime) -> None:
+        tick = await self._ingress.judge(_expiry_of(wait))
         commit = expire_wait_commit(
             wait, tick, expects=(AgentAdmits(agent_id=wait.agent_id),), now=now
         )
         await apply_patiently(self._services.store, commit, clock=self._services.clock)
-        return True
 
 
 def _tick_of(due: DueTimer) -> IngressRequest:

@@ -146,7 +146,9 @@ class TurnDriver:
         )
         now = self._services.clock.now()
         point = SafePoint.AFTER_PROVIDER_ROUND
-        if isinstance(step, Finish) and not await self._waiting_interjections(point):
+        if isinstance(step, Finish) and (
+            step.failure is not None or not await self._waiting_interjections(point)
+        ):
             self._final_round = round_changes(facts, now=now)  # settled with the turn, one commit
             return step
         await self._services.failpoints.reach(Failpoint.ROUND_BEFORE_COMMIT)

@@ -8,12 +8,12 @@ from holon.decide.agent_refusals import refuse_unknown
 from holon.decide.wake import Coalesce, IgnoreHint, Park, TriggerNow, decide_wake
 from holon.model.agent_status import AgentStatus
 from holon.model.commit import Commit, ParkWakeHint, RecordEvent
-from holon.model.event import WakeHintIgnored
 from holon.model.expectation import AgentAdmits, Expect, WakeHintAtRevision
 from holon.model.ids import IdPrefix, parse_agent_id
 from holon.model.refusal import Refusal
 from holon.model.snapshot import AgentSnapshot
 from holon.model.wake import WakeDisposition, WakeHint
+from holon.model.wake_event import WakeHintIgnored
 from holon.runtime.decided_commit import commit_decided
 from holon.runtime.services import Services
 

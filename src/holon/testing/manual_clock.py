@@ -99,6 +99,10 @@ class ManualClock:
         while (earliest := self._earliest()) is not None and earliest.due_ns <= self._wall_ns:
             self._release()
 
+    def forget_appointments(self) -> None:
+        """Drop every waiter, as the end of their process does."""
+        self._waiting.clear()
+
     def _forward(self, by_ns: int) -> None:
         self._wall_ns += by_ns
         self._monotonic_ns += by_ns

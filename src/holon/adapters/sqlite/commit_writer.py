@@ -152,25 +152,45 @@ class CommitWriter:
         return Applied()
 
     def _write(self, change: Change, *, at: int) -> None:
-        """Hand a change to the part that owns its rows. Exhaustive, most frequent first."""
+        """Hand a change to the part that owns its rows. Exhaustive."""
         match change:
             case QueueMessage() | ClaimMessage() | SettleMessage() | MarkSeen():
                 self._messages.write(change, at=at)
-            case OpenTurn() | ResumeTurn() | AppendTranscript() | SettleTurn():
+            case (
+                OpenTurn()
+                | ResumeTurn()
+                | AppendTranscript()
+                | StartToolCall()
+                | FinishToolCall()
+                | SettleTurn()
+            ):
                 self._turns.write(change, at=at)
-            case StartToolCall() | FinishToolCall():
-                self._turns.write(change, at=at)
-            case SetAgentStatus() | RecordClosure() | AppendBrief() | CreateAgent():
+            case (
+                CreateAgent()
+                | SetAgentStatus()
+                | FocusWorkItem()
+                | SetModelOverride()
+                | RecordClosure()
+                | AppendBrief()
+            ):
                 self._agents.write(change, at=at)
-            case FocusWorkItem() | SetModelOverride():
-                self._agents.write(change, at=at)
-            case PutWorkItem() | AppendDeliverySummary() | RememberActivation():
+            case (
+                PutWorkItem()
+                | AppendDeliverySummary()
+                | RememberActivation()
+                | CreateTask()
+                | AdvanceTask()
+            ):
                 self._work.write(change, at=at)
-            case CreateTask() | AdvanceTask():
-                self._work.write(change, at=at)
-            case CreateTimer() | FireTimer() | CancelTimer() | OpenWait() | MoveWait():
-                self._wake.write(change, at=at)
-            case ParkWakeHint() | TakeWakeHints():
+            case (
+                CreateTimer()
+                | FireTimer()
+                | CancelTimer()
+                | ParkWakeHint()
+                | TakeWakeHints()
+                | OpenWait()
+                | MoveWait()
+            ):
                 self._wake.write(change, at=at)
             case RecordEvent():
                 pass  # the event is all there is

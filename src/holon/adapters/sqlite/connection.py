@@ -37,8 +37,9 @@ def open_writer(
     """Open the one connection that writes; the file is made when there is none."""
     connection = _connect(str(path), _READ_WRITE, vfs=vfs)
     if connection.pragma("page_count") == 0:
-        connection.pragma("auto_vacuum", "incremental")  # cannot be turned on later
-        connection.pragma("application_id", APPLICATION_ID)
+        with connection:  # one transaction, or a power cut could leave a file without our id
+            connection.pragma("auto_vacuum", "incremental")  # cannot be turned on later
+            connection.pragma("application_id", APPLICATION_ID)
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", synchronous.value)
     connection.pragma("wal_autocheckpoint", 0)
@@ -77,5 +78,7 @@ def _connect(name: str, flags: int, *, vfs: str | None) -> apsw.Connection:
         name, flags=flags, vfs=vfs, statementcachesize=STATEMENTS_CACHED_COUNT
     )
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    # Otherwise SQLite plans a statement anew for every value bound beside a partial index.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.pragma("temp_store", "memory")
     return connection

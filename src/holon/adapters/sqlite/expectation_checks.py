@@ -81,7 +81,7 @@ class ExpectationChecks:
         status, archived, generation = row
         match expect:
             case AgentGeneration(generation=expected):
-                return None if generation == expected else f"generation {generation}"
+                return None if generation == expected else f"generation {generation!r}"
             case AgentAdmits():
                 if archived:
                     return "archived"
@@ -100,7 +100,9 @@ class ExpectationChecks:
         status, slot = row
         if slot == to_micros(expect.slot):
             return None
-        return f"next slot {from_micros(slot).isoformat()}" if isinstance(slot, int) else str(status)
+        return (
+            f"next slot {from_micros(slot).isoformat()}" if isinstance(slot, int) else str(status)
+        )
 
 
 def _differs(found: str | int | None, expected: str | int) -> str | None:

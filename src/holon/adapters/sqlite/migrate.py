@@ -6,7 +6,6 @@ Rule 2: a file that is not ours, is damaged, or comes from a newer Holon is refu
 """
 
 import re
-import struct
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -53,7 +52,7 @@ def inspect_file(path: Path) -> None:
         connection = open_inspector(path)
         try:
             version = _read_version(connection)
-            # Reading the schema touches its pages, so damage there shows before anything is written.
+            # Reading the schema touches its pages, so damage shows before anything is written.
             connection.execute("select count(*) from sqlite_schema").fetchall()
         finally:
             connection.close()
@@ -97,21 +96,20 @@ def _require_own_header(path: Path) -> None:
         header = file.read(_HEADER_BYTES)
     if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
         raise not_a_holon_database(path, "it does not begin like an SQLite file")
-    (application_id,) = struct.unpack_from(">I", header, 68)
-    if application_id != APPLICATION_ID:
+    if int.from_bytes(header[68:72]) != APPLICATION_ID:
         raise not_a_holon_database(path, "it belongs to another program")
     if _is_cut_short(path, header):
         raise not_a_holon_database(path, "its end is missing")
 
 
 def _is_cut_short(path: Path, header: bytes) -> bool:
-    """Whether the file is shorter than its header says and no write-ahead log can make up for it."""
+    """Whether the file is shorter than it says and no write-ahead log makes up for it."""
     wal = path.with_name(f"{path.name}-wal")
     if wal.exists() and wal.stat().st_size > 0:
         return False
-    (page_bytes,) = struct.unpack_from(">H", header, 16)
-    (page_count,) = struct.unpack_from(">I", header, 28)
-    return path.stat().st_size < page_count * (65_536 if page_bytes == 1 else page_bytes)
+    page_bytes = int.from_bytes(header[16:18]) if header[16:18] != b"\x00\x01" else 65_536
+    page_count = int.from_bytes(header[28:32])
+    return path.stat().st_size < page_count * page_bytes
 
 
 def _require_not_newer(version: int, path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import apsw
 
 Value: TypeAlias = str | int | None
-Row: TypeAlias = tuple[apsw.SQLiteValue, ...]
+Row: TypeAlias = tuple[int | float | bytes | str | None, ...]
 Parameters: TypeAlias = Sequence[Value] | Mapping[str, Value]
 
 

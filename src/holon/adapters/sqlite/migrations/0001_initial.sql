@@ -3,7 +3,8 @@
 --
 -- Conventions: moments are whole microseconds since the epoch; records that never change are JSON
 -- text, and what moves about them is a column beside it; every constraint has a name, because the
--- name is what a refused commit is told.
+-- name is what a refused commit is told. Checks spell out `a = 'x' or a = 'y'`, since SQLite builds
+-- a small table for a longer `in` list each time it evaluates one.
 
 -- Agents --------------------------------------------------------------------------------------
 
@@ -26,9 +27,10 @@ create table agents (
     model_override text,
     last_closure text,
     last_brief_at integer,
-    constraint agents_status_is_known check (status in (
-        'booting', 'awake_idle', 'awake_running', 'awaiting_task', 'asleep', 'paused', 'stopped'
-    )),
+    constraint agents_status_is_known check (
+        status = 'booting' or status = 'awake_idle' or status = 'awake_running'
+        or status = 'awaiting_task' or status = 'asleep' or status = 'paused' or status = 'stopped'
+    ),
     constraint agents_archived_is_a_flag check (archived in (0, 1)),
     constraint agents_counters_are_natural check (
         generation >= 0 and passed_over >= 0 and turn_index >= 0 and model_round_count >= 0
@@ -79,32 +81,44 @@ create table messages (
     settled_at integer,
     settled_reason text,
     envelope text not null,
-    constraint messages_state_is_known check (state in (
-        'queued', 'claimed', 'processed', 'interjected', 'aborted', 'dropped'
-    )),
+    constraint messages_state_is_known check (
+        state = 'queued' or state = 'claimed' or state = 'processed' or state = 'interjected'
+        or state = 'aborted' or state = 'dropped'
+    ),
     constraint messages_band_is_known check (band between 0 and 3),
-    constraint messages_kind_is_known check (kind in (
-        'operator_prompt', 'webhook_event', 'callback_event', 'channel_event', 'timer_tick',
-        'system_tick', 'internal_followup', 'task_status', 'task_result', 'control', 'brief_ack',
-        'brief_result'
-    )),
-    constraint messages_origin_is_known check (origin_kind in (
-        'operator', 'channel', 'webhook', 'callback', 'timer', 'system', 'task'
-    )),
-    constraint messages_trust_is_known check (trust in (
-        'trusted_operator', 'trusted_system', 'trusted_integration', 'untrusted_external'
-    )),
-    constraint messages_authority_is_known check (authority_class in (
-        'operator_instruction', 'runtime_instruction', 'integration_signal', 'external_evidence'
-    )),
-    constraint messages_admission_is_known check (admission_context in (
-        'public_unauthenticated', 'control_authenticated', 'operator_transport_authenticated',
-        'external_trigger_capability', 'local_process', 'runtime_owned'
-    )),
+    constraint messages_kind_is_known check (
+        kind = 'operator_prompt' or kind = 'webhook_event' or kind = 'callback_event'
+        or kind = 'channel_event' or kind = 'timer_tick' or kind = 'system_tick'
+        or kind = 'internal_followup' or kind = 'task_status' or kind = 'task_result'
+        or kind = 'control' or kind = 'brief_ack' or kind = 'brief_result'
+    ),
+    constraint messages_origin_is_known check (
+        origin_kind = 'operator' or origin_kind = 'channel' or origin_kind = 'webhook'
+        or origin_kind = 'callback' or origin_kind = 'timer' or origin_kind = 'system'
+        or origin_kind = 'task'
+    ),
+    constraint messages_trust_is_known check (
+        trust = 'trusted_operator' or trust = 'trusted_system'
+        or trust = 'trusted_integration' or trust = 'untrusted_external'
+    ),
+    constraint messages_authority_is_known check (
+        authority_class = 'operator_instruction' or authority_class = 'runtime_instruction'
+        or authority_class = 'integration_signal' or authority_class = 'external_evidence'
+    ),
+    constraint messages_admission_is_known check (
+        admission_context = 'public_unauthenticated'
+        or admission_context = 'control_authenticated'
+        or admission_context = 'operator_transport_authenticated'
+        or admission_context = 'external_trigger_capability'
+        or admission_context = 'local_process' or admission_context = 'runtime_owned'
+    ),
     -- Nobody is the operator without having proven it at the door.
-    constraint messages_operator_is_proven check (origin_kind <> 'operator' or admission_context in (
-        'control_authenticated', 'operator_transport_authenticated', 'local_process'
-    )),
+    constraint messages_operator_is_proven check (
+        origin_kind <> 'operator'
+        or admission_context = 'control_authenticated'
+        or admission_context = 'operator_transport_authenticated'
+        or admission_context = 'local_process'
+    ),
     -- Nobody but the operator speaks with the operator's authority.
     constraint messages_operator_authority_is_the_operators check (
         authority_class <> 'operator_instruction' or origin_kind = 'operator'
@@ -170,22 +184,24 @@ begin select raise(abort, 'messages_provenance_is_fixed'); end;
 -- How long each queue is, kept by triggers so that it cannot drift. It stands apart from `agents`
 -- so that admitting a message does not rewrite an agent's row.
 create table queues (
-    agent_id text not null primary key references agents (agent_id),
-    queued_count integer not null,
-    admitted_count integer not null,
+    agent_id text not null primary key,
+    queued_count integer not null default 0,
+    admitted_count integer not null default 0,
     constraint queues_count_is_natural check (queued_count >= 0 and admitted_count >= queued_count)
 ) strict, without rowid;
 
-create index queues_not_empty on queues (agent_id) where queued_count > 0;
+create trigger queues_begin_with_their_agent
+after insert on agents
+begin
+    insert into queues (agent_id) values (new.agent_id);
+end;
 
 create trigger queues_count_admitted
 after insert on messages
 begin
-    insert into queues (agent_id, queued_count, admitted_count)
-    values (new.agent_id, new.state = 'queued', 1)
-    on conflict (agent_id) do update set
-        queued_count = queued_count + excluded.queued_count,
-        admitted_count = admitted_count + 1;
+    update queues set
+        queued_count = queued_count + (new.state = 'queued'), admitted_count = admitted_count + 1
+    where agent_id = new.agent_id;
 end;
 
 create trigger queues_count_left
@@ -279,9 +295,9 @@ create table tool_calls (
     duration_ms integer,
     work_item_id text,
     receipt text,
-    constraint tool_calls_state_is_known check (state in (
-        'started', 'succeeded', 'failed', 'interrupted'
-    )),
+    constraint tool_calls_state_is_known check (
+        state = 'started' or state = 'succeeded' or state = 'failed' or state = 'interrupted'
+    ),
     constraint tool_calls_receipt_iff_finished check (
         (state = 'started') = (receipt is null) and (state = 'started') = (finished_at is null)
     )
@@ -302,7 +318,9 @@ create table briefs (
     kind text not null,
     created_at integer not null,
     record text not null,
-    constraint briefs_kind_is_known check (kind in ('ack', 'result', 'failure'))
+    constraint briefs_kind_is_known check (
+        kind = 'ack' or kind = 'result' or kind = 'failure'
+    )
 ) strict;
 
 create unique index briefs_id on briefs (brief_id);
@@ -312,8 +330,9 @@ create index briefs_without_turn on briefs (created_at) where turn_id is null;
 
 -- Work ----------------------------------------------------------------------------------------
 
--- `can_run` and `recheck_due_at` say what the record alone says about scheduling; waits have the
--- last word. They are columns so that agents with nothing to do cost nothing to skip.
+-- `can_run` and `recheck_due_at` are what the record alone says about scheduling; triggers below keep
+-- `open_wait_count` and `held_until`. Together they let one small index hold exactly the items that
+-- may run, so that agents with nothing to do cost nothing to skip.
 create table work_items (
     work_item_id text not null primary key,
     agent_id text not null references agents (agent_id),
@@ -321,9 +340,12 @@ create table work_items (
     revision integer not null,
     can_run integer not null,
     recheck_due_at integer,
+    open_wait_count integer not null default 0,
+    held_until integer,
     created_at integer not null,
     updated_at integer not null,
     record text not null,
+    constraint work_items_wait_count_is_natural check (open_wait_count >= 0),
     constraint work_items_state_is_known check (state in ('open', 'completed')),
     constraint work_items_only_open_ones_run check (
         can_run = 0 or (can_run = 1 and state = 'open')
@@ -335,8 +357,13 @@ create table work_items (
 
 create index work_items_open on work_items (agent_id, created_at, work_item_id)
 where state = 'open';
-create index work_items_can_run on work_items (agent_id) where can_run = 1;
+create index work_items_runnable on work_items (agent_id)
+where can_run = 1 and open_wait_count = 0;
+create index work_items_held on work_items (held_until)
+where can_run = 1 and open_wait_count = 0 and held_until is not null;
 create index work_items_recheck on work_items (recheck_due_at) where recheck_due_at is not null;
+create index work_items_recheck_by_agent on work_items (agent_id, recheck_due_at)
+where recheck_due_at is not null;
 create index work_items_completed on work_items (updated_at) where state = 'completed';
 
 create trigger work_items_start_at_revision_one
@@ -345,7 +372,7 @@ begin select raise(abort, 'work_items_start_at_revision_one'); end;
 
 -- Two writers that read the same revision cannot both write.
 create trigger work_items_revision_follows
-before update on work_items when new.revision <> old.revision + 1
+before update of revision, record on work_items when new.revision <> old.revision + 1
 begin select raise(abort, 'work_items_revision_follows'); end;
 
 create trigger work_items_stay_with_their_agent
@@ -378,7 +405,26 @@ create table activations (
 ) strict, without rowid;
 
 create index activations_by_item on activations (work_item_id);
-create index activations_held on activations (not_before);
+create index activations_by_moment on activations (last_at);
+
+-- An item that moved since it was offered is held back by nothing (update_work_item clears it).
+create trigger work_items_held_by_offer
+after insert on activations
+begin
+    update work_items set held_until = new.not_before
+    where work_item_id = new.work_item_id and revision <= new.revision_seen;
+end;
+
+create trigger work_items_held_by_repeated_offer
+after update on activations
+begin
+    update work_items set held_until = new.not_before
+    where work_item_id = new.work_item_id and revision <= new.revision_seen;
+end;
+
+create trigger work_items_open_are_kept
+before delete on work_items when old.state = 'open'
+begin select raise(abort, 'work_items_open_are_kept'); end;
 
 create table tasks (
     task_id text not null primary key,
@@ -390,9 +436,11 @@ create table tasks (
     exit_status integer,
     failure text,
     record text not null,
-    constraint tasks_status_is_known check (status in (
-        'queued', 'running', 'cancelling', 'completed', 'failed', 'cancelled', 'interrupted'
-    ))
+    constraint tasks_status_is_known check (
+        status = 'queued' or status = 'running' or status = 'cancelling'
+        or status = 'completed' or status = 'failed' or status = 'cancelled'
+        or status = 'interrupted'
+    )
 ) strict;
 
 create index tasks_open on tasks (task_id) where status in ('queued', 'running', 'cancelling');
@@ -411,6 +459,10 @@ when (new.status = 'queued' and old.status in ('running', 'cancelling'))
     or (new.status = 'running' and old.status = 'cancelling')
 begin select raise(abort, 'tasks_only_move_forward'); end;
 
+create trigger tasks_open_are_kept
+before delete on tasks when old.status in ('queued', 'running', 'cancelling')
+begin select raise(abort, 'tasks_open_are_kept'); end;
+
 -- Waking --------------------------------------------------------------------------------------
 
 create table timers (
@@ -422,7 +474,9 @@ create table timers (
     fire_count integer not null,
     ended_at integer,
     record text not null,
-    constraint timers_status_is_known check (status in ('active', 'completed', 'cancelled')),
+    constraint timers_status_is_known check (
+        status = 'active' or status = 'completed' or status = 'cancelled'
+    ),
     constraint timers_active_iff_next_slot check (
         (status = 'active') = (next_fire_at is not null)
     ),
@@ -436,6 +490,10 @@ create index timers_ended on timers (ended_at) where ended_at is not null;
 create trigger timers_end_once
 before update of status, next_fire_at on timers when old.status <> 'active'
 begin select raise(abort, 'timers_end_once'); end;
+
+create trigger timers_active_are_kept
+before delete on timers when old.status = 'active'
+begin select raise(abort, 'timers_active_are_kept'); end;
 
 -- One row per source: a burst coalesces, and no source's body is lost to another source.
 create table wake_hints (
@@ -457,18 +515,20 @@ create table waits (
     agent_id text not null references agents (agent_id),
     kind text not null,
     state text not null,
-    work_item_id text,
+    work_item_id text references work_items (work_item_id) on delete cascade,
     source_id text,
     deadline_at integer,
     triggered_by text,
     ended_at integer,
     record text not null,
-    constraint waits_kind_is_known check (kind in (
-        'task', 'external', 'operator', 'timer', 'system', 'recheck', 'rest'
-    )),
-    constraint waits_state_is_known check (state in (
-        'active', 'triggered', 'resolved', 'cancelled', 'expired'
-    )),
+    constraint waits_kind_is_known check (
+        kind = 'task' or kind = 'external' or kind = 'operator' or kind = 'timer'
+        or kind = 'system' or kind = 'recheck' or kind = 'rest'
+    ),
+    constraint waits_state_is_known check (
+        state = 'active' or state = 'triggered' or state = 'resolved' or state = 'cancelled'
+        or state = 'expired'
+    ),
     constraint waits_end_has_moment check (
         (state in ('active', 'triggered')) = (ended_at is null)
     ),
@@ -479,12 +539,34 @@ create table waits (
 ) strict;
 
 create index waits_open_by_agent on waits (agent_id) where state in ('active', 'triggered');
-create index waits_open_by_item on waits (work_item_id)
-where work_item_id is not null and state in ('active', 'triggered');
 create index waits_open_by_source on waits (source_id)
 where source_id is not null and state in ('active', 'triggered');
 create index waits_due on waits (deadline_at) where deadline_at is not null and state = 'active';
 create index waits_ended on waits (ended_at) where ended_at is not null;
+
+-- Deleting a work item takes its ended waits with it.
+create index waits_by_item on waits (work_item_id) where work_item_id is not null;
+
+create trigger work_items_count_opened_wait
+after insert on waits
+when new.work_item_id is not null and new.kind <> 'rest' and new.state in ('active', 'triggered')
+begin
+    update work_items set open_wait_count = open_wait_count + 1
+    where work_item_id = new.work_item_id;
+end;
+
+create trigger work_items_count_ended_wait
+after update of state on waits
+when new.work_item_id is not null and new.kind <> 'rest'
+    and old.state in ('active', 'triggered') and new.state not in ('active', 'triggered')
+begin
+    update work_items set open_wait_count = open_wait_count - 1
+    where work_item_id = new.work_item_id;
+end;
+
+create trigger waits_open_are_kept
+before delete on waits when old.state in ('active', 'triggered')
+begin select raise(abort, 'waits_open_are_kept'); end;
 
 -- An agent rests once at a time, and a blocked item has one reminder.
 create unique index waits_one_rest_per_agent on waits (agent_id)

@@ -1,7 +1,7 @@
 -- update_work_item --
 update work_items set
-    agent_id = ?2, state = ?3, revision = ?4, can_run = ?5, recheck_due_at = ?6, updated_at = ?8,
-    record = ?9, created_at = ?7
+    agent_id = ?2, state = ?3, revision = ?4, can_run = ?5, recheck_due_at = ?6, created_at = ?7,
+    updated_at = ?8, record = ?9, held_until = null
 where work_item_id = ?1;
 
 -- insert_work_item --

@@ -1,0 +1,96 @@
+"""A host for a bench: the real store on a real disk, and a model that answers at once.
+
+Owns:  homes that are gone afterwards, hosts on them, and the requests benches send.
+"""
+
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from holon.adapters.sqlite.store import SqliteStore, open_store
+from holon.adapters.system.clock import SystemClock
+from holon.adapters.system.ids import TimeOrderedIds
+from holon.model.ids import AgentId
+from holon.model.ingress import IngressRequest
+from holon.model.message import MessageKind, TextBody
+from holon.model.prompt_frame import ProviderRequest
+from holon.model.provenance import AdmissionContext, DeliverySurface, OperatorOrigin
+from holon.model.retention import RetentionPolicy
+from holon.model.turn import ModelSpoke
+from holon.runtime.host import Host
+from holon.runtime.services import Services
+from holon.testing.scripted_provider import ScriptedCall, ScriptedRound, spoken
+from holon.tools.registry import builtin_tools
+
+TEXT: Final = "A message of the length people write, give or take. " * 4
+_TOOL_ROUND: Final = ScriptedRound(
+    calls=(ScriptedCall(name="Sleep", input={"reason": "the bench is over"}),)
+)
+_LAST_WORDS: Final = ScriptedRound(text="Done.")
+
+
+class PromptModel:
+    """Answers at once: one tool round, which ends the turn, or plain words."""
+
+    def __init__(self, *, uses_tool: bool) -> None:
+        self._round = _TOOL_ROUND if uses_tool else _LAST_WORDS
+        self._count = 0
+
+    async def answer(self, request: ProviderRequest) -> ModelSpoke:
+        """Return the one thing this model says."""
+        del request
+        self._count += 1
+        return spoken(self._round, call_prefix=f"call_{self._count}")
+
+
+@contextmanager
+def temporary_home() -> Iterator[Path]:
+    """Yield a path for a home on the disk temporary files live on."""
+    home = Path(tempfile.mkdtemp(prefix="holon-bench-"))
+    try:
+        yield home
+    finally:
+        shutil.rmtree(home)
+
+
+@asynccontextmanager
+async def running_host(
+    home: Path, *, uses_tool: bool = False, retention: RetentionPolicy | None = None
+) -> AsyncIterator[tuple[Host, SqliteStore]]:
+    """Yield a host that is ready, and its store; both are gone afterwards."""
+    store = open_store(home)
+    services = Services(
+        store=store,
+        clock=SystemClock(),
+        ids=TimeOrderedIds(),
+        provider=PromptModel(uses_tool=uses_tool),
+        tools=builtin_tools(),
+        retention=retention or RetentionPolicy(),
+    )
+    host = Host(services)
+    try:
+        async with anyio.create_task_group() as life:
+            life.start_soon(host.run)
+            await host.wait_ready()
+            yield host, store
+            life.cancel_scope.cancel()
+    finally:
+        await store.close()
+
+
+def prompt(agent_id: str, *, key: str | None = None, text: str = TEXT) -> IngressRequest:
+    """What an operator says to an agent."""
+    return IngressRequest(
+        agent_id=AgentId(agent_id),
+        kind=MessageKind.OPERATOR_PROMPT,
+        origin=OperatorOrigin(),
+        body=TextBody(text=text),
+        surface=DeliverySurface.CLI_PROMPT,
+        admission=AdmissionContext.LOCAL_PROCESS,
+        idempotency_key=key,
+    )

@@ -1,0 +1,115 @@
+"""Reading agents and the facts scheduling decides on.
+
+Owns:  the snapshot. It is a handful of index lookups: its cost depends neither on how much history
+       there is nor on how many agents there are.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final, TypeAlias
+
+from holon.adapters.sqlite.read_session import ReadSession
+from holon.adapters.sqlite.row_codec import (
+    HINTS,
+    ITEMS,
+    AgentRow,
+    WaitRow,
+    WeighedRow,
+    activation_memory,
+    agent_state,
+    wait_record,
+)
+from holon.adapters.sqlite.statements import Row
+from holon.model.agent import AgentState
+from holon.model.ids import AgentId, MessageId
+from holon.model.instant import to_micros
+from holon.model.limits import WORK_ITEMS_WEIGHED_COUNT_MAX
+from holon.model.message import Priority
+from holon.model.snapshot import AgentSnapshot, QueueHead, WeighedItem
+from holon.model.wait import WaitRecord
+
+_PRIORITIES: Final = {priority.band: priority for priority in Priority}
+_WaitsByItem: TypeAlias = Mapping[str | None, list[WaitRecord]]
+
+
+class SqliteAgentReads(ReadSession):
+    """The agents' part of the port."""
+
+    async def agent(self, agent_id: AgentId) -> AgentState | None:
+        """One agent's state."""
+        found = self._one("agent", (agent_id,))
+        return None if found is None else agent_state(AgentRow._make(found))
+
+    async def snapshot(self, agent_id: AgentId, *, now: datetime) -> AgentSnapshot | None:
+        """Everything scheduling decides on, at one moment."""
+        with self._moment():
+            found = self._one("agent", (agent_id,))
+            if found is None:
+                return None
+            return self._snapshot_of(agent_id, AgentRow._make(found), now=to_micros(now))
+
+    def _snapshot_of(self, agent_id: AgentId, row: AgentRow, *, now: int) -> AgentSnapshot:
+        waits = self._open_waits(agent_id)
+        current_id = row.current_work_item_id
+        current = self._all("weighed_item", (current_id,)) if current_id is not None else []
+        claimed = self._one("claimed", (agent_id,))
+        most = WORK_ITEMS_WEIGHED_COUNT_MAX
+        return AgentSnapshot(
+            agent=agent_state(row),
+            heads=self._heads(agent_id) if row.queued_count else (),
+            passed_over=row.passed_over,
+            claimed_message_id=None if claimed is None else MessageId(str(claimed[0])),
+            hints=tuple(HINTS.decode(str(hint[0])) for hint in self._all("hints", (agent_id,))),
+            agent_waits=tuple(waits.get(None, ())),
+            current=_weigh(current[0], waits) if current else None,
+            queued=self._weigh_all("weighed_queue", (agent_id, current_id, most), waits),
+            due_rechecks=self._weigh_all("due_rechecks", (agent_id, now, most), waits),
+            active_timer_count=_count(self._one("active_timer_count", (agent_id,))),
+        )
+
+    async def restless(self, *, now: datetime) -> Sequence[AgentId]:
+        """Agents some row gives a reason to look at: queue, claim, hint, or open work item."""
+        return [AgentId(str(row[0])) for row in self._all("restless", (to_micros(now),))]
+
+    async def agents_with_open_turns(self) -> Sequence[AgentId]:
+        """Agents whose lane was cut off by the end of an earlier process."""
+        return [AgentId(str(row[0])) for row in self._all("agents_with_open_turns")]
+
+    def _heads(self, agent_id: AgentId) -> tuple[QueueHead, ...]:
+        return tuple(
+            QueueHead(
+                seq=_number(seq), message_id=MessageId(str(message_id)), priority=_PRIORITIES[band]
+            )
+            for seq, message_id, band in self._all("heads", (agent_id,))
+            if isinstance(band, int)
+        )
+
+    def _open_waits(self, agent_id: AgentId) -> _WaitsByItem:
+        by_item: dict[str | None, list[WaitRecord]] = defaultdict(list)
+        for found in self._all("open_waits", (agent_id,)):
+            row = WaitRow._make(found)
+            by_item[row.work_item_id].append(wait_record(row))
+        return by_item
+
+    def _weigh_all(
+        self, name: str, parameters: tuple[str | int | None, ...], waits: _WaitsByItem
+    ) -> tuple[WeighedItem, ...]:
+        return tuple(_weigh(found, waits) for found in self._all(name, parameters))
+
+
+def _weigh(found: Row, waits: _WaitsByItem) -> WeighedItem:
+    row = WeighedRow._make(found)
+    item = ITEMS.decode(row.record)
+    return WeighedItem(
+        item=item, waits=tuple(waits.get(item.id, ())), activation=activation_memory(row, item)
+    )
+
+
+def _count(row: Row | None) -> int:
+    return 0 if row is None else _number(row[0])
+
+
+def _number(value: object) -> int:
+    assert isinstance(value, int), "the column holds a number"
+    return value

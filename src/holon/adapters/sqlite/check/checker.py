@@ -1,0 +1,123 @@
+"""The invariant checker: is this database what a Holon leaves behind?
+
+Owns:  the table of checks and the run over it.
+Rule 1: looking changes nothing (check/untouched). A host may be running.
+Rule 2: without a moment from the caller, deadlines are judged by the newest commit: a host that is
+        down has not broken a promise by being down.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import apsw
+
+from holon.adapters.sqlite.check.facts import Facts
+from holon.adapters.sqlite.check.log_checks import check_logs
+from holon.adapters.sqlite.check.report import CheckReport, Invariant, Violation
+from holon.adapters.sqlite.check.row_checks import (
+    check_admitted,
+    check_claims,
+    check_file,
+    check_one_turn_each,
+    check_provenance,
+    check_tasks,
+    check_ticks,
+)
+from holon.adapters.sqlite.check.turn_checks import check_calls, check_closures
+from holon.adapters.sqlite.check.untouched import Manner, manner_of, open_untouched
+from holon.adapters.sqlite.check.wait_checks import check_waits
+from holon.model.ids import MessageId
+from holon.model.instant import from_micros, to_micros
+
+Check: TypeAlias = Callable[[Facts], Iterator[Violation]]
+
+CHECKS: Final[tuple[Check, ...]] = (
+    check_file,
+    check_admitted,  # I1
+    check_one_turn_each,  # I2
+    check_logs,  # I3, I5, I6, I11
+    check_claims,  # I4
+    check_waits,  # I7
+    check_tasks,  # I8
+    check_calls,  # I9
+    check_ticks,  # I10
+    check_closures,  # I11
+    check_provenance,  # I12
+)
+COUNTED: Final = (
+    "agents",
+    "messages",
+    "turns",
+    "tool_calls",
+    "events",
+    "briefs",
+    "work_items",
+    "tasks",
+    "timers",
+    "waits",
+    "wake_hints",
+    "commits",
+)
+VIOLATIONS_PER_CHECK_MAX: Final = 200
+_LOOKS_MAX: Final = 3
+
+
+def check_database(
+    path: Path, *, now: datetime | None = None, acked: Collection[MessageId] = ()
+) -> CheckReport:
+    """Check every invariant over the database at `path`, or raise a StoreError if it is not one.
+
+    `acked` are messages whose admission somebody was told of: they must be there (I1).
+    """
+    for _ in range(_LOOKS_MAX):
+        manner = manner_of(path)
+        report = _look(path, now=now, acked=frozenset(acked))
+        if manner is Manner.LIVE or manner_of(path) is manner:
+            break  # else a host came up meanwhile, and what was read may be torn
+    return report
+
+
+def _look(path: Path, *, now: datetime | None, acked: frozenset[str]) -> CheckReport:
+    with open_untouched(path) as connection:
+        return check_connection(connection, now=now, acked=acked, name=str(path))
+
+
+def check_connection(
+    connection: apsw.Connection,
+    *,
+    now: datetime | None = None,
+    acked: Collection[str] = (),
+    name: str = ":memory:",
+) -> CheckReport:
+    """Check every invariant over a database that is open already and of the current schema."""
+    as_of = to_micros(now) if now is not None else _newest_commit(connection)
+    facts = Facts(connection, as_of, frozenset(acked))
+    return CheckReport(
+        database=name,
+        schema_version=int(str(connection.pragma("user_version"))),
+        as_of=None if as_of is None else from_micros(as_of),
+        counts={table: _count(connection, table) for table in COUNTED},
+        violations=tuple(v for check in CHECKS for v in _run(check, facts)),
+    )
+
+
+def _run(check: Check, facts: Facts) -> Iterator[Violation]:
+    """Run one check; a page that cannot be read ends it, and that is a violation too."""
+    try:
+        yield from islice(check(facts), VIOLATIONS_PER_CHECK_MAX)
+    except apsw.CorruptError as error:
+        name = check.__name__.removeprefix("check_")
+        yield Violation(invariant=Invariant.FILE_IS_SOUND, subject=name, detail=str(error))
+
+
+def _newest_commit(connection: apsw.Connection) -> int | None:
+    (newest,) = connection.execute("select max(applied_at) from commits").fetchall()[0]
+    return newest if isinstance(newest, int) else None
+
+
+def _count(connection: apsw.Connection, table: str) -> int:
+    (count,) = connection.execute(f"select count(*) from {table}").fetchall()[0]
+    return int(str(count))

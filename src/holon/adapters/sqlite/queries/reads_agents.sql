@@ -1,0 +1,90 @@
+-- agent --
+-- The newest settled turn is kept as long as its agent, so its terminal is not stored twice.
+select
+    a.identity, a.generation, a.status, a.status_since, a.status_reason, a.sleeping_until,
+    a.last_wake_reason, a.current_work_item_id, o.turn_id, a.turn_index,
+    q.admitted_count, a.model_round_count, a.input_tokens, a.output_tokens,
+    a.model_override, a.last_closure, t.terminal, a.last_brief_at, a.passed_over,
+    q.queued_count
+from agents a
+join queues q on q.agent_id = a.agent_id
+left join turns o on o.agent_id = a.agent_id and o.state = 'open'
+left join turns t on t.agent_id = a.agent_id and t.turn_index = a.turn_index
+where a.agent_id = ?1;
+
+-- heads --
+select seq, message_id, band from messages where seq in (
+    (select min(seq) from messages where agent_id = ?1 and state = 'queued' and band = 0),
+    (select min(seq) from messages where agent_id = ?1 and state = 'queued' and band = 1),
+    (select min(seq) from messages where agent_id = ?1 and state = 'queued' and band = 2),
+    (select min(seq) from messages where agent_id = ?1 and state = 'queued' and band = 3)
+)
+order by band;
+
+-- claimed --
+select message_id from messages where agent_id = ?1 and state = 'claimed';
+
+-- hints --
+select record from wake_hints where agent_id = ?1 order by created_at, source_key;
+
+-- open_waits --
+select record, state, triggered_by, ended_at, work_item_id from waits
+where agent_id = ?1 and state in ('active', 'triggered')
+order by rowid;
+
+-- weighed_item --
+select w.record, v.revision_seen, v.no_progress_count, v.last_at, v.not_before
+from work_items w
+left join activations v on v.agent_id = w.agent_id and v.work_item_id = w.work_item_id
+where w.work_item_id = ?1;
+
+-- weighed_queue --
+-- When there are more open items than are weighed, those that may run come first.
+select w.record, v.revision_seen, v.no_progress_count, v.last_at, v.not_before
+from work_items w
+left join activations v on v.agent_id = w.agent_id and v.work_item_id = w.work_item_id
+where w.work_item_id in (
+    select work_item_id from work_items
+    where agent_id = ?1 and state = 'open' and work_item_id is not ?2
+    order by can_run = 0 or open_wait_count > 0, created_at, work_item_id
+    limit ?3
+)
+order by w.created_at, w.work_item_id;
+
+-- due_rechecks --
+select w.record, v.revision_seen, v.no_progress_count, v.last_at, v.not_before
+from work_items w
+left join activations v on v.agent_id = w.agent_id and v.work_item_id = w.work_item_id
+where w.agent_id = ?1 and w.recheck_due_at <= ?2
+order by w.recheck_due_at, w.work_item_id
+limit ?3;
+
+-- active_timer_count --
+select count(*) from timers where agent_id = ?1 and status = 'active';
+
+-- restless --
+-- Only small partial indexes are walked, so sleeping agents cost nothing, and a long queue costs no
+-- more than a short one: `waiting` hops from agent to agent. A claim counts whatever the posture:
+-- someone has to go on with it.
+with recursive waiting (agent_id) as (
+    select min(agent_id) from messages where state = 'queued'
+    union all
+    select (select min(agent_id) from messages where state = 'queued' and agent_id > w.agent_id)
+    from waiting w where w.agent_id is not null
+)
+select agent_id from messages where state = 'claimed'
+union
+select agent_id from agents
+where status not in ('stopped', 'paused') and agent_id in (
+    select agent_id from waiting
+    union all
+    select agent_id from wake_hints
+    union all
+    select agent_id from work_items
+    where can_run = 1 and open_wait_count = 0 and (held_until is null or held_until <= ?1)
+    union all
+    select agent_id from work_items where recheck_due_at is not null and recheck_due_at <= ?1
+);
+
+-- agents_with_open_turns --
+select agent_id from turns where state = 'open' order by agent_id;

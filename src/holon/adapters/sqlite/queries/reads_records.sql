@@ -1,0 +1,53 @@
+-- turn --
+select turn_id, agent_id, turn_index, message_id, opened_at, work_item_id, resume_count, terminal
+from turns where turn_id = ?1;
+
+-- entries --
+select turn_id, position, created_at, data from transcript where turn_id = ?1 order by position;
+
+-- calls --
+select
+    effect_id, call_id, turn_id, round, position, name, input, state, started_at, finished_at,
+    work_item_id, receipt
+from tool_calls where turn_id = ?1 order by round, position;
+
+-- recent_turns --
+select turn_id, agent_id, turn_index, message_id, opened_at, work_item_id, resume_count, terminal
+from turns where agent_id = ?1 and state = 'settled' order by turn_index desc limit ?2;
+
+-- briefs --
+select record from (
+    select brief_seq, record from briefs where agent_id = ?1 order by brief_seq desc limit ?2
+) order by brief_seq;
+
+-- events_after --
+select log_seq, event_seq, created_at, event from events
+where agent_id = ?1 and event_seq > ?2 order by event_seq limit ?3;
+
+-- event_bounds --
+select floor_seq, last_seq from event_heads where agent_id = ?1;
+
+-- task --
+select record, status, updated_at, result_summary, exit_status, failure
+from tasks where task_id = ?1;
+
+-- open_tasks --
+select record, status, updated_at, result_summary, exit_status, failure
+from tasks indexed by tasks_open where status in ('queued', 'running', 'cancelling')
+order by +rowid;
+
+-- timer --
+select record, status, next_fire_at, last_fired_at, fire_count from timers where timer_id = ?1;
+
+-- work_item --
+select record from work_items where work_item_id = ?1;
+
+-- waits_on --
+select record, state, triggered_by, ended_at, work_item_id from waits
+where source_id = ?1 and source_id is not null and state in ('active', 'triggered')
+order by rowid;
+
+-- item_waits --
+select record, state, triggered_by, ended_at, work_item_id from waits
+where work_item_id = ?1 and work_item_id is not null and state in ('active', 'triggered')
+order by rowid;

@@ -1,0 +1,59 @@
+-- next_due --
+select min(moment) from (
+    select min(next_fire_at) as moment from timers where status = 'active' and next_fire_at > ?1
+    union all
+    select min(deadline_at) from waits
+    where deadline_at is not null and state = 'active' and deadline_at > ?1
+    union all
+    select min(held_until) from work_items
+    where can_run = 1 and open_wait_count = 0 and held_until is not null and held_until > ?1
+    union all
+    select min(recheck_due_at) from work_items
+    where recheck_due_at is not null and recheck_due_at > ?1
+);
+
+-- due_timers --
+-- A stopped agent takes no tick; its slots stay due for the day it is resumed.
+select
+    t.record, t.status, t.next_fire_at, t.last_fired_at, t.fire_count,
+    exists (
+        select 1 from messages m
+        where m.timer_id = t.timer_id and m.timer_id is not null
+            and m.state in ('queued', 'claimed')
+    )
+from timers t
+join agents a on a.agent_id = t.agent_id
+where t.status = 'active' and t.next_fire_at <= ?1 and a.status <> 'stopped'
+order by t.next_fire_at
+limit ?2;
+
+-- due_waits --
+-- A rest is ended by its timer and a recheck by activation; neither runs out.
+select w.record, w.state, w.triggered_by, w.ended_at, w.work_item_id
+from waits w
+join agents a on a.agent_id = w.agent_id
+where w.deadline_at is not null and w.state = 'active' and w.deadline_at <= ?1
+    and w.kind not in ('rest', 'recheck') and a.status <> 'stopped'
+order by w.deadline_at
+limit ?2;
+
+-- due_activations --
+-- The third part is for a clock that was set back: what was offered in the future is held by nothing.
+select a.agent_id from agents a
+where a.status not in ('stopped', 'paused', 'booting')
+    and a.agent_id in (
+        select agent_id from work_items
+        where can_run = 1 and open_wait_count = 0 and held_until is not null and held_until <= ?1
+        union all
+        select agent_id from work_items where recheck_due_at is not null and recheck_due_at <= ?1
+        union all
+        select w.agent_id from activations v join work_items w on w.work_item_id = v.work_item_id
+        where v.last_at > ?1 and w.can_run = 1 and w.open_wait_count = 0
+    )
+    and not exists (
+        select 1 from messages m where m.agent_id = a.agent_id and m.state = 'claimed'
+    )
+    and not exists (
+        select 1 from messages m where m.agent_id = a.agent_id and m.state = 'queued'
+    )
+limit ?2;

@@ -1,0 +1,98 @@
+-- window_end --
+-- The last event of the next batch in the order of the log, and the moment it was written.
+select log_seq, created_at from events where log_seq > ?1 order by log_seq limit 1 offset ?2;
+
+-- aged_end --
+-- How far into that batch events are older than a moment.
+select max(log_seq) from (
+    select log_seq, created_at from events where log_seq > ?1 order by log_seq limit ?2
+) where created_at <= ?3;
+
+-- newest_event --
+select max(log_seq) from events;
+
+-- prunable_events --
+-- Per agent, how far its log may be cut: never into its newest events.
+select e.agent_id, max(e.event_seq)
+from events e
+join event_heads h on h.agent_id = e.agent_id
+where e.log_seq > ?1 and e.log_seq <= ?2 and e.event_seq <= h.last_seq - ?3
+group by e.agent_id;
+
+-- raise_floor --
+update event_heads set floor_seq = ?2 where agent_id = ?1 and floor_seq < ?2;
+
+-- delete_events --
+delete from events where agent_id = ?1 and event_seq <= ?2;
+
+-- delete_turns --
+-- Transcript, tool calls and briefs of a turn go with it.
+delete from turns where turn_id in (
+    select t.turn_id from turns t join agents a on a.agent_id = t.agent_id
+    where t.state = 'settled' and t.settled_at > :low and t.settled_at <= :high
+        and t.turn_index <= a.turn_index - :turns_kept
+    order by t.settled_at
+    limit :batch
+);
+
+-- delete_messages --
+-- An idempotency key is remembered for a while, whatever else has to go.
+delete from messages where seq in (
+    select m.seq from messages m
+    where m.settled_at is not null and m.settled_at > :low and m.settled_at <= :high
+        and (m.idempotency_key is null or m.admitted_at <= :keys_until)
+        and not exists (select 1 from turns t where t.message_id = m.message_id)
+    order by m.settled_at
+    limit :batch
+);
+
+-- delete_briefs --
+delete from briefs where brief_seq in (
+    select brief_seq from briefs
+    where turn_id is null and created_at > :low and created_at <= :high
+    order by created_at
+    limit :batch
+);
+
+-- delete_tasks --
+delete from tasks where task_id in (
+    select task_id from tasks
+    where status in ('completed', 'failed', 'cancelled', 'interrupted')
+        and updated_at > :low and updated_at <= :high
+    order by updated_at
+    limit :batch
+);
+
+-- delete_timers --
+delete from timers where timer_id in (
+    select timer_id from timers
+    where ended_at is not null and ended_at > :low and ended_at <= :high
+    order by ended_at
+    limit :batch
+);
+
+-- delete_waits --
+delete from waits where wait_id in (
+    select wait_id from waits
+    where ended_at is not null and ended_at > :low and ended_at <= :high
+    order by ended_at
+    limit :batch
+);
+
+-- delete_work_items --
+-- Reports and activation memory go with their item; an item an agent still points at stays.
+delete from work_items where work_item_id in (
+    select w.work_item_id from work_items w
+    where w.state = 'completed' and w.updated_at > :low and w.updated_at <= :high
+        and w.open_wait_count = 0
+        and not exists (select 1 from agents a where a.current_work_item_id = w.work_item_id)
+    order by w.updated_at
+    limit :batch
+);
+
+-- delete_commits --
+delete from commits where applied_seq in (
+    select applied_seq from (
+        select applied_seq, applied_at from commits order by applied_seq limit ?1
+    ) where applied_at <= ?2
+);

@@ -1,0 +1,41 @@
+"""What every group of reads stands on.
+
+Owns:  one reader connection and the mapping of its errors.
+Rule 1: reads are bounded, indexed and short, so they run at once on the caller's thread.
+Rule 2: what is read together is read in one transaction and agrees with itself.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import apsw
+
+from holon.adapters.sqlite.error_mapping import running_errors
+from holon.adapters.sqlite.named_queries import named_queries
+from holon.adapters.sqlite.statements import Parameters, Row, Statements
+
+
+class ReadSession:
+    """Runs named queries of one family after another on one connection."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._statements = Statements(connection)
+        self._sql = {
+            **named_queries("reads_agents"),
+            **named_queries("reads_queue"),
+            **named_queries("reads_records"),
+            **named_queries("reads_wheel"),
+        }
+
+    def _all(self, name: str, parameters: Parameters = ()) -> list[Row]:
+        with running_errors():
+            return self._statements.rows(self._sql[name], parameters)
+
+    def _one(self, name: str, parameters: Parameters = ()) -> Row | None:
+        with running_errors():
+            return self._statements.row(self._sql[name], parameters)
+
+    @contextmanager
+    def _moment(self) -> Iterator[None]:
+        with running_errors(), self._statements.moment():
+            yield

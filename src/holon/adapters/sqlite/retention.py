@@ -1,0 +1,174 @@
+"""Forgetting finished history, oldest first, a bounded step at a time.
+
+Owns:  what may be removed, when, and giving the disk space back.
+Rule 1: a step removes everything that ended within one window of the log, in all tables, so that
+        what remains is all of one age. Events set the pace: whatever happens leaves one.
+Rule 2: nothing unfinished goes, nor an agent's newest events and turns, nor a key or commit id
+        that somebody may still repeat. The schema refuses most of these as well.
+Rule 3: age decides while there is room. Above the cap, windows keep coming until there is room
+        again or nothing is left that may go.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+import apsw
+
+from holon.adapters.sqlite.checkpoints import truncate_log
+from holon.adapters.sqlite.named_queries import named_queries
+from holon.adapters.sqlite.statements import Statements
+from holon.model.instant import to_micros
+from holon.model.limits import IDEMPOTENCY_KEPT_MS_MIN
+from holon.model.retention import PruneReport, RetentionPolicy
+
+_FAMILIES: Final = (
+    "delete_turns",  # before the messages they answer
+    "delete_messages",
+    "delete_briefs",
+    "delete_tasks",
+    "delete_timers",
+    "delete_waits",
+    "delete_work_items",
+)
+_WINDOWS_PER_STEP_COUNT_MAX: Final = 32  # windows that hold nothing to remove are passed over
+_VACUUM_PAGES_MAX: Final = 1_024
+_ROOM_PERCENT: Final = 95  # prune down to this share of the cap, so that there is room to grow
+_FREE_PERCENT_MAX: Final = 10  # free pages kept in the file for reuse
+_LONG_AGO: Final = -(2**62)
+
+
+class _Window(NamedTuple):
+    """A stretch of the log and of time. The last one has nothing to remove behind it."""
+
+    end_seq: int
+    high: int
+    is_last: bool
+
+
+class Retention:
+    """Prunes one database, on the writer's connection and thread."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._statements = Statements(connection)
+        self._sql = named_queries("retention")
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._done_seq = 0
+        self._done_until = _LONG_AGO
+        self._has_removed = False
+
+    def step(self, policy: RetentionPolicy, *, now: datetime) -> PruneReport:
+        """Remove one bounded batch; `more` says that another step would go on from here."""
+        before = self._connection.total_changes()
+        is_last = self._remove_windows(policy, now=now)
+        removed = self._connection.total_changes() - before
+        self._has_removed = self._has_removed or removed > 0
+        shrunk_fully = self._give_back_pages(policy)
+        more = not (is_last and shrunk_fully)
+        if not more:
+            if self._has_removed:
+                truncate_log(self._connection)  # only now does the file itself get shorter
+            self._begin_anew()
+        return PruneReport(rows_removed=removed, database_bytes=self._file_bytes(), more=more)
+
+    def _remove_windows(self, policy: RetentionPolicy, *, now: datetime) -> bool:
+        """Remove what one or more windows hold; returns whether the last window was cleared."""
+        self._statements.run("begin immediate")
+        try:
+            is_last = self._remove_until_something_went(policy, now=now)
+            self._forget_commits(policy, now=now)
+            self._statements.run("commit")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._statements.run("rollback")
+            raise
+        return is_last
+
+    def _remove_until_something_went(self, policy: RetentionPolicy, *, now: datetime) -> bool:
+        before = self._connection.total_changes()
+        for _ in range(_WINDOWS_PER_STEP_COUNT_MAX):
+            window = self._next_window(policy, now=now)
+            if not self._clear(window, policy, now=now):
+                return False
+            if window.is_last:
+                return True
+            self._done_seq, self._done_until = window.end_seq, window.high
+            if self._connection.total_changes() != before:
+                return False
+        return False
+
+    def _next_window(self, policy: RetentionPolicy, *, now: datetime) -> _Window:
+        is_over = self._used_bytes() > policy.bytes_max * _ROOM_PERCENT // 100
+        aged = to_micros(now - timedelta(milliseconds=policy.age_ms))
+        match self._statements.row(self._sql["window_end"], (self._done_seq, policy.batch_count)):
+            case (int() as end_seq, int() as written_at):
+                if is_over or written_at <= aged:
+                    return _Window(end_seq, written_at, is_last=False)
+            case _:
+                if is_over:
+                    newest = self._number("newest_event", ())
+                    return _Window(newest, to_micros(now), is_last=True)
+        end_seq = self._number("aged_end", (self._done_seq, policy.batch_count, aged))
+        return _Window(end_seq, aged, is_last=True)
+
+    def _clear(self, window: _Window, policy: RetentionPolicy, *, now: datetime) -> bool:
+        """Remove what a window holds; returns False when the batch was not big enough for it."""
+        parameters = {
+            "low": self._done_until,
+            "high": window.high,
+            "turns_kept": max(1, policy.turns_count_min),  # an agent's last turn says how it is
+            "keys_until": _keys_until(now),
+            "batch": policy.batch_count,
+        }
+        is_cleared = True
+        for name in _FAMILIES:
+            self._statements.run(self._sql[name], parameters)
+            is_cleared = is_cleared and self._connection.changes() < policy.batch_count
+        self._cut_logs(window, policy)
+        return is_cleared
+
+    def _cut_logs(self, window: _Window, policy: RetentionPolicy) -> None:
+        kept = max(1, policy.events_count_min)  # the newest one carries the numbering on
+        found = self._statements.rows(
+            self._sql["prunable_events"], (self._done_seq, window.end_seq, kept)
+        )
+        for agent_id, event_seq in found:
+            assert isinstance(agent_id, str), "agent_id is text"
+            assert isinstance(event_seq, int), "event_seq is a number"
+            self._statements.run(self._sql["raise_floor"], (agent_id, event_seq))
+            self._statements.run(self._sql["delete_events"], (agent_id, event_seq))
+
+    def _forget_commits(self, policy: RetentionPolicy, *, now: datetime) -> None:
+        self._statements.run(self._sql["delete_commits"], (policy.batch_count, _keys_until(now)))
+
+    def _give_back_pages(self, policy: RetentionPolicy) -> bool:
+        """Return free pages to the disk, a bounded number; says whether enough went back."""
+        page_count, free_count = self._pragma("page_count"), self._pragma("freelist_count")
+        page_count_max = policy.bytes_max * _ROOM_PERCENT // 100 // self._pragma("page_size")
+        above_cap = max(0, page_count - page_count_max)
+        above_reserve = max(0, free_count - page_count * _FREE_PERCENT_MAX // 100)
+        wanted = min(free_count, max(above_cap, above_reserve))
+        if wanted:
+            # Stepped to its end: a pragma that is not read to the end frees a single page.
+            self._statements.rows(f"pragma incremental_vacuum({min(wanted, _VACUUM_PAGES_MAX)})")
+        return wanted <= _VACUUM_PAGES_MAX
+
+    def _used_bytes(self) -> int:
+        return self._file_bytes() - self._pragma("freelist_count") * self._pragma("page_size")
+
+    def _file_bytes(self) -> int:
+        return self._pragma("page_count") * self._pragma("page_size")
+
+    def _pragma(self, name: str) -> int:
+        return int(str(self._connection.pragma(name)))
+
+    def _number(self, name: str, parameters: tuple[int, ...]) -> int:
+        row = self._statements.row(self._sql[name], parameters)
+        value = None if row is None else row[0]
+        return value if isinstance(value, int) else 0
+
+
+def _keys_until(now: datetime) -> int:
+    return to_micros(now - timedelta(milliseconds=IDEMPOTENCY_KEPT_MS_MIN))

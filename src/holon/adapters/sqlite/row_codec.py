@@ -1,0 +1,311 @@
+"""From rows back to records.
+
+Owns:  one row type per query shape, in the order of its columns, and the record each row becomes.
+Rule 1: what never changes comes from the stored JSON; what moves comes from columns and wins.
+"""
+
+from datetime import datetime
+from typing import Final, NamedTuple
+
+import msgspec
+
+from holon.model.agent import (
+    AgentFocus,
+    AgentIdentity,
+    AgentPosture,
+    AgentState,
+    AgentTotals,
+    ModelChoice,
+)
+from holon.model.agent_status import AgentStatus
+from holon.model.brief import BriefRecord, FailureArtifact
+from holon.model.closure import Closure
+from holon.model.event import AuditEvent, Event
+from holon.model.ids import AgentId, CallId, MessageId, TurnId, WorkItemId
+from holon.model.instant import from_micros
+from holon.model.json_value import JsonValue
+from holon.model.message import MessageEnvelope
+from holon.model.task import TaskRecord, TaskStatus
+from holon.model.tool import ToolCallRecord, ToolCallState
+from holon.model.transcript import RecordedCall, TranscriptData, TranscriptEntry
+from holon.model.turn import ToolReceipt, TurnRecord, TurnTerminal
+from holon.model.wait import WaitRecord, WaitState
+from holon.model.wake import TimerRecord, TimerStatus, WakeHint
+from holon.model.work_item import ActivationMemory, WorkItemRecord
+
+ENVELOPES: Final = msgspec.json.Decoder(MessageEnvelope)
+BRIEFS: Final = msgspec.json.Decoder(BriefRecord)
+HINTS: Final = msgspec.json.Decoder(WakeHint)
+ITEMS: Final = msgspec.json.Decoder(WorkItemRecord)
+_IDENTITIES: Final = msgspec.json.Decoder(AgentIdentity)
+_CLOSURES: Final[msgspec.json.Decoder[Closure]] = msgspec.json.Decoder(Closure)
+_TERMINALS: Final = msgspec.json.Decoder(TurnTerminal)
+_WAITS: Final = msgspec.json.Decoder(WaitRecord)
+_TIMERS: Final = msgspec.json.Decoder(TimerRecord)
+_TASKS: Final = msgspec.json.Decoder(TaskRecord)
+_FAILURES: Final = msgspec.json.Decoder(FailureArtifact)
+_ENTRIES: Final[msgspec.json.Decoder[TranscriptData]] = msgspec.json.Decoder(TranscriptData)
+_RECEIPTS: Final = msgspec.json.Decoder(ToolReceipt)
+_INPUTS: Final[msgspec.json.Decoder[JsonValue]] = msgspec.json.Decoder()
+_EVENTS: Final[msgspec.json.Decoder[Event]] = msgspec.json.Decoder(Event)
+
+
+class AgentRow(NamedTuple):
+    """The columns of the `agent` query."""
+
+    identity: str
+    generation: int
+    status: str
+    status_since: int
+    status_reason: str
+    sleeping_until: int | None
+    last_wake_reason: str | None
+    current_work_item_id: str | None
+    open_turn_id: str | None
+    turn_index: int
+    message_count: int
+    model_round_count: int
+    input_tokens: int
+    output_tokens: int
+    model_override: str | None
+    last_closure: str | None
+    last_terminal: str | None
+    last_brief_at: int | None
+    passed_over: int
+    queued_count: int
+
+
+class WaitRow(NamedTuple):
+    """The columns of every query for waits."""
+
+    record: str
+    state: str
+    triggered_by: str | None
+    ended_at: int | None
+    work_item_id: str | None
+
+
+class WeighedRow(NamedTuple):
+    """A work item with its activation memory, if it has one."""
+
+    record: str
+    revision_seen: int | None
+    no_progress_count: int
+    last_at: int
+    not_before: int
+
+
+class TurnRow(NamedTuple):
+    """The columns of every query for turns."""
+
+    turn_id: str
+    agent_id: str
+    turn_index: int
+    message_id: str
+    opened_at: int
+    work_item_id: str | None
+    resume_count: int
+    terminal: str | None
+
+
+class CallRow(NamedTuple):
+    """The columns of every query for tool calls."""
+
+    effect_id: str
+    call_id: str
+    turn_id: str
+    round: int
+    position: int
+    name: str
+    input: str
+    state: str
+    started_at: int
+    finished_at: int | None
+    work_item_id: str | None
+    receipt: str | None
+
+
+class TaskRow(NamedTuple):
+    """The columns of every query for tasks."""
+
+    record: str
+    status: str
+    updated_at: int
+    result_summary: str | None
+    exit_status: int | None
+    failure: str | None
+
+
+class TimerRow(NamedTuple):
+    """The columns of every query for timers."""
+
+    record: str
+    status: str
+    next_fire_at: int | None
+    last_fired_at: int | None
+    fire_count: int
+
+
+class EntryRow(NamedTuple):
+    """The columns of every query for transcript entries."""
+
+    turn_id: str
+    position: int
+    created_at: int
+    data: str
+
+
+class EventRow(NamedTuple):
+    """The columns of every query for events."""
+
+    log_seq: int
+    event_seq: int
+    created_at: int
+    event: str
+
+
+def agent_state(row: AgentRow) -> AgentState:
+    """Return the agent a row tells of."""
+    return AgentState(
+        identity=_IDENTITIES.decode(row.identity),
+        generation=row.generation,
+        posture=AgentPosture(
+            status=AgentStatus(row.status),
+            since=from_micros(row.status_since),
+            reason=row.status_reason,
+            sleeping_until=moment_or_none(row.sleeping_until),
+            last_wake_reason=row.last_wake_reason,
+        ),
+        focus=AgentFocus(
+            current_work_item_id=_item_id(row.current_work_item_id),
+            open_turn_id=None if row.open_turn_id is None else TurnId(row.open_turn_id),
+        ),
+        totals=AgentTotals(
+            turn_index=row.turn_index,
+            message_count=row.message_count,
+            model_round_count=row.model_round_count,
+            input_tokens=row.input_tokens,
+            output_tokens=row.output_tokens,
+        ),
+        model=ModelChoice(override_model=row.model_override),
+        last_closure=None if row.last_closure is None else _CLOSURES.decode(row.last_closure),
+        last_terminal=_terminal(row.last_terminal),
+        last_brief_at=moment_or_none(row.last_brief_at),
+    )
+
+
+def wait_record(row: WaitRow) -> WaitRecord:
+    """Return the wait a row tells of, as it stands now."""
+    return msgspec.structs.replace(
+        _WAITS.decode(row.record),
+        state=WaitState(row.state),
+        triggered_by=None if row.triggered_by is None else MessageId(row.triggered_by),
+        ended_at=moment_or_none(row.ended_at),
+    )
+
+
+def activation_memory(row: WeighedRow, item: WorkItemRecord) -> ActivationMemory | None:
+    """Return what is remembered about offering an item, if it was ever offered."""
+    if row.revision_seen is None:
+        return None
+    return ActivationMemory(
+        agent_id=item.agent_id,
+        work_item_id=item.id,
+        revision_seen=row.revision_seen,
+        no_progress_count=row.no_progress_count,
+        last_at=from_micros(row.last_at),
+        not_before=from_micros(row.not_before),
+    )
+
+
+def turn_record(row: TurnRow) -> TurnRecord:
+    """Return the turn a row tells of."""
+    return TurnRecord(
+        turn_id=TurnId(row.turn_id),
+        agent_id=AgentId(row.agent_id),
+        turn_index=row.turn_index,
+        message_id=MessageId(row.message_id),
+        opened_at=from_micros(row.opened_at),
+        work_item_id=_item_id(row.work_item_id),
+        resume_count=row.resume_count,
+        terminal=_terminal(row.terminal),
+    )
+
+
+def transcript_entry(row: EntryRow, *, agent_id: AgentId) -> TranscriptEntry:
+    """Return one entry of an agent's transcript."""
+    return TranscriptEntry(
+        agent_id=agent_id,
+        turn_id=TurnId(row.turn_id),
+        position=row.position,
+        created_at=from_micros(row.created_at),
+        data=_ENTRIES.decode(row.data),
+    )
+
+
+def recorded_call(row: CallRow, *, agent_id: AgentId) -> RecordedCall:
+    """Return one tool call with its receipt, if it has one."""
+    call = ToolCallRecord(
+        effect_id=row.effect_id,
+        call_id=CallId(row.call_id),
+        agent_id=agent_id,
+        turn_id=TurnId(row.turn_id),
+        round=row.round,
+        position=row.position,
+        name=row.name,
+        input=_INPUTS.decode(row.input),
+        state=ToolCallState(row.state),
+        started_at=from_micros(row.started_at),
+        finished_at=moment_or_none(row.finished_at),
+        work_item_id=_item_id(row.work_item_id),
+    )
+    return RecordedCall(
+        call=call, receipt=None if row.receipt is None else _RECEIPTS.decode(row.receipt)
+    )
+
+
+def task_record(row: TaskRow) -> TaskRecord:
+    """Return the task a row tells of, as it stands now."""
+    return msgspec.structs.replace(
+        _TASKS.decode(row.record),
+        status=TaskStatus(row.status),
+        updated_at=from_micros(row.updated_at),
+        result_summary=row.result_summary,
+        exit_status=row.exit_status,
+        failure=None if row.failure is None else _FAILURES.decode(row.failure),
+    )
+
+
+def timer_record(row: TimerRow) -> TimerRecord:
+    """Return the timer a row tells of, as it stands now."""
+    return msgspec.structs.replace(
+        _TIMERS.decode(row.record),
+        status=TimerStatus(row.status),
+        next_fire_at=moment_or_none(row.next_fire_at),
+        last_fired_at=moment_or_none(row.last_fired_at),
+        fire_count=row.fire_count,
+    )
+
+
+def audit_event(row: EventRow, *, agent_id: AgentId) -> AuditEvent:
+    """Return one event of an agent's log."""
+    return AuditEvent(
+        log_seq=row.log_seq,
+        agent_id=agent_id,
+        event_seq=row.event_seq,
+        created_at=from_micros(row.created_at),
+        event=_EVENTS.decode(row.event),
+    )
+
+
+def moment_or_none(micros: int | None) -> datetime | None:
+    """Return a stored moment, or nothing."""
+    return None if micros is None else from_micros(micros)
+
+
+def _item_id(text: str | None) -> WorkItemId | None:
+    return None if text is None else WorkItemId(text)
+
+
+def _terminal(text: str | None) -> TurnTerminal | None:
+    return None if text is None else _TERMINALS.decode(text)

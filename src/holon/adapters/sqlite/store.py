@@ -1,0 +1,128 @@
+"""The store port on SQLite.
+
+Owns:  putting reader, writer, retention and lock together, and taking them apart again.
+Rule 1: a store is opened in one order: directories, lock, a look at the file, then the file itself.
+        Whatever refuses leaves everything as it was.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import TypeAlias
+
+import apsw
+
+from holon.adapters.sqlite.connection import (
+    Synchronous,
+    open_memory,
+    open_reader,
+    open_writer,
+)
+from holon.adapters.sqlite.error_mapping import opening_errors
+from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home
+from holon.adapters.sqlite.migrate import inspect_file, migrate
+from holon.adapters.sqlite.reads import SqliteReads
+from holon.adapters.sqlite.retention import Retention
+from holon.adapters.sqlite.writer_port import Writer
+from holon.adapters.sqlite.writer_thread import ThreadWriter
+from holon.model.commit import Commit
+from holon.model.expectation import CommitOutcome
+from holon.model.retention import PruneReport, RetentionPolicy
+from holon.ports.store import CommitObserver, Ticket
+from holon.ports.store_reads import StoreReads
+
+WriterFactory: TypeAlias = Callable[[apsw.Connection], Writer]
+
+
+class SqliteStore:
+    """Everything durable of one home."""
+
+    def __init__(
+        self,
+        *,
+        writer: Writer,
+        retention: Retention,
+        reader: apsw.Connection,
+        lock: HomeLock | None = None,
+    ) -> None:
+        self._writer = writer
+        self._retention = retention
+        self._reader = reader
+        self._lock = lock  # without one the connection belongs to whoever made it
+        self._reads = SqliteReads(reader)
+
+    @property
+    def reads(self) -> StoreReads:
+        """The queries decisions and surfaces need."""
+        return self._reads
+
+    def submit(self, commit: Commit) -> Ticket:
+        """Hand a commit to the writer without waiting for it."""
+        return self._writer.submit(commit)
+
+    async def apply(self, commit: Commit) -> CommitOutcome:
+        """Submit a commit and wait for its outcome."""
+        return await self._writer.submit(commit).outcome()
+
+    def observe(self, observer: CommitObserver) -> None:
+        """Call `observer` after every group of commits, with the agents it touched."""
+        self._writer.observe(observer)
+
+    async def prune(self, policy: RetentionPolicy, *, now: datetime) -> PruneReport:
+        """Remove one bounded batch of what the policy no longer keeps."""
+        return await self._writer.run(lambda: self._retention.step(policy, now=now))
+
+    async def close(self) -> None:
+        """Finish what was submitted and let go of the files."""
+        await self._writer.close()
+        if self._lock is not None:
+            self._reader.close()
+            self._lock.release()
+
+
+def open_store(
+    home: Path, *, synchronous: Synchronous = Synchronous.FULL, vfs: str | None = None
+) -> SqliteStore:
+    """Open the store of a home, making it when there is none; raises a StoreError."""
+    prepare_home(home)
+    lock = HomeLock(home)
+    try:
+        writer, reader = _open_database(database_path(home), synchronous=synchronous, vfs=vfs)
+    except BaseException:
+        lock.release()
+        raise
+    return SqliteStore(
+        writer=ThreadWriter(writer), retention=Retention(writer), reader=reader, lock=lock
+    )
+
+
+def _open_database(
+    path: Path, *, synchronous: Synchronous, vfs: str | None
+) -> tuple[apsw.Connection, apsw.Connection]:
+    inspect_file(path)
+    with opening_errors(path):
+        writer = open_writer(path, synchronous=synchronous, vfs=vfs)
+        try:
+            migrate(writer)
+            return writer, open_reader(path, vfs=vfs)
+        except BaseException:
+            writer.close()
+            raise
+
+
+def open_connection_store(connection: apsw.Connection, make_writer: WriterFactory) -> SqliteStore:
+    """Make a store on one connection for readers and writer alike, with a writer of your own.
+
+    The connection must hold the current schema, and outlives the store. The writer must never
+    leave a transaction open while the event loop runs, or readers would see it.
+    """
+    return SqliteStore(
+        writer=make_writer(connection), retention=Retention(connection), reader=connection
+    )
+
+
+def open_memory_store(make_writer: WriterFactory) -> SqliteStore:
+    """Make an empty store in memory, with a writer of your own."""
+    connection = open_memory()
+    migrate(connection)
+    return open_connection_store(connection, make_writer)

@@ -1,0 +1,41 @@
+"""Reading what comes due.
+
+Owns:  nothing but order: every query walks a partial index from its early end.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from holon.adapters.sqlite.read_session import ReadSession
+from holon.adapters.sqlite.row_codec import TimerRow, WaitRow, timer_record, wait_record
+from holon.model.ids import AgentId
+from holon.model.instant import from_micros, to_micros
+from holon.model.snapshot import DueTimer
+from holon.model.wait import WaitRecord
+
+
+class SqliteWheelReads(ReadSession):
+    """The wheel's part of the port."""
+
+    async def next_due_at(self, *, after: datetime) -> datetime | None:
+        """The earliest timer slot, wait deadline or activation moment later than `after`."""
+        found = self._one("next_due", (to_micros(after),))
+        moment = None if found is None else found[0]
+        return from_micros(moment) if isinstance(moment, int) else None
+
+    async def due_timers(self, now: datetime, *, limit: int) -> Sequence[DueTimer]:
+        """Active timers of agents that are not stopped whose slot has come, earliest first."""
+        return [
+            DueTimer(timer=timer_record(TimerRow._make(columns)), tick_pending=bool(tick_pending))
+            for *columns, tick_pending in self._all("due_timers", (to_micros(now), limit))
+        ]
+
+    async def due_waits(self, now: datetime, *, limit: int) -> Sequence[WaitRecord]:
+        """Active waits of agents that are not stopped whose deadline has come, earliest first."""
+        found = self._all("due_waits", (to_micros(now), limit))
+        return [wait_record(WaitRow._make(row)) for row in found]
+
+    async def due_activations(self, now: datetime, *, limit: int) -> Sequence[AgentId]:
+        """Idle agents whose work was held back until a moment that has come."""
+        found = self._all("due_activations", (to_micros(now), limit))
+        return [AgentId(str(row[0])) for row in found]

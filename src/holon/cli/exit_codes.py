@@ -1,0 +1,10 @@
+"""What the process tells its caller by ending.
+
+Owns:  the numbers. Scripts and drills read them, so they do not change meaning.
+"""
+
+from typing import Final
+
+OK: Final = 0
+FOUND_FAULTS: Final = 1  # the command did its work, and what it looked at is not in order
+UNUSABLE: Final = 2  # the command could not do its work: bad usage, or nothing it can work on

@@ -1,0 +1,205 @@
+"""The other end of a host process: starts it, asks it, kills it.
+
+Owns:  one host process as a person or a drill holds it. Threads may share a client.
+Rule 1: an answer that was never read was never given: whoever asks gets HostGoneError instead.
+Rule 2: a process is ended by its own id alone; it leads a process group of its own.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Final
+
+import msgspec
+
+from holon.testing.host_commands import Answer, Command, HostStatus, Note, Status
+
+ANSWER_S_MAX: Final = 30.0
+QUIET_HORIZON_MS: Final = 600_000
+
+
+class HostGoneError(Exception):
+    """The process ended before it answered."""
+
+
+class HostClient:
+    """A host process and the lines to and from it."""
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        options: Sequence[str] = (),
+        failpoints: str = "",
+        launcher: Sequence[str] = (),
+        stderr: Path | None = None,
+    ) -> None:
+        """Start a host on `home`; `launcher` is put in front of its command line."""
+        command = [*launcher, sys.executable, "-m", "holon.testing.host_process"]
+        self._lock = threading.Lock()
+        self._last_id = 0
+        self._waiting: dict[int, SimpleQueue[Answer | None]] = {}
+        self._notes: list[Note] = []
+        self._news = threading.Condition()
+        self._is_over = False
+        self.started_at = time.monotonic()
+        with (stderr or Path(os.devnull)).open("ab") as errors:
+            self.process = subprocess.Popen(
+                [*command, "--home", str(home), *options],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env={**os.environ, "HOLON_FAILPOINTS": failpoints},
+                start_new_session=True,
+            )
+        self._reader = threading.Thread(target=self._read, name="host-stdout", daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self.process.pid
+
+    def ask(self, command: Command, *, wait_s: float = ANSWER_S_MAX) -> Answer:
+        """Send a command and return its answer, or raise HostGoneError."""
+        inbox: SimpleQueue[Answer | None] = SimpleQueue()
+        number = self.send(command, inbox)
+        try:
+            answer = inbox.get(timeout=wait_s)
+        except Empty:
+            raise HostGoneError(f"no answer within {wait_s} s") from None
+        finally:
+            with self._lock:
+                self._waiting.pop(number, None)
+        if answer is None:
+            raise HostGoneError("the process ended")
+        return answer
+
+    def send(self, command: Command, inbox: "SimpleQueue[Answer | None] | None" = None) -> int:
+        """Send a command under a fresh number; its answer goes to `inbox`."""
+        with self._lock:
+            if self._is_over:
+                raise HostGoneError("the process ended")
+            self._last_id += 1
+            number = self._last_id
+            if inbox is not None:
+                self._waiting[number] = inbox
+            line = msgspec.json.encode(msgspec.structs.replace(command, id=number))
+            self._write(line + b"\n")
+        return number
+
+    def write_raw(self, line: bytes) -> None:
+        """Send any bytes at all."""
+        with self._lock:
+            self._write(line)
+
+    def _write(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(data)
+            self.process.stdin.flush()
+        except (BrokenPipeError, ValueError):
+            raise HostGoneError("the process ended") from None
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if not line.endswith(b"\n"):
+                break  # cut off by a kill: never said
+            self._take(line)
+        with self._lock:
+            self._is_over = True
+            waiting, self._waiting = self._waiting, {}
+        for inbox in waiting.values():
+            inbox.put(None)
+        with self._news:
+            self._news.notify_all()
+
+    def _take(self, line: bytes) -> None:
+        if "note" in json.loads(line):
+            with self._news:
+                self._notes.append(msgspec.json.decode(line, type=Note))
+                self._news.notify_all()
+            return
+        answer = msgspec.json.decode(line, type=Answer)
+        if answer.id is None:
+            with self._news:
+                self._notes.append(Note(note="unread", data=msgspec.to_builtins(answer)))
+                self._news.notify_all()
+            return
+        with self._lock:
+            inbox = self._waiting.get(answer.id)
+        if inbox is not None:
+            inbox.put(answer)
+
+    def wait_note(self, fits: Callable[[Note], bool], *, wait_s: float = ANSWER_S_MAX) -> Note:
+        """Return the first note that fits, past or to come, or raise HostGoneError."""
+        deadline = time.monotonic() + wait_s
+        with self._news:
+            while True:
+                found = next((note for note in self._notes if fits(note)), None)
+                if found is not None:
+                    return found
+                left = deadline - time.monotonic()
+                if left <= 0 or self._is_over:
+                    raise HostGoneError("the process ended" if self._is_over else "nothing came")
+                self._news.wait(left)
+
+    def wait_ready(self, *, wait_s: float = ANSWER_S_MAX) -> None:
+        """Return once the host has recovered and takes commands."""
+        self.wait_note(lambda note: note.note == "ready", wait_s=wait_s)
+
+    def status(self) -> HostStatus:
+        """What the host has left to do."""
+        return msgspec.convert(self.ask(Status(id=0)).result, type=HostStatus)
+
+    def wait_idle(self, *, wait_s: float, horizon_ms: int = QUIET_HORIZON_MS) -> HostStatus:
+        """Ask until the host has nothing left to do; returns the last status either way."""
+        deadline = time.monotonic() + wait_s
+        while True:
+            status = self.status()
+            if status.is_idle(horizon_ms=horizon_ms) or time.monotonic() > deadline:
+                return status
+            time.sleep(0.02)
+
+    def kill(self) -> None:
+        """End the process and its group at once."""
+        self._signal_group(signal.SIGKILL)
+        self.join()
+
+    def terminate(self) -> int:
+        """Ask the process to end in good order; returns its exit code."""
+        self.process.terminate()
+        return self.join()
+
+    def end_input(self) -> int:
+        """Close the process's input; returns its exit code."""
+        assert self.process.stdin is not None
+        with self._lock:
+            self.process.stdin.close()
+        return self.join()
+
+    def join(self, *, wait_s: float = ANSWER_S_MAX) -> int:
+        """Wait for the end; returns the exit code."""
+        code = self.process.wait(timeout=wait_s)
+        self._reader.join(wait_s)
+        for pipe in (self.process.stdin, self.process.stdout):
+            try:
+                if pipe is not None:
+                    pipe.close()
+            except BrokenPipeError:
+                continue  # what was not sent to a killed process is nobody's loss
+        return code
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        try:
+            os.killpg(self.process.pid, number)
+        except ProcessLookupError:
+            return  # it was faster

@@ -1,0 +1,221 @@
+"""A seeded world: a real runtime on a real database, under everything that can go wrong.
+
+Owns:  one seed from beginning to end: lives of a host between crashes, the actors around it, and
+       the verdict. The same seed gives the same trace, step for step.
+Rule 1: safety is judged after every crash and at the end; liveness only after faults have stopped
+        and an hour has passed.
+Rule 2: nothing but the database, the clock and the notebook survives a crash.
+"""
+
+import hashlib
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from functools import partial
+from random import Random
+from typing import Final
+
+import anyio
+import apsw
+
+from holon.adapters.sqlite.commit_writer import Result
+from holon.model.agent import (
+    AgentIdentity,
+    AgentKind,
+    Ownership,
+    ProfilePreset,
+    Visibility,
+)
+from holon.model.commit import Commit
+from holon.model.errors import StoreBrokenError
+from holon.model.ids import AgentId
+from holon.model.refusal import RefusedError
+from holon.runtime.decided_commit import patiently
+from holon.runtime.event_feed import CursorLostError, SubscriberLaggedError
+from holon.runtime.host import Host
+from holon.runtime.services import Services
+from holon.testing.inline_writer import InlineWriter
+from holon.testing.manual_clock import ManualClock
+from holon.testing.memory_store import memory_connection, memory_store
+from holon.testing.sequential_ids import SequentialIds
+from holon.testing.sim_loop import SimLoop, SimulatedCrash
+from holon.testing.world_actors import Actors, Notebook
+from holon.testing.world_faults import WorldFaults
+from holon.testing.world_model import WorldModel
+from holon.testing.world_oracle import liveness_problems, safety_problems
+from holon.testing.world_plan import AGENTS, JumpClock, plan_world
+from holon.tools.registry import builtin_tools
+
+SPAN_MS: Final = 600_000
+QUIET_MS: Final = 3_600_000
+LIVES_COUNT_MAX: Final = 400
+
+
+class Mode(StrEnum):
+    """What a world is to show."""
+
+    SAFETY = "safety"
+    LIVENESS = "liveness"
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What came of one seed."""
+
+    seed: int
+    mode: Mode
+    problems: list[str] = field(default_factory=list)
+    crash_count: int = 0
+    turn_count: int = 0
+    rescue_count: int = 0
+    trace_hash: str = ""
+
+    def __str__(self) -> str:
+        found = self.problems[0] if self.problems else "clean"
+        return f"seed={self.seed} mode={self.mode} crashes={self.crash_count} {found}"
+
+
+class World:
+    """One seed."""
+
+    def __init__(self, seed: int, mode: Mode, *, action_count: int = 24) -> None:
+        self._verdict = Verdict(seed=seed, mode=mode)
+        self._clock = ManualClock()
+        self._began = self._clock.now()
+        self._ids = SequentialIds()
+        self._connection: apsw.Connection = memory_connection()
+        self._loop_chance = Random(f"{seed}:loop")
+        self._faults = WorldFaults(self._clock, Random(f"{seed}:faults"))
+        self._model = WorldModel(self._clock, Random(f"{seed}:model"), follow_up_count_max=8)
+        self._plan = plan_world(Random(f"{seed}:plan"), action_count=action_count, span_ms=SPAN_MS)
+        self._notebook = Notebook()
+        self._trace = hashlib.sha256()
+
+    def run(self) -> Verdict:
+        """Live, die, recover, and be judged."""
+        for life in range(LIVES_COUNT_MAX):
+            if life == LIVES_COUNT_MAX // 2:
+                self._faults.active = False  # enough: let it finish
+            if self._one_life():
+                break
+            self._verdict.crash_count += 1
+            self._clock.advance(self._loop_chance.randrange(5_000))
+            self._judge_safety()
+        else:
+            self._verdict.problems.append("the world never came to its end")
+        self._judge_end()
+        self._connection.close()
+        return self._verdict
+
+    def _one_life(self) -> bool:
+        """Run a host until the world ends (True) or the process dies (False)."""
+        loop = SimLoop(self._clock, self._loop_chance)
+        loop.crash_at_step = self._faults.steps_to_crash()
+        try:
+            loop.run_life(self._live(loop))
+        except SimulatedCrash:
+            self._note("crash", str(loop.step_count))
+            return False
+        except BaseExceptionGroup as group:
+            if group.split(StoreBrokenError)[1] is not None:
+                raise
+            self._note("broken", str(loop.step_count))
+            return False
+        return True
+
+    async def _live(self, loop: SimLoop) -> None:
+        writer = InlineWriter(self._connection, self._clock, self._faults)
+        writer.on_group = self._trace_group
+        services = Services(
+            store=memory_store(self._connection, writer),
+            clock=self._clock,
+            ids=self._ids,
+            provider=self._model,
+            tools=builtin_tools(),
+        )
+        host = Host(services)
+        try:
+            async with anyio.create_task_group() as life:
+                life.start_soon(host.run)
+                await host.wait_ready()
+                await self._create_agents(host)
+                for agent in AGENTS:
+                    life.start_soon(self._follow, host, AgentId(agent))
+                await self._act_out(host)
+                await self._wind_down(loop)
+                life.cancel_scope.cancel()
+        finally:
+            self._verdict.rescue_count += host.rescue_count
+
+    async def _create_agents(self, host: Host) -> None:
+        for agent in AGENTS:
+            identity = AgentIdentity(
+                agent_id=AgentId(agent),
+                kind=AgentKind.NAMED,
+                visibility=Visibility.PUBLIC,
+                ownership=Ownership.SELF_OWNED,
+                profile_preset=ProfilePreset.PUBLIC_NAMED,
+                created_at=self._clock.now(),
+            )
+            create = partial(host.control.create_agent, identity)
+            try:
+                await patiently(create, clock=self._clock)
+            except RefusedError:
+                continue  # an earlier life made it
+
+    async def _act_out(self, host: Host) -> None:
+        actors = Actors(host, self._clock, self._notebook)
+        async with anyio.create_task_group() as acting:
+            for number, planned in enumerate(self._plan):
+                if number in self._notebook.done:
+                    continue
+                due = self._began + timedelta(milliseconds=planned.at_ms)
+                if not isinstance(planned.action, JumpClock):
+                    await self._clock.sleep_until(due)
+                acting.start_soon(actors.perform, number, planned.action)
+
+    async def _wind_down(self, loop: SimLoop) -> None:
+        if self._verdict.mode is Mode.LIVENESS:
+            self._faults.active = False
+            loop.crash_at_step = None
+            quiet = timedelta(milliseconds=QUIET_MS)
+            await self._clock.sleep_until(self._clock.now() + quiet)
+
+    async def _follow(self, host: Host, agent_id: AgentId) -> None:
+        """A reader that must see every event once, in order."""
+        expected = 1
+        try:
+            async for event in host.events.follow(agent_id, after=0):
+                if event.event_seq != expected:
+                    self._notebook.problems.append(
+                        f"P14 {agent_id} saw event {event.event_seq}, expected {expected}"
+                    )
+                expected = event.event_seq + 1
+        except (CursorLostError, SubscriberLaggedError):
+            return
+
+    def _trace_group(self, commits: list[Commit], results: list[Result]) -> None:
+        for commit, result in zip(commits, results, strict=True):
+            self._note(commit.commit_id, type(result).__name__)
+
+    def _note(self, what: str, how: str) -> None:
+        self._trace.update(f"{self._clock.monotonic_ns()} {what} {how}\n".encode())
+
+    def _judge_safety(self) -> None:
+        self._verdict.problems.extend(
+            safety_problems(self._connection, acked=self._notebook.acked.values())
+        )
+
+    def _judge_end(self) -> None:
+        self._judge_safety()
+        self._verdict.problems.extend(self._notebook.problems)
+        self._verdict.problems.extend(f"P5 {problem}" for problem in self._model.problems)
+        if self._verdict.mode is Mode.LIVENESS:
+            self._verdict.problems.extend(
+                liveness_problems(self._connection, now=self._clock.now())
+            )
+        if self._verdict.rescue_count:
+            self._verdict.problems.append(f"P7 {self._verdict.rescue_count} rescues")
+        self._verdict.trace_hash = self._trace.hexdigest()
+        counted = self._connection.execute("select count(*) from turns").fetchone()
+        self._verdict.turn_count = counted[0] if counted else 0

@@ -1,0 +1,146 @@
+"""What must be true of a simulated world, read from its database.
+
+Owns:  the judgement. Safety may be asked at any moment between two commits; liveness only when
+       faults have stopped and everything has had time to finish.
+"""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Final
+
+import apsw
+import msgspec
+
+from holon.adapters.sqlite.check.checker import CHECKS
+from holon.adapters.sqlite.check.facts import Facts
+from holon.adapters.sqlite.check.row_checks import check_file
+from holon.model.event import Event, MessageAdmitted, MessageProcessingStarted
+from holon.model.ids import MessageId, TimerId
+from holon.model.instant import to_micros
+from holon.model.provenance import TimerOrigin
+from holon.model.wake import Every, TimerRecord
+from holon.model.wake_event import TimerCancelled, TimerCreated, TimerFired
+
+EVENTS: Final = msgspec.json.Decoder(Event)
+TIMERS: Final = msgspec.json.Decoder(TimerRecord)
+OVERDUE_MS_MAX: Final = 60_000
+TURN_MS_MAX: Final = 1_800_000  # the model may be silent for ten minutes, more than once
+_RESTING = "('stopped', 'paused')"
+
+
+def safety_problems(
+    connection: apsw.Connection, *, acked: Collection[MessageId], now: datetime | None = None
+) -> list[str]:
+    """Every invariant that does not hold."""
+    facts = Facts(connection, None if now is None else to_micros(now), frozenset(acked))
+    checks = [check for check in CHECKS if check is not check_file]
+    found = [str(violation) for check in checks for violation in check(facts)]
+    return [*found, *_timer_problems(connection), *_follow_up_problems(connection)]
+
+
+def liveness_problems(connection: apsw.Connection, *, now: datetime) -> list[str]:
+    """Everything that should have come to an end and has not."""
+    late = to_micros(now) - OVERDUE_MS_MAX * 1_000
+    patience = to_micros(now) - TURN_MS_MAX * 1_000
+    unfinished = connection.execute(
+        "select message_id, kind, state from messages join agents using (agent_id)"
+        f" where state in ('queued', 'claimed') and status not in {_RESTING}"
+        f" and admitted_at < {patience}"
+    )
+    hints = connection.execute(
+        "select source_key from wake_hints join agents using (agent_id)"
+        f" where status not in {_RESTING}"
+    )
+    timers = connection.execute(
+        "select timer_id from timers join agents using (agent_id)"
+        f" where timers.status = 'active' and next_fire_at < {late}"
+        " and agents.status <> 'stopped'"
+    )
+    waits = connection.execute(
+        "select w.wait_id, w.kind, w.state from waits w join agents a on a.agent_id = w.agent_id"
+        " left join messages m on m.message_id = w.triggered_by"
+        f" where (w.state = 'active' and deadline_at < {late} or w.state = 'triggered'"
+        f" and coalesce(m.admitted_at, 0) < {patience}) and a.status not in {_RESTING}"
+    )
+    return [
+        *(f"P3 {kind} {message_id} is still {state}" for message_id, kind, state in unfinished),
+        *(f"P7 hint of {source} was never delivered" for (source,) in hints),
+        *(f"P16 timer {timer_id} did not fire" for (timer_id,) in timers),
+        *(f"P8 {kind} wait {wait_id} is stuck {state}" for wait_id, kind, state in waits),
+    ]
+
+
+class _TimerJudge:
+    """Follows timers through the log. P16: on the grid, each slot once, nothing after a cancel."""
+
+    def __init__(self, intervals_us: dict[TimerId, int]) -> None:
+        self._intervals_us = intervals_us
+        self._anchors: dict[TimerId, datetime] = {}
+        self._fired: set[tuple[TimerId, datetime]] = set()
+        self._cancelled: set[TimerId] = set()
+        self._ticks: dict[MessageId, TimerId] = {}
+        self.problems: list[str] = []
+
+    def hear(self, event: Event) -> None:
+        """Judge one event."""
+        match event:
+            case TimerCreated(timer_id=timer_id, next_fire_at=first):
+                self._anchors[timer_id] = first
+            case TimerFired(timer_id=timer_id, slot=slot):
+                self._judge_fire(timer_id, slot)
+            case TimerCancelled(timer_id=timer_id):
+                self._cancelled.add(timer_id)
+            case MessageAdmitted(message_id=message_id, origin=TimerOrigin(timer_id=timer_id)):
+                self._ticks[message_id] = timer_id
+            case MessageProcessingStarted(message_id=message_id):
+                if self._ticks.get(message_id) in self._cancelled:
+                    self.problems.append(f"P16 tick {message_id} ran after a cancel")
+            case _:
+                return
+
+    def _judge_fire(self, timer_id: TimerId, slot: datetime) -> None:
+        if (timer_id, slot) in self._fired:
+            self.problems.append(f"P16 {timer_id} fired twice for {slot}")
+        self._fired.add((timer_id, slot))
+        if timer_id in self._cancelled:
+            self.problems.append(f"P16 {timer_id} fired after it was cancelled")
+        interval_us = self._intervals_us.get(timer_id)
+        if _is_off_grid(slot, self._anchors.get(timer_id), interval_us):
+            self.problems.append(f"P16 {timer_id} fired off its grid at {slot}")
+
+
+def _timer_problems(connection: apsw.Connection) -> list[str]:
+    judge = _TimerJudge(_intervals_us(connection))
+    for (event,) in connection.execute("select event from events order by log_seq"):
+        judge.hear(EVENTS.decode(str(event)))
+    return judge.problems
+
+
+def _intervals_us(connection: apsw.Connection) -> dict[TimerId, int]:
+    """The interval of every repeating timer that is still on record."""
+    rows = connection.execute("select record from timers")
+    timers = [TIMERS.decode(str(record)) for (record,) in rows]
+    return {
+        timer.id: timer.schedule.interval_ms * 1_000
+        for timer in timers
+        if isinstance(timer.schedule, Every)
+    }
+
+
+def _is_off_grid(slot: datetime, anchor: datetime | None, interval_us: int | None) -> bool:
+    if anchor is None:
+        return False  # the event that armed the timer was pruned
+    distance = to_micros(slot) - to_micros(anchor)
+    return distance % interval_us != 0 if interval_us is not None else distance != 0
+
+
+def _follow_up_problems(connection: apsw.Connection) -> list[str]:
+    """P4: a follow-up exists exactly when the call that made it succeeded."""
+    counted = connection.execute(
+        "select (select count(*) from messages where kind = 'internal_followup'),"
+        " (select count(*) from tool_calls where name = 'Enqueue' and state = 'succeeded')"
+    ).fetchone()
+    made, succeeded = counted if counted else (0, 0)
+    if made == succeeded:
+        return []
+    return [f"P4 {made} follow-ups for {succeeded} successful calls"]

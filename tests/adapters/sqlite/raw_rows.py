@@ -1,0 +1,89 @@
+"""A database with one row of everything, for tests that look at the schema itself."""
+
+import apsw
+
+from holon.adapters.sqlite.commit_writer import CommitWriter
+from holon.adapters.sqlite.connection import open_memory
+from holon.adapters.sqlite.migrate import migrate
+from holon.model.commit import (
+    AppendBrief,
+    AppendDeliverySummary,
+    AppendTranscript,
+    Change,
+    ClaimMessage,
+    CreateTask,
+    CreateTimer,
+    OpenTurn,
+    OpenWait,
+    ParkWakeHint,
+    PutWorkItem,
+    QueueMessage,
+    RememberActivation,
+    StartToolCall,
+)
+from holon.model.expectation import Applied
+from holon.model.ids import MessageId, SummaryId, WorkItemId
+from holon.model.work_item import DeliverySummary
+from holon.testing.builders import (
+    MAIN,
+    START,
+    a_brief,
+    a_commit,
+    a_hint,
+    a_message,
+    a_round,
+    a_task,
+    a_timer,
+    a_tool_call,
+    a_turn,
+    a_wait,
+    a_work_item,
+    an_activation,
+    an_agent,
+    an_entry,
+)
+
+
+def a_writer() -> tuple[apsw.Connection, CommitWriter]:
+    """An empty database in memory and its writer."""
+    connection = open_memory()
+    migrate(connection)
+    return connection, CommitWriter(connection)
+
+
+def apply(writer: CommitWriter, commit_id: str, *changes: Change) -> None:
+    """Apply changes that must be accepted."""
+    assert writer.apply_group([a_commit(commit_id, *changes)]).results == [Applied()]
+
+
+def everything() -> tuple[apsw.Connection, CommitWriter]:
+    """One row of everything: `msg_1` is claimed with an open turn, `msg_2` is queued."""
+    connection, writer = a_writer()
+    turn = a_turn()
+    summary = DeliverySummary(
+        id=SummaryId("sum_1"),
+        agent_id=MAIN,
+        work_item_id=WorkItemId("work_1"),
+        created_at=START,
+        text="done",
+    )
+    apply(
+        writer,
+        "everything",
+        an_agent(),
+        QueueMessage(message=a_message("msg_1"), tick_key="t"),
+        QueueMessage(message=a_message("msg_2"), idempotency_key="k", body_digest="d"),
+        ClaimMessage(agent_id=MAIN, message_id=MessageId("msg_1"), generation=1, passed_over=0),
+        OpenTurn(turn=turn),
+        AppendTranscript(entry=an_entry(turn, position=0, data=a_round())),
+        StartToolCall(call=a_tool_call(turn)),
+        AppendBrief(brief=a_brief(turn_id=turn.turn_id)),
+        PutWorkItem(item=a_work_item()),
+        AppendDeliverySummary(summary=summary),
+        RememberActivation(memory=an_activation()),
+        CreateTask(task=a_task()),
+        CreateTimer(timer=a_timer()),
+        ParkWakeHint(hint=a_hint()),
+        OpenWait(wait=a_wait(work_item_id=WorkItemId("work_1"))),
+    )
+    return connection, writer

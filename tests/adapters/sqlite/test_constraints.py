@@ -1,0 +1,215 @@
+"""If a row is in a table, it is legal: every invariant refuses, by name, what would break it."""
+
+import re
+from importlib import resources
+
+import apsw
+import pytest
+
+from holon.adapters.sqlite.constraint_names import ConstraintNames
+from tests.adapters.sqlite.raw_rows import everything
+
+END = "settled_at = 1, settled_reason = 'r'"
+SETTLE = "update turns set state = 'settled', settled_at = 1, terminal = '{}'"
+MESSAGE = (
+    "insert into messages (message_id, agent_id, state, band, kind, origin_kind, trust,"
+    " authority_class, admission_context, surface, admitted_at, envelope) values"
+    " ('msg_9', 'main', 'queued', 2, 'operator_prompt', 'operator', 'trusted_operator',"
+    " 'operator_instruction', 'control_authenticated', 'cli_prompt', 0, '{}')"
+)
+TURN = (
+    "insert into turns (turn_id, agent_id, turn_index, message_id, generation, opened_at, state,"
+    " settled_at, terminal) values"
+)
+WAIT = (
+    "insert into waits (wait_id, agent_id, kind, state, work_item_id, deadline_at, record) values"
+)
+
+REFUSED = {
+    # Agents.
+    "agents_status_is_known": "update agents set status = 'dozing'",
+    "agents_archived_is_a_flag": "update agents set archived = 2",
+    "agents_counters_are_natural": "update agents set passed_over = -1",
+    "agents_generation_never_falls": "update agents set generation = 0",
+    "agents_turn_index_never_falls": (
+        "update agents set turn_index = 5; update agents set turn_index = 4"
+    ),
+    "agents_identity_is_written_once": "update agents set identity = '{}'",
+    # Messages.
+    "messages_state_is_known": (
+        f"update messages set state = 'lost', {END} where message_id = 'msg_2'"
+    ),
+    "messages_band_is_known": MESSAGE.replace("'queued', 2", "'queued', 4"),
+    "messages_kind_is_known": MESSAGE.replace("'operator_prompt'", "'gossip'"),
+    "messages_origin_is_known": MESSAGE.replace("'operator',", "'nobody',").replace(
+        "'operator_instruction'", "'external_evidence'"
+    ),
+    "messages_trust_is_known": MESSAGE.replace("'trusted_operator'", "'trusted_friend'"),
+    "messages_authority_is_known": MESSAGE.replace("'operator_instruction'", "'whim'"),
+    "messages_admission_is_known": MESSAGE.replace("'operator',", "'channel',")
+    .replace("'operator_instruction'", "'external_evidence'")
+    .replace("'control_authenticated'", "'waved_through'"),
+    "messages_operator_is_proven": MESSAGE.replace(
+        "'control_authenticated'", "'public_unauthenticated'"
+    ),
+    "messages_operator_authority_is_the_operators": MESSAGE.replace("'operator',", "'channel',"),
+    "messages_key_has_digest": MESSAGE.replace("surface,", "surface, idempotency_key,").replace(
+        "'cli_prompt',", "'cli_prompt', 'k',"
+    ),
+    "messages_claim_has_generation": MESSAGE.replace("'queued'", "'claimed'"),
+    "messages_end_has_moment_and_reason": "update messages set settled_at = 1",
+    "messages_unseen_is_a_processed_one": "update messages set unseen = 1",
+    "messages_id": MESSAGE.replace("msg_9", "msg_2"),
+    "messages_one_claim_per_agent": (
+        "update messages set state = 'claimed', claimed_generation = 2 where message_id = 'msg_2'"
+    ),
+    "messages_idempotency_key": MESSAGE.replace(
+        "surface,", "surface, idempotency_key, body_digest,"
+    ).replace("'cli_prompt',", "'http_control_prompt', 'k', 'd',"),
+    "messages_one_pending_tick": MESSAGE.replace("surface,", "surface, tick_key,").replace(
+        "'cli_prompt',", "'cli_prompt', 't',"
+    ),
+    "messages_end_once": (
+        f"update messages set state = 'dropped', {END} where message_id = 'msg_2';"
+        "update messages set state = 'processed' where message_id = 'msg_2'"
+    ),
+    "messages_claim_is_not_handed_back": "update messages set state = 'queued'",
+    "messages_unfinished_are_kept": "delete from messages where message_id = 'msg_2'",
+    "messages_provenance_is_fixed": "update messages set trust = 'trusted_system'",
+    "queues_count_is_natural": "update queues set queued_count = -1",
+    # Turns.
+    "turns_state_is_known": "update turns set state = 'paused'",
+    "turns_terminal_iff_settled": "update turns set state = 'settled'",
+    "turns_counters_are_natural": "update turns set resume_count = -1",
+    "turns_one_open_per_agent": f"{TURN} ('t2', 'main', 2, 'msg_2', 1, 0, 'open', null, null)",
+    "turns_one_per_message": f"{TURN} ('t2', 'main', 2, 'msg_1', 1, 0, 'settled', 1, '{{}}')",
+    "turns_index": f"{TURN} ('t2', 'main', 1, 'msg_2', 1, 0, 'settled', 1, '{{}}')",
+    "turns_settle_once": f"{SETTLE}; update turns set state = 'open', terminal = null",
+    "turns_open_are_kept": "delete from turns",
+    "transcript_position": (
+        "drop trigger transcript_positions_are_gapless;"  # it would speak first
+        "insert into transcript values (9, 'turn_1', 0, 0, '{}')"
+    ),
+    "transcript_positions_are_gapless": "insert into transcript values (9, 'turn_1', 2, 0, '{}')",
+    "transcript_is_append_only": "update transcript set data = '{}'",
+    "transcript_ends_with_its_turn": (
+        f"{SETTLE}; insert into transcript values (9, 'turn_1', 1, 0, '{{}}')"
+    ),
+    "tool_calls_state_is_known": "update tool_calls set state = 'guessed', receipt = '{}',"
+    " finished_at = 1",
+    "tool_calls_receipt_iff_finished": "update tool_calls set state = 'failed'",
+    "tool_calls_position": (
+        "insert into tool_calls (effect_id, call_id, turn_id, round, position, name, input, state,"
+        " started_at) values ('e', 'c', 'turn_1', 1, 0, 'n', '{}', 'started', 0)"
+    ),
+    "tool_calls_finish_once": (
+        "update tool_calls set state = 'failed', receipt = '{}', finished_at = 1;"
+        "update tool_calls set state = 'succeeded'"
+    ),
+    "briefs_kind_is_known": "update briefs set kind = 'rumour'",
+    "briefs_id": (
+        "insert into briefs select 9, brief_id, agent_id, turn_id, kind, 0, '' from briefs"
+    ),
+    # Work.
+    "work_items_state_is_known": "update work_items set state = 'lost', can_run = 0",
+    "work_items_wait_count_is_natural": "update work_items set open_wait_count = -1",
+    "work_items_only_open_ones_run": "update work_items set state = 'completed'",
+    "work_items_only_open_ones_are_rechecked": (
+        "update work_items set state = 'completed', can_run = 0, recheck_due_at = 1"
+    ),
+    "work_items_start_at_revision_one": (
+        "insert into work_items (work_item_id, agent_id, state, revision, can_run, created_at,"
+        " updated_at, record) values ('w', 'main', 'open', 2, 1, 0, 0, '{}')"
+    ),
+    "work_items_revision_follows": "update work_items set revision = 3",
+    "work_items_stay_with_their_agent": "update work_items set agent_id = 'other'",
+    "work_items_complete_once": (
+        "update work_items set state = 'completed', can_run = 0;"
+        "update work_items set state = 'open'"
+    ),
+    "work_items_open_are_kept": "delete from work_items",
+    "activations_count_is_natural": "update activations set no_progress_count = -1",
+    "tasks_status_is_known": "update tasks set status = 'lost'",
+    "tasks_end_once": ("update tasks set status = 'failed'; update tasks set status = 'completed'"),
+    "tasks_only_move_forward": "update tasks set status = 'queued'",
+    "tasks_open_are_kept": "delete from tasks",
+    # Waking.
+    "timers_status_is_known": "update timers set status = 'snoozed', next_fire_at = null,"
+    " ended_at = 1",
+    "timers_active_iff_next_slot": "update timers set next_fire_at = null",
+    "timers_end_has_moment": "update timers set ended_at = 1",
+    "timers_end_once": (
+        "update timers set status = 'cancelled', next_fire_at = null, ended_at = 1;"
+        "update timers set status = 'active'"
+    ),
+    "timers_active_are_kept": "delete from timers",
+    "wake_hints_revision_is_positive": "insert into wake_hints values ('main', 's', 0, 0, '')",
+    "wake_hints_revision_rises": "update wake_hints set record = ''",
+    "waits_kind_is_known": "update waits set kind = 'luck'",
+    "waits_state_is_known": "update waits set state = 'forgotten', ended_at = 1",
+    "waits_end_has_moment": "update waits set state = 'resolved'",
+    "waits_can_end": "update waits set source_id = null, deadline_at = null",
+    "waits_one_rest_per_agent": (
+        f"{WAIT} ('a', 'main', 'rest', 'active', null, 1, ''),"
+        " ('b', 'main', 'rest', 'active', null, 1, '')"
+    ),
+    "waits_one_recheck_per_item": (
+        f"{WAIT} ('a', 'main', 'recheck', 'active', 'work_1', 1, ''),"
+        " ('b', 'main', 'recheck', 'active', 'work_1', 1, '')"
+    ),
+    "waits_end_once": (
+        "update waits set state = 'expired', ended_at = 1;"
+        "update waits set state = 'active', ended_at = null"
+    ),
+    "waits_triggered_is_not_taken_back": (
+        "update waits set state = 'triggered'; update waits set state = 'cancelled', ended_at = 1"
+    ),
+    "waits_open_are_kept": "delete from waits",
+    # The log.
+    "event_heads_floor_is_below": "update event_heads set floor_seq = last_seq + 1",
+    "event_heads_only_rise": "update event_heads set last_seq = last_seq - 1",
+    "events_sequence": "insert into events values (999, 'main', 1, 0, '{}')",
+    "events_are_append_only": "update events set event = '{}'",
+    "events_leave_from_the_old_end": "delete from events where event_seq = 2",
+    "commits_id": "insert into commits values (9, 'everything', 0)",
+    # What no name of its own is needed for.
+    "row_refers_to_nothing": "update agents set current_work_item_id = 'nowhere'",
+    "agents_primary_key": (
+        "insert into agents (agent_id, identity, archived, status, status_since, status_reason)"
+        " values ('main', '{}', 0, 'asleep', 0, 'r')"
+    ),
+    "messages_envelope_is_present": MESSAGE.replace("'{}'", "null"),
+}
+
+
+@pytest.mark.parametrize(("constraint", "sql"), REFUSED.items(), ids=REFUSED)
+def test_the_schema_refuses_by_name(constraint: str, sql: str) -> None:
+    connection, _ = everything()
+    with pytest.raises(apsw.ConstraintError) as refused:
+        connection.execute(sql)
+    assert ConstraintNames(connection).name_of(refused.value) == constraint
+
+
+def test_every_named_invariant_of_the_schema_is_tried() -> None:
+    folder = resources.files("holon.adapters.sqlite") / "migrations"
+    schema = "\n".join(entry.read_text(encoding="utf-8") for entry in folder.iterdir())
+    named = set(re.findall(r"^ *constraint (\w+)", schema, re.MULTILINE))
+    named |= set(re.findall(r"^create unique index (\w+)", schema, re.MULTILINE))
+    named |= set(re.findall(r"raise\(abort, '(\w+)'\)", schema))
+    assert sorted(named - set(REFUSED)) == []
+
+
+def test_one_row_of_everything_is_legal() -> None:
+    connection, _ = everything()
+    assert connection.execute("pragma foreign_key_check").fetchall() == []
+    assert connection.pragma("integrity_check") == "ok"
+
+
+def test_a_queue_knows_its_length_whatever_happens_to_its_messages() -> None:
+    connection, _ = everything()
+    connection.execute(MESSAGE)
+    connection.execute(
+        f"update messages set state = 'dropped', {END} where message_id in ('msg_1', 'msg_9')"
+    )
+    counted = connection.execute("select queued_count, admitted_count from queues").fetchall()
+    assert counted == [(1, 3)]

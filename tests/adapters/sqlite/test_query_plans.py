@@ -1,0 +1,42 @@
+"""No read walks a whole table: cost follows what is asked for, not what is stored."""
+
+import re
+from typing import Final
+
+import pytest
+
+from holon.adapters.sqlite.named_queries import named_queries, split_queries
+from tests.adapters.sqlite.raw_rows import a_writer
+
+FAMILIES: Final = ("reads_agents", "reads_queue", "reads_wheel", "reads_records", "retention")
+
+# What may be walked from end to end: indexes that hold only unfinished rows, parked hints (each a
+# reason to wake somebody), and what a query has just put together itself.
+WALKED: Final = re.compile(
+    r"SCAN (wake_hints USING|messages USING COVERING INDEX messages_one_claim_per_agent"
+    r"|turns USING COVERING INDEX turns_one_open_per_agent|tasks USING INDEX tasks_open"
+    r"|work_items USING INDEX work_items_runnable|waiting|w$|\(subquery|\(join|CONSTANT ROW)"
+)
+BATCHED: Final = "delete_commits"  # walks from the old end, no further than its batch
+
+QUERIES: Final = [item for family in FAMILIES for item in named_queries(family).items()]
+
+
+@pytest.mark.parametrize(("name", "sql"), QUERIES, ids=[name for name, _ in QUERIES])
+def test_no_query_walks_a_whole_table(name: str, sql: str) -> None:
+    connection, _ = a_writer()
+    numbers = [int(number) for number in re.findall(r"\?(\d)", sql)]
+    bound = dict.fromkeys(re.findall(r":(\w+)", sql), 0) or (0,) * max(numbers, default=0)
+    plan = [str(row[-1]) for row in connection.execute(f"explain query plan {sql}", bound)]
+    walked = [step for step in plan if step.startswith("SCAN") and not WALKED.match(step)]
+    assert walked == [] or name == BATCHED
+
+
+def test_a_name_given_twice_is_found_at_once() -> None:
+    with pytest.raises(ValueError, match="names one twice"):
+        split_queries("-- one --\nselect 1;\n-- one --\nselect 2;\n", family="x")
+
+
+def test_comments_in_a_block_are_for_people() -> None:
+    found = split_queries("-- one --\n-- why\nselect 1;\n\n-- two --\nselect 2\n", family="x")
+    assert dict(found) == {"one": "select 1", "two": "select 2"}

@@ -1,0 +1,303 @@
+"""Retention: bounded, oldest first, and never what is unfinished or still needed."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import apsw
+import msgspec
+import pytest
+
+from holon.adapters.sqlite.checkpoints import Checkpoints
+from holon.adapters.sqlite.commit_writer import CommitWriter
+from holon.adapters.sqlite.connection import Synchronous, open_writer
+from holon.adapters.sqlite.migrate import migrate
+from holon.adapters.sqlite.retention import Retention
+from holon.adapters.sqlite.store import open_store
+from holon.model.commit import (
+    AppendBrief,
+    AppendTranscript,
+    Change,
+    ClaimMessage,
+    CreateTask,
+    CreateTimer,
+    FocusWorkItem,
+    OpenTurn,
+    OpenWait,
+    PutWorkItem,
+    QueueMessage,
+    SettleMessage,
+    SettleTurn,
+    StartToolCall,
+)
+from holon.model.expectation import Applied
+from holon.model.ids import WorkItemId
+from holon.model.limits import DAY_MS, IDEMPOTENCY_KEPT_MS_MIN, MIB, MINUTE_MS
+from holon.model.message import MessageState, TextBody
+from holon.model.provider_attempt import TokenUsage
+from holon.model.retention import PruneReport, RetentionPolicy
+from holon.model.task import TaskStatus
+from holon.model.work_item import WorkItemState
+from holon.testing.builders import (
+    MAIN,
+    START,
+    a_brief,
+    a_commit,
+    a_message,
+    a_round,
+    a_task,
+    a_terminal,
+    a_timer,
+    a_tool_call,
+    a_turn,
+    a_wait,
+    a_work_item,
+    an_agent,
+    an_entry,
+    moment,
+)
+
+LATER = moment(200 * DAY_MS)
+BY_AGE = RetentionPolicy(age_ms=90 * DAY_MS, events_count_min=3, turns_count_min=2, batch_count=50)
+
+
+class History:
+    """A database on a real file that turns are added to."""
+
+    def __init__(self, path: Path) -> None:
+        self.connection = open_writer(path, synchronous=Synchronous.OFF)
+        migrate(self.connection)
+        self.writer = CommitWriter(self.connection)
+        self.checkpoints = Checkpoints(self.connection)
+        self.retention = Retention(self.connection)
+        self.make("birth", an_agent())
+
+    def make(self, commit_id: str, *changes: Change, at: datetime = START) -> None:
+        commit = a_commit(commit_id, *changes, at=at)
+        assert self.writer.apply_group([commit]).results == [Applied()]
+
+    def add_turn(self, n: int, *, at: datetime, key: str | None = None) -> None:
+        """Add one settled turn with all that belongs to it."""
+        message = a_message(f"msg_{n}", created_at=at, body=TextBody(text="x" * 800))
+        turn = a_turn(f"turn_{n}", message_id=message.id, index=n)
+        self.make(
+            f"open:{n}",
+            QueueMessage(message=message, idempotency_key=key, body_digest=key),
+            ClaimMessage(agent_id=MAIN, message_id=message.id, generation=n, passed_over=0),
+            OpenTurn(turn=turn),
+            AppendTranscript(entry=an_entry(turn, position=0, data=a_round(text="y" * 1_500))),
+            StartToolCall(call=a_tool_call(turn)),
+            at=at,
+        )
+        self.make(
+            f"settle:{n}",
+            SettleTurn(
+                agent_id=MAIN,
+                turn_id=turn.turn_id,
+                terminal=a_terminal(turn, completed_at=at),
+                usage=TokenUsage(),
+                round_count=1,
+            ),
+            SettleMessage(
+                agent_id=MAIN, message_id=message.id, state=MessageState.PROCESSED, reason="r"
+            ),
+            AppendBrief(brief=a_brief(f"brief_{n}", turn_id=turn.turn_id)),
+            at=at,
+        )
+
+    def prune(self, policy: RetentionPolicy, *, now: datetime = LATER) -> list[PruneReport]:
+        """Run steps until there is nothing more to do."""
+        reports = [self.retention.step(policy, now=now)]
+        while reports[-1].more:
+            reports.append(self.retention.step(policy, now=now))
+        return reports
+
+    def count(self, table: str) -> int:
+        ((number,),) = self.connection.execute(f"select count(*) from {table}").fetchall()
+        assert isinstance(number, int)
+        return number
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    return History(tmp_path / "test.sqlite")
+
+
+def test_a_settled_turn_goes_with_everything_that_belongs_to_it(history: History) -> None:
+    for n in range(1, 11):
+        history.add_turn(n, at=moment(n))
+    history.prune(BY_AGE)
+    for table in ("turns", "transcript", "tool_calls", "briefs", "messages"):
+        assert history.count(table) == BY_AGE.turns_count_min, table
+    kept = history.connection.execute("select turn_index from turns order by 1").fetchall()
+    assert kept == [(9,), (10,)], "the newest stay"
+
+
+def test_what_is_young_stays(history: History) -> None:
+    history.add_turn(1, at=START)
+    history.add_turn(2, at=START)
+    for n in range(3, 8):
+        history.add_turn(n, at=LATER - timedelta(days=1))
+    history.prune(BY_AGE)
+    assert history.count("turns") == 5
+
+
+def test_events_leave_from_the_old_end_and_the_floor_says_how_far(history: History) -> None:
+    for n in range(1, 11):
+        history.add_turn(n, at=moment(n))
+    ((newest,),) = history.connection.execute("select last_seq from event_heads").fetchall()
+    history.prune(BY_AGE)
+    assert isinstance(newest, int)
+    heads = history.connection.execute("select floor_seq, last_seq from event_heads").fetchall()
+    assert heads == [(newest - 3, newest)]
+    kept = history.connection.execute("select event_seq from events order by 1").fetchall()
+    assert kept == [(seq,) for seq in range(newest - 2, newest + 1)]
+    history.add_turn(11, at=LATER)
+    ((after,),) = history.connection.execute("select last_seq from event_heads").fetchall()
+    assert after == newest + 8, "numbering goes on without a gap"
+
+
+def test_an_idle_agent_keeps_its_newest_events_however_old(history: History) -> None:
+    history.make("other", an_agent("other"))
+    for n in range(1, 11):
+        history.add_turn(n, at=moment(n))
+    history.prune(RetentionPolicy(age_ms=1, events_count_min=0, turns_count_min=0, batch_count=7))
+    kept = history.connection.execute("select agent_id from events order by 1").fetchall()
+    assert kept == [("main",), ("other",)], "even with a minimum of 0 one event is kept"
+    assert history.count("turns") == 1
+
+
+def test_unfinished_rows_are_never_removed(history: History) -> None:
+    turn = a_turn("turn_1", message_id="msg_1")
+    history.make(
+        "open",
+        QueueMessage(message=a_message("msg_1")),
+        QueueMessage(message=a_message("msg_2")),
+        ClaimMessage(agent_id=MAIN, message_id=a_message("msg_1").id, generation=1, passed_over=0),
+        OpenTurn(turn=turn),
+        CreateTask(task=a_task()),
+        CreateTimer(timer=a_timer()),
+        PutWorkItem(item=a_work_item()),
+        OpenWait(wait=a_wait(work_item_id=WorkItemId("work_1"))),
+    )
+    greedy = RetentionPolicy(
+        age_ms=1, bytes_max=1, events_count_min=0, turns_count_min=0, batch_count=10
+    )
+    history.prune(greedy)
+    for table, count in {
+        "messages": 2,
+        "turns": 1,
+        "tasks": 1,
+        "timers": 1,
+        "work_items": 1,
+        "waits": 1,
+    }.items():
+        assert history.count(table) == count, table
+
+
+def test_finished_tasks_items_and_waits_go_unless_an_agent_points_at_them(
+    history: History,
+) -> None:
+    done = a_work_item("work_1", revision=2, state=WorkItemState.COMPLETED)
+    focus = a_work_item("work_2", revision=2, state=WorkItemState.COMPLETED)
+    history.make(
+        "done",
+        CreateTask(task=a_task(status=TaskStatus.COMPLETED)),
+        PutWorkItem(item=a_work_item("work_1")),
+        PutWorkItem(item=a_work_item("work_2")),
+        FocusWorkItem(agent_id=MAIN, work_item_id=WorkItemId("work_2")),
+        PutWorkItem(item=done),
+        PutWorkItem(item=focus),
+        AppendBrief(brief=a_brief()),
+    )
+    history.prune(BY_AGE)
+    assert history.count("tasks") == 0
+    assert history.count("briefs") == 0
+    assert history.connection.execute("select work_item_id from work_items").fetchall() == [
+        ("work_2",)
+    ]
+
+
+def test_keys_and_commit_ids_are_remembered_long_enough(history: History) -> None:
+    for n in range(1, 6):
+        history.add_turn(n, at=moment(n), key=f"k{n}")
+    greedy = RetentionPolicy(
+        age_ms=1, bytes_max=1, events_count_min=1, turns_count_min=1, batch_count=10
+    )
+    history.prune(greedy, now=moment(IDEMPOTENCY_KEPT_MS_MIN))
+    assert history.count("turns") == 1
+    assert history.count("messages") == 5, "their keys may still be repeated"
+    assert history.count("commits") == 10, "only the birth is old enough to be forgotten"
+    history.prune(greedy, now=moment(IDEMPOTENCY_KEPT_MS_MIN + 10))
+    assert history.count("messages") == 1
+    assert history.count("commits") == 0
+
+
+def test_a_step_is_bounded_and_says_that_there_is_more(history: History) -> None:
+    for n in range(1, 101):
+        history.add_turn(n, at=moment(n))
+    reports = history.prune(BY_AGE)
+    assert len(reports) > 3
+    assert [report.more for report in reports] == [True] * (len(reports) - 1) + [False]
+    per_turn_rows = 8 + 5  # events, and rows of all other tables
+    assert max(report.rows_removed for report in reports) <= 4 * BY_AGE.batch_count + per_turn_rows
+
+
+def test_the_cap_holds_under_a_sustained_load(history: History) -> None:
+    cap = 4 * MIB
+    policy = RetentionPolicy(
+        bytes_max=cap, events_count_min=100, turns_count_min=10, batch_count=200
+    )
+    path = Path(history.connection.filename)
+    largest = 0
+    for n in range(1, 2_001):
+        at = moment(n * MINUTE_MS)
+        history.add_turn(n, at=at)
+        history.checkpoints.take_if_due()
+        if n % 50 == 0:
+            history.prune(policy, now=at)
+            largest = max(largest, path.stat().st_size)
+    assert largest <= cap * 1.05
+    assert history.count("turns") > 300, "it keeps what it has room for"
+    assert history.connection.pragma("integrity_check") == "ok"
+    assert history.connection.execute("pragma foreign_key_check").fetchall() == []
+
+
+def test_the_file_gets_shorter_and_the_log_is_cut(history: History) -> None:
+    for n in range(1, 301):
+        history.add_turn(n, at=moment(n))
+    history.checkpoints.truncate()
+    path = Path(history.connection.filename)
+    before = path.stat().st_size
+    reports = history.prune(BY_AGE)
+    assert path.stat().st_size < before // 2
+    assert path.stat().st_size == reports[-1].database_bytes
+    assert Path(f"{path}-wal").stat().st_size == 0
+
+
+def test_a_pass_that_finds_nothing_writes_nothing(history: History) -> None:
+    history.add_turn(1, at=START)
+    report = history.retention.step(RetentionPolicy(), now=START)
+    assert (report.rows_removed, report.more) == (0, False)
+
+
+def test_a_step_that_fails_leaves_no_transaction_open(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise apsw.FullError("planted")
+
+    monkeypatch.setattr(history.retention, "_forget_commits", fail)
+    with pytest.raises(apsw.FullError):
+        history.retention.step(BY_AGE, now=LATER)
+    assert not history.connection.in_transaction
+
+
+async def test_the_store_prunes_between_two_groups(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    await store.apply(a_commit("birth", an_agent()))
+    old = msgspec.structs.replace(a_brief(), created_at=START)
+    await store.apply(a_commit("brief", AppendBrief(brief=old)))
+    report = await store.prune(BY_AGE, now=LATER)
+    assert not report.more
+    assert await store.reads.briefs(MAIN, limit=9) == []
+    await store.close()

@@ -1,0 +1,233 @@
+"""The thread that writes: order, groups, bounds, jobs, failures and the end."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import apsw
+import pytest
+
+from holon.adapters.sqlite.commit_writer import AppliedGroup, CommitWriter
+from holon.adapters.sqlite.connection import Synchronous, open_writer
+from holon.adapters.sqlite.migrate import migrate
+from holon.adapters.sqlite.store import open_store
+from holon.adapters.sqlite.writer_thread import ThreadWriter
+from holon.model.commit import Commit
+from holon.model.errors import (
+    StoreBrokenError,
+    StoreBusyError,
+    StoreClosedError,
+    StoreFullError,
+)
+from holon.model.expectation import Applied
+from holon.model.ids import MessageId
+from holon.model.limits import COMMITS_WAITING_COUNT_MAX, GROUP_COMMIT_COUNT_MAX, WAL_BYTES_MAX
+from holon.model.message import TextBody
+from holon.testing.builders import MAIN, a_commit, a_message, an_admission, an_agent
+
+GroupSizes = list[int]
+
+
+@pytest.fixture
+def group_sizes(monkeypatch: pytest.MonkeyPatch) -> GroupSizes:
+    """The size of every group that is written."""
+    sizes: GroupSizes = []
+    plain = CommitWriter.apply_group
+
+    def counted(self: CommitWriter, commits: Sequence[Commit]) -> AppliedGroup:
+        sizes.append(len(commits))
+        return plain(self, commits)
+
+    monkeypatch.setattr(CommitWriter, "apply_group", counted)
+    return sizes
+
+
+@pytest.fixture
+async def writer(tmp_path: Path, group_sizes: GroupSizes) -> AsyncIterator[ThreadWriter]:
+    """A writer on a real file that holds one agent."""
+    connection = open_writer(tmp_path / "test.sqlite", synchronous=Synchronous.OFF)
+    migrate(connection)
+    opened = ThreadWriter(connection)
+    await opened.submit(a_commit("birth", an_agent())).outcome()
+    group_sizes.clear()
+    yield opened
+    await opened.close()
+
+
+class Held:
+    """Keeps the writer busy until it is let go."""
+
+    def __init__(self, writer: ThreadWriter) -> None:
+        self._go = threading.Event()
+        self._job = asyncio.ensure_future(writer.run(self._go.wait))
+
+    async def __aenter__(self) -> "Held":
+        await asyncio.sleep(0)  # let the job be submitted
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._go.set()
+        await self._job
+
+
+async def test_everything_that_waits_becomes_one_group(
+    writer: ThreadWriter, group_sizes: GroupSizes
+) -> None:
+    async with Held(writer):
+        tickets = [writer.submit(an_admission(a_message(f"msg_{n}"))) for n in range(40)]
+    assert [await ticket.outcome() for ticket in tickets] == [Applied()] * 40
+    assert group_sizes == [40]
+
+
+async def test_a_group_is_bounded(writer: ThreadWriter, group_sizes: GroupSizes) -> None:
+    count = GROUP_COMMIT_COUNT_MAX + 3
+    async with Held(writer):
+        tickets = [writer.submit(an_admission(a_message(f"msg_{n}"))) for n in range(count)]
+    for ticket in tickets:
+        await ticket.outcome()
+    assert group_sizes == [GROUP_COMMIT_COUNT_MAX, 3]
+
+
+async def test_observers_are_told_once_per_group_on_the_loop(writer: ThreadWriter) -> None:
+    told_on: list[threading.Thread] = []
+    writer.observe(lambda _: told_on.append(threading.current_thread()))
+    async with Held(writer):
+        tickets = [writer.submit(an_admission(a_message(f"msg_{n}"))) for n in range(5)]
+    for ticket in tickets:
+        await ticket.outcome()
+    assert told_on == [threading.main_thread()]
+
+
+async def test_a_commit_too_many_is_turned_away_at_once(
+    writer: ThreadWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holon.adapters.sqlite.writer_thread.COMMITS_WAITING_COUNT_MAX", 3)
+    assert COMMITS_WAITING_COUNT_MAX > GROUP_COMMIT_COUNT_MAX
+    async with Held(writer):
+        tickets = [writer.submit(an_admission(a_message(f"msg_{n}"))) for n in range(3)]
+        with pytest.raises(StoreBusyError):
+            writer.submit(an_admission(a_message("msg_3")))
+    for ticket in tickets:
+        assert await ticket.outcome() == Applied()
+    assert await writer.submit(an_admission(a_message("msg_3"))).outcome() == Applied()
+
+
+async def test_a_job_runs_after_what_was_submitted_before_it(
+    writer: ThreadWriter, group_sizes: GroupSizes
+) -> None:
+    writer.submit(an_admission(a_message("msg_1")))
+    assert await writer.run(lambda: list(group_sizes)) == [1]
+
+
+async def test_whoever_stops_waiting_does_not_take_the_commit_back(writer: ThreadWriter) -> None:
+    async with Held(writer):
+        ticket = writer.submit(an_admission(a_message("msg_1")))
+        impatient = asyncio.ensure_future(ticket.outcome())
+        await asyncio.sleep(0)
+        impatient.cancel()
+    assert await ticket.outcome() == Applied()
+
+
+async def test_closing_finishes_what_was_submitted_and_takes_nothing_more(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    ticket = store.submit(a_commit("birth", an_agent()))
+    await store.close()
+    assert await ticket.outcome() == Applied()
+    with pytest.raises(StoreClosedError):
+        store.submit(a_commit("late", an_agent("late")))
+    with pytest.raises(StoreClosedError):
+        await store.apply(a_commit("late", an_agent("late")))
+    await store.close()  # closing twice is closing once
+
+
+async def test_a_closed_store_leaves_one_file(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    await store.apply(a_commit("birth", an_agent()))
+    await store.close()
+    assert [entry.name for entry in (tmp_path / "state").iterdir()] == ["runtime.sqlite"]
+
+
+async def test_the_log_is_folded_back_before_it_grows_large(tmp_path: Path) -> None:
+    store = open_store(tmp_path, synchronous=Synchronous.OFF)
+    await store.apply(a_commit("birth", an_agent()))
+    body = TextBody(text="x" * 60_000)
+    for n in range(200):
+        await store.apply(an_admission(a_message(f"msg_{n}", body=body)))
+    log = tmp_path / "state" / "runtime.sqlite-wal"
+    assert log.stat().st_size < 8_000_000 < WAL_BYTES_MAX
+    await store.close()
+
+
+class Failing:
+    """Fails the next COMMIT the way a disk does."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, error: type[apsw.Error]) -> None:
+        self.count = 0
+        plain = CommitWriter._apply
+
+        def failing(writer: CommitWriter, commit: Commit) -> object:
+            if commit.commit_id == "admit:msg_doomed":
+                self.count += 1
+                raise error("planted")
+            return plain(writer, commit)
+
+        monkeypatch.setattr(CommitWriter, "_apply", failing)
+
+
+async def test_a_full_disk_undoes_the_whole_group_and_is_not_the_end(
+    writer: ThreadWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Failing(monkeypatch, apsw.FullError)
+    async with Held(writer):
+        innocent = writer.submit(an_admission(a_message("msg_1")))
+        doomed = writer.submit(an_admission(a_message("msg_doomed")))
+    for ticket in (innocent, doomed):
+        with pytest.raises(StoreFullError):
+            await ticket.outcome()
+    assert await writer.submit(an_admission(a_message("msg_1"))).outcome() == Applied()
+
+
+@pytest.mark.parametrize("error", [apsw.IOError, apsw.CorruptError, apsw.ReadOnlyError])
+async def test_after_any_other_failure_nothing_is_tried_again(
+    writer: ThreadWriter, monkeypatch: pytest.MonkeyPatch, error: type[apsw.Error]
+) -> None:
+    planted = Failing(monkeypatch, error)
+    with pytest.raises(StoreBrokenError):
+        await writer.submit(an_admission(a_message("msg_doomed"))).outcome()
+    for name in ("msg_doomed", "msg_1"):
+        with pytest.raises(StoreBrokenError):
+            await writer.submit(an_admission(a_message(name))).outcome()
+    assert planted.count == 1
+
+
+async def test_a_job_that_breaks_the_disk_breaks_the_store(writer: ThreadWriter) -> None:
+    def job() -> None:
+        raise apsw.IOError("planted")
+
+    with pytest.raises(StoreBrokenError):
+        await writer.run(job)
+    with pytest.raises(StoreBrokenError):
+        await writer.submit(an_admission(a_message("msg_1"))).outcome()
+
+
+async def test_a_long_reader_does_not_hold_up_the_writer(tmp_path: Path) -> None:
+    store = open_store(tmp_path, synchronous=Synchronous.OFF)
+    await store.apply(a_commit("birth", an_agent()))
+    outsider = apsw.Connection(str(tmp_path / "state" / "runtime.sqlite"))
+    outsider.execute("begin")
+    outsider.execute("select count(*) from agents").fetchall()
+    body = TextBody(text="x" * 60_000)
+    for n in range(120):
+        await store.apply(an_admission(a_message(f"msg_{n}", body=body)))
+    assert await store.reads.message(MessageId("msg_119")) is not None
+    outsider.execute("commit")
+    outsider.close()
+    await store.close()
+
+
+async def test_the_newest_commit_is_seen_by_the_next_read(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    await store.apply(a_commit("birth", an_agent()))
+    assert await store.reads.agent(MAIN) is not None
+    await store.close()

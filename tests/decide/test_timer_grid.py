@@ -1,0 +1,158 @@
+"""Timers keep their grid, make up for downtime once, and never stack ticks."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holon.decide.timer_grid import FireDecision, decide_fire, next_slot
+from holon.model.ids import TimerId
+from holon.model.limits import DAY_MS, TIMER_INTERVAL_MS_MIN
+from holon.model.snapshot import DueTimer
+from holon.model.wake import Every, OneShot, TimerRecord, TimerSchedule
+from tests.decide.sample_rows import AGENT_ID, NOW, seconds
+
+HOURLY = Every(interval_ms=3_600_000)
+INTERVALS_MS = st.integers(TIMER_INTERVAL_MS_MIN, 30 * DAY_MS)
+MOMENTS = st.timedeltas(timedelta(days=-2_000), timedelta(days=4_000)).map(lambda d: NOW + d)
+
+
+def timer(schedule: TimerSchedule, *, next_fire_at: datetime | None = NOW) -> TimerRecord:
+    return TimerRecord(
+        id=TimerId("timer_1"),
+        agent_id=AGENT_ID,
+        created_at=NOW,
+        anchor_at=NOW,
+        schedule=schedule,
+        next_fire_at=next_fire_at,
+    )
+
+
+def due(schedule: TimerSchedule, *, tick_pending: bool = False) -> DueTimer:
+    return DueTimer(timer=timer(schedule), tick_pending=tick_pending)
+
+
+def hours(count: float) -> timedelta:
+    return seconds(3600 * count)
+
+
+def steps_on_grid(slot: datetime, every: Every) -> int:
+    count, rest = divmod(slot - NOW, timedelta(milliseconds=every.interval_ms))
+    assert rest == timedelta(0)
+    return count
+
+
+@pytest.mark.parametrize(
+    ("offset", "expected"),
+    [
+        pytest.param(hours(-5), hours(0), id="before the first slot"),
+        pytest.param(timedelta(microseconds=-1), hours(0), id="just before the first slot"),
+        pytest.param(hours(0), hours(1), id="on a slot the next one is meant"),
+        pytest.param(timedelta(microseconds=1), hours(1), id="just after a slot"),
+        pytest.param(hours(1), hours(2), id="on the second slot"),
+        pytest.param(hours(7.5), hours(8), id="after a long silence"),
+    ],
+)
+def test_the_next_slot_of_an_hourly_timer(offset: timedelta, expected: timedelta) -> None:
+    assert next_slot(timer(HOURLY), now=NOW + offset) == NOW + expected
+
+
+def test_a_one_shot_timer_has_no_next_slot() -> None:
+    assert next_slot(timer(OneShot()), now=NOW) is None
+
+
+@pytest.mark.requirement("wake:timer-keeps-its-grid")
+@given(interval_ms=INTERVALS_MS, now=MOMENTS)
+def test_slots_stay_on_the_grid_and_ahead_of_the_clock(interval_ms: int, now: datetime) -> None:
+    every = Every(interval_ms=interval_ms)
+    slot = next_slot(timer(every), now=now)
+    assert slot is not None
+    assert slot > now
+    count = steps_on_grid(slot, every)
+    assert count >= 0
+    assert count == 0 or slot - timedelta(milliseconds=interval_ms) <= now
+
+
+@given(interval_ms=INTERVALS_MS, one=MOMENTS, other=MOMENTS)
+def test_a_later_clock_never_gives_an_earlier_slot(
+    interval_ms: int, one: datetime, other: datetime
+) -> None:
+    timer_ = timer(Every(interval_ms=interval_ms))
+    first, second = (next_slot(timer_, now=moment) for moment in sorted((one, other)))
+    assert first is not None
+    assert second is not None
+    assert first <= second
+
+
+@pytest.mark.requirement("wake:due-timer-ticks")
+@pytest.mark.parametrize("late", [hours(0), hours(0.5), hours(9.25)], ids=str)
+def test_a_due_timer_queues_one_tick_for_the_slot_that_was_due(late: timedelta) -> None:
+    decision = decide_fire(due(HOURLY), now=NOW + late)
+    assert decision.slot == NOW
+    assert decision.queues_tick
+
+
+@pytest.mark.parametrize(
+    ("late", "next_fire_at"),
+    [
+        pytest.param(hours(0), hours(1), id="on time"),
+        pytest.param(hours(0.9), hours(1), id="late"),
+        pytest.param(
+            hours(1), hours(2), id="so late that the next slot is here: one fire for both"
+        ),
+        pytest.param(hours(48.5), hours(49), id="two days down: one fire for all"),
+        pytest.param(hours(-2), hours(1), id="the clock went back: the slot is not repeated"),
+    ],
+)
+def test_where_an_hourly_timer_stands_after_firing(
+    late: timedelta, next_fire_at: timedelta
+) -> None:
+    assert decide_fire(due(HOURLY), now=NOW + late) == FireDecision(
+        slot=NOW, next_fire_at=NOW + next_fire_at, queues_tick=True
+    )
+
+
+@pytest.mark.requirement("wake:one-shot-timer-fires-once")
+def test_a_one_shot_timer_is_over_once_it_has_fired() -> None:
+    assert decide_fire(due(OneShot()), now=NOW + hours(3)) == FireDecision(
+        slot=NOW, next_fire_at=None, queues_tick=True
+    )
+
+
+@pytest.mark.requirement("wake:one-tick-per-timer")
+@pytest.mark.parametrize("schedule", [HOURLY, OneShot()], ids=["hourly", "once"])
+def test_no_second_tick_is_queued_while_one_still_waits(schedule: TimerSchedule) -> None:
+    waiting = decide_fire(due(schedule, tick_pending=True), now=NOW)
+    free = decide_fire(due(schedule), now=NOW)
+    assert not waiting.queues_tick
+    assert (waiting.slot, waiting.next_fire_at) == (free.slot, free.next_fire_at)
+
+
+def test_a_timer_that_was_never_armed_starts_at_its_anchor() -> None:
+    unarmed = DueTimer(timer=timer(HOURLY, next_fire_at=None), tick_pending=False)
+    assert decide_fire(unarmed, now=NOW).slot == NOW
+
+
+@pytest.mark.requirement("wake:one-catch-up-fire")
+@given(
+    interval_ms=INTERVALS_MS,
+    jumps_s=st.lists(st.integers(-2 * 86_400, 40 * 86_400), min_size=1, max_size=30),
+)
+def test_whatever_the_clock_does_each_look_fires_once_and_slots_only_grow(
+    interval_ms: int, jumps_s: list[int]
+) -> None:
+    every, now = Every(interval_ms=interval_ms), NOW
+    standing, fired = timer(every), list[datetime]()
+    for jump_s in jumps_s:
+        now += seconds(jump_s)
+        assert standing.next_fire_at is not None
+        if now < standing.next_fire_at:
+            continue
+        decision = decide_fire(DueTimer(timer=standing, tick_pending=False), now=now)
+        assert decision.next_fire_at is not None
+        assert decision.next_fire_at > now  # so the same look cannot fire again
+        steps_on_grid(decision.next_fire_at, every)
+        fired.append(decision.slot)
+        standing = timer(every, next_fire_at=decision.next_fire_at)
+    assert fired == sorted(set(fired))

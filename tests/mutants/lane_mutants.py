@@ -1,0 +1,102 @@
+"""Mutants in the loop of an agent: looking, taking up, and making results durable."""
+
+from collections.abc import Callable
+
+import anyio
+import anyio.lowlevel
+
+from holon.decide.recovery_plan import (
+    AbandonTurnPlan,
+    ResumeTurnPlan,
+    TurnPlan,
+    plan_turn,
+)
+from holon.model.commit import Commit, FinishToolCall
+from holon.model.ids import AgentId
+from holon.model.message import MessageKind
+from holon.model.tool import ToolCallRecord
+from holon.model.transcript import TurnLog
+from holon.model.turn import ToolReceipt
+from holon.runtime.decided_commit import apply_patiently
+from holon.runtime.lane import Lane
+from holon.runtime.scheduler import Scheduler
+from holon.runtime.turn_driver import TurnDriver
+from tests.mutants.planting import plant_function, plant_method
+
+
+def plant_m2() -> None:
+    """Leave every turn open that an earlier process was cut off in."""
+    _forget_cut_off_turns(tuple(MessageKind))
+
+
+def _forget_cut_off_turns(kinds: tuple[MessageKind, ...]) -> None:
+    """Make lanes pass over claimed messages of these kinds, as if another lane had them."""
+    honest = Lane._look
+
+    async def look(self: Lane, agent_id: AgentId, about_to_look: Callable[[], None]) -> bool:
+        reads, now = self._services.store.reads, self._services.clock.now()
+        snapshot = await reads.snapshot(agent_id, now=now)
+        claimed = snapshot.claimed_message_id if snapshot is not None else None
+        entry = await reads.message(claimed) if claimed is not None else None
+        if entry is not None and entry.message.kind in kinds:
+            about_to_look()
+            return False
+        return await honest(self, agent_id, about_to_look)
+
+    plant_method(Lane, "_look", look)
+
+
+def plant_m3() -> None:
+    """Commit what a tool changed first, and that it did so afterwards."""
+    honest = TurnDriver._finish_call
+
+    async def split(self: TurnDriver, call: ToolCallRecord, *, last: bool) -> ToolReceipt:
+        hold, message_id = self._hold, self._live.turn.message_id
+        finished = await self._runner.run(call, hold, message_id=message_id)
+        effects = tuple(c for c in finished.commit.changes if not isinstance(c, FinishToolCall))
+        if not effects:
+            return await honest(self, call, last=last)
+        for part, changes in (("effect", effects), ("done", finished.commit.changes[-1:])):
+            commit = Commit(
+                commit_id=f"tool:{call.effect_id}:{part}",
+                at=finished.commit.at,
+                changes=changes,
+                expects=(hold.fence,),
+            )
+            await apply_patiently(self._services.store, commit, clock=self._services.clock)
+        return finished.receipt
+
+    plant_method(TurnDriver, "_finish_call", split)
+
+
+def plant_m4() -> None:
+    """Take the news down after the look, not before it."""
+
+    async def late(self: Scheduler, agent_id: AgentId, scope: anyio.CancelScope) -> None:
+        try:
+            with scope:
+                await self._lane.run(agent_id, about_to_look=lambda: None)
+                await anyio.lowlevel.checkpoint()  # where the original wrote its idle state
+        finally:
+            self._news.pop(agent_id, None)
+            del self._running[agent_id]
+
+    plant_method(Scheduler, "_run_lane", late)
+
+
+def plant_m16() -> None:
+    """Take a cut-off turn up again without answering its unfinished calls."""
+
+    def careless(log: TurnLog) -> TurnPlan:
+        match plan_turn(log):
+            case ResumeTurnPlan():
+                return ResumeTurnPlan(interrupted=())
+            case AbandonTurnPlan(reason=reason, failure=failure):
+                return AbandonTurnPlan(reason=reason, failure=failure, interrupted=())
+
+    plant_function(plan_turn, careless)
+
+
+def plant_m18() -> None:
+    """Take up what people said, but not what the runtime had told itself."""
+    _forget_cut_off_turns((MessageKind.SYSTEM_TICK, MessageKind.TIMER_TICK))

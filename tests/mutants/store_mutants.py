@@ -1,0 +1,49 @@
+"""Mutants in admission, fencing and the lifecycle of tasks."""
+
+from holon.adapters.sqlite.expectation_checks import ExpectationChecks
+from holon.decide.admission import Admitted
+from holon.decide.desk_commits import queue_change
+from holon.decide.task_lifecycle import Advance, decide_advance
+from holon.model.commit import Commit
+from holon.model.expectation import AgentAdmits, AgentGeneration, Expect, ExpectationFailed
+from holon.model.ingress import AdmissionReceipt
+from holon.model.task import TaskStatus
+from holon.runtime.ingress import Ingress
+from tests.mutants.planting import plant_function, plant_method
+
+
+def plant_m1() -> None:
+    """Answer the caller while the commit is still on its way."""
+
+    async def hasty(self: Ingress, admitted: Admitted) -> AdmissionReceipt:
+        message = admitted.message
+        commit = Commit(
+            commit_id=f"admit:{message.id}",
+            at=message.created_at,
+            changes=(queue_change(admitted),),
+            expects=(AgentAdmits(agent_id=message.agent_id),),
+        )
+        self._services.store.submit(commit)
+        return AdmissionReceipt(agent_id=message.agent_id, message_id=message.id)
+
+    plant_method(Ingress, "_queue", hasty)
+
+
+def plant_m5() -> None:
+    """Let a lane write that no longer holds its agent."""
+    honest = ExpectationChecks.first_failure
+
+    def lax(self: ExpectationChecks, expects: tuple[Expect, ...]) -> ExpectationFailed | None:
+        return honest(self, tuple(e for e in expects if not isinstance(e, AgentGeneration)))
+
+    plant_method(ExpectationChecks, "first_failure", lax)
+
+
+def plant_m9() -> None:
+    """Take every report at its word, however late."""
+
+    def gullible(current: TaskStatus, proposed: TaskStatus) -> Advance:
+        del current
+        return Advance(status=proposed)
+
+    plant_function(decide_advance, gullible)

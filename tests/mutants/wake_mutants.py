@@ -1,0 +1,140 @@
+"""Mutants in timers, waits and the brake on work that does not move."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+from anyio.abc import TaskGroup
+
+from holon.decide.activation import ActivationDecision, decide_activation
+from holon.decide.continuation import ContinuationFacts, resolve_continuation
+from holon.decide.desk_commits import cancel_timer_changes
+from holon.decide.timer_grid import next_slot
+from holon.model.commit import AdvanceTask, Change, Commit, MoveWait, QueueMessage, SettleMessage
+from holon.model.continuation import Continuation
+from holon.model.expectation import Expect
+from holon.model.ids import MessageId
+from holon.model.message import MessageState
+from holon.model.snapshot import AgentSnapshot
+from holon.model.task import TaskRecord
+from holon.model.wait import WaitKind, WaitState
+from holon.model.wake import Every, TimerRecord
+from holon.runtime.task_desk import TaskDesk
+from holon.runtime.timer_wheel import TimerWheel
+from holon.tools.sleep import _replaced_rest
+from holon.tools.tool import ToolPorts, ToolScene
+from tests.mutants.planting import plant_function, plant_method
+
+
+def plant_m6() -> None:
+    """Watch only the timers of agents that have a lane, as if timers lived in their agents."""
+    honest = TimerWheel._take_up
+
+    async def nearsighted(self: TimerWheel, hands: TaskGroup, now: datetime) -> None:
+        loaded = self._scheduler._running
+
+        def hand_out(hands: TaskGroup, what: str, act: Callable[[], Awaitable[None]]) -> None:
+            due = getattr(act, "args", (None,))[0]
+            timer = getattr(due, "timer", None)
+            if timer is None or timer.agent_id in loaded:
+                TimerWheel._hand_out(self, hands, what, act)
+
+        self._hand_out = hand_out  # type: ignore[method-assign]  # this one wheel sees badly
+        await honest(self, hands, now)
+
+    plant_method(TimerWheel, "_take_up", nearsighted)
+
+
+def plant_m7() -> None:
+    """End the waits on a task in one commit and queue its result in the next."""
+    honest = TaskDesk._end
+
+    async def hasty(self: TaskDesk, task: TaskRecord, advance: AdvanceTask) -> Commit:
+        commit = await honest(self, task, advance)
+        first = tuple(c for c in commit.changes if not isinstance(c, QueueMessage))
+        ended = Commit(
+            commit_id=f"{commit.commit_id}:first",
+            at=commit.at,
+            changes=first,
+            expects=commit.expects,
+        )
+        await self._services.store.apply(ended)
+        rest = tuple(c for c in commit.changes if isinstance(c, QueueMessage))
+        return Commit(commit_id=commit.commit_id, at=commit.at, changes=rest)
+
+    plant_method(TaskDesk, "_end", hasty)
+
+
+def plant_m8() -> None:
+    """Let a new Sleep throw away the tick that an earlier one had already earned."""
+
+    async def greedy(
+        scene: ToolScene, ports: ToolPorts
+    ) -> tuple[tuple[Change, ...], tuple[Expect, ...]]:
+        changes, expects = await _replaced_rest(scene, ports)
+        snapshot = await ports.reads.snapshot(scene.agent_id, now=scene.now)
+        for wait in snapshot.agent_waits if snapshot else ():
+            if wait.kind is WaitKind.REST and wait.state is WaitState.TRIGGERED:
+                moved = MoveWait(
+                    agent_id=wait.agent_id, wait_id=wait.id, state=WaitState.RESOLVED, by="sleep"
+                )
+                dropped = SettleMessage(
+                    agent_id=wait.agent_id,
+                    message_id=MessageId(wait.triggered_by or ""),
+                    state=MessageState.DROPPED,
+                    reason="replaced",
+                )
+                changes = (*changes, moved, dropped)
+        return changes, expects
+
+    plant_function(_replaced_rest, greedy)
+
+
+def plant_m12() -> None:
+    """Key the memory of vain offers by the lane's generation, so that it never adds up."""
+
+    def forgetful(snapshot: AgentSnapshot, *, now: datetime) -> ActivationDecision:
+        fresh = msgspec.structs.replace(
+            snapshot,
+            current=snapshot.current and msgspec.structs.replace(snapshot.current, activation=None),
+            queued=tuple(
+                msgspec.structs.replace(weighed, activation=None) for weighed in snapshot.queued
+            ),
+        )
+        return decide_activation(fresh, now=now)
+
+    plant_function(decide_activation, forgetful)
+
+
+def plant_m13() -> None:
+    """Cancel a timer and leave the ticks it has already queued."""
+
+    def forgiving(
+        timer: TimerRecord, queued_ticks: Sequence[MessageId]
+    ) -> tuple[tuple[Change, ...], tuple[Expect, ...]]:
+        del queued_ticks
+        return cancel_timer_changes(timer, ())
+
+    plant_function(cancel_timer_changes, forgiving)
+
+
+def plant_m14() -> None:
+    """Count a repeating timer's next slot from when it fired."""
+
+    def drifting(timer: TimerRecord, *, now: datetime) -> datetime | None:
+        match timer.schedule:
+            case Every(interval_ms=interval_ms):
+                return now + timedelta(milliseconds=interval_ms)
+            case _:
+                return None
+
+    plant_function(next_slot, drifting)
+
+
+def plant_m19() -> None:
+    """Let the reason an agent waits for decide alone, whatever wait a message ends."""
+
+    def deaf(facts: ContinuationFacts) -> Continuation:
+        return resolve_continuation(msgspec.structs.replace(facts, ends_wait=False))
+
+    plant_function(resolve_continuation, deaf)
