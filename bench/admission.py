@@ -2,8 +2,9 @@
 
 Owns:  the comparison: `Host.admit` and bench/bare_writer write the same rows into the same schema for
        the same number of callers, in turns within one run.
-The agents are paused, so that the host does nothing but admit. The bare writer is given the very rows
-the host has just written, read back and encoded before its clock starts.
+Every agent is in the middle of a turn whose model does not answer, so that the host does nothing but
+admit. The bare writer is given the very rows the host has just written, read back and encoded before
+its clock starts.
 """
 
 import asyncio
@@ -16,13 +17,12 @@ from typing import Final
 import apsw
 
 from bench.bare_writer import AdmissionRows, BareWriter
-from bench.hosting import prompt, running_host, temporary_home
+from bench.hosting import SilentModel, prompt, running_host, temporary_home
 from bench.measure import Measurement, median, timed
 from holon.adapters.sqlite.commit_writer import CommitWriter
 from holon.adapters.sqlite.connection import open_reader, open_writer
 from holon.adapters.sqlite.home_lock import database_path, prepare_home
 from holon.adapters.sqlite.migrate import migrate
-from holon.model.agent_status import AgentStatus
 from holon.runtime.host import Host
 from holon.testing.builders import a_commit, an_agent
 
@@ -45,12 +45,12 @@ order by log_seq
 
 
 def make_agents(home: Path) -> apsw.Connection:
-    """Make a home with paused agents; returns the connection that writes it."""
+    """Make a home with agents; returns the connection that writes it."""
     prepare_home(home)
     connection = open_writer(database_path(home))
     migrate(connection)
     commits = [
-        a_commit(f"create:{number}", an_agent(f"agent-{number}", status=AgentStatus.PAUSED))
+        a_commit(f"create:{number}", an_agent(f"agent-{number}"))
         for number in range(AGENTS_COUNT)
     ]
     CommitWriter(connection).apply_group(commits)
@@ -64,7 +64,9 @@ async def run() -> list[Measurement]:
         bare_connection = make_agents(bare_home)
         bare = BareWriter(bare_connection)
         rates: list[tuple[float, float]] = []
-        async with running_host(home) as (host, _):
+        async with running_host(home, model=SilentModel()) as (host, _):
+            for number in range(AGENTS_COUNT):
+                await host.admit(prompt(f"agent-{number}"))
             for number in range(ROUNDS_COUNT):
                 rates.append(await _one_round(number, host, bare, database_path(home)))
         bare.close()

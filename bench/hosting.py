@@ -22,6 +22,7 @@ from holon.model.prompt_frame import ProviderRequest
 from holon.model.provenance import AdmissionContext, DeliverySurface, OperatorOrigin
 from holon.model.retention import RetentionPolicy
 from holon.model.turn import ModelSpoke
+from holon.ports.provider import Provider
 from holon.runtime.host import Host
 from holon.runtime.services import Services
 from holon.testing.scripted_provider import ScriptedCall, ScriptedRound, spoken
@@ -48,6 +49,16 @@ class PromptModel:
         return spoken(self._round, call_prefix=f"call_{self._count}")
 
 
+class SilentModel:
+    """Never answers, as a model does for as long as a message takes to admit."""
+
+    async def answer(self, request: ProviderRequest) -> ModelSpoke:
+        """Keep the lane busy until it is cancelled."""
+        del request
+        await anyio.sleep_forever()
+        raise AssertionError("nobody wakes a sleeper for ever")
+
+
 @contextmanager
 def temporary_home() -> Iterator[Path]:
     """Yield a path for a home on the disk temporary files live on."""
@@ -60,7 +71,7 @@ def temporary_home() -> Iterator[Path]:
 
 @asynccontextmanager
 async def running_host(
-    home: Path, *, uses_tool: bool = False, retention: RetentionPolicy | None = None
+    home: Path, *, model: Provider, retention: RetentionPolicy | None = None
 ) -> AsyncIterator[tuple[Host, SqliteStore]]:
     """Yield a host that is ready, and its store; both are gone afterwards."""
     store = open_store(home)
@@ -68,7 +79,7 @@ async def running_host(
         store=store,
         clock=SystemClock(),
         ids=TimeOrderedIds(),
-        provider=PromptModel(uses_tool=uses_tool),
+        provider=model,
         tools=builtin_tools(),
         retention=retention or RetentionPolicy(),
     )

@@ -22,6 +22,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -43,6 +44,14 @@ STARTING_SHARE: Final = 0.25
 ARMED_SHARE: Final = 0.6
 EXTRA_KILLS_MAX: Final = 20
 PROBLEMS_SHOWN_COUNT_MAX: Final = 20
+
+
+class Manner(StrEnum):
+    """How the lives of a host end."""
+
+    KILL = "kill"
+    TERMINATE = "terminate"  # SIGTERM
+    END_INPUT = "end_input"  # whoever drove the host is gone
 
 
 @dataclass(slots=True)
@@ -91,8 +100,9 @@ class KillReport:
 class HomeUnderFire:
     """One home, its clients, and a killer."""
 
-    def __init__(self, home: Path, *, seed: int) -> None:
+    def __init__(self, home: Path, *, seed: int, manner: Manner = Manner.KILL) -> None:
         self._home = home
+        self._manner = manner
         self._seed = seed
         self._chance = Random(f"{seed}:killer")
         self._stage = Stage()
@@ -122,12 +132,15 @@ class HomeUnderFire:
     def _goes_on(self, kills: int, points: "deque[Failpoint]") -> bool:
         if self._report.kills < kills:
             return True
-        owes_points = bool(points) and kills >= len(Failpoint) / ARMED_SHARE
-        return owes_points and self._report.kills < kills + EXTRA_KILLS_MAX
+        owes_points = (
+            points and self._manner is Manner.KILL and kills >= len(Failpoint) / ARMED_SHARE
+        )
+        return bool(owes_points) and self._report.kills < kills + EXTRA_KILLS_MAX
 
     def _next_point(self, points: "deque[Failpoint]") -> Failpoint | None:
         """Which failpoint to arm, if any; one that cannot be reached now waits its turn."""
-        if not points or self._chance.random() >= ARMED_SHARE:
+        is_timed = self._manner is not Manner.KILL or self._chance.random() >= ARMED_SHARE
+        if is_timed or not points:
             return None
         if points[0] is Failpoint.RECOVERY_BETWEEN_AGENTS and not self._has_open_turn():
             points.rotate(-1)
@@ -149,6 +162,8 @@ class HomeUnderFire:
         host = self._start(f"{armed}=kill@{visit}" if armed else "")
         try:
             place = self._await_death(host, armed)
+            self._stage.set(None)
+            code = self._end(host)
         finally:
             self._stage.set(None)
             host.kill()
@@ -156,8 +171,24 @@ class HomeUnderFire:
         self._report.killed_at[place] += 1
         if armed is not None and place != armed:
             points.append(armed)
-        if host.process.returncode != -signal.SIGKILL:
-            self._note([f"the host ended by itself with code {host.process.returncode}"])
+        if code not in self._expected_codes(place):
+            self._note([f"the host ended {place} with code {code}"])
+
+    def _end(self, host: HostClient) -> int:
+        match self._manner:
+            case Manner.KILL:
+                host.kill()
+            case Manner.TERMINATE:
+                host.terminate()
+            case Manner.END_INPUT:
+                host.end_input()
+        return host.join()
+
+    def _expected_codes(self, place: str) -> tuple[int, ...]:
+        if self._manner is Manner.KILL:
+            return (-signal.SIGKILL,)
+        # Before it listens for it, a SIGTERM simply ends a process: as good as a kill.
+        return (0, -signal.SIGTERM) if place == "starting" else (0,)
 
     def _await_death(self, host: HostClient, armed: Failpoint | None) -> str:
         """Let the host live until it dies or its time has come; say where that was."""

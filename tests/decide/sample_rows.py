@@ -88,7 +88,7 @@ def agent_in(
 
 def target_in(status: AgentStatus, *, queued_count: int = 0) -> AdmissionTarget:
     """What the door knows of an agent in this posture."""
-    return AdmissionTarget(agent=agent_in(status), queued_count=queued_count)
+    return AdmissionTarget(status=status, is_archived=False, queued_count=queued_count)
 
 
 IDLE_TARGET: Final = target_in(AgentStatus.AWAKE_IDLE)

@@ -8,7 +8,6 @@ import pytest
 from holon.decide.admission import Admitted, decide_admission
 from holon.decide.admission_checks import first_refusal
 from holon.decide.authority import OPERATOR_DOORS
-from holon.model.agent import IdentityStatus
 from holon.model.agent_status import AgentStatus
 from holon.model.ingress import IngressRequest
 from holon.model.limits import (
@@ -44,7 +43,6 @@ from tests.decide.sample_rows import (
     PROMPT,
     PUBLIC_EVENT,
     SYSTEM_TICK,
-    agent_in,
     name_of,
     target_in,
 )
@@ -53,10 +51,7 @@ vary = msgspec.structs.replace
 TURNED_AWAY = [each for each in ADMISSIBLE if each.kind is not MessageKind.TASK_RESULT]
 STOPPED = target_in(AgentStatus.STOPPED)
 FULL = target_in(AgentStatus.AWAKE_IDLE, queued_count=QUEUED_PER_AGENT_COUNT_MAX)
-ARCHIVED = AdmissionTarget(
-    agent=agent_in(AgentStatus.AWAKE_IDLE, identity_status=IdentityStatus.ARCHIVED),
-    queued_count=0,
-)
+ARCHIVED = AdmissionTarget(status=AgentStatus.AWAKE_IDLE, is_archived=True, queued_count=0)
 
 # By hand: which origins each kind may have, and through which doors each origin may come.
 ORIGINS_OF_KIND: dict[MessageKind, set[type[Origin]]] = {

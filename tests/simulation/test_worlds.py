@@ -15,8 +15,8 @@ SEED_COUNT = 500
 SEEDS_PER_TEST = 10
 
 
-@pytest.mark.requirement("recovery:open-turns-are-resumed-on-restart")
-@pytest.mark.requirement("wake:every-wake-reason-leads-to-a-look")
+@pytest.mark.requirement("simulation:what-was-cut-off-goes-on")
+@pytest.mark.requirement("simulation:a-wake-reason-leads-to-a-turn")
 @pytest.mark.parametrize("first", range(0, SEED_COUNT, SEEDS_PER_TEST))
 def test_a_world_keeps_its_promises(first: int) -> None:
     verdicts = [run_seed(seed) for seed in range(first, first + SEEDS_PER_TEST)]

@@ -17,7 +17,6 @@ import msgspec
 from holon.decide.agent_lifecycle import admits
 from holon.decide.agent_refusals import refuse_archived, refuse_stopped
 from holon.decide.authority import doors_of
-from holon.model.agent import IdentityStatus
 from holon.model.ingress import IngressRequest
 from holon.model.limits import (
     IDEMPOTENCY_KEY_CHARS_MAX,
@@ -75,7 +74,7 @@ def first_refusal(request: IngressRequest, target: AdmissionTarget) -> Refusal |
 
 
 def _check_identity(request: IngressRequest, target: AdmissionTarget) -> Refusal | None:
-    if target.agent.identity.status is IdentityStatus.ARCHIVED:
+    if target.is_archived:
         return refuse_archived(request.agent_id)
     return None
 
@@ -161,7 +160,7 @@ def _check_labels(request: IngressRequest, _: AdmissionTarget) -> Refusal | None
 
 
 def _check_running(request: IngressRequest, target: AdmissionTarget) -> Refusal | None:
-    if admits(target.agent.posture.status) or _rejoins(request):
+    if admits(target.status) or _rejoins(request):
         return None
     return refuse_stopped(request.agent_id)
 

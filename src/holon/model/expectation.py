@@ -69,6 +69,13 @@ class WorkItemAtRevision(Record, tag=True, frozen=True, kw_only=True):
     revision: int
 
 
+class WorkItemWaitsForOnly(Record, tag=True, frozen=True, kw_only=True):
+    """The item has exactly this many open waits: nobody has opened one since."""
+
+    work_item_id: WorkItemId
+    wait_count: int
+
+
 class TaskNotTerminal(Record, tag=True, frozen=True, kw_only=True):
     """The task has not ended: the first terminal status wins."""
 
@@ -92,6 +99,7 @@ Expect: TypeAlias = (
     | TimerAtSlot
     | WaitInState
     | WorkItemAtRevision
+    | WorkItemWaitsForOnly
     | TaskNotTerminal
     | WakeHintAtRevision
 )

@@ -5,6 +5,7 @@ Rule 1: a snapshot is bounded: heads not queues, weighed items not every item.
 """
 
 from holon.model.agent import AgentState
+from holon.model.agent_status import AgentStatus
 from holon.model.ids import MessageId
 from holon.model.message import Priority
 from holon.model.record import Record
@@ -45,9 +46,10 @@ class AgentSnapshot(Record, frozen=True, kw_only=True):
 
 
 class AdmissionTarget(Record, frozen=True, kw_only=True):
-    """What the door needs to know about an agent."""
+    """What the door needs to know about an agent, and no more: it is read for every message."""
 
-    agent: AgentState
+    status: AgentStatus
+    is_archived: bool
     queued_count: int
 
 

@@ -13,7 +13,13 @@ from holon.decide import work_item_changes
 from holon.decide.agent_lifecycle import admits
 from holon.decide.agent_refusals import refuse_stopped, refuse_unknown
 from holon.model.commit import Change, Commit, FocusWorkItem, MoveWait, OpenWait, PutWorkItem
-from holon.model.expectation import AgentAdmits, Expect, WaitInState, WorkItemAtRevision
+from holon.model.expectation import (
+    AgentAdmits,
+    Expect,
+    WaitInState,
+    WorkItemAtRevision,
+    WorkItemWaitsForOnly,
+)
 from holon.model.ids import AgentId, IdPrefix, WaitId, WorkItemId, parse_agent_id, parse_record_id
 from holon.model.instant import later
 from holon.model.limits import LABEL_CHARS_MAX, OBJECTIVE_CHARS_MAX, RECHECK_DEFAULT_MS
@@ -124,17 +130,20 @@ class WorkDesk:
     ) -> tuple[tuple[Change, ...], tuple[Expect, ...]]:
         """Reminders of the old blocker end; a completed item waits for nothing at all."""
         done = item.state is WorkItemState.COMPLETED
-        ending = [
-            wait
-            for wait in await self._services.store.reads.item_waits(item.id)
-            if done or wait.kind is WaitKind.RECHECK
-        ]
+        waits = await self._services.store.reads.item_waits(item.id)
         changes = tuple(
-            MoveWait(agent_id=wait.agent_id, wait_id=wait.id, state=WaitState.CANCELLED, by=item.id)
-            for wait in ending
+            MoveWait(
+                agent_id=wait.agent_id,
+                wait_id=wait.id,
+                state=WaitState.CANCELLED if wait.state is WaitState.ACTIVE else WaitState.RESOLVED,
+                by=item.id,
+            )
+            for wait in waits
+            if done or wait.kind is WaitKind.RECHECK
         )
-        expects = tuple(WaitInState(wait_id=wait.id, state=wait.state) for wait in ending)
-        return changes, expects
+        unmoved = (WaitInState(wait_id=wait.id, state=wait.state) for wait in waits)
+        count = WorkItemWaitsForOnly(work_item_id=item.id, wait_count=len(waits))
+        return changes, (count, *unmoved)
 
     def _reminder(self, item: WorkItemRecord, now: datetime) -> tuple[Change, ...]:
         if item.blocked_by is None or item.recheck_at is None:

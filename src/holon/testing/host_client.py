@@ -49,6 +49,7 @@ class HostClient:
         self._notes: list[Note] = []
         self._news = threading.Condition()
         self._is_over = False
+        self.unclaimed: SimpleQueue[Answer] = SimpleQueue()  # nobody waits for these
         self.started_at = time.monotonic()
         with (stderr or Path(os.devnull)).open("ab") as errors:
             self.process = subprocess.Popen(
@@ -129,15 +130,12 @@ class HostClient:
                 self._news.notify_all()
             return
         answer = msgspec.json.decode(line, type=Answer)
-        if answer.id is None:
-            with self._news:
-                self._notes.append(Note(note="unread", data=msgspec.to_builtins(answer)))
-                self._news.notify_all()
-            return
         with self._lock:
-            inbox = self._waiting.get(answer.id)
+            inbox = self._waiting.get(answer.id) if answer.id is not None else None
         if inbox is not None:
             inbox.put(answer)
+        else:
+            self.unclaimed.put(answer)
 
     def wait_note(self, fits: Callable[[Note], bool], *, wait_s: float = ANSWER_S_MAX) -> Note:
         """Return the first note that fits, past or to come, or raise HostGoneError."""

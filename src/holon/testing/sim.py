@@ -7,6 +7,7 @@ Owns:  `python -m holon.testing.sim`: many seeds, a line for each that fails, a 
 """
 
 import argparse
+import gc
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -38,7 +39,7 @@ def main(arguments: list[str]) -> int:
 def _run_many(seeds: range) -> int:
     began = time.monotonic()
     failed = crashes = turns = 0
-    with ProcessPoolExecutor(cpu_count()) as pool:
+    with ProcessPoolExecutor(cpu_count(), initializer=gc.freeze) as pool:
         for verdict in pool.map(run_seed, seeds, chunksize=8):
             crashes += verdict.crash_count
             turns += verdict.turn_count

@@ -31,7 +31,7 @@ from holon.model.errors import StoreBrokenError
 from holon.model.ids import AgentId
 from holon.model.refusal import RefusedError
 from holon.runtime.decided_commit import patiently
-from holon.runtime.event_feed import CursorLostError, SubscriberLaggedError
+from holon.runtime.event_feed import SubscriberLaggedError
 from holon.runtime.host import Host
 from holon.runtime.services import Services
 from holon.testing.inline_writer import InlineWriter
@@ -182,16 +182,17 @@ class World:
             await self._clock.sleep_until(self._clock.now() + quiet)
 
     async def _follow(self, host: Host, agent_id: AgentId) -> None:
-        """A reader that must see every event once, in order."""
-        expected = 1
+        """A reader that must see every event once, in order, across all lives."""
+        cursors = self._notebook.cursors
         try:
-            async for event in host.events.follow(agent_id, after=0):
+            async for event in host.events.follow(agent_id, after=cursors.get(agent_id, 0)):
+                expected = cursors.get(agent_id, 0) + 1
                 if event.event_seq != expected:
                     self._notebook.problems.append(
                         f"P14 {agent_id} saw event {event.event_seq}, expected {expected}"
                     )
-                expected = event.event_seq + 1
-        except (CursorLostError, SubscriberLaggedError):
+                cursors[agent_id] = event.event_seq
+        except SubscriberLaggedError:
             return
 
     def _trace_group(self, commits: list[Commit], results: list[Result]) -> None:

@@ -40,6 +40,7 @@ class Notebook:
     done: set[int] = field(default_factory=set)
     refusals: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    cursors: dict[AgentId, int] = field(default_factory=dict)
 
 
 class Actors:

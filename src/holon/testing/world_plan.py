@@ -173,7 +173,7 @@ def _prompts(chance: Random, agent: str, number: int, at_ms: int) -> list[Planne
 def _timers(chance: Random, agent: str, at_ms: int) -> list[Planned]:
     if chance.random() < 0.3:
         return [Planned(at_ms=at_ms, action=CancelTimer(choice=chance.randrange(100)))]
-    every_ms = chance.choice((None, None, 60_000, 300_000))
+    every_ms = chance.choice((None, None, 300_000, 900_000))
     arm = ArmTimer(agent=agent, after_ms=chance.randrange(1, 120_000), every_ms=every_ms)
     planned = [Planned(at_ms=at_ms, action=arm)]
     if every_ms is not None:  # a world that ticks for ever never comes to rest

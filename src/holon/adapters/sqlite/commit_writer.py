@@ -97,7 +97,7 @@ class CommitWriter:
         self._touched.clear()
         try:
             self._statements.run("begin immediate")
-            results: list[Result] = [self._apply(commit) for commit in commits]
+            results = self._apply_all(commits)
             self._statements.run("commit")
         except apsw.Error as error:
             failure = self._give_up(error)
@@ -117,15 +117,34 @@ class CommitWriter:
             self.broken = failure
         return failure
 
-    def _apply(self, commit: Commit) -> CommitOutcome:
-        self._statements.run("savepoint one_commit")
-        outcome = self._attempt(commit)
-        if not isinstance(outcome, Applied):
-            self._statements.run("rollback to one_commit")
-        self._statements.run("release one_commit")
-        return outcome
+    def _apply_all(self, commits: Sequence[Commit]) -> list[Result]:
+        """Apply a group. Savepoints are paid for only when a commit of it is refused."""
+        self._expectations.forget()
+        results: list[Result] = []
+        for commit in commits:
+            outcome = self._apply(commit)
+            if not isinstance(outcome, Applied):
+                self._statements.run("rollback")
+                return self._apply_guarded(commits)
+            results.append(outcome)
+        return results
 
-    def _attempt(self, commit: Commit) -> CommitOutcome:
+    def _apply_guarded(self, commits: Sequence[Commit]) -> list[Result]:
+        """Apply a group from its beginning, taking back what refused commits of it wrote."""
+        self._touched.clear()
+        self._expectations.forget()
+        self._statements.run("begin immediate")
+        results: list[Result] = []
+        for commit in commits:
+            self._statements.run("savepoint one_commit")
+            outcome = self._apply(commit)
+            if not isinstance(outcome, Applied):
+                self._statements.run("rollback to one_commit")
+            self._statements.run("release one_commit")
+            results.append(outcome)
+        return results
+
+    def _apply(self, commit: Commit) -> CommitOutcome:
         at = to_micros(commit.at)
         self._statements.run(self._sql["remember_commit"], (commit.commit_id, at))
         if self._connection.changes() == 0:
@@ -133,13 +152,15 @@ class CommitWriter:
         failure = self._expectations.first_failure(commit.expects)
         if failure is not None:
             return failure
-        moved: set[AgentId] = set()
+        moved: list[AgentId] = []
         try:
             for change in commit.changes:
                 self._write(change, at=at)
                 audited = events_of(change)
                 self._events.append(audited, at=at)
-                moved.update(agent_id for agent_id, _ in audited)
+                moved.extend([agent_id for agent_id, _ in audited])
+                if not isinstance(change, QueueMessage):
+                    self._expectations.forget()  # it may have moved the agent
         except KeyUsedError as used:
             return used.outcome
         except ChangeRefusedError as refused:
@@ -148,7 +169,7 @@ class CommitWriter:
             return ConstraintRefused(constraint=f"{forbidden.state}_allows_{forbidden.signal}")
         except apsw.ConstraintError as error:
             return ConstraintRefused(constraint=self._names.name_of(error))
-        self._touched |= moved
+        self._touched.update(moved)
         return Applied()
 
     def _write(self, change: Change, *, at: int) -> None:

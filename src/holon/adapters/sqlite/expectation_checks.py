@@ -6,7 +6,7 @@ Owns:  one look per expectation. A failed one says what is there now.
 from typing import TypeAlias, assert_never
 
 from holon.adapters.sqlite.named_queries import named_queries
-from holon.adapters.sqlite.statements import Statements
+from holon.adapters.sqlite.statements import Row, Statements
 from holon.model.agent_status import AgentStatus
 from holon.model.expectation import (
     AgentAbsent,
@@ -21,6 +21,7 @@ from holon.model.expectation import (
     WaitInState,
     WakeHintAtRevision,
     WorkItemAtRevision,
+    WorkItemWaitsForOnly,
 )
 from holon.model.instant import from_micros, to_micros
 from holon.model.task import TaskStatus
@@ -36,7 +37,12 @@ class ExpectationChecks:
 
     def __init__(self, statements: Statements) -> None:
         self._statements = statements
+        self._fences: dict[str, Row | None] = {}  # agents looked at since the last `forget`
         self._sql = named_queries("log")
+
+    def forget(self) -> None:
+        """Look at every agent anew: something other than a queue may have changed."""
+        self._fences.clear()
 
     def first_failure(self, expects: tuple[Expect, ...]) -> ExpectationFailed | None:
         """Return the first expectation that does not hold, or nothing when all do."""
@@ -57,6 +63,8 @@ class ExpectationChecks:
                 return _differs(self._look("wait_state", wait_id), state.value)
             case WorkItemAtRevision(work_item_id=item_id, revision=revision):
                 return _differs(self._look("work_item_revision", item_id), revision)
+            case WorkItemWaitsForOnly(work_item_id=item_id, wait_count=count):
+                return _differs(self._look("work_item_wait_count", item_id), count)
             case WakeHintAtRevision(agent_id=agent_id, source_key=key, revision=revision):
                 return _differs(self._look("hint_revision", agent_id, key), revision)
             case TaskNotTerminal(task_id=task_id):
@@ -74,8 +82,13 @@ class ExpectationChecks:
         value = row[0]
         return value if isinstance(value, str | int) else None
 
+    def _fence(self, agent_id: str) -> Row | None:
+        if agent_id not in self._fences:
+            self._fences[agent_id] = self._statements.row(self._sql["agent_fence"], (agent_id,))
+        return self._fences[agent_id]
+
     def _agent_mismatch(self, expect: _AgentExpect) -> str | None:
-        row = self._statements.row(self._sql["agent_fence"], (expect.agent_id,))
+        row = self._fence(expect.agent_id)
         if row is None:
             return None if isinstance(expect, AgentAbsent) else _ABSENT
         status, archived, generation = row

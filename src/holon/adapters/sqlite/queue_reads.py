@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from holon.adapters.sqlite.read_session import ReadSession
-from holon.adapters.sqlite.row_codec import ENVELOPES, AgentRow, agent_state
+from holon.adapters.sqlite.row_codec import ENVELOPES
+from holon.model.agent_status import AgentStatus
 from holon.model.ids import AgentId, MessageId, TimerId
 from holon.model.message import MessageEnvelope, MessageState, QueueEntry
 from holon.model.provenance import DeliverySurface
@@ -15,11 +16,14 @@ class SqliteQueueReads(ReadSession):
 
     async def admission_target(self, agent_id: AgentId) -> AdmissionTarget | None:
         """What the door needs to know, or nothing when there is no such agent."""
-        found = self._one("agent", (agent_id,))
+        found = self._one("admission_target", (agent_id,))
         if found is None:
             return None
-        row = AgentRow._make(found)
-        return AdmissionTarget(agent=agent_state(row), queued_count=row.queued_count)
+        status, archived, queued_count = found
+        assert isinstance(queued_count, int), "a trigger counts"
+        return AdmissionTarget(
+            status=AgentStatus(str(status)), is_archived=bool(archived), queued_count=queued_count
+        )
 
     async def message(self, message_id: MessageId) -> QueueEntry | None:
         """One message and its state."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import apsw
 
-from holon.adapters.sqlite.error_mapping import running_errors
+from holon.adapters.sqlite.error_mapping import running_error, running_errors
 from holon.adapters.sqlite.named_queries import named_queries
 from holon.adapters.sqlite.statements import Parameters, Row, Statements
 
@@ -28,12 +28,16 @@ class ReadSession:
         }
 
     def _all(self, name: str, parameters: Parameters = ()) -> list[Row]:
-        with running_errors():
+        try:
             return self._statements.rows(self._sql[name], parameters)
+        except apsw.Error as error:
+            raise running_error(error) from error
 
     def _one(self, name: str, parameters: Parameters = ()) -> Row | None:
-        with running_errors():
+        try:
             return self._statements.row(self._sql[name], parameters)
+        except apsw.Error as error:
+            raise running_error(error) from error
 
     @contextmanager
     def _moment(self) -> Iterator[None]:

@@ -17,6 +17,8 @@ from holon.model.ids import IdPrefix
 _DIGITS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _CHANCE_BITS: Final = 80
 _TEXT_CHARS: Final = 26  # 128 bits, five to a character
+_PAIRS: Final = tuple(high + low for high in _DIGITS for low in _DIGITS)
+_PLACES: Final = tuple(10 * place for place in reversed(range(_TEXT_CHARS // 2)))
 
 
 class TimeOrderedIds:
@@ -43,4 +45,4 @@ class TimeOrderedIds:
 
 
 def _text_of(number: int) -> str:
-    return "".join(_DIGITS[(number >> 5 * place) & 31] for place in reversed(range(_TEXT_CHARS)))
+    return "".join([_PAIRS[(number >> place) & 1023] for place in _PLACES])

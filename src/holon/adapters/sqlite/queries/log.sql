@@ -21,6 +21,9 @@ select status, next_fire_at from timers where timer_id = ?1;
 -- wait_state --
 select state from waits where wait_id = ?1;
 
+-- work_item_wait_count --
+select open_wait_count from work_items where work_item_id = ?1;
+
 -- work_item_revision --
 select revision from work_items where work_item_id = ?1;
 

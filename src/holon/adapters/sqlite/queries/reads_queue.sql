@@ -1,3 +1,8 @@
+-- admission_target --
+select a.status, a.archived, q.queued_count
+from agents a join queues q on q.agent_id = a.agent_id
+where a.agent_id = ?1;
+
 -- message --
 select seq, state, envelope, settled_reason from messages where message_id = ?1;
 
