@@ -1,9 +1,9 @@
 """The host process answers every line, keeps its home to itself and survives being born."""
 
-import signal
-import time
+import json
+import subprocess
+import sys
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -13,7 +13,8 @@ from tests.crash.aftermath import problems_after_kill, problems_at_rest
 from tests.crash.conftest import StartHost
 from tests.crash.load import Ledger, ask_together, result_of
 
-BIRTHS_CUT_COUNT = 12
+BIRTHS_COUNT = 25
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -62,26 +63,31 @@ def test_a_second_host_is_refused_at_once_and_the_first_goes_on(
 
 
 @pytest.mark.requirement("crash:birth-can-be-cut")
-def test_a_host_killed_while_it_makes_its_home_leaves_one_that_opens(
+def test_a_process_killed_while_it_makes_its_home_leaves_one_that_opens(tmp_path: Path) -> None:
+    births = ["--root", str(tmp_path), "--births", str(BIRTHS_COUNT)]
+    told = subprocess.run(
+        [sys.executable, "-m", "tests.crash.births", *births],
+        capture_output=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert told.returncode == 0, told.stderr
+    assert told.stderr == b""
+    assert json.loads(told.stdout)["cut"] >= BIRTHS_COUNT / 2, "most deaths came in time"
+
+
+@pytest.mark.requirement("crash:birth-can-be-cut")
+def test_a_host_killed_at_its_first_breath_starts_again(
     tmp_path: Path, start_host: StartHost
 ) -> None:
     home, said = tmp_path / "home", tmp_path / "stderr"
-    probe = start_host(tmp_path / "probe")
-    probe.wait_ready()
-    birth_s = time.monotonic() - probe.started_at
-    probe.kill()
-    chance = Random("births")
-    for _ in range(BIRTHS_CUT_COUNT):
-        host = start_host(home, stderr=said)
-        # The interpreter takes its time; the home is made in the last part of the birth.
-        time.sleep(birth_s * chance.uniform(0.5, 1.0))
-        host.kill()
-        assert host.process.returncode == -signal.SIGKILL
-    last = start_host(home, stderr=said)
-    last.wait_ready()
-    assert last.ask(ask.Prompt(id=0, agent="main", text="hello")).ok
-    last.wait_idle(wait_s=10)
-    last.kill()
+    first = start_host(home, stderr=said)
+    first.wait_ready()
+    first.kill()
+    second = start_host(home, stderr=said)
+    second.wait_ready()
+    assert second.ask(ask.Prompt(id=0, agent="main", text="hello")).ok
+    second.kill()
     assert problems_after_kill(home, Ledger()) == []
     assert said.read_text(encoding="utf-8") == ""
 

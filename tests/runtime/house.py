@@ -4,31 +4,24 @@ Owns:  `run_house`: the runtime, the SQL and the schema are the real ones; the c
        thread and the model are not. A story may let time pass, crash the process and go on.
 Rule 1: whatever the story was about, afterwards every invariant of the database holds, every
         request the model got was one a provider takes, and the backstop had nothing to rescue.
-Rule 2: a crash ends every task where it stands. A story that waits through one is told by
-        LifeLostError, except in `rest`, which goes on resting in the next life.
+Rule 2: a story outlives the process: see tests/runtime/telling.py.
 """
 
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from datetime import timedelta
 from random import Random
-from types import coroutine
 from typing import Any, TypeAlias
 
 import anyio
 import msgspec
 
-from holon.decide.conversation_view import problems_of
 from holon.model.agent import AgentState
 from holon.model.brief import BriefRecord
 from holon.model.errors import StoreBrokenError
 from holon.model.event import Event
 from holon.model.ids import AgentId, MessageId
-from holon.model.ingress import IngressRequest
-from holon.model.message import MessageKind, Priority, TextBody
-from holon.model.prompt_frame import ProviderRequest
-from holon.model.provenance import AdmissionContext, DeliverySurface, OperatorOrigin, WebhookOrigin
+from holon.model.message import Priority
 from holon.model.retention import RetentionPolicy
-from holon.model.turn import ModelSpoke
 from holon.model.wake import WakeDisposition, WakeHint
 from holon.ports.failpoint import Failpoints, NoFailpoints
 from holon.ports.provider import Provider
@@ -44,14 +37,11 @@ from holon.testing.sequential_ids import SequentialIds
 from holon.testing.sim_loop import SimLoop, SimulatedCrash
 from holon.testing.world_oracle import safety_problems
 from holon.tools.registry import ToolRegistry, builtin_tools
+from tests.runtime.cast import Listener, prompt_for, webhook_for
+from tests.runtime.telling import LifeLostError, Telling, crash_process
 
 Story: TypeAlias = "Callable[[House], Coroutine[Any, Any, None]]"
-_CRASH = object()
 _LIVES_COUNT_MAX = 60
-
-
-class LifeLostError(Exception):
-    """The process the story was waiting on has ended; a new one is up."""
 
 
 class Setup(msgspec.Struct, kw_only=True):
@@ -64,24 +54,6 @@ class Setup(msgspec.Struct, kw_only=True):
     retention: RetentionPolicy = RetentionPolicy()
     rescue_count: int = 0
     seed: int = 0
-
-
-class Listener:
-    """Stands between the runtime and its model, and keeps every request."""
-
-    def __init__(self, model: Provider) -> None:
-        self._model = model
-        self.requests: list[ProviderRequest] = []
-
-    async def answer(self, request: ProviderRequest) -> ModelSpoke:
-        """Note the request, then let the model answer."""
-        self.requests.append(request)
-        assert problems_of(request.conversation) == ()
-        return await self._model.answer(request)
-
-    def said(self, number: int = -1) -> str:
-        """What one request tells the model last."""
-        return msgspec.json.encode(self.requests[number].conversation[-1]).decode()
 
 
 class House:
@@ -127,21 +99,15 @@ class House:
         key: str | None = None,
     ) -> MessageId:
         """Say something as the operator; what is acknowledged must never be lost."""
-        request = prompt_for(text, agent=agent, priority=priority, key=key)
-        receipt = await self.host.admit(request)
+        receipt = await self.host.admit(prompt_for(text, agent=agent, priority=priority, key=key))
         self.acked.append(receipt.message_id)
         return receipt.message_id
 
     async def webhook(self, text: str, *, agent: str = MAIN) -> MessageId:
         """Send something in from outside."""
-        request = msgspec.structs.replace(
-            prompt_for(text, agent=agent),
-            kind=MessageKind.WEBHOOK_EVENT,
-            origin=WebhookOrigin(source="forge"),
-            surface=DeliverySurface.HTTP_WEBHOOK,
-            admission=AdmissionContext.PUBLIC_UNAUTHENTICATED,
-        )
-        return (await self.host.admit(request)).message_id
+        receipt = await self.host.admit(webhook_for(text, agent=agent))
+        self.acked.append(receipt.message_id)
+        return receipt.message_id
 
     async def hint(
         self, source: str, *, body: str | None = None, agent: str = MAIN
@@ -170,7 +136,7 @@ class House:
     async def restart(self, *, down_ms: int = 0) -> None:
         """Kill the process where it stands and come back on the same database."""
         self.down_ms = down_ms
-        await _crash()
+        await crash_process()
 
     async def agent(self, agent: str = MAIN) -> AgentState:
         """The agent's row."""
@@ -192,32 +158,12 @@ class House:
         return [tuple(row) for row in self.connection.execute(sql)]
 
 
-def prompt_for(
-    text: str,
-    *,
-    agent: str = MAIN,
-    priority: Priority = Priority.NORMAL,
-    key: str | None = None,
-) -> IngressRequest:
-    """An operator's prompt from the local console."""
-    return IngressRequest(
-        agent_id=AgentId(agent),
-        kind=MessageKind.OPERATOR_PROMPT,
-        origin=OperatorOrigin(),
-        body=TextBody(text=text),
-        surface=DeliverySurface.CLI_PROMPT,
-        admission=AdmissionContext.LOCAL_PROCESS,
-        priority=priority,
-        idempotency_key=key,
-    )
-
-
 def run_house(
     story: Story, *, script: Iterable[ScriptedRule] = (), setup: Setup | None = None
 ) -> House:
     """Tell a story from beginning to end, over as many lives as it takes, and judge the rest."""
     house = House(script, setup or Setup())
-    telling = _Telling(story(house))
+    telling = Telling(story(house))
     chance = Random(house.setup.seed)
     for _ in range(_LIVES_COUNT_MAX):
         house.build()
@@ -240,7 +186,7 @@ def run_house(
     return house
 
 
-async def _live(house: House, telling: "_Telling") -> None:
+async def _live(house: House, telling: Telling) -> None:
     async with anyio.create_task_group() as life:
         life.start_soon(telling.watch, house.host.run)
         await house.host.wait_ready()
@@ -248,53 +194,3 @@ async def _live(house: House, telling: "_Telling") -> None:
             await house.host.control.create_agent(an_identity())
         await telling.go_on()
         life.cancel_scope.cancel()
-
-
-class _Telling:
-    """A story that can be told on over the ends of several event loops."""
-
-    def __init__(self, story: Coroutine[Any, Any, None]) -> None:
-        self._story = story
-        self._is_waiting = False
-        self._host_is_dead = False
-        self.is_over = False
-
-    async def watch(self, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run the host, and know whether it was the host that ended."""
-        self._host_is_dead = False
-        try:
-            await run()
-        except Exception:
-            self._host_is_dead = True
-            raise
-
-    @coroutine
-    def go_on(self) -> Generator[Any, Any, None]:
-        """Tell on until the story ends or crashes the process."""
-        error: BaseException | None = LifeLostError() if self._is_waiting else None
-        self._is_waiting = False
-        while True:
-            try:
-                awaited = self._story.throw(error) if error else self._story.send(None)
-            except StopIteration:
-                self.is_over = True
-                return
-            except BaseException:
-                self.is_over = True
-                raise
-            if awaited is _CRASH:
-                raise SimulatedCrash("as the story says")
-            self._is_waiting = True
-            try:
-                yield awaited
-                error = None
-            except BaseException as thrown:
-                if self._host_is_dead or isinstance(thrown, GeneratorExit):
-                    raise
-                error = thrown
-            self._is_waiting = False
-
-
-@coroutine
-def _crash() -> Generator[Any, Any, None]:
-    yield _CRASH

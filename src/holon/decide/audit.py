@@ -114,6 +114,8 @@ _WakeChange: TypeAlias = (
 def events_of(change: Change) -> Audited:
     """Return the events a change leaves, each with the agent whose log it goes to."""
     match change:
+        case QueueMessage() | ClaimMessage() | SettleMessage() | MarkSeen():
+            return _message_events(change)
         case (
             CreateAgent()
             | SetAgentStatus()
@@ -124,8 +126,6 @@ def events_of(change: Change) -> Audited:
             | RecordEvent()
         ):
             return (_agent_event(change),)
-        case QueueMessage() | ClaimMessage() | SettleMessage() | MarkSeen():
-            return _message_events(change)
         case (
             OpenTurn()
             | ResumeTurn()

@@ -86,6 +86,7 @@ class Host:
             self._ready.set()
 
     def _commit_applied(self, touched: Collection[AgentId]) -> None:
+        self._ingress.commit_applied()
         self._scheduler.commit_applied(touched)
         self._wheel.commit_applied()
         self._retention.commit_applied()

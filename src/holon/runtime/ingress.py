@@ -16,9 +16,10 @@ from holon.model.expectation import (
     ExpectationFailed,
     KeyAlreadyUsed,
 )
-from holon.model.ids import IdPrefix, MessageId, parse_agent_id
+from holon.model.ids import AgentId, IdPrefix, MessageId, parse_agent_id
 from holon.model.ingress import AdmissionReceipt, IngressRequest
 from holon.model.refusal import Refusal, RefusalCode, RefusedError
+from holon.model.snapshot import AdmissionTarget
 from holon.ports.failpoint import Failpoint
 from holon.runtime.decided_commit import DECISIONS_COUNT_MAX
 from holon.runtime.services import Services
@@ -30,6 +31,11 @@ class Ingress:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._broken: StoreBrokenError | None = None
+        self._targets: dict[AgentId, AdmissionTarget] = {}
+
+    def commit_applied(self) -> None:
+        """Note that rows changed: what the door knew of any agent may be old."""
+        self._targets.clear()
 
     async def admit(self, request: IngressRequest) -> AdmissionReceipt:
         """Admit a request durably, or raise RefusedError with nothing changed."""
@@ -61,13 +67,25 @@ class Ingress:
         parse_agent_id(request.agent_id)
         admission = decide_admission(
             request,
-            await self._services.store.reads.admission_target(request.agent_id),
+            await self._target(request.agent_id),
             message_id=MessageId(self._services.ids.fresh(IdPrefix.MESSAGE)),
             now=self._services.clock.now(),
         )
         if isinstance(admission, Refusal):
             raise RefusedError(admission)
         return admission
+
+    async def _target(self, agent_id: AgentId) -> AdmissionTarget | None:
+        """What the door knows of an agent. Callers between two commits share one look.
+
+        Nothing is lost by it: the commit itself checks again that the agent takes messages.
+        """
+        target = self._targets.get(agent_id)
+        if target is None:
+            target = await self._services.store.reads.admission_target(agent_id)
+            if target is not None:
+                self._targets[agent_id] = target
+        return target
 
     async def _earlier(self, request: IngressRequest) -> AdmissionReceipt | None:
         """The receipt of an earlier request with the same key and the same content."""
@@ -107,6 +125,7 @@ class Ingress:
             case KeyAlreadyUsed(message_id=earlier):
                 raise RefusedError(_key_conflict(earlier))
             case ExpectationFailed() | ConstraintRefused():
+                self._targets.pop(message.agent_id, None)
                 return None
 
 

@@ -10,8 +10,6 @@ import logging
 from collections.abc import Callable
 from typing import assert_never
 
-import anyio
-
 from holon.decide.activation import (
     AskOperator,
     ContinueActive,
@@ -198,8 +196,7 @@ class Lane:
         except Exception as error:  # noqa: BLE001 - named boundary: a bug fails one turn, not the host
             _log.exception("turn %s failed unexpectedly", hold.turn_id)
             end = await self._broken_off(hold, failure_of(error))
-        with anyio.CancelScope(shield=True):  # a finished turn is never lost to a shutdown
-            await self._settler.settle(end, message, hold)
+        await self._settler.settle(end, message, hold)
 
     async def _broken_off(self, hold: LaneHold, failure: FailureArtifact) -> TurnEnd:
         """How a turn ends that the runtime itself could not carry on with."""

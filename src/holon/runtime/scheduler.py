@@ -81,27 +81,26 @@ class Scheduler:
         clock = self._services.clock
         while True:
             await clock.sleep_until(later(clock.now(), by_ms=BACKSTOP_INTERVAL_MS))
-            suspects = [a for a in await self._overlooked() if a not in self._running]
+            suspects = await self._overlooked()
             if not suspects:
                 continue
             await clock.sleep_until(later(clock.now(), by_ms=BACKSTOP_GRACE_MS))
-            still = set(await self._overlooked())
-            for agent_id in (a for a in suspects if a in still and self._is_forgotten(a)):
+            still = await self._overlooked()
+            for agent_id in (a for a in suspects if a in still):
                 self.rescue_count += 1
                 _log.error("agent %s was overlooked; waking it (a bug)", agent_id)
                 self.commit_applied([agent_id])
 
-    def _is_forgotten(self, agent_id: AgentId) -> bool:
-        return agent_id not in self._running and agent_id not in self._news
-
     async def _overlooked(self) -> list[AgentId]:
+        """Agents without a lane, and none on its way, that have something to do."""
         reads, now = self._services.store.reads, self._services.clock.now()
         found = []
         for agent_id in await reads.restless(now=now):
-            snapshot = await reads.snapshot(agent_id, now=now)
-            if snapshot is None:
+            if agent_id in self._running or agent_id in self._news:
                 continue
-            decision = decide_activation(snapshot, now=now)
-            if not isinstance(decision, StayDown | Rest | RestUntil):
+            snapshot = await reads.snapshot(agent_id, now=now)
+            if snapshot is not None and not isinstance(
+                decide_activation(snapshot, now=now), StayDown | Rest | RestUntil
+            ):
                 found.append(agent_id)
         return found

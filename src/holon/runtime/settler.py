@@ -4,15 +4,19 @@ Owns:  gathering what settlement decides on, and applying its commit.
 Rule 1: a settlement is one commit, or the turn is not settled.
 """
 
+from functools import partial
+
+import anyio
+
 from holon.decide.lane_commits import LaneHold
 from holon.decide.settlement import SettlementFacts, settle_turn
 from holon.model.commit import AppendTranscript, Commit
-from holon.model.expectation import Applied
+from holon.model.expectation import Applied, CommitOutcome
 from holon.model.ids import BriefId, IdPrefix, SummaryId
 from holon.model.message import MessageEnvelope
 from holon.model.snapshot import AgentSnapshot, WeighedItem
 from holon.ports.failpoint import Failpoint
-from holon.runtime.decided_commit import DECISIONS_COUNT_MAX, apply_patiently
+from holon.runtime.decided_commit import DECISIONS_COUNT_MAX, patiently
 from holon.runtime.services import Services
 from holon.runtime.turn_driver import LaneFencedError, TurnEnd
 
@@ -32,13 +36,19 @@ class Settler:
                 break
             commit = await self.settlement(end, message, snapshot, generation=hold.generation)
             await services.failpoints.reach(Failpoint.SETTLE_BEFORE_COMMIT)
-            outcome = await apply_patiently(services.store, commit, clock=services.clock)
+            attempt = partial(self._apply_whole, commit)
+            outcome = await patiently(attempt, clock=services.clock)
             await services.failpoints.reach(Failpoint.SETTLE_AFTER_COMMIT)
             if isinstance(outcome, Applied):
                 return
             if snapshot.agent.generation != hold.generation:
                 break
         raise LaneFencedError(f"turn {hold.turn_id} could not be settled by this lane")
+
+    async def _apply_whole(self, commit: Commit) -> CommitOutcome:
+        with anyio.CancelScope(shield=True):  # a finished turn is never lost to a shutdown
+            outcome = await self._services.store.apply(commit)
+        return outcome
 
     async def settlement(
         self,

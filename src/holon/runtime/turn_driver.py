@@ -172,9 +172,7 @@ class TurnDriver:
             finished = await self._runner.run(call, self._hold, message_id=message_id)
             await self._services.failpoints.reach(Failpoint.TOOL_BEFORE_DONE)
             unguarded = finished.commit.expects == (self._hold.fence,)
-            if last and unguarded:
-                ticket = self._services.store.submit(finished.commit)
-                self._travelling = (ticket, finished.commit)
+            if last and unguarded and self._send_off(finished.commit):
                 return finished.receipt
             outcome = await self._apply(finished.commit)
             await self._services.failpoints.reach(Failpoint.TOOL_AFTER_DONE)
@@ -183,6 +181,14 @@ class TurnDriver:
             if not finished.only_planned:
                 break
         raise LaneFencedError(f"the result of {call.effect_id} could not be recorded")
+
+    def _send_off(self, commit: Commit) -> bool:
+        """Let a commit travel while the provider is asked; False when the writer is swamped."""
+        try:
+            self._travelling = (self._services.store.submit(commit), commit)
+        except StoreFullError:
+            return False
+        return True
 
     async def _hear(self, point: SafePoint) -> TurnStep | None:
         """Let waiting operator messages in; return the step that follows, if any came."""

@@ -150,6 +150,11 @@ class HostClient:
                     raise HostGoneError("the process ended" if self._is_over else "nothing came")
                 self._news.wait(left)
 
+    def notes(self) -> tuple[Note, ...]:
+        """Everything the host has said without being asked."""
+        with self._news:
+            return tuple(self._notes)
+
     def wait_ready(self, *, wait_s: float = ANSWER_S_MAX) -> None:
         """Return once the host has recovered and takes commands."""
         self.wait_note(lambda note: note.note == "ready", wait_s=wait_s)

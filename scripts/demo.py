@@ -1,0 +1,254 @@
+"""`make demo`: a short story with real processes.
+
+Owns:  the narration. A host runs on a fresh home with a scripted model; it is asked, it is woken by
+       a timer, it is stopped and resumed, it is killed in the middle of a turn and started again.
+Rule 1: every line with a mark was checked; the first one that does not hold ends the story with
+        exit code 1.
+Rule 2: nothing is left behind but the screen: the home is temporary, the processes are ended.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from holon.model.json_value import JsonValue
+from holon.testing import host_commands as ask
+from holon.testing.host_client import HostClient, HostGoneError
+
+AGENT = "main"
+SCRIPT = Path(__file__).with_name("demo_script.json")
+STEP_S_MAX = 15.0
+
+
+class StoryBrokenError(Exception):
+    """Something the story tells did not happen."""
+
+
+class Narrator:
+    """Says what happens, numbers the chapters, and insists that it is true."""
+
+    def __init__(self) -> None:
+        self._chapter = 0
+        self._began = time.monotonic()
+
+    def chapter(self, title: str) -> None:
+        """Begin a chapter."""
+        self._chapter += 1
+        print(f"\n{self._chapter}. {title}", flush=True)
+
+    def tell(self, sentence: str) -> None:
+        """Say something that needs no proof."""
+        print(f"   · {sentence}", flush=True)
+
+    def check(self, holds: bool, sentence: str) -> None:
+        """Say something that must be true."""
+        print(f"   {'✓' if holds else '✗'} {sentence}", flush=True)
+        if not holds:
+            raise StoryBrokenError(sentence)
+
+    def elapsed(self) -> str:
+        """How long the story has taken so far."""
+        return f"{time.monotonic() - self._began:.1f} s"
+
+
+class Demo:
+    """The story, on one home."""
+
+    def __init__(self, home: Path, narrator: Narrator) -> None:
+        self._home = home
+        self._say = narrator
+        self._cursor = 0
+        self._host = self._start()
+
+    def _start(self) -> HostClient:
+        host = HostClient(
+            self._home,
+            options=("--agents", AGENT, "--script", str(SCRIPT)),
+            stderr=self._home.with_name("stderr"),
+        )
+        host.wait_ready()
+        host.send(ask.Follow(id=0, agent=AGENT, after=self._cursor))
+        ready_s = time.monotonic() - host.started_at
+        self._say.check(True, f"process {host.pid} is ready after {ready_s:.2f} s")
+        return host
+
+    def end(self) -> None:
+        """Leave no process behind."""
+        self._host.kill()
+
+    def prompt_leads_to_turn_and_brief(self) -> None:
+        """An operator prompt, a tool call, a brief, and the follow-up the tool left."""
+        self._say.chapter("The operator asks for something")
+        message = self._prompt("Prepare the release notes.")
+        turn = self._turn_of(message)
+        self._say.check(True, f"turn {turn} begins")
+        tool = self._event("tool_executed", turn_id=turn)
+        self._say.check(True, f"the model calls {tool['tool_name']}: a follow-up to itself")
+        self._say_brief(turn, "The release notes are drafted.")
+        follow_up = self._event("message_admitted", message_kind="internal_followup")
+        later_turn = self._turn_of(str(follow_up["message_id"]))
+        self._say_brief(later_turn, "Proofread: two typos fixed.")
+
+    def timer_leads_to_turn(self) -> None:
+        """A timer fires and becomes a turn."""
+        self._say.chapter("A timer fires")
+        timer = self._ok(
+            ask.ArmTimer(id=0, agent=AGENT, after_ms=400, summary="look at the build")
+        )["timer_id"]
+        self._say.check(True, f"{timer} is armed for 0.4 s from now")
+        self._event("timer_fired", timer_id=timer)
+        tick = self._event("message_admitted", message_kind="timer_tick")
+        self._say.check(True, f"it came due and queued {tick['message_id']}")
+        self._say_brief(self._turn_of(str(tick["message_id"])), "The nightly build is green.")
+
+    def stopped_agent_refuses(self) -> None:
+        """A refusal says what to do next."""
+        self._say.chapter("A stopped agent says no, and how to go on")
+        self._ok(ask.Steer(id=0, agent=AGENT, verb="stop"))
+        answer = self._host.ask(ask.Prompt(id=0, agent=AGENT, text="Anyone there?"))
+        refusal = answer.refusal
+        if refusal is None:
+            raise StoryBrokenError("a stopped agent took a message")
+        self._say.check(refusal.code == "agent_stopped", f"refused: {refusal.message}")
+        self._say.check(bool(refusal.hint), f"hint: {refusal.hint} ({refusal.resume_path})")
+        self._ok(ask.Steer(id=0, agent=AGENT, verb="resume"))
+        self._say.check(True, "resumed by the operator")
+
+    def killed_in_mid_turn(self) -> str:
+        """Kill the process while its model is thinking; returns the turn that was cut off."""
+        self._say.chapter("The process is killed in the middle of a turn")
+        turn = self._turn_of(self._prompt("Draft the announcement."))
+        self._event("tool_executed", turn_id=turn)
+        self._say.check(True, f"turn {turn} has made its tool call; now the model thinks")
+        open_turns = self._host.status().open_turns
+        self._say.check(open_turns == (AGENT,), "the turn is open")
+        self._cursor = self._newest_event_seq()
+        pid = self._host.pid
+        self._host.kill()
+        code = self._host.process.returncode
+        self._say.check(code == -9, f"kill -9 {pid}: gone without a word (exit {code})")
+        return turn
+
+    def finishes_after_restart(self, turn: str) -> None:
+        """The same turn goes on where it was."""
+        self._say.chapter("It is started again")
+        self._host = self._start()
+        began = time.monotonic()
+        resumed = self._event("recovery_turn_started", turn_id=turn)
+        self._say.check(True, f"{turn} goes on (resume {resumed['resume_count']})")
+        self._say_brief(turn, "The announcement is drafted.")
+        self._say.tell(f"settled {time.monotonic() - began:.1f} s after the restart")
+        status = self._host.wait_idle(wait_s=STEP_S_MAX)
+        self._say.check(status.is_idle(horizon_ms=0), "nothing is left to do")
+        self._say.check(status.rescue_count == 0, "and nobody had to be reminded of anything")
+
+    def everything_holds(self) -> None:
+        """Look at the database from outside."""
+        self._say.chapter("Looking at the database from outside")
+        code = self._host.terminate()
+        self._say.check(code == 0, f"SIGTERM ends the host in good order (exit {code})")
+        holon = Path(sys.executable).with_name("holon")
+        checked = subprocess.run(
+            [str(holon), "debug", "check", "--home", str(self._home)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self._say.tell("holon debug check")
+        said = (checked.stdout + checked.stderr).strip()
+        self._say.check(checked.returncode == 0 and said.startswith("clean"), said)
+
+    def _prompt(self, text: str) -> str:
+        began = time.monotonic()
+        message = str(self._ok(ask.Prompt(id=0, agent=AGENT, text=text))["message_id"])
+        took_ms = (time.monotonic() - began) * 1_000
+        self._say.tell(f"“{text}”")
+        self._say.check(True, f"{message} is on disk after {took_ms:.0f} ms")
+        return message
+
+    def _ok(self, command: ask.Command) -> dict[str, JsonValue]:
+        answer = self._host.ask(command)
+        if not answer.ok:
+            raise StoryBrokenError(f"{command} was refused: {answer.refusal}")
+        return answer.result if isinstance(answer.result, dict) else {}
+
+    def _turn_of(self, message: str) -> str:
+        return str(self._event("turn_started", message_id=message)["turn_id"])
+
+    def _say_brief(self, turn: str, text: str) -> None:
+        self._event("turn_terminal", turn_id=turn)
+        briefs = self._host.ask(ask.Briefs(id=0, agent=AGENT)).result
+        texts = [
+            str(brief["text"])
+            for brief in (briefs if isinstance(briefs, list) else [])
+            if isinstance(brief, dict) and brief.get("turn_id") == turn
+        ]
+        self._say.check(texts == [text], f"brief of {turn}: “{' / '.join(texts)}”")
+
+    def _event(self, kind: str, **fields: JsonValue) -> dict[str, JsonValue]:
+        """Wait for an event of this kind with these fields."""
+        wanted = {"kind": kind, **fields}
+        note = self._host.wait_note(_event_matcher(wanted), wait_s=STEP_S_MAX)
+        return _event_of(note)
+
+    def _newest_event_seq(self) -> int:
+        data = [note.data for note in self._host.notes() if note.note == "event"]
+        return max(int(str(d["event_seq"])) for d in data if isinstance(d, dict))
+
+
+def _event_of(note: ask.Note) -> dict[str, JsonValue]:
+    event = note.data.get("event") if isinstance(note.data, dict) else None
+    return event if isinstance(event, dict) else {}
+
+
+def _event_matcher(wanted: dict[str, JsonValue]) -> Callable[[ask.Note], bool]:
+    def fits(note: ask.Note) -> bool:
+        return note.note == "event" and wanted.items() <= _flat(_event_of(note)).items()
+
+    return fits
+
+
+def _flat(event: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """The fields of an event that can be compared at a glance."""
+    return {name: value for name, value in event.items() if isinstance(value, str | int)}
+
+
+def tell_story(home: Path, narrator: Narrator) -> None:
+    """Tell the whole story on one home; raises when a part of it does not hold."""
+    print("Holon: an agent runtime that survives being killed.")
+    narrator.chapter("A host starts on an empty home")
+    demo = Demo(home, narrator)
+    try:
+        demo.prompt_leads_to_turn_and_brief()
+        demo.timer_leads_to_turn()
+        demo.stopped_agent_refuses()
+        turn = demo.killed_in_mid_turn()
+        demo.finishes_after_restart(turn)
+        demo.everything_holds()
+    finally:
+        demo.end()
+
+
+def main() -> int:
+    """Tell the story; 0 when all of it is true."""
+    folder = Path(tempfile.mkdtemp(prefix="holon-demo-"))
+    narrator = Narrator()
+    try:
+        tell_story(folder / "home", narrator)
+    except (StoryBrokenError, HostGoneError) as broken:
+        print(f"\nThe story broke: {broken}", file=sys.stderr)
+        errors = folder / "stderr"
+        sys.stderr.write(errors.read_text(encoding="utf-8") if errors.exists() else "")
+        return 1
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(f"\nThat took {narrator.elapsed()}. Next: make test")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

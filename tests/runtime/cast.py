@@ -1,0 +1,80 @@
+"""Who takes part in a story: an operator, the outside world, and a model that reads lines."""
+
+from typing import Any
+
+import msgspec
+
+from holon.decide.conversation_view import problems_of
+from holon.model.ids import AgentId
+from holon.model.ingress import IngressRequest
+from holon.model.message import MessageKind, Priority, TextBody
+from holon.model.prompt_frame import ProviderRequest
+from holon.model.provenance import AdmissionContext, DeliverySurface, OperatorOrigin, WebhookOrigin
+from holon.model.turn import ModelSpoke
+from holon.ports.provider import Provider
+from holon.testing.builders import MAIN
+from holon.testing.scripted_provider import ScriptedCall, ScriptedRound, ScriptedRule
+
+
+def rule(when: str, *rounds: ScriptedRound) -> ScriptedRule:
+    """What the model answers to messages that contain `when`."""
+    return ScriptedRule(when=when, rounds=rounds)
+
+
+def says(text: str, *, after_ms: int = 0) -> ScriptedRound:
+    """A round of words."""
+    return ScriptedRound(text=text, after_ms=after_ms)
+
+
+def calls(name: str, *, after_ms: int = 0, **arguments: Any) -> ScriptedRound:
+    """A round with one tool call."""
+    return ScriptedRound(calls=(ScriptedCall(name=name, input=arguments),), after_ms=after_ms)
+
+
+class Listener:
+    """Stands between the runtime and its model, and keeps every request."""
+
+    def __init__(self, model: Provider) -> None:
+        self._model = model
+        self.requests: list[ProviderRequest] = []
+
+    async def answer(self, request: ProviderRequest) -> ModelSpoke:
+        """Note the request, then let the model answer."""
+        self.requests.append(request)
+        assert problems_of(request.conversation) == ()
+        return await self._model.answer(request)
+
+    def said(self, number: int = -1) -> str:
+        """What one request tells the model last."""
+        return msgspec.json.encode(self.requests[number].conversation[-1]).decode()
+
+
+def prompt_for(
+    text: str,
+    *,
+    agent: str = MAIN,
+    priority: Priority = Priority.NORMAL,
+    key: str | None = None,
+) -> IngressRequest:
+    """An operator's prompt from the local console."""
+    return IngressRequest(
+        agent_id=AgentId(agent),
+        kind=MessageKind.OPERATOR_PROMPT,
+        origin=OperatorOrigin(),
+        body=TextBody(text=text),
+        surface=DeliverySurface.CLI_PROMPT,
+        admission=AdmissionContext.LOCAL_PROCESS,
+        priority=priority,
+        idempotency_key=key,
+    )
+
+
+def webhook_for(text: str, *, agent: str = MAIN) -> IngressRequest:
+    """An event from outside that nobody vouches for."""
+    return msgspec.structs.replace(
+        prompt_for(text, agent=agent),
+        kind=MessageKind.WEBHOOK_EVENT,
+        origin=WebhookOrigin(source="forge"),
+        surface=DeliverySurface.HTTP_WEBHOOK,
+        admission=AdmissionContext.PUBLIC_UNAUTHENTICATED,
+    )

@@ -1,0 +1,132 @@
+"""Every failpoint is a place some run comes by: a name nobody reaches proves nothing."""
+
+from datetime import datetime
+from random import Random
+
+import anyio
+import apsw
+
+from holon.adapters.sqlite.commit_writer import Result
+from holon.model.agent import AgentIdentity, AgentKind, Ownership, ProfilePreset, Visibility
+from holon.model.commit import Commit
+from holon.model.ids import AgentId
+from holon.model.ingress import IngressRequest
+from holon.model.instant import later
+from holon.model.limits import RETENTION_INTERVAL_MS
+from holon.model.message import MessageKind, TextBody
+from holon.model.provenance import AdmissionContext, DeliverySurface, OperatorOrigin
+from holon.model.wake import WakeHint
+from holon.ports.failpoint import Failpoint
+from holon.runtime.host import Host
+from holon.runtime.services import Services
+from holon.testing.armed_failpoints import ArmedFailpoints
+from holon.testing.inline_writer import InlineWriter, NoFaults
+from holon.testing.manual_clock import ManualClock
+from holon.testing.memory_store import memory_connection, memory_store
+from holon.testing.scripted_provider import (
+    Script,
+    ScriptedCall,
+    ScriptedProvider,
+    ScriptedRound,
+    ScriptedRule,
+)
+from holon.testing.sequential_ids import SequentialIds
+from holon.testing.sim_loop import SimLoop, SimulatedCrash
+from holon.tools.registry import builtin_tools
+
+ADA = AgentId("ada")
+SCRIPT = Script(
+    rules=(
+        ScriptedRule(
+            when="plan",
+            rounds=(
+                ScriptedRound(calls=(ScriptedCall(name="Enqueue", input={"text": "monday"}),)),
+                ScriptedRound(text="Planned."),
+            ),
+        ),
+    )
+)
+
+
+class Story:
+    """Two lives of one host: the first dies in mid-turn, the second does everything there is."""
+
+    def __init__(self) -> None:
+        self.failpoints = ArmedFailpoints({})
+        self._clock = ManualClock()
+        self._ids = SequentialIds()
+        self._connection: apsw.Connection = memory_connection()
+        self._dies_after: str | None = "round:"
+
+    def live_once(self) -> None:
+        loop = SimLoop(self._clock, Random(0))
+        loop.run_life(self._live())
+
+    def _die(self, commits: list[Commit], results: list[Result]) -> None:
+        del results
+        if self._dies_after and any(c.commit_id.startswith(self._dies_after) for c in commits):
+            self._dies_after = None
+            raise SimulatedCrash("in mid-turn")
+
+    async def _live(self) -> None:
+        writer = InlineWriter(self._connection, self._clock, NoFaults())
+        writer.on_group = self._die
+        services = Services(
+            store=memory_store(self._connection, writer),
+            clock=self._clock,
+            ids=self._ids,
+            provider=ScriptedProvider(SCRIPT, self._clock),
+            tools=builtin_tools(),
+            failpoints=self.failpoints,
+        )
+        host = Host(services)
+        async with anyio.create_task_group() as life:
+            life.start_soon(host.run)
+            await host.wait_ready()
+            await self._do_everything(host)
+            life.cancel_scope.cancel()
+
+    async def _do_everything(self, host: Host) -> None:
+        now = self._clock.now()
+        if self._dies_after is not None:
+            await host.control.create_agent(_identity(now=now))
+        await host.admit(_prompt("plan the week"))
+        await host.timers.create(ADA, after_ms=1_000)
+        hint = WakeHint(
+            agent_id=ADA, source_key="ci", reason="changed", created_at=now, updated_at=now
+        )
+        await self._clock.sleep_until(later(now, by_ms=5_000))
+        await host.wake.submit(hint)
+        await self._clock.sleep_until(later(now, by_ms=RETENTION_INTERVAL_MS + 1_000))
+
+
+def _identity(*, now: datetime) -> AgentIdentity:
+    return AgentIdentity(
+        agent_id=ADA,
+        kind=AgentKind.NAMED,
+        visibility=Visibility.PUBLIC,
+        ownership=Ownership.SELF_OWNED,
+        profile_preset=ProfilePreset.PUBLIC_NAMED,
+        created_at=now,
+    )
+
+
+def _prompt(text: str) -> IngressRequest:
+    return IngressRequest(
+        agent_id=ADA,
+        kind=MessageKind.OPERATOR_PROMPT,
+        origin=OperatorOrigin(),
+        body=TextBody(text=text),
+        surface=DeliverySurface.CLI_PROMPT,
+        admission=AdmissionContext.LOCAL_PROCESS,
+    )
+
+
+def test_every_failpoint_is_reached_by_one_death_and_one_ordinary_day() -> None:
+    story = Story()
+    try:
+        story.live_once()
+    except SimulatedCrash:
+        story.live_once()
+    unreached = [point.value for point in Failpoint if not story.failpoints.visits[point]]
+    assert unreached == []
