@@ -17,13 +17,13 @@ from typing import Final
 import apsw
 
 from bench.bare_writer import AdmissionRows, BareWriter
-from bench.hosting import SilentModel, prompt, running_host, temporary_home
+from bench.hosting import BenchHost, SilentModel, prompt, running_host, temporary_home
 from bench.measure import Measurement, median, timed
 from holon.adapters.sqlite.commit_writer import CommitWriter
 from holon.adapters.sqlite.connection import open_reader, open_writer
 from holon.adapters.sqlite.home_lock import database_path, prepare_home
 from holon.adapters.sqlite.migrate import migrate
-from holon.runtime.host import Host
+from holon.model.limits import CHECKPOINT_PAGES
 from holon.testing.builders import a_commit, an_agent
 
 CALLERS_COUNT: Final = 64
@@ -62,9 +62,10 @@ async def run() -> list[Measurement]:
     with temporary_home() as home, temporary_home() as bare_home:
         make_agents(home).close()
         bare_connection = make_agents(bare_home)
+        bare_connection.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)  # as often as the host
         bare = BareWriter(bare_connection)
         rates: list[tuple[float, float]] = []
-        async with running_host(home, model=SilentModel()) as (host, _):
+        async with running_host(home, model=SilentModel()) as host:
             for number in range(AGENTS_COUNT):
                 await host.admit(prompt(f"agent-{number}"))
             for number in range(ROUNDS_COUNT):
@@ -75,16 +76,20 @@ async def run() -> list[Measurement]:
 
 
 async def _one_round(
-    number: int, host: Host, bare: BareWriter, path: Path
+    number: int, host: BenchHost, bare: BareWriter, path: Path
 ) -> tuple[float, float]:
     reader = open_reader(path)
     marks = _marks(reader)
     gc.collect()
 
+    requests = [
+        prompt(f"agent-{count % AGENTS_COUNT}", key=f"{number}-{count}")
+        for count in range(CALLERS_COUNT * PER_CALLER_COUNT)
+    ]
+
     async def admit(caller: int) -> None:
-        for count in range(PER_CALLER_COUNT):
-            agent = f"agent-{(caller + count) % AGENTS_COUNT}"
-            await host.admit(prompt(agent, key=f"{number}-{caller}-{count}"))
+        for mine in requests[caller::CALLERS_COUNT]:
+            await host.admit(mine)
 
     host_seconds = await timed(lambda: _by_all_callers(admit))
     rows = list(_rows_since(reader, *marks))

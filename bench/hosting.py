@@ -5,7 +5,8 @@ Owns:  homes that are gone afterwards, hosts on them, and the requests benches s
 
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
@@ -59,6 +60,31 @@ class SilentModel:
         raise AssertionError("nobody wakes a sleeper for ever")
 
 
+class BenchHost:
+    """A host that is ready, its store, and a way to wait for the end of a turn."""
+
+    def __init__(self, host: Host, store: SqliteStore) -> None:
+        self.admit = host.admit
+        self.store = store
+        self._news = anyio.Event()
+        store.observe(self._ring)
+
+    def _ring(self, touched: Collection[AgentId]) -> None:
+        del touched
+        self._news.set()
+
+    async def settle(self, request: IngressRequest) -> float:
+        """Return how many seconds it took from a request to the settled turn."""
+        began = time.perf_counter()
+        receipt = await self.admit(request)
+        while True:
+            self._news = anyio.Event()
+            entry = await self.store.reads.message(receipt.message_id)
+            if entry is not None and entry.state.is_terminal:
+                return time.perf_counter() - began
+            await self._news.wait()
+
+
 @contextmanager
 def temporary_home() -> Iterator[Path]:
     """Yield a path for a home on the disk temporary files live on."""
@@ -72,8 +98,8 @@ def temporary_home() -> Iterator[Path]:
 @asynccontextmanager
 async def running_host(
     home: Path, *, model: Provider, retention: RetentionPolicy | None = None
-) -> AsyncIterator[tuple[Host, SqliteStore]]:
-    """Yield a host that is ready, and its store; both are gone afterwards."""
+) -> AsyncIterator[BenchHost]:
+    """Yield a host that is ready; it is gone afterwards."""
     store = open_store(home)
     services = Services(
         store=store,
@@ -84,11 +110,12 @@ async def running_host(
         retention=retention or RetentionPolicy(),
     )
     host = Host(services)
+    bench_host = BenchHost(host, store)
     try:
         async with anyio.create_task_group() as life:
             life.start_soon(host.run)
             await host.wait_ready()
-            yield host, store
+            yield bench_host
             life.cancel_scope.cancel()
     finally:
         await store.close()

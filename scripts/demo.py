@@ -7,6 +7,7 @@ Rule 1: every line with a mark was checked; the first one that does not hold end
 Rule 2: nothing is left behind but the screen: the home is temporary, the processes are ended.
 """
 
+import io
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,8 @@ from pathlib import Path
 
 from holon.model.json_value import JsonValue
 from holon.testing import host_commands as ask
-from holon.testing.host_client import HostClient, HostGoneError
+from holon.testing.host_client import HostClient
+from holon.testing.host_lines import HostGoneError
 
 AGENT = "main"
 SCRIPT = Path(__file__).with_name("demo_script.json")
@@ -126,7 +128,7 @@ class Demo:
         self._say.check(True, f"turn {turn} has made its tool call; now the model thinks")
         open_turns = self._host.status().open_turns
         self._say.check(open_turns == (AGENT,), "the turn is open")
-        self._cursor = self._newest_event_seq()
+        self._cursor = _newest_event_seq(self._host)
         pid = self._host.pid
         self._host.kill()
         code = self._host.process.returncode
@@ -144,6 +146,8 @@ class Demo:
         self._say.tell(f"settled {time.monotonic() - began:.1f} s after the restart")
         status = self._host.wait_idle(wait_s=STEP_S_MAX)
         self._say.check(status.is_idle(horizon_ms=0), "nothing is left to do")
+        follow_ups = self._brief_texts().count("Set for nine.")
+        self._say.check(follow_ups == 1, "the tool call before the kill had its effect once")
         self._say.check(status.rescue_count == 0, "and nobody had to be reminded of anything")
 
     def everything_holds(self) -> None:
@@ -181,13 +185,16 @@ class Demo:
 
     def _say_brief(self, turn: str, text: str) -> None:
         self._event("turn_terminal", turn_id=turn)
+        texts = self._brief_texts(turn)
+        self._say.check(texts == [text], f"brief of {turn}: “{' / '.join(texts)}”")
+
+    def _brief_texts(self, turn: str | None = None) -> list[str]:
         briefs = self._host.ask(ask.Briefs(id=0, agent=AGENT)).result
-        texts = [
+        return [
             str(brief["text"])
             for brief in (briefs if isinstance(briefs, list) else [])
-            if isinstance(brief, dict) and brief.get("turn_id") == turn
+            if isinstance(brief, dict) and turn in (None, brief.get("turn_id"))
         ]
-        self._say.check(texts == [text], f"brief of {turn}: “{' / '.join(texts)}”")
 
     def _event(self, kind: str, **fields: JsonValue) -> dict[str, JsonValue]:
         """Wait for an event of this kind with these fields."""
@@ -195,9 +202,10 @@ class Demo:
         note = self._host.wait_note(_event_matcher(wanted), wait_s=STEP_S_MAX)
         return _event_of(note)
 
-    def _newest_event_seq(self) -> int:
-        data = [note.data for note in self._host.notes() if note.note == "event"]
-        return max(int(str(d["event_seq"])) for d in data if isinstance(d, dict))
+
+def _newest_event_seq(host: HostClient) -> int:
+    data = [note.data for note in host.notes() if note.note == "event"]
+    return max(int(str(d["event_seq"])) for d in data if isinstance(d, dict))
 
 
 def _event_of(note: ask.Note) -> dict[str, JsonValue]:
@@ -235,6 +243,8 @@ def tell_story(home: Path, narrator: Narrator) -> None:
 
 def main() -> int:
     """Tell the story; 0 when all of it is true."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that has no ✓ shows a ?
     folder = Path(tempfile.mkdtemp(prefix="holon-demo-"))
     narrator = Narrator()
     try:

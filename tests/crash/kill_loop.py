@@ -30,7 +30,8 @@ from typing import Final
 from holon.adapters.sqlite.check.untouched import open_untouched
 from holon.adapters.sqlite.home_lock import database_path
 from holon.ports.failpoint import Failpoint
-from holon.testing.host_client import QUIET_HORIZON_MS, HostClient, HostGoneError
+from holon.testing.host_client import QUIET_HORIZON_MS, HostClient
+from holon.testing.host_lines import HostGoneError
 from tests.crash.aftermath import problems_after_kill, problems_at_rest
 from tests.crash.load import AGENTS, Client, Ledger, Stage, calm_down
 

@@ -22,7 +22,8 @@ from holon.adapters.sqlite.home_lock import database_path
 from holon.model.message import Priority
 from holon.model.task import TaskStatus
 from holon.testing import host_commands as ask
-from holon.testing.host_client import HostClient, HostGoneError
+from holon.testing.host_client import HostClient
+from holon.testing.host_lines import HostGoneError
 
 AGENTS: Final = ("ada", "bob", "cyd", "dee")
 STOPPED_NOW_AND_THEN: Final = "dee"
@@ -116,8 +117,7 @@ class Client(threading.Thread):
             self._add_work: 4,
             self._move_work: 8,
             self._run_task: 5,
-            self._abort: 3,
-            self._stop_and_resume: 3,
+            self._steer: 5,
             self._prune: 4,
         }
 
@@ -219,14 +219,13 @@ class Client(threading.Thread):
             for status in (TaskStatus.RUNNING, end):
                 self._ask(ask.ReportTask(id=0, task=task_id, status=status))
 
-    def _abort(self) -> None:
-        self._ask(ask.Steer(id=0, agent=self._agent(), verb="abort"))
-
-    def _stop_and_resume(self) -> None:
-        verb = self._chance.choice(("stop", "pause"))
-        self._ask(ask.Steer(id=0, agent=STOPPED_NOW_AND_THEN, verb=verb))
-        self._stage.is_closing.wait(self._chance.expovariate(1 / self._pause_s))
-        self._ask(ask.Steer(id=0, agent=STOPPED_NOW_AND_THEN, verb="resume"))
+    def _steer(self) -> None:
+        verb = self._chance.choice(("abort", "stop", "pause"))
+        agent = self._agent() if verb == "abort" else STOPPED_NOW_AND_THEN
+        self._ask(ask.Steer(id=0, agent=agent, verb=verb))
+        if verb != "abort":
+            self._stage.is_closing.wait(self._chance.expovariate(1 / self._pause_s))
+            self._ask(ask.Steer(id=0, agent=agent, verb="resume"))
 
     def _prune(self) -> None:
         self._ask(ask.Prune(id=0))

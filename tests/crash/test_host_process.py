@@ -131,6 +131,24 @@ def test_the_same_key_in_one_breath_and_after_a_kill_is_one_message(
     assert problems_at_rest(home, told) == []
 
 
+def test_the_judgement_sees_what_was_lost_changed_or_left_undone(
+    tmp_path: Path, start_host: StartHost
+) -> None:
+    home = tmp_path / "home"
+    host = start_host(home, failpoints="claim.after_commit=kill@1")
+    host.wait_ready()
+    host.send(ask.Prompt(id=0, agent="main", text="hello"))
+    host.join()
+    lost = Ledger(acked={"k": "msg_lost"}, timers=["timer_lost"])
+    assert any("msg_lost" in problem for problem in problems_after_kill(home, lost))
+    at_rest = " ".join(problems_at_rest(home, lost))
+    for sign in ("P1 msg_lost", "P1 timer timer_lost", "P3 operator_prompt"):
+        assert sign in at_rest
+    other = ask.Answer(ok=True, id=1, result={"message_id": "msg_other"})
+    lost.acknowledge("k", other)
+    assert lost.problems == ["P2 key k gave msg_lost and then msg_other"]
+
+
 def test_a_misspelt_failpoint_does_not_start(tmp_path: Path, start_host: StartHost) -> None:
     said = tmp_path / "stderr"
     host = start_host(tmp_path / "home", failpoints="settle.sometimes=kill", stderr=said)

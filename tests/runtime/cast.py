@@ -15,6 +15,8 @@ from holon.ports.provider import Provider
 from holon.testing.builders import MAIN
 from holon.testing.scripted_provider import ScriptedCall, ScriptedRound, ScriptedRule
 
+REQUESTS_COUNT_MAX = 1_000
+
 
 def rule(when: str, *rounds: ScriptedRound) -> ScriptedRule:
     """What the model answers to messages that contain `when`."""
@@ -31,6 +33,10 @@ def calls(name: str, *, after_ms: int = 0, **arguments: Any) -> ScriptedRound:
     return ScriptedRound(calls=(ScriptedCall(name=name, input=arguments),), after_ms=after_ms)
 
 
+class Runaway(KeyboardInterrupt):
+    """The model is asked without end. Nothing in the runtime can catch it, so the story ends."""
+
+
 class Listener:
     """Stands between the runtime and its model, and keeps every request."""
 
@@ -41,6 +47,8 @@ class Listener:
     async def answer(self, request: ProviderRequest) -> ModelSpoke:
         """Note the request, then let the model answer."""
         self.requests.append(request)
+        if len(self.requests) > REQUESTS_COUNT_MAX:
+            raise Runaway
         assert problems_of(request.conversation) == ()
         return await self._model.answer(request)
 

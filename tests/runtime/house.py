@@ -29,6 +29,7 @@ from holon.ports.store import Store
 from holon.runtime.host import Host
 from holon.runtime.services import Services
 from holon.testing.builders import MAIN, an_identity
+from holon.testing.fault_store import FaultStore
 from holon.testing.inline_writer import InlineWriter, NoFaults
 from holon.testing.manual_clock import ManualClock
 from holon.testing.memory_store import memory_connection, memory_store
@@ -37,7 +38,7 @@ from holon.testing.sequential_ids import SequentialIds
 from holon.testing.sim_loop import SimLoop, SimulatedCrash
 from holon.testing.world_oracle import safety_problems
 from holon.tools.registry import ToolRegistry, builtin_tools
-from tests.runtime.cast import Listener, prompt_for, webhook_for
+from tests.runtime.cast import Listener, Runaway, prompt_for, webhook_for
 from tests.runtime.telling import LifeLostError, Telling, crash_process
 
 Story: TypeAlias = "Callable[[House], Coroutine[Any, Any, None]]"
@@ -60,6 +61,7 @@ class House:
     """One database with the lives of a host on it."""
 
     host: Host
+    disk: FaultStore  # tell it what is wrong; in every new life it is well again
     store: Store
 
     def __init__(self, script: Iterable[ScriptedRule], setup: Setup) -> None:
@@ -77,7 +79,8 @@ class House:
     def build(self) -> None:
         """Make the host of the next life."""
         writer = InlineWriter(self.connection, self.clock, NoFaults())
-        self.store = self.setup.wrap(memory_store(self.connection, writer))
+        self.disk = FaultStore(memory_store(self.connection, writer), self.clock)
+        self.store = self.setup.wrap(self.disk)
         self.host = Host(
             Services(
                 store=self.store,
@@ -171,8 +174,12 @@ def run_house(
             SimLoop(house.clock, chance).run_life(_live(house, telling))
         except SimulatedCrash as crash:
             house.deaths.append(crash)
+        except Runaway:
+            raise AssertionError("the model was asked without end") from None
         except BaseExceptionGroup as group:
-            if telling.is_over or group.split(StoreBrokenError)[1] is not None:
+            if telling.error is not None:
+                raise telling.error from None
+            if group.split(StoreBrokenError)[1] is not None:
                 raise
             house.deaths.append(group)
         house.rescue_count += house.host.rescue_count

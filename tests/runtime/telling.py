@@ -27,6 +27,7 @@ class Telling:
         self._is_waiting = False
         self._host_is_dead = False
         self.is_over = False
+        self.error: BaseException | None = None
 
     async def watch(self, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run the host, and know whether it was the host that ended."""
@@ -49,6 +50,7 @@ class Telling:
                 self.is_over = True
                 if isinstance(end, StopIteration):
                     return
+                self.error = end
                 raise
             if awaited is _CRASH:
                 loop = asyncio.get_running_loop()

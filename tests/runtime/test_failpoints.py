@@ -5,6 +5,7 @@ from random import Random
 
 import anyio
 import apsw
+import pytest
 
 from holon.adapters.sqlite.commit_writer import Result
 from holon.model.agent import AgentIdentity, AgentKind, Ownership, ProfilePreset, Visibility
@@ -124,9 +125,8 @@ def _prompt(text: str) -> IngressRequest:
 
 def test_every_failpoint_is_reached_by_one_death_and_one_ordinary_day() -> None:
     story = Story()
-    try:
+    with pytest.raises(SimulatedCrash):
         story.live_once()
-    except SimulatedCrash:
-        story.live_once()
+    story.live_once()
     unreached = [point.value for point in Failpoint if not story.failpoints.visits[point]]
     assert unreached == []

@@ -64,10 +64,10 @@ class Ingress:
         """
         if self._broken is not None:
             raise self._broken
-        parse_agent_id(request.agent_id)
+        target = self._targets.get(request.agent_id) or await self._look(request.agent_id)
         admission = decide_admission(
             request,
-            await self._target(request.agent_id),
+            target,
             message_id=MessageId(self._services.ids.fresh(IdPrefix.MESSAGE)),
             now=self._services.clock.now(),
         )
@@ -75,16 +75,14 @@ class Ingress:
             raise RefusedError(admission)
         return admission
 
-    async def _target(self, agent_id: AgentId) -> AdmissionTarget | None:
-        """What the door knows of an agent. Callers between two commits share one look.
+    async def _look(self, agent_id: AgentId) -> AdmissionTarget | None:
+        """Return what the door must know of an agent. Callers between two commits share one look.
 
         Nothing is lost by it: the commit itself checks again that the agent takes messages.
         """
-        target = self._targets.get(agent_id)
-        if target is None:
-            target = await self._services.store.reads.admission_target(agent_id)
-            if target is not None:
-                self._targets[agent_id] = target
+        target = await self._services.store.reads.admission_target(parse_agent_id(agent_id))
+        if target is not None:
+            self._targets[agent_id] = target
         return target
 
     async def _earlier(self, request: IngressRequest) -> AdmissionReceipt | None:

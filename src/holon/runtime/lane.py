@@ -51,7 +51,8 @@ from holon.runtime.services import Services
 from holon.runtime.settler import Settler
 from holon.runtime.tick_desk import TickDesk
 from holon.runtime.tool_runner import ToolRunner
-from holon.runtime.turn_driver import LaneFencedError, TurnDriver, TurnEnd
+from holon.runtime.turn_driver import TurnDriver, TurnEnd
+from holon.runtime.turn_writer import LaneFencedError
 
 _log = logging.getLogger(__name__)
 

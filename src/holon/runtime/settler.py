@@ -18,7 +18,8 @@ from holon.model.snapshot import AgentSnapshot, WeighedItem
 from holon.ports.failpoint import Failpoint
 from holon.runtime.decided_commit import DECISIONS_COUNT_MAX, patiently
 from holon.runtime.services import Services
-from holon.runtime.turn_driver import LaneFencedError, TurnEnd
+from holon.runtime.turn_driver import TurnEnd
+from holon.runtime.turn_writer import LaneFencedError
 
 
 class Settler:
@@ -46,9 +47,10 @@ class Settler:
         raise LaneFencedError(f"turn {hold.turn_id} could not be settled by this lane")
 
     async def _apply_whole(self, commit: Commit) -> CommitOutcome:
+        ticket = self._services.store.submit(commit)
         with anyio.CancelScope(shield=True):  # a finished turn is never lost to a shutdown
-            outcome = await self._services.store.apply(commit)
-        return outcome
+            await ticket.outcome()
+        return await ticket.outcome()  # known by now
 
     async def settlement(
         self,

@@ -4,7 +4,7 @@ Owns:  the running turn: its log in memory, its place in the transcript, its lan
 Rule 1: the driver never decides what a turn does; it performs a step and reports what happened.
 Rule 2: a round is durable before its tools run; a tool's result is durable before the next round
         is. The last result's commit travels while the provider is already asked.
-Rule 3: a refused commit means the lane is stale (LaneFencedError): stop, touch nothing more.
+Rule 3: what the turn makes durable goes through its writer, which stops a stale lane.
 """
 
 from holon.decide.conversation_view import conversation_of
@@ -20,9 +20,8 @@ from holon.decide.lane_commits import (
 )
 from holon.decide.turn_replay import replay
 from holon.decide.turn_step import advance
-from holon.model.commit import Change, Commit
-from holon.model.errors import HolonError, StoreFullError
-from holon.model.expectation import Applied, CommitOutcome
+from holon.model.commit import Change
+from holon.model.expectation import Applied
 from holon.model.limits import HISTORY_TURNS_COUNT_DEFAULT, INTERJECTIONS_PER_POINT_COUNT_MAX
 from holon.model.message import MessageEnvelope
 from holon.model.prompt_frame import PromptFrame, ProviderRequest
@@ -44,18 +43,12 @@ from holon.model.turn import (
     TurnStep,
 )
 from holon.ports.failpoint import Failpoint
-from holon.ports.store import Ticket
-from holon.runtime.decided_commit import DECISIONS_COUNT_MAX, apply_patiently
+from holon.runtime.decided_commit import DECISIONS_COUNT_MAX
 from holon.runtime.live_log import LiveLog
 from holon.runtime.provider_caller import ask_provider
 from holon.runtime.services import Services
 from holon.runtime.tool_runner import ToolRunner
-
-
-class LaneFencedError(HolonError):
-    """Someone else owns the agent now; this lane must stop."""
-
-    code = "lane_fenced"
+from holon.runtime.turn_writer import LaneFencedError, TurnWriter
 
 
 class TurnEnd(Record, frozen=True, kw_only=True):
@@ -76,7 +69,7 @@ class TurnDriver:
         self._services = services
         self._runner = runner
         self._hold = hold
-        self._travelling: tuple[Ticket, Commit] | None = None
+        self._writer = TurnWriter(services)
         self._final_round: tuple[Change, ...] = ()
         self._failed_attempts: tuple[ProviderAttempt, ...] = ()
 
@@ -92,7 +85,7 @@ class TurnDriver:
         self._usage = resumption.usage
         while not isinstance(step, Finish):
             step = await self._take(step)
-        await self._land()
+        await self._writer.land()
         return TurnEnd(
             finish=step,
             log=self._live.log,
@@ -126,7 +119,7 @@ class TurnDriver:
             tools=self._services.tools.specs,
         )
         answer = await ask_provider(self._services.provider, request, clock=self._services.clock)
-        await self._land()
+        await self._writer.land()
         return answer
 
     async def _record_round(self, answer: ModelSpoke | ModelFailed) -> TurnStep:
@@ -153,7 +146,7 @@ class TurnDriver:
             return step
         await self._services.failpoints.reach(Failpoint.ROUND_BEFORE_COMMIT)
         commit = round_commit(facts, now=now)
-        await self._commit(commit)
+        await self._writer.apply(commit)
         self._live.absorb(commit)
         await self._services.failpoints.reach(Failpoint.ROUND_AFTER_COMMIT)
         return await self._hear(point) or step
@@ -161,7 +154,7 @@ class TurnDriver:
     async def _run_tools(self) -> ToolsReturned:
         pending = self._live.unanswered(self._round_number)
         for index, call in enumerate(pending):
-            await self._land()
+            await self._writer.land()
             receipt = await self._finish_call(call, last=index == len(pending) - 1)
             self._live.finish(call.effect_id, receipt)
         return ToolsReturned(receipts=self._live.receipts(self._round_number))
@@ -172,23 +165,15 @@ class TurnDriver:
             finished = await self._runner.run(call, self._hold, message_id=message_id)
             await self._services.failpoints.reach(Failpoint.TOOL_BEFORE_DONE)
             unguarded = finished.commit.expects == (self._hold.fence,)
-            if last and unguarded and self._send_off(finished.commit):
+            if last and unguarded and self._writer.send_off(finished.commit):
                 return finished.receipt
-            outcome = await self._apply(finished.commit)
+            outcome = await self._writer.try_apply(finished.commit)
             await self._services.failpoints.reach(Failpoint.TOOL_AFTER_DONE)
             if isinstance(outcome, Applied):
                 return finished.receipt
             if not finished.only_planned:
                 break
         raise LaneFencedError(f"the result of {call.effect_id} could not be recorded")
-
-    def _send_off(self, commit: Commit) -> bool:
-        """Let a commit travel while the provider is asked; False when the writer is swamped."""
-        try:
-            self._travelling = (self._services.store.submit(commit), commit)
-        except StoreFullError:
-            return False
-        return True
 
     async def _hear(self, point: SafePoint) -> TurnStep | None:
         """Let waiting operator messages in; return the step that follows, if any came."""
@@ -220,31 +205,9 @@ class TurnDriver:
             position=self._live.next_position,
             snapshot=snapshot,
         )
-        if not isinstance(await self._apply(interjection_commit(facts, now=now)), Applied):
+        if not isinstance(
+            await self._writer.try_apply(interjection_commit(facts, now=now)), Applied
+        ):
             return None  # taken or voided meanwhile; the fence shows at the next round
         self._live.append(interjection_entry(facts, now=now))
         return self._fold(OperatorInterjected(message_id=message.id, text=text, point=point))
-
-    async def _land(self) -> None:
-        """Wait for the commit that is still travelling, if one is."""
-        if self._travelling is None:
-            return
-        ticket, commit = self._travelling
-        self._travelling = None
-        try:
-            outcome = await ticket.outcome()
-        except StoreFullError:
-            outcome = await self._apply(commit)
-        await self._services.failpoints.reach(Failpoint.TOOL_AFTER_DONE)
-        self._require_applied(outcome, commit)
-
-    async def _apply(self, commit: Commit) -> CommitOutcome:
-        return await apply_patiently(self._services.store, commit, clock=self._services.clock)
-
-    async def _commit(self, commit: Commit) -> None:
-        self._require_applied(await self._apply(commit), commit)
-
-    @staticmethod
-    def _require_applied(outcome: CommitOutcome, commit: Commit) -> None:
-        if not isinstance(outcome, Applied):
-            raise LaneFencedError(f"{commit.commit_id} was refused: {outcome}")

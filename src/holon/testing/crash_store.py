@@ -91,7 +91,7 @@ class _LostTicket:
     """A commit whose process is gone."""
 
     async def outcome(self) -> CommitOutcome:
-        return await asyncio.get_running_loop().create_future()
+        return await _never()
 
 
 class _DeadlyTicket:
@@ -104,10 +104,14 @@ class _DeadlyTicket:
     async def _wait_and_die(inner: Ticket, name: str) -> CommitOutcome:
         await inner.outcome()
         die(f"after {name}")
-        return await asyncio.get_running_loop().create_future()
+        return await _never()
 
     async def outcome(self) -> CommitOutcome:
         return await asyncio.shield(self._durable)
+
+
+def _never() -> "asyncio.Future[CommitOutcome]":
+    return asyncio.get_running_loop().create_future()
 
 
 def die(why: str) -> None:

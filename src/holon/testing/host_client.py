@@ -1,36 +1,30 @@
 """The other end of a host process: starts it, asks it, kills it.
 
 Owns:  one host process as a person or a drill holds it. Threads may share a client.
-Rule 1: an answer that was never read was never given: whoever asks gets HostGoneError instead.
-Rule 2: a process is ended by its own id alone; it leads a process group of its own.
+Rule 1: a process is ended by its own id alone; it leads a process group of its own.
 """
 
-import json
+import contextlib
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import Final
 
 import msgspec
 
-from holon.testing.host_commands import Answer, Command, HostStatus, Note, Status
+from holon.testing.host_commands import HostStatus, Status
+from holon.testing.host_lines import ANSWER_S_MAX, HostLines
 
-ANSWER_S_MAX: Final = 30.0
 QUIET_HORIZON_MS: Final = 600_000
+_POLL_S: Final = 0.02
 
 
-class HostGoneError(Exception):
-    """The process ended before it answered."""
-
-
-class HostClient:
-    """A host process and the lines to and from it."""
+class HostClient(HostLines):
+    """A host process from its start to its end."""
 
     def __init__(
         self,
@@ -43,16 +37,9 @@ class HostClient:
     ) -> None:
         """Start a host on `home`; `launcher` is put in front of its command line."""
         command = [*launcher, sys.executable, "-m", "holon.testing.host_process"]
-        self._lock = threading.Lock()
-        self._last_id = 0
-        self._waiting: dict[int, SimpleQueue[Answer | None]] = {}
-        self._notes: list[Note] = []
-        self._news = threading.Condition()
-        self._is_over = False
-        self.unclaimed: SimpleQueue[Answer] = SimpleQueue()  # nobody waits for these
         self.started_at = time.monotonic()
         with (stderr or Path(os.devnull)).open("ab") as errors:
-            self.process = subprocess.Popen(
+            process = subprocess.Popen(
                 [*command, "--home", str(home), *options],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -60,100 +47,12 @@ class HostClient:
                 env={**os.environ, "HOLON_FAILPOINTS": failpoints},
                 start_new_session=True,
             )
-        self._reader = threading.Thread(target=self._read, name="host-stdout", daemon=True)
-        self._reader.start()
+        super().__init__(process)
 
     @property
     def pid(self) -> int:
         """The id of the process."""
         return self.process.pid
-
-    def ask(self, command: Command, *, wait_s: float = ANSWER_S_MAX) -> Answer:
-        """Send a command and return its answer, or raise HostGoneError."""
-        inbox: SimpleQueue[Answer | None] = SimpleQueue()
-        number = self.send(command, inbox)
-        try:
-            answer = inbox.get(timeout=wait_s)
-        except Empty:
-            raise HostGoneError(f"no answer within {wait_s} s") from None
-        finally:
-            with self._lock:
-                self._waiting.pop(number, None)
-        if answer is None:
-            raise HostGoneError("the process ended")
-        return answer
-
-    def send(self, command: Command, inbox: "SimpleQueue[Answer | None] | None" = None) -> int:
-        """Send a command under a fresh number; its answer goes to `inbox`."""
-        with self._lock:
-            if self._is_over:
-                raise HostGoneError("the process ended")
-            self._last_id += 1
-            number = self._last_id
-            if inbox is not None:
-                self._waiting[number] = inbox
-            line = msgspec.json.encode(msgspec.structs.replace(command, id=number))
-            self._write(line + b"\n")
-        return number
-
-    def write_raw(self, line: bytes) -> None:
-        """Send any bytes at all."""
-        with self._lock:
-            self._write(line)
-
-    def _write(self, data: bytes) -> None:
-        assert self.process.stdin is not None
-        try:
-            self.process.stdin.write(data)
-            self.process.stdin.flush()
-        except (BrokenPipeError, ValueError):
-            raise HostGoneError("the process ended") from None
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            if not line.endswith(b"\n"):
-                break  # cut off by a kill: never said
-            self._take(line)
-        with self._lock:
-            self._is_over = True
-            waiting, self._waiting = self._waiting, {}
-        for inbox in waiting.values():
-            inbox.put(None)
-        with self._news:
-            self._news.notify_all()
-
-    def _take(self, line: bytes) -> None:
-        if "note" in json.loads(line):
-            with self._news:
-                self._notes.append(msgspec.json.decode(line, type=Note))
-                self._news.notify_all()
-            return
-        answer = msgspec.json.decode(line, type=Answer)
-        with self._lock:
-            inbox = self._waiting.get(answer.id) if answer.id is not None else None
-        if inbox is not None:
-            inbox.put(answer)
-        else:
-            self.unclaimed.put(answer)
-
-    def wait_note(self, fits: Callable[[Note], bool], *, wait_s: float = ANSWER_S_MAX) -> Note:
-        """Return the first note that fits, past or to come, or raise HostGoneError."""
-        deadline = time.monotonic() + wait_s
-        with self._news:
-            while True:
-                found = next((note for note in self._notes if fits(note)), None)
-                if found is not None:
-                    return found
-                left = deadline - time.monotonic()
-                if left <= 0 or self._is_over:
-                    raise HostGoneError("the process ended" if self._is_over else "nothing came")
-                self._news.wait(left)
-
-    def notes(self) -> tuple[Note, ...]:
-        """Everything the host has said without being asked."""
-        with self._news:
-            return tuple(self._notes)
 
     def wait_ready(self, *, wait_s: float = ANSWER_S_MAX) -> None:
         """Return once the host has recovered and takes commands."""
@@ -170,11 +69,12 @@ class HostClient:
             status = self.status()
             if status.is_idle(horizon_ms=horizon_ms) or time.monotonic() > deadline:
                 return status
-            time.sleep(0.02)
+            time.sleep(_POLL_S)
 
     def kill(self) -> None:
         """End the process and its group at once."""
-        self._signal_group(signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it was faster
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.join()
 
     def terminate(self) -> int:
@@ -182,27 +82,8 @@ class HostClient:
         self.process.terminate()
         return self.join()
 
-    def end_input(self) -> int:
-        """Close the process's input; returns its exit code."""
-        assert self.process.stdin is not None
-        with self._lock:
-            self.process.stdin.close()
-        return self.join()
-
     def join(self, *, wait_s: float = ANSWER_S_MAX) -> int:
         """Wait for the end; returns the exit code."""
         code = self.process.wait(timeout=wait_s)
-        self._reader.join(wait_s)
-        for pipe in (self.process.stdin, self.process.stdout):
-            try:
-                if pipe is not None:
-                    pipe.close()
-            except BrokenPipeError:
-                continue  # what was not sent to a killed process is nobody's loss
+        self.close(wait_s=wait_s)
         return code
-
-    def _signal_group(self, number: signal.Signals) -> None:
-        try:
-            os.killpg(self.process.pid, number)
-        except ProcessLookupError:
-            return  # it was faster

@@ -19,6 +19,24 @@ _CHANCE_BITS: Final = 80
 _TEXT_CHARS: Final = 26  # 128 bits, five to a character
 _PAIRS: Final = tuple(high + low for high in _DIGITS for low in _DIGITS)
 _PLACES: Final = tuple(10 * place for place in reversed(range(_TEXT_CHARS // 2)))
+_STOCK_BYTES: Final = 4_000
+
+
+class ChanceStock:
+    """Random bits, fetched from the system many at a time: every message asks for some."""
+
+    def __init__(self) -> None:
+        self._stock = b""
+        self._used = 0
+
+    def __call__(self, bits: int) -> int:
+        """Return so many fresh bits, a multiple of eight."""
+        begin, end = self._used, self._used + bits // 8
+        if end > len(self._stock):
+            self._stock = secrets.token_bytes(_STOCK_BYTES)
+            begin, end = 0, bits // 8
+        self._used = end
+        return int.from_bytes(self._stock[begin:end])
 
 
 class TimeOrderedIds:
@@ -28,10 +46,10 @@ class TimeOrderedIds:
         self,
         *,
         wall_ns: Callable[[], int] = time.time_ns,
-        chance: Callable[[int], int] = secrets.randbits,
+        chance: Callable[[int], int] | None = None,
     ) -> None:
         self._wall_ns = wall_ns
-        self._chance = chance
+        self._chance = chance or ChanceStock()
         self._last = -1
         self._lock = threading.Lock()
 
