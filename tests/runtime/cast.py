@@ -15,7 +15,7 @@ from holon.ports.provider import Provider
 from holon.testing.builders import MAIN
 from holon.testing.scripted_provider import ScriptedCall, ScriptedRound, ScriptedRule
 
-REQUESTS_COUNT_MAX = 1_000
+REQUESTS_COUNT_MAX = 400
 
 
 def rule(when: str, *rounds: ScriptedRound) -> ScriptedRule:

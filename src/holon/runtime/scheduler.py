@@ -84,7 +84,10 @@ class Scheduler:
             suspects = await self._overlooked()
             if not suspects:
                 continue
+            seen_ns = clock.monotonic_ns()
             await clock.sleep_until(later(clock.now(), by_ms=BACKSTOP_GRACE_MS))
+            if clock.monotonic_ns() - seen_ns < BACKSTOP_GRACE_MS * 1_000_000:
+                continue  # the wall clock was set; nobody had time to react yet
             still = await self._overlooked()
             for agent_id in (a for a in suspects if a in still):
                 self.rescue_count += 1
