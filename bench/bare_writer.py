@@ -1,7 +1,7 @@
 """The yardstick of the admission bench: a group-commit writer with nothing around it.
 
-Owns:  the least code that makes the rows of an admission durable for concurrent callers: a thread, a
-       queue, one transaction for whatever waits, and futures that are resolved after COMMIT.
+Owns:  the least code that makes the rows of an admission durable for concurrent callers: a thread,
+       a queue, one transaction for whatever waits, and futures that are resolved after COMMIT.
 """
 
 import asyncio
@@ -15,6 +15,13 @@ from holon.adapters.sqlite.named_queries import named_queries
 from holon.model.limits import GROUP_COMMIT_COUNT_MAX
 
 Value = str | int | None
+
+
+_NEXT_SEQ: Final = """
+insert into event_heads (agent_id, last_seq) values (?1, 1)
+on conflict (agent_id) do update set last_seq = last_seq + 1
+returning last_seq
+"""
 
 
 class AdmissionRows(NamedTuple):
@@ -37,7 +44,6 @@ class BareWriter:
         log, messages = named_queries("log"), named_queries("messages")
         self._insert_commit: Final = log["remember_commit"]
         self._insert_message: Final = messages["queue_message"]
-        self._next_seq: Final = log["next_event_seq"]
         self._insert_event: Final = log["append_event"]
         self._connection = connection
         self._cursor = connection.cursor()
@@ -78,7 +84,7 @@ class BareWriter:
         for rows, _ in group:
             run(self._insert_commit, rows.commit)
             run(self._insert_message, rows.message)
-            ((seq,),) = run(self._next_seq, (rows.agent_id,)).fetchall()
+            ((seq,),) = run(_NEXT_SEQ, (rows.agent_id,)).fetchall()
             run(self._insert_event, (rows.agent_id, seq, rows.at, rows.event))
         run("commit")
 

@@ -63,7 +63,8 @@ class SilentModel:
 class BenchHost:
     """A host that is ready, its store, and a way to wait for the end of a turn."""
 
-    def __init__(self, host: Host, store: SqliteStore) -> None:
+    def __init__(self, home: Path, host: Host, store: SqliteStore) -> None:
+        self.home = home
         self.admit = host.admit
         self.store = store
         self._news = anyio.Event()
@@ -72,17 +73,18 @@ class BenchHost:
     def _ring(self, touched: Collection[AgentId]) -> None:
         del touched
         self._news.set()
+        self._news = anyio.Event()
 
     async def settle(self, request: IngressRequest) -> float:
         """Return how many seconds it took from a request to the settled turn."""
         began = time.perf_counter()
         receipt = await self.admit(request)
         while True:
-            self._news = anyio.Event()
+            news = self._news
             entry = await self.store.reads.message(receipt.message_id)
             if entry is not None and entry.state.is_terminal:
                 return time.perf_counter() - began
-            await self._news.wait()
+            await news.wait()
 
 
 @contextmanager
@@ -110,7 +112,7 @@ async def running_host(
         retention=retention or RetentionPolicy(),
     )
     host = Host(services)
-    bench_host = BenchHost(host, store)
+    bench_host = BenchHost(home, host, store)
     try:
         async with anyio.create_task_group() as life:
             life.start_soon(host.run)

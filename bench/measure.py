@@ -1,7 +1,7 @@
 """What every bench says: one number against its target.
 
-Owns:  the line a bench prints, and small statistics. Numbers are ratios within one run, so that they
-       mean the same on a slow machine and on a busy one.
+Owns:  the line a bench prints, and small statistics. Numbers are ratios within one run, so that
+       they mean the same on a slow machine and on a busy one.
 """
 
 import time

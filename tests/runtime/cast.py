@@ -56,6 +56,10 @@ class Listener:
         """What one request tells the model last."""
         return msgspec.json.encode(self.requests[number].conversation[-1]).decode()
 
+    def heard(self, text: str) -> bool:
+        """Whether any request told the model this last."""
+        return any(text in self.said(number) for number in range(len(self.requests)))
+
 
 def prompt_for(
     text: str,

@@ -28,6 +28,7 @@ from holon.ports.provider import Provider
 from holon.ports.store import Store
 from holon.runtime.host import Host
 from holon.runtime.services import Services
+from holon.testing.armed_failpoints import FailpointError
 from holon.testing.builders import MAIN, an_identity
 from holon.testing.fault_store import FaultStore
 from holon.testing.inline_writer import InlineWriter, NoFaults
@@ -179,7 +180,7 @@ def run_house(
         except BaseExceptionGroup as group:
             if telling.error is not None:
                 raise telling.error from None
-            if group.split(StoreBrokenError)[1] is not None:
+            if group.split((StoreBrokenError, FailpointError))[1] is not None:
                 raise
             house.deaths.append(group)
         house.rescue_count += house.host.rescue_count

@@ -1,6 +1,7 @@
 """A model that leaves its work lying keeps nobody busy for ever."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 
@@ -103,7 +104,7 @@ def test_offers_come_ever_later() -> None:
         await house.host.work.focus(item.id)
         await house.rest(DAY_MS)
         moments = [at for (at,) in house.rows("select opened_at from turns order by turn_index")]
-        gaps = [later - earlier for earlier, later in zip(moments, moments[1:], strict=False)]
+        gaps = [later - earlier for earlier, later in pairwise(moments)]
         assert gaps == [n * 1_000_000 for n in (0, 1, 2, 4, 8, 16, 32)]
 
     run_house(story, script=[IDLER])

@@ -11,8 +11,10 @@ from holon.model.message import MessageKind
 from holon.model.refusal import RefusalCode, RefusedError
 from holon.model.task import TaskStatus
 from holon.testing.builders import MAIN, a_task
+from holon.testing.crash_store import CrashPlan, CrashStore, Side
 from tests.runtime.cast import rule, says
-from tests.runtime.house import House, run_house
+from tests.runtime.house import House, Setup, run_house
+from tests.runtime.telling import LifeLostError
 
 TASK = a_task(status=TaskStatus.QUEUED)
 
@@ -123,6 +125,26 @@ def test_a_wait_opened_after_the_end_is_over_before_it_begins() -> None:
         assert house.rows("select * from waits") == []
 
     run_house(story)
+
+
+@pytest.mark.requirement("runtime:task-result-rejoins-by-the-queue")
+@pytest.mark.parametrize("side", list(Side))
+def test_a_crash_around_the_end_of_a_task_neither_loses_nor_repeats_its_result(side: Side) -> None:
+    """The end, the result and the wait it ends are one commit; a lost task is ended by recovery."""
+    plan = CrashPlan(f"task:{TASK.id}:completed", side)
+
+    async def story(house: House) -> None:
+        await house.host.tasks.open(TASK)
+        await house.host.tasks.wait_for(TASK.id)
+        with pytest.raises(LifeLostError):
+            await house.host.tasks.report(report(TaskStatus.COMPLETED))
+        assert not await house.host.tasks.report(report(TaskStatus.COMPLETED))
+        await house.rest(1_000)
+        assert len(await results(house)) == 1
+        assert len(house.model.requests) == 1
+        assert house.rows("select state from waits") == [("resolved",)]
+
+    run_house(story, setup=Setup(wrap=lambda store: CrashStore(store, plan)))
 
 
 def test_several_waits_on_one_task_all_end_with_its_one_result() -> None:

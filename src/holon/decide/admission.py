@@ -50,6 +50,9 @@ BINDING_SURFACES: Final = frozenset(
 )
 
 
+_DIGESTED: Final = msgspec.json.Encoder(order="deterministic")
+
+
 class Admitted(Record, frozen=True, kw_only=True):
     """The request becomes this message, under these keys. A digest only goes with a key."""
 
@@ -115,7 +118,7 @@ def trigger_kind_of(kind: MessageKind) -> TriggerKind | None:
 def body_digest(request: IngressRequest) -> str:
     """Return a hash of what was asked, the same for every order of the same JSON."""
     asked = (request.kind, request.origin, request.body, request.priority)
-    return hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).hexdigest()
+    return hashlib.sha256(_DIGESTED.encode(asked)).hexdigest()
 
 
 def _may_bind(authority: AuthorityClass, surface: DeliverySurface) -> bool:

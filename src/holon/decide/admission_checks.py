@@ -119,6 +119,8 @@ def _check_body(request: IngressRequest, _: AdmissionTarget) -> Refusal | None:
 
 
 def _check_metadata(request: IngressRequest, _: AdmissionTarget) -> Refusal | None:
+    if request.metadata is None:
+        return None
     size_bytes = len(msgspec.json.encode(request.metadata))
     if size_bytes <= MESSAGE_METADATA_BYTES_MAX:
         return None
@@ -143,12 +145,8 @@ def _check_key(request: IngressRequest, _: AdmissionTarget) -> Refusal | None:
 
 
 def _check_labels(request: IngressRequest, _: AdmissionTarget) -> Refusal | None:
-    named = {
-        **msgspec.structs.asdict(request.origin),
-        "correlation_id": request.correlation_id,
-        "causation_id": request.causation_id,
-    }
-    for field, label in named.items():
+    caused = {"correlation_id": request.correlation_id, "causation_id": request.causation_id}
+    for field, label in (msgspec.structs.asdict(request.origin) | caused).items():
         if label is not None and len(label) > LABEL_CHARS_MAX:
             return Refusal(
                 code=RefusalCode.LABEL_TOO_LONG,

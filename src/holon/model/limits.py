@@ -59,15 +59,11 @@ INTERJECTIONS_PER_POINT_COUNT_MAX: Final = 8
 HISTORY_TURNS_COUNT_DEFAULT: Final = 12
 
 # Tool output and previews.
-TOOL_OUTPUT_TOKENS_DEFAULT: Final = 8_000
-TOOL_OUTPUT_TOKENS_MAX: Final = 64_000
 TOOL_ERROR_DETAIL_CHARS_MAX: Final = 1_000
 TOOL_RESULT_BYTES_MAX: Final = 512 * KIB
 ENQUEUE_TEXT_BYTES_MAX: Final = 64 * KIB
 EVENT_TEXT_CHARS_MAX: Final = 400
-PLAN_PREVIEW_CHARS_MAX: Final = 1_600
 OBJECTIVE_CHARS_MAX: Final = 4_000
-TODO_ITEMS_COUNT_MAX: Final = 100
 
 # Events and their readers.
 EVENT_PAGE_COUNT_DEFAULT: Final = 128
@@ -81,18 +77,18 @@ WAL_BYTES_MAX: Final = 64 * MIB
 CHECKPOINT_PAGES: Final = 1_000
 STORE_RETRY_MS_MIN: Final = 250
 STORE_RETRY_MS_MAX: Final = 30 * SECOND_MS
-BALLAST_BYTES: Final = 16 * MIB  # given up on a full disk, so that the store can still tidy up
 
 # Retention: on by default.
 RETENTION_INTERVAL_MS: Final = 10 * MINUTE_MS
 RETENTION_COMMITS_COUNT: Final = 500  # groups of commits after which retention looks early
+RETENTION_LOOK_COMMITS_COUNT: Final = 8  # groups of commits between two looks at the size
+RETENTION_FULL_PERCENT: Final = 97  # of the cap; from there on retention does not wait
 RETENTION_AGE_MS_DEFAULT: Final = 90 * DAY_MS
 RETENTION_EVENTS_COUNT_MIN: Final = 1_000  # newest events always kept per agent
 RETENTION_TURNS_COUNT_MIN: Final = 50  # newest turns always kept per agent
 RETENTION_BYTES_MAX_DEFAULT: Final = 1024 * MIB
 RETENTION_BATCH_COUNT: Final = 500
 
-assert TOOL_OUTPUT_TOKENS_DEFAULT <= TOOL_OUTPUT_TOKENS_MAX
 assert PUBLIC_BODY_BYTES_MAX <= MESSAGE_BODY_BYTES_MAX
 assert NO_PROGRESS_BACKOFF_MS_MIN <= NO_PROGRESS_BACKOFF_MS_MAX
 assert EVENT_PAGE_COUNT_DEFAULT <= EVENT_PAGE_COUNT_MAX

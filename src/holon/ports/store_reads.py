@@ -95,6 +95,10 @@ class WheelReads(Protocol):
 class RecordReads(Protocol):
     """Single records and pages of them."""
 
+    async def used_bytes(self) -> int:
+        """How much of the database is in use; its file only grows when there is nothing else."""
+        ...
+
     async def turn_log(self, turn_id: TurnId) -> TurnLog | None:
         """A turn with everything recorded in it."""
         ...

@@ -6,7 +6,7 @@ Rule 2: a follower that falls too far behind, or whose cursor was pruned, is tol
         never skipped ahead. Nothing is buffered for a follower that does not read.
 """
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncGenerator, Collection
 
 from holon.model.errors import HolonError
 from holon.model.event import AuditEvent
@@ -45,7 +45,7 @@ class EventFeed:
             for alarm in self._followers.get(agent_id, ()):
                 alarm.nudge()
 
-    async def follow(self, agent_id: AgentId, *, after: int) -> AsyncIterator[AuditEvent]:
+    async def follow(self, agent_id: AgentId, *, after: int) -> AsyncGenerator[AuditEvent, None]:
         """Yield every event of an agent after a sequence number, for as long as it is read."""
         alarm = Alarm(self._clock)
         self._followers.setdefault(agent_id, set()).add(alarm)

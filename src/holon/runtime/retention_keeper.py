@@ -1,14 +1,22 @@
 """Keeps the database within its bounds, a small step at a time.
 
-Owns:  when retention runs: at intervals, and early when many commits have come in.
+Owns:  when retention runs: at intervals, early when many commits have come in, and at once when the
+       database has nearly reached its cap.
 Rule 1: a step is bounded, so that commits of agents never wait long behind it.
+Rule 2: the size is looked at every few commits. When pruning cannot bring it down, because all that
+        is left must be kept, the next look comes as late as if there were room.
 """
 
 from typing import Final
 
 from holon.model.errors import StoreFullError
 from holon.model.instant import later
-from holon.model.limits import RETENTION_COMMITS_COUNT, RETENTION_INTERVAL_MS
+from holon.model.limits import (
+    RETENTION_COMMITS_COUNT,
+    RETENTION_FULL_PERCENT,
+    RETENTION_INTERVAL_MS,
+    RETENTION_LOOK_COMMITS_COUNT,
+)
 from holon.ports.failpoint import Failpoint
 from holon.runtime.alarm import Alarm
 from holon.runtime.services import Services
@@ -20,21 +28,35 @@ class RetentionKeeper:
     def __init__(self, services: Services) -> None:
         self._services: Final = services
         self._alarm = Alarm(services.clock)
-        self._groups_seen = 0
+        self._full_bytes = services.retention.bytes_max * RETENTION_FULL_PERCENT // 100
+        self._is_stuck = False  # the last pass left the database nearly full
+        self._groups_seen = 0  # since the last pass
 
     def commit_applied(self) -> None:
-        """Count what comes in; a burst is a reason to look early."""
+        """Count what comes in; every few groups are a reason to look."""
         self._groups_seen += 1
-        if self._groups_seen >= RETENTION_COMMITS_COUNT:
+        if self._groups_seen % RETENTION_LOOK_COMMITS_COUNT == 0 or self._is_burst():
             self._alarm.nudge()
 
     async def run(self) -> None:
         """Prune for ever."""
         clock = self._services.clock
+        due_at = later(clock.now(), by_ms=RETENTION_INTERVAL_MS)
         while True:
-            await self._alarm.wait(until=later(clock.now(), by_ms=RETENTION_INTERVAL_MS))
-            self._groups_seen = 0
-            await self.prune_all()
+            await self._alarm.wait(until=due_at)
+            if clock.now() >= due_at or self._is_burst() or await self._may_overflow():
+                self._groups_seen = 0
+                await self.prune_all()
+                due_at = later(clock.now(), by_ms=RETENTION_INTERVAL_MS)
+
+    def _is_burst(self) -> bool:
+        return self._groups_seen >= RETENTION_COMMITS_COUNT
+
+    async def _may_overflow(self) -> bool:
+        return not self._is_stuck and await self._is_full()
+
+    async def _is_full(self) -> bool:
+        return await self._services.store.reads.used_bytes() > self._full_bytes
 
     async def prune_all(self) -> None:
         """Prune until the policy is met."""
@@ -48,3 +70,4 @@ class RetentionKeeper:
                 return  # the next interval tries again
             more = report.more
             await self._services.failpoints.reach(Failpoint.RETENTION_BETWEEN_BATCHES)
+        self._is_stuck = await self._is_full()

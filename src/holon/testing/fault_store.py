@@ -1,8 +1,8 @@
 """A store whose disk is full, broken or slow when a test says so.
 
 Owns:  faults between the runtime and a store that is well.
-Rule 1: full means nothing was written. Broken means nobody knows; whether the commit was kept is
-        part of the fault.
+Rule 1: full and swamped mean nothing was written; a swamped writer says so at once. Broken means
+        nobody knows; whether the commit was kept is part of the fault.
 Rule 2: a delay holds back the answer, not the write.
 Rule 3: a fault lasts until it is taken back, and can be limited to commits whose id begins so.
 """
@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from holon.model.commit import Commit
-from holon.model.errors import StoreBrokenError, StoreError, StoreFullError
+from holon.model.errors import StoreBrokenError, StoreBusyError, StoreError, StoreFullError
 from holon.model.expectation import CommitOutcome
 from holon.model.instant import later
 from holon.model.retention import PruneReport, RetentionPolicy
@@ -26,6 +26,7 @@ class DiskFault(StrEnum):
 
     NONE = "none"
     FULL = "full"
+    SWAMPED = "swamped"
     BROKEN_AND_LOST = "broken_and_lost"
     BROKEN_BUT_KEPT = "broken_but_kept"
 
@@ -51,6 +52,8 @@ class FaultStore:
         fault = self.fault if commit.commit_id.startswith(self.only) else DiskFault.NONE
         if fault is not DiskFault.NONE:
             self.refused_count += 1
+        if fault is DiskFault.SWAMPED:
+            raise _error_of(fault)
         lost = fault in (DiskFault.FULL, DiskFault.BROKEN_AND_LOST)
         inner = None if lost else self._inner.submit(commit)
         return _FaultyTicket(inner, fault, self._pause)
@@ -100,4 +103,6 @@ class _FaultyTicket:
 def _error_of(fault: DiskFault) -> StoreError:
     if fault is DiskFault.FULL:
         return StoreFullError("the disk is full, as the test says")
+    if fault is DiskFault.SWAMPED:
+        return StoreBusyError("too much waits for the disk, as the test says")
     return StoreBrokenError("the disk broke, as the test says")

@@ -4,6 +4,7 @@ Owns:  decoding a call's input into its argument struct and deriving the JSON sc
 Rule 1: unknown fields, wrong types and missing fields are refused with the field's name.
 """
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 import msgspec
@@ -32,4 +33,18 @@ def decode_arguments(value: JsonValue, into: type[Arguments]) -> Arguments | Too
 def schema_of(arguments: type[msgspec.Struct]) -> JsonValue:
     """Return the JSON schema of an argument struct, with no references to follow."""
     (schema,), components = msgspec.json.schema_components([arguments])
-    return components[schema["$ref"].rsplit("/", 1)[-1]] if "$ref" in schema else schema
+    return _inlined(schema, components)
+
+
+def _inlined(schema: JsonValue, components: Mapping[str, JsonValue]) -> JsonValue:
+    """Put every component where it is referred to; no argument struct contains itself."""
+    match schema:
+        case {"$ref": str() as path, **beside}:
+            target = components[path.rsplit("/", 1)[-1]]
+            return {**_inlined(target, components), **_inlined(beside, components)}
+        case dict():
+            return {name: _inlined(part, components) for name, part in schema.items()}
+        case list():
+            return [_inlined(part, components) for part in schema]
+        case _:
+            return schema

@@ -94,10 +94,9 @@ class CommitWriter:
         """Apply commits in order, durably, as one transaction; never raises."""
         if self.broken is not None:
             return AppliedGroup([self.broken] * len(commits), frozenset())
-        self._touched.clear()
         try:
-            self._statements.run("begin immediate")
             results = self._apply_all(commits)
+            self._events.finish()
             self._statements.run("commit")
         except apsw.Error as error:
             failure = self._give_up(error)
@@ -119,7 +118,7 @@ class CommitWriter:
 
     def _apply_all(self, commits: Sequence[Commit]) -> list[Result]:
         """Apply a group. Savepoints are paid for only when a commit of it is refused."""
-        self._expectations.forget()
+        self._begin()
         results: list[Result] = []
         for commit in commits:
             outcome = self._apply(commit)
@@ -129,17 +128,23 @@ class CommitWriter:
             results.append(outcome)
         return results
 
-    def _apply_guarded(self, commits: Sequence[Commit]) -> list[Result]:
-        """Apply a group from its beginning, taking back what refused commits of it wrote."""
+    def _begin(self) -> None:
         self._touched.clear()
         self._expectations.forget()
+        self._events.begin()
         self._statements.run("begin immediate")
+
+    def _apply_guarded(self, commits: Sequence[Commit]) -> list[Result]:
+        """Apply a group from its beginning, taking back what refused commits of it wrote."""
+        self._begin()
         results: list[Result] = []
         for commit in commits:
+            mark = self._events.mark()
             self._statements.run("savepoint one_commit")
             outcome = self._apply(commit)
             if not isinstance(outcome, Applied):
                 self._statements.run("rollback to one_commit")
+                self._events.take_back(mark)
             self._statements.run("release one_commit")
             results.append(outcome)
         return results

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from holon.adapters.sqlite.error_mapping import running_errors
 from holon.adapters.sqlite.read_session import ReadSession
 from holon.adapters.sqlite.row_codec import (
     BRIEFS,
@@ -34,6 +35,13 @@ from holon.model.work_item import WorkItemRecord
 
 class SqliteRecordReads(ReadSession):
     """The records' part of the port."""
+
+    async def used_bytes(self) -> int:
+        """How much of the database is in use; its file only grows when there is nothing else."""
+        pragma = self._statements.connection.pragma
+        with running_errors():
+            pages, free, size = map(pragma, ("page_count", "freelist_count", "page_size"))
+        return (int(str(pages)) - int(str(free))) * int(str(size))
 
     async def turn_log(self, turn_id: TurnId) -> TurnLog | None:
         """A turn with everything recorded in it."""

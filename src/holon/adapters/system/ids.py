@@ -16,9 +16,7 @@ from holon.model.ids import IdPrefix
 
 _DIGITS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _CHANCE_BITS: Final = 80
-_TEXT_CHARS: Final = 26  # 128 bits, five to a character
 _PAIRS: Final = tuple(high + low for high in _DIGITS for low in _DIGITS)
-_PLACES: Final = tuple(10 * place for place in reversed(range(_TEXT_CHARS // 2)))
 _STOCK_BYTES: Final = 4_000
 
 
@@ -51,6 +49,7 @@ class TimeOrderedIds:
         self._wall_ns = wall_ns
         self._chance = chance or ChanceStock()
         self._last = -1
+        self._millis_text = (-1, "")  # ids of one millisecond begin alike
         self._lock = threading.Lock()
 
     def fresh(self, prefix: IdPrefix) -> str:
@@ -59,8 +58,21 @@ class TimeOrderedIds:
             millis = self._wall_ns() // 1_000_000
             drawn = (millis << _CHANCE_BITS) | self._chance(_CHANCE_BITS)
             self._last = max(drawn, self._last + 1)
-            return f"{prefix}_{_text_of(self._last)}"
+            return f"{prefix}_{self._text_of(self._last)}"
+
+    def _text_of(self, number: int) -> str:
+        millis = number >> _CHANCE_BITS
+        if millis != self._millis_text[0]:
+            self._millis_text = (millis, _digits_of(millis >> 40)[-2:] + _digits_of(millis))
+        return self._millis_text[1] + _digits_of(number >> 40) + _digits_of(number)
 
 
-def _text_of(number: int) -> str:
-    return "".join([_PAIRS[(number >> place) & 1023] for place in _PLACES])
+def _digits_of(number: int) -> str:
+    """Return the lowest 40 bits as eight digits."""
+    small = number & 0xFF_FFFF_FFFF
+    return (
+        _PAIRS[small >> 30]
+        + _PAIRS[small >> 20 & 1023]
+        + _PAIRS[small >> 10 & 1023]
+        + _PAIRS[small & 1023]
+    )

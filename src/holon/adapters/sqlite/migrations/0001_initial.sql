@@ -596,8 +596,7 @@ create table event_heads (
 
 create trigger event_heads_only_rise
 before update on event_heads
-when new.last_seq < old.last_seq or new.last_seq > old.last_seq + 1
-    or new.floor_seq < old.floor_seq
+when new.last_seq < old.last_seq or new.floor_seq < old.floor_seq
 begin select raise(abort, 'event_heads_only_rise'); end;
 
 -- The newest event of an agent is never pruned, so `log_seq` is never given out twice.
@@ -610,6 +609,14 @@ create table events (
 ) strict;
 
 create unique index events_sequence on events (agent_id, event_seq);
+
+-- An agent's events count 1, 2, 3 …; the newest is never pruned, so each has its forerunner.
+create trigger events_are_gapless
+before insert on events
+when new.event_seq <> 1 and not exists (
+    select 1 from events where agent_id = new.agent_id and event_seq = new.event_seq - 1
+)
+begin select raise(abort, 'events_are_gapless'); end;
 
 create trigger events_are_append_only
 before update on events

@@ -1,10 +1,12 @@
 -- remember_commit --
 insert into commits (commit_id, applied_at) values (?1, ?2) on conflict (commit_id) do nothing;
 
--- next_event_seq --
-insert into event_heads (agent_id, last_seq) values (?1, 1)
-on conflict (agent_id) do update set last_seq = last_seq + 1
-returning last_seq;
+-- last_event_seq --
+select last_seq from event_heads where agent_id = ?1;
+
+-- move_event_head --
+insert into event_heads (agent_id, last_seq) values (?1, ?2)
+on conflict (agent_id) do update set last_seq = ?2;
 
 -- append_event --
 insert into events (agent_id, event_seq, created_at, event) values (?1, ?2, ?3, ?4);

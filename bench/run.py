@@ -1,0 +1,76 @@
+"""Runs every bench: `python -m bench.run [name …]`.
+
+Owns:  the order, the exit code, and bench/RESULTS.md. A missed target ends the run with an error,
+       but only after everything was measured.
+"""
+
+import asyncio
+import platform
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from bench import admission, retention, sleepers, turn_cost
+from bench.measure import Measurement
+
+BENCHES: Final[Mapping[str, Callable[[], Awaitable[list[Measurement]]]]] = {
+    "admission": admission.run,
+    "sleepers": sleepers.run,
+    "turn_cost": turn_cost.run,
+    "retention": retention.run,
+}
+RESULTS: Final = Path(__file__).parent / "RESULTS.md"
+_HEAD: Final = """\
+# Speed and size
+
+Written by `make bench`. Every number compares two things measured in turns within one run, on the
+disk temporary files live on, so that it can be held against the same number from another machine.
+
+"""
+
+
+async def measure(names: Sequence[str]) -> list[Measurement]:
+    """Run the named benches one after the other, and say what each found."""
+    found: list[Measurement] = []
+    for name in names:
+        for measurement in await BENCHES[name]():
+            print(measurement, flush=True)
+            found.append(measurement)
+    return found
+
+
+def write_results(found: Sequence[Measurement]) -> None:
+    """Write what was measured for people to read."""
+    python, sqlite = platform.python_version(), apsw.sqlite_lib_version()
+    lines = [
+        "| what | measured | target | |",
+        "|---|---|---|---|",
+        *(
+            f"| {each.name} | {each.measured:.2f}{each.unit} | {each.target_text} |"
+            f" {'ok' if each.is_ok else '**missed**'} |"
+            for each in found
+        ),
+        "",
+        f"Last run on {datetime.now(UTC):%Y-%m-%d} with Python {python}, SQLite {sqlite},"
+        f" apsw {apsw.apsw_version()}.",
+    ]
+    RESULTS.write_text(_HEAD + "\n".join(lines) + "\n", encoding="utf-8")
+
+
+def main(names: Sequence[str]) -> int:
+    """Measure; 0 when every target was met."""
+    if unknown := [name for name in names if name not in BENCHES]:
+        print(f"no bench is called {unknown[0]}; there are {', '.join(BENCHES)}", file=sys.stderr)
+        return 2
+    found = asyncio.run(measure(names or list(BENCHES)))
+    if not names:
+        write_results(found)
+    return int(not all(each.is_ok for each in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,149 @@
+"""Following an agent's log: no gap, no repeat, and no silent skipping."""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from functools import partial
+
+import anyio
+import pytest
+
+from holon.model.event import AuditEvent
+from holon.model.ids import AgentId
+from holon.model.limits import EVENT_PAGE_COUNT_DEFAULT
+from holon.model.retention import RetentionPolicy
+from holon.runtime.event_feed import CursorLostError, SubscriberLaggedError
+from holon.testing.builders import MAIN
+from tests.runtime.cast import rule, says
+from tests.runtime.house import House, Setup, run_house
+
+
+async def newest(house: House) -> int:
+    """The newest event's number."""
+    return (await house.store.reads.event_bounds(MAIN))[1]
+
+
+async def drain(events: AsyncIterator[AuditEvent], seen: list[int]) -> None:
+    """Note events one by one, for as long as they come."""
+    async for event in events:
+        seen.append(event.event_seq)  # noqa: PERF401 - somebody looks on while they come
+
+
+async def read(house: House, *, after: int, upto: int) -> list[int]:
+    """Follow from a cursor until an event number is reached."""
+    seen: list[int] = []
+    async with aclosing(house.host.events.follow(MAIN, after=after)) as events:
+        async for event in events:
+            seen.append(event.event_seq)
+            if event.event_seq >= upto:
+                break
+    return seen
+
+
+@pytest.mark.requirement("runtime:log-is-followed-without-a-gap")
+def test_a_follower_sees_every_event_once_and_in_order_across_restarts() -> None:
+    async def story(house: House) -> None:
+        seen: list[int] = []
+        for number in range(5):
+            await house.prompt(f"n {number}")
+            await house.rest(1_000)
+            cursor = seen[-1] if seen else 0
+            seen += await read(house, after=cursor, upto=await newest(house))
+            await house.restart()
+        assert seen == list(range(1, len(seen) + 1))
+        assert len(seen) > 30
+
+    run_house(story)
+
+
+def test_a_live_follower_is_woken_by_each_commit() -> None:
+    async def story(house: House) -> None:
+        seen: list[int] = []
+
+        async def follow() -> None:
+            async with aclosing(house.host.events.follow(MAIN, after=0)) as events:
+                await drain(events, seen)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(follow)
+            for number in range(20):
+                await house.prompt(f"n {number}")
+                await house.rest(10)
+                assert seen == list(range(1, await newest(house) + 1))
+            group.cancel_scope.cancel()
+        assert len(seen) > EVENT_PAGE_COUNT_DEFAULT
+        assert house.host.events._followers == {}, "nobody is remembered who has left"
+
+    run_house(story)
+
+
+def test_a_follower_who_falls_behind_is_told_and_never_skipped_ahead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holon.runtime.event_feed.FEED_LAG_EVENTS_MAX", 10)
+    monkeypatch.setattr("holon.runtime.event_feed.EVENT_PAGE_COUNT_DEFAULT", 4)
+
+    async def story(house: House) -> None:
+        start = await newest(house)
+        async with aclosing(house.host.events.follow(MAIN, after=start)) as events:
+            await house.prompt("n 0")
+            first = await anext(events)
+            assert first.event_seq == start + 1
+            for number in range(5):
+                await house.prompt(f"n {number}")
+                await house.rest(100)
+            seen: list[int] = []
+            with pytest.raises(SubscriberLaggedError) as caught:
+                await drain(events, seen)
+        assert seen == list(range(first.event_seq + 1, first.event_seq + 1 + len(seen)))
+        assert caught.value.hint is not None
+        again = await read(house, after=await newest(house) - 5, upto=await newest(house))
+        assert len(again) == 5
+
+    run_house(story)
+
+
+def test_a_cursor_whose_events_were_pruned_is_lost_and_says_so() -> None:
+    policy = RetentionPolicy(age_ms=1, events_count_min=1, turns_count_min=1)
+
+    async def story(house: House) -> None:
+        await house.prompt("hello")
+        await house.rest(1_000)
+        await house.rest(700_000)
+        floor, last = await house.store.reads.event_bounds(MAIN)
+        assert 0 < floor < last
+        with pytest.raises(CursorLostError):
+            await read(house, after=0, upto=last)
+        assert await read(house, after=floor, upto=last) == list(range(floor + 1, last + 1))
+
+    run_house(story, setup=Setup(retention=policy))
+
+
+@pytest.mark.parametrize("agent", [MAIN, AgentId("nobody")])
+def test_a_cursor_in_the_future_is_refused(agent: AgentId) -> None:
+    async def story(house: House) -> None:
+        with pytest.raises(CursorLostError):
+            await anext(house.host.events.follow(agent, after=10_000))
+
+    run_house(story)
+
+
+def test_the_end_of_a_follower_does_not_disturb_the_others() -> None:
+    async def story(house: House) -> None:
+        seen: list[int] = []
+
+        async def follow(count: int) -> None:
+            async with aclosing(house.host.events.follow(MAIN, after=0)) as events:
+                async for event in events:
+                    seen.append(event.event_seq)
+                    if len(seen) >= count:
+                        return
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(follow, 3)
+            group.start_soon(partial(follow, 1_000))
+            await house.prompt("hello")
+            await house.rest(1_000)
+            group.cancel_scope.cancel()
+        assert set(range(1, await newest(house) + 1)) <= set(seen)
+
+    run_house(story, script=[rule("hello", says("hi"))])

@@ -1,0 +1,127 @@
+"""The database stays within its bounds, step by step, while agents work."""
+
+from datetime import datetime, timedelta
+
+import msgspec
+import pytest
+
+from holon.model.limits import HOUR_MS, MIB, RETENTION_COMMITS_COUNT, RETENTION_INTERVAL_MS
+from holon.model.retention import PruneReport, RetentionPolicy
+from holon.testing.builders import MAIN
+from holon.testing.fault_store import DiskFault
+from holon.testing.manual_clock import DAWN
+from tests.runtime.cast import rule, says
+from tests.runtime.house import House, Setup, run_house
+
+SHORT = RetentionPolicy(
+    age_ms=HOUR_MS, events_count_min=5, turns_count_min=2, batch_count=3, bytes_max=10**12
+)
+
+
+def _turns(house: House) -> int:
+    [(count,)] = house.rows("select count(*) from turns")
+    return int(count)
+
+
+@pytest.mark.requirement("runtime:finished-history-is-bounded")
+def test_old_finished_turns_leave_in_small_steps_and_new_ones_stay() -> None:
+    async def story(house: House) -> None:
+        for number in range(10):
+            await house.prompt(f"n {number}")
+            await house.rest(1_000)
+        assert _turns(house) == 10
+        await house.rest(HOUR_MS + RETENTION_INTERVAL_MS)
+        assert _turns(house) == 2
+        await house.prompt("still here?")
+        await house.rest(1_000)
+        assert (await house.briefs())[-1].text == "Understood."
+
+    house = run_house(story, setup=Setup(retention=SHORT))
+    assert house.deaths == []
+
+
+def test_unfinished_business_is_never_pruned() -> None:
+    async def story(house: House) -> None:
+        item = await house.host.work.create(MAIN, objective="keep me")
+        await house.host.work.block(item.id, blocked_by="x", recheck_after_ms=20 * HOUR_MS)
+        await house.host.timers.create(MAIN, after_ms=20 * HOUR_MS)
+        await house.prompt("slow")
+        await house.rest(5 * HOUR_MS)
+        assert house.rows("select count(*) from turns where state = 'open'") == [(1,)]
+        assert house.rows("select count(*) from timers") == [(1,)]
+        assert house.rows("select count(*) from work_items") == [(1,)]
+        assert house.rows("select count(*) from waits where state = 'active'") == [(1,)]
+
+    script = [rule("slow", says("done", after_ms=6 * HOUR_MS))]
+    run_house(story, script=script, setup=Setup(retention=SHORT))
+
+
+def test_a_full_disk_puts_pruning_off_and_does_not_end_it() -> None:
+    async def story(house: House) -> None:
+        for number in range(5):
+            await house.prompt(f"n {number}")
+            await house.rest(1_000)
+        house.disk.fault = DiskFault.FULL
+        await house.rest(2 * HOUR_MS)
+        assert _turns(house) == 5
+        house.disk.fault = DiskFault.NONE
+        await house.rest(RETENTION_INTERVAL_MS)
+        assert _turns(house) == 2
+
+    run_house(story, setup=Setup(retention=SHORT))
+
+
+def test_a_burst_of_commits_makes_it_look_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holon.runtime.retention_keeper.RETENTION_COMMITS_COUNT", 20)
+    assert RETENTION_COMMITS_COUNT > 20
+
+    async def story(house: House) -> None:
+        for number in range(12):
+            await house.prompt(f"n {number}")
+            await house.rest(10)
+        assert _turns(house) < 12
+        assert house.clock.now() - DAWN < timedelta(milliseconds=RETENTION_INTERVAL_MS)
+
+    run_house(story, setup=Setup(retention=msgspec.structs.replace(SHORT, age_ms=1)))
+
+
+FULL = RetentionPolicy(
+    age_ms=1_000 * HOUR_MS, events_count_min=5, turns_count_min=2, batch_count=50, bytes_max=2 * MIB
+)
+
+
+def _bytes(house: House) -> int:
+    [(size,)] = house.rows("select page_count * page_size from pragma_page_count, pragma_page_size")
+    return int(size)
+
+
+def test_a_database_that_is_nearly_full_is_pruned_at_once() -> None:
+    async def story(house: House) -> None:
+        for number in range(150):
+            await house.prompt(f"n {number} " + "long " * 2_000)
+            await house.rest(10)
+            assert _bytes(house) <= FULL.bytes_max * 1.05
+        assert 2 < _turns(house) < 150, "young as they are, some had to go"
+        assert house.clock.now() - DAWN < timedelta(milliseconds=RETENTION_INTERVAL_MS)
+
+    run_house(story, setup=Setup(retention=FULL))
+
+
+def test_when_nothing_more_may_go_pruning_waits_for_many_commits() -> None:
+    passes: list[bool] = []
+
+    async def story(house: House) -> None:
+        prune = house.disk.prune
+
+        async def counted(policy: RetentionPolicy, *, now: datetime) -> PruneReport:
+            report = await prune(policy, now=now)
+            passes.append(report.more)
+            return report
+
+        house.disk.prune = counted  # type: ignore[method-assign]  # only to count
+        for number in range(30):
+            await house.prompt(f"n {number}")
+            await house.rest(10)
+
+    run_house(story, setup=Setup(retention=msgspec.structs.replace(FULL, bytes_max=4_096)))
+    assert passes.count(False) == 1

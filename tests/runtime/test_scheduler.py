@@ -1,0 +1,124 @@
+"""Lanes start on news alone; the backstop is there for bugs, and counts them."""
+
+import logging
+
+import pytest
+
+from holon.model.ids import AgentId
+from holon.model.limits import BACKSTOP_GRACE_MS, BACKSTOP_INTERVAL_MS, DAY_MS
+from holon.model.message import Priority
+from holon.testing.builders import MAIN, an_identity
+from tests.runtime.cast import calls, rule, says
+from tests.runtime.house import House, Setup, run_house
+
+LIVELY = [
+    rule("nap", calls("Sleep", duration_ms=90_000)),
+    rule("errand", calls("Enqueue", text="nap"), says("sent", after_ms=500)),
+    rule("slow", says("done", after_ms=45_000)),
+]
+
+
+@pytest.mark.requirement("runtime:nobody-needs-rescue")
+@pytest.mark.parametrize("seed", range(3))
+def test_a_long_eventful_run_needs_no_rescue(seed: int) -> None:
+    async def story(house: House) -> None:
+        agents = (MAIN, AgentId("ada"), AgentId("bob"))
+        for agent in agents[1:]:
+            await house.host.control.create_agent(an_identity(agent))
+        for number in range(10):
+            agent = agents[number % 3]
+            await house.prompt("errand", agent=agent)
+            await house.prompt("slow", agent=agent, priority=Priority.BACKGROUND)
+            await house.host.timers.create(agent, after_ms=70_000)
+            await house.hint(f"s{number}", body="news", agent=agent)
+            await house.rest(13_000)
+            if number % 4 == 3:
+                await house.restart()
+        await house.rest(3_600_000)
+        assert house.rows("select count(*) from messages where state = 'queued'") == [(0,)]
+
+    assert run_house(story, script=LIVELY, setup=Setup(seed=seed)).rescue_count == 0
+
+
+@pytest.mark.requirement("runtime:backstop-rescues-and-counts")
+def test_a_forgotten_agent_is_rescued_and_the_rescue_is_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(house: House) -> None:
+        deaf = house.host._scheduler
+        hear = deaf.commit_applied
+        deaf.commit_applied = lambda touched: None  # type: ignore[method-assign]  # the bug
+        await house.prompt("hello")
+        deaf.commit_applied = hear  # type: ignore[method-assign]
+        await house.rest(1_000)
+        assert house.model.requests == []
+        await house.rest(BACKSTOP_INTERVAL_MS + BACKSTOP_GRACE_MS)
+        assert len(house.model.requests) == 1
+        assert house.host.rescue_count == 1
+
+    with caplog.at_level(logging.ERROR, logger="holon.runtime.scheduler"):
+        run_house(story, setup=Setup(rescue_count=1))
+    assert "main was overlooked" in caplog.text
+
+
+def test_an_agent_that_is_merely_slow_is_not_rescued() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("slow")
+        await house.rest(600_000)
+        assert len(house.model.requests) == 1
+
+    run_house(story, script=[rule("slow", says("done", after_ms=400_000))])
+
+
+def test_work_that_rests_by_right_is_not_rescued() -> None:
+    """Paused queues, blocked items and questions to the operator are no reason to wake anyone."""
+
+    async def story(house: House) -> None:
+        item = await house.host.work.create(MAIN, objective="stuck")
+        await house.host.work.focus(item.id)
+        blocked = await house.host.work.create(MAIN, objective="blocked")
+        await house.host.work.block(blocked.id, blocked_by="x", recheck_after_ms=10 * DAY_MS)
+        await house.host.control.create_agent(an_identity("held"))
+        await house.host.control.pause(AgentId("held"))
+        await house.prompt("hello", agent="held")
+        await house.rest(DAY_MS)
+
+    run_house(story)
+
+
+def test_news_that_comes_while_a_lane_looks_is_not_lost() -> None:
+    """A commit lands after the rows were read and before the lane has ended."""
+
+    async def story(house: House) -> None:
+        reads = house.store.reads
+        honest = reads.snapshot
+        sent = False
+
+        async def look(agent_id: AgentId, *, now: object) -> object:
+            nonlocal sent
+            found = await honest(agent_id, now=now)  # type: ignore[arg-type]
+            if not sent and found is not None and not found.heads:
+                sent = True
+                await house.prompt("right after the look")
+            return found
+
+        reads.snapshot = look  # type: ignore[method-assign,assignment]
+        house.host._scheduler.commit_applied([MAIN])
+        await house.rest(1)
+        assert len(house.model.requests) == 1
+
+    run_house(story)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_an_interrupted_lane_leaves_its_news_behind(seed: int) -> None:
+    async def story(house: House) -> None:
+        await house.prompt("slow")
+        await house.rest(100)
+        await house.prompt("quick", priority=Priority.NEXT)
+        await house.host.control.abort_run(MAIN)
+        await house.rest(100)
+        assert house.rows("select count(*) from messages where state = 'queued'") == [(0,)]
+
+    script = [rule("quick", says("ok")), LIVELY[2]]
+    run_house(story, script=script, setup=Setup(seed=seed))

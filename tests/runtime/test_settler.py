@@ -1,0 +1,90 @@
+"""The end of a turn is one commit, whatever happens around it."""
+
+import pytest
+
+from holon.model.agent_status import AgentStatus
+from holon.model.event import AgentStateChanged, ClosureDecided, TurnEnded
+from holon.testing.builders import MAIN
+from holon.testing.crash_store import CrashPlan, CrashStore, Side
+from tests.runtime.cast import calls, rule, says
+from tests.runtime.house import House, Setup, run_house
+
+
+@pytest.mark.requirement("runtime:one-brief-per-turn-across-crashes")
+@pytest.mark.parametrize("side", list(Side))
+def test_a_crash_around_the_settlement_neither_loses_nor_repeats_the_brief(side: Side) -> None:
+    plan = CrashPlan("settle:", side)
+
+    async def story(house: House) -> None:
+        await house.prompt("hello")
+        await house.rest(60_000)
+        assert len(house.deaths) == 1
+        assert len(await house.briefs()) == 1
+        assert len([e for e in await house.events() if isinstance(e, TurnEnded)]) == 1
+
+    run_house(story, setup=Setup(wrap=lambda store: CrashStore(store, plan)))
+
+
+def test_a_turn_ends_with_its_message_its_brief_its_closure_and_its_posture_together() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("hello")
+        await house.rest(1_000)
+        settled = house.rows("select applied_at from commits where commit_id = 'settle:msg_1'")
+        assert len(settled) == 1
+        told = [type(event).__name__ for event in await house.events()]
+        last = told[told.index("TurnEnded") :]
+        assert {"MessageProcessed", "BriefCreated", "ClosureDecided", "AgentStateChanged"} <= set(
+            last
+        )
+
+    run_house(story)
+
+
+@pytest.mark.requirement("runtime:sleep-is-recorded-with-reason-and-end")
+def test_a_rest_with_an_end_is_recorded_and_taken_back_when_the_agent_wakes_early() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("nap")
+        await house.rest(1_000)
+        posture = (await house.agent()).posture
+        assert posture.status is AgentStatus.ASLEEP
+        assert posture.reason == "short nap"
+        [(deadline,)] = house.rows("select deadline_at from waits")
+        assert posture.sleeping_until is not None
+        assert int(posture.sleeping_until.timestamp() * 1e6) == deadline
+
+    run_house(story, script=[rule("nap", calls("Sleep", reason="short nap", duration_ms=60_000))])
+
+
+def test_an_agent_with_mail_waiting_stays_awake_between_turns() -> None:
+    async def story(house: House) -> None:
+        await house.host.control.pause(MAIN)
+        await house.prompt("one")
+        await house.prompt("two")
+        await house.host.control.resume(MAIN)
+        await house.rest(1_000)
+        moves = [e for e in await house.events() if isinstance(e, AgentStateChanged)]
+        posture = [event.status.value for event in moves]
+        assert posture[-4:] == ["awake_running", "awake_idle", "awake_running", "asleep"]
+        closures = [e.outcome for e in await house.events() if isinstance(e, ClosureDecided)]
+        assert closures == ["completed", "completed"]
+
+    run_house(story, script=[rule("one", says("1")), rule("two", says("2"))])
+
+
+def test_a_settlement_that_meets_a_changed_work_item_is_decided_anew() -> None:
+    """The item moves between the look and the commit; the turn still ends exactly once."""
+
+    async def story(house: House) -> None:
+        item = await house.host.work.create(MAIN, objective="moving target")
+        await house.host.work.focus(item.id)
+        await house.prompt("slow")
+        await house.rest(500)
+        await house.host.work.block(item.id, blocked_by="review")
+        await house.rest(60_000)
+        assert house.rows("select count(*) from turns where state = 'open'") == [(0,)]
+        [(briefs, turns)] = house.rows(
+            "select (select count(*) from briefs), (select count(*) from turns)"
+        )
+        assert briefs == turns
+
+    run_house(story, script=[rule("slow", says("done", after_ms=1_000))])

@@ -1,0 +1,124 @@
+"""The runtime's own ticks: queued once, with what belongs to them, or not at all."""
+
+import msgspec
+import pytest
+
+from holon.model.ids import AgentId
+from holon.model.limits import HOUR_MS
+from holon.model.message import MessageKind
+from holon.model.wake_event import SystemTickEmitted
+from holon.testing.builders import MAIN
+from holon.testing.crash_store import CrashPlan, CrashStore, Side
+from tests.runtime.cast import calls, rule, says
+from tests.runtime.house import House, Setup, run_house
+
+SLOW = rule("slow", says("done", after_ms=60_000))
+
+
+@pytest.mark.requirement("runtime:ticks-are-the-runtimes-own")
+def test_no_tool_lets_a_model_make_a_tick() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("tick yourself")
+        await house.rest(1_000)
+        [request, *_] = house.model.requests
+        assert [tool.name for tool in request.tools] == ["Sleep", "Enqueue"]
+        ticks = [e for e in await house.events() if isinstance(e, SystemTickEmitted)]
+        assert ticks == []
+        assert house.rows("select kind from messages where seq > 1") == [("internal_followup",)]
+
+    script = [
+        rule("tick yourself", calls("SystemTick"), calls("Enqueue", text="system_tick"), says("ok"))
+    ]
+    run_house(story, script=script)
+
+
+@pytest.mark.parametrize("side", list(Side))
+def test_a_crash_around_a_tick_neither_loses_nor_repeats_a_hint(side: Side) -> None:
+    plan = CrashPlan("tick:", side)
+
+    async def story(house: House) -> None:
+        await house.hint("forge", body="news")
+        await house.rest(60_000)
+        assert len(house.deaths) == 1
+        assert house.rows("select kind, state from messages") == [("system_tick", "processed")]
+        assert house.rows("select * from wake_hints") == []
+        assert house.model.heard("news")
+
+    run_house(story, setup=Setup(wrap=lambda store: CrashStore(store, plan)))
+
+
+@pytest.mark.parametrize("side", list(Side))
+@pytest.mark.parametrize("number", range(1, 5))
+def test_a_crash_around_any_commit_of_a_reminder_neither_loses_nor_repeats_it(
+    side: Side, number: int
+) -> None:
+    plan = CrashPlan(0, side)
+
+    async def story(house: House) -> None:
+        item = await house.host.work.create(MAIN, objective="deploy")
+        await house.host.work.block(item.id, blocked_by="review", recheck_after_ms=60_000)
+        await house.rest(59_000)
+        plan.at = len(plan.commit_ids) + number  # the tick, its claim, its settlement
+        await house.rest(HOUR_MS)
+        assert plan.has_struck is (number < 4)
+        ticks = [e.tick_key for e in await house.events() if isinstance(e, SystemTickEmitted)]
+        assert ticks.count("recheck") == 1
+        assert house.model.heard("blocked by review")
+        assert house.rows("select state from waits") == [("resolved",)]
+
+    run_house(story, setup=Setup(wrap=lambda store: CrashStore(store, plan)))
+
+
+def test_a_newer_hint_that_comes_in_meanwhile_is_not_swallowed() -> None:
+    """The rows move between the look and the tick; the tick is decided anew."""
+
+    async def story(house: House) -> None:
+        reads = house.store.reads
+        honest = reads.admission_target
+        sent = False
+
+        async def late(agent_id: AgentId) -> object:
+            nonlocal sent
+            if not sent:
+                sent = True
+                await house.hint("forge", body="newer")
+            return await honest(agent_id)
+
+        reads.admission_target = late  # type: ignore[method-assign,assignment]
+        await house.hint("forge", body="older")
+        await house.rest(1_000)
+        assert house.model.heard("newer")
+        assert house.rows("select * from wake_hints") == []
+
+    run_house(story)
+
+
+def test_a_queue_that_is_full_puts_the_tick_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(house: House) -> None:
+        await house.host.control.pause(MAIN)
+        await house.hint("forge", body="news")
+        monkeypatch.setattr("holon.decide.admission_checks.QUEUED_PER_AGENT_COUNT_MAX", 0)
+        await house.host.control.resume(MAIN)
+        await house.rest(1_000)
+        assert house.model.requests == []
+        monkeypatch.undo()
+        await house.prompt("hello")
+        await house.rest(1_000)
+        assert house.model.heard("news")
+
+    run_house(story)
+
+
+def test_a_tick_says_where_it_comes_from() -> None:
+    async def story(house: House) -> None:
+        await house.hint("forge", body="news")
+        await house.rest(1_000)
+        [(envelope,)] = house.rows("select envelope from messages")
+        tick = msgspec.json.decode(envelope)
+        assert tick["kind"] == MessageKind.SYSTEM_TICK
+        assert tick["origin"] == {"kind": "system", "subsystem": "wake_hint"}
+        assert tick["authority_class"] == "runtime_instruction"
+        [hint] = tick["body"]["value"]["wake_hints"]
+        assert (hint["source_key"], hint["body"]) == ("forge", "news")
+
+    run_house(story)

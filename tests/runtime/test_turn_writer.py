@@ -1,0 +1,73 @@
+"""A turn's writer: patient with the disk, strict with the fence, one commit travelling at most."""
+
+import pytest
+
+from holon.model.brief import BriefKind
+from holon.model.commit import RecordEvent
+from holon.model.event import ControlApplied
+from holon.model.expectation import AgentGeneration, ExpectationFailed
+from holon.runtime.turn_writer import LaneFencedError, TurnWriter
+from holon.testing.builders import MAIN, a_commit
+from holon.testing.fault_store import DiskFault
+from tests.runtime.cast import calls, rule
+from tests.runtime.house import House, run_house
+
+FIRST = AgentGeneration(agent_id=MAIN, generation=0)
+STALE = AgentGeneration(agent_id=MAIN, generation=99)
+NOTE = RecordEvent(agent_id=MAIN, event=ControlApplied(action="note", request_id="r"))
+
+
+def _writer(house: House) -> TurnWriter:
+    return TurnWriter(house.host._services)
+
+
+def test_a_refused_commit_stops_the_lane() -> None:
+    async def story(house: House) -> None:
+        writer = _writer(house)
+        stale = a_commit("round:1", NOTE, expects=(STALE,))
+        assert isinstance(await writer.try_apply(stale), ExpectationFailed)
+        with pytest.raises(LaneFencedError):
+            await writer.apply(stale)
+        assert writer.send_off(stale)
+        with pytest.raises(LaneFencedError):
+            await writer.land()
+        await writer.land()  # nothing travels any more
+
+    run_house(story)
+
+
+def test_a_commit_that_met_a_full_disk_on_its_way_is_sent_again() -> None:
+    async def story(house: House) -> None:
+        writer = _writer(house)
+        house.disk.fault = DiskFault.FULL
+        assert writer.send_off(a_commit("tool:1", NOTE, expects=(FIRST,)))
+        house.disk.fault = DiskFault.NONE
+        await writer.land()
+        assert house.rows("select count(*) from commits where commit_id = 'tool:1'") == [(1,)]
+
+    run_house(story)
+
+
+def test_a_swamped_writer_says_so_and_nothing_travels() -> None:
+    async def story(house: House) -> None:
+        writer = _writer(house)
+        house.disk.fault = DiskFault.SWAMPED
+        assert not writer.send_off(a_commit("tool:1", NOTE))
+        await writer.land()
+
+    run_house(story)
+
+
+def test_a_turn_goes_on_when_the_writer_was_swamped_for_a_while() -> None:
+    async def story(house: House) -> None:
+        house.disk.fault, house.disk.only = DiskFault.SWAMPED, "tool:"
+        await house.prompt("begin")
+        await house.rest(5_000)
+        assert house.disk.refused_count > 1
+        house.disk.fault = DiskFault.NONE
+        await house.rest(60_000)
+        [brief] = await house.briefs()
+        assert brief.kind is BriefKind.RESULT
+        assert house.rows("select state from tool_calls") == [("succeeded",)]
+
+    run_house(story, script=[rule("begin", calls("Sleep"))])

@@ -1,0 +1,65 @@
+"""Arguments are decoded strictly, and the model is told what is wrong with them."""
+
+from typing import Annotated
+
+import msgspec
+import pytest
+
+from holon.model.json_value import JsonValue
+from holon.model.tool import ToolRefused
+from holon.tools.arguments import decode_arguments, schema_of
+from holon.tools.tool import ToolExecution
+
+
+class Inner(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part of the arguments."""
+
+    count: Annotated[int, msgspec.Meta(ge=1)] = 1
+
+
+class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Some arguments."""
+
+    name: str
+    inner: Inner = Inner()
+
+
+def test_what_fits_is_decoded() -> None:
+    assert decode_arguments({"name": "x", "inner": {"count": 2}}, Arguments) == Arguments(
+        name="x", inner=Inner(count=2)
+    )
+
+
+@pytest.mark.requirement("tools:bad-arguments-are-explained")
+@pytest.mark.parametrize(
+    ("value", "field", "words"),
+    [
+        ({}, None, "name"),
+        ({"name": 1}, "name", "Expected `str`"),
+        ({"name": "x", "inner": {"count": 0}}, "inner.count", ">= 1"),
+        ({"name": "x", "inner": {"count": True}}, "inner.count", "Expected `int`"),
+        ({"name": "x", "more": 1}, None, "more"),
+        ([], None, "object"),
+        ("x", None, "object"),
+        (None, None, "object"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(
+    value: JsonValue, field: str | None, words: str
+) -> None:
+    execution = decode_arguments(value, Arguments)
+    assert isinstance(execution, ToolExecution)
+    assert isinstance(execution.outcome, ToolRefused)
+    error = execution.outcome.error
+    assert (error.kind, error.field) == ("invalid_tool_input", field)
+    assert words in error.message
+
+
+@pytest.mark.requirement("tools:schemas-are-well-formed")
+def test_a_schema_stands_alone_with_its_parts_in_their_places() -> None:
+    schema = schema_of(Arguments)
+    assert "$ref" not in repr(schema)
+    assert schema["required"] == ["name"]
+    inner = schema["properties"]["inner"]
+    assert inner["properties"]["count"]["minimum"] == 1
+    assert inner["additionalProperties"] is False

@@ -1,0 +1,124 @@
+"""Enqueue: a follow-up to oneself, exactly once and never as somebody else."""
+
+import msgspec
+import pytest
+
+from holon.model.json_value import JsonValue
+from holon.model.limits import ENQUEUE_TEXT_BYTES_MAX
+from holon.model.message import Priority
+from holon.testing.builders import MAIN
+from holon.testing.scripted_provider import ScriptedCall, ScriptedRound
+from tests.runtime.cast import rule, says
+from tests.runtime.house import House, run_house
+
+
+def asks(arguments: JsonValue) -> ScriptedRound:
+    """A round that calls the tool."""
+    return ScriptedRound(calls=(ScriptedCall(name="Enqueue", input=arguments),))
+
+
+@pytest.mark.requirement("tools:enqueue-is-an-explicit-follow-up")
+@pytest.mark.parametrize("priority", [None, *Priority])
+def test_a_follow_up_is_an_internal_message_of_the_runtime(priority: Priority | None) -> None:
+    arguments: JsonValue = {"text": "look again"} | ({"priority": priority} if priority else {})
+
+    async def story(house: House) -> None:
+        cause = await house.prompt("begin")
+        await house.rest(1_000)
+        [(envelope,)] = house.rows("select envelope from messages where seq = 2")
+        message = msgspec.json.decode(envelope)
+        assert message["kind"] == "internal_followup"
+        assert message["origin"] == {"kind": "system", "subsystem": "enqueue_tool"}
+        assert message["authority_class"] == "runtime_instruction"
+        assert message["priority"] == (priority or Priority.NEXT)
+        assert message["causation_id"] == cause
+        assert house.model.heard("look again")
+        assert [b.text for b in await house.briefs()] == ["sent", "looked"]
+
+    script = [rule("look again", says("looked")), rule("begin", asks(arguments), says("sent"))]
+    run_house(story, script=script)
+
+
+def test_a_follow_up_belongs_to_the_item_the_turn_was_bound_to() -> None:
+    async def story(house: House) -> None:
+        item = await house.host.work.create(MAIN, objective="deploy")
+        await house.host.work.focus(item.id)
+        await house.rest(10)
+        [(envelope,)] = house.rows(
+            "select envelope from messages where kind = 'internal_followup' limit 1"
+        )
+        assert msgspec.json.decode(envelope)["work_item_id"] == item.id
+        await house.host.work.complete(item.id)
+
+    script = [
+        rule("look again", says("looked")),
+        rule("deploy", asks({"text": "look again"}), says("sent")),
+    ]
+    run_house(story, script=script)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({}, None),
+        ({"text": ""}, "text"),
+        ({"text": 7}, "text"),
+        ({"text": "x", "priority": "urgent"}, "priority"),
+        ({"text": "x", "kind": "operator_prompt"}, None),
+        ({"text": "x" * (ENQUEUE_TEXT_BYTES_MAX + 1)}, "text"),
+        ({"text": "é" * (ENQUEUE_TEXT_BYTES_MAX // 2 + 1)}, "text"),
+        ([], None),
+    ],
+    ids=["empty", "blank", "number", "priority", "posing", "too long", "too many bytes", "list"],
+)
+def test_what_cannot_be_queued_is_refused_and_queues_nothing(
+    arguments: JsonValue, field: str | None
+) -> None:
+    async def story(house: House) -> None:
+        await house.prompt("begin")
+        await house.rest(1_000)
+        assert house.rows("select count(*) from messages") == [(1,)]
+        [(receipt,)] = house.rows("select receipt from tool_calls")
+        told = msgspec.json.decode(msgspec.json.decode(receipt)["content"])
+        assert (told["ok"], told["kind"]) == (False, "invalid_tool_input")
+        assert told.get("field") == field
+
+    run_house(story, script=[rule("begin", asks(arguments), says("I see"))])
+
+
+@pytest.mark.requirement("tools:receipts-are-bounded")
+def test_the_receipt_repeats_the_text_only_as_far_as_it_is_short() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("begin")
+        await house.rest(1_000)
+        [(receipt,)] = house.rows("select receipt from tool_calls")
+        told = msgspec.json.decode(msgspec.json.decode(receipt)["content"])
+        assert told["result"]["enqueued"] is True
+        assert len(told["result"]["follow_up_text"]) < 1_000
+
+    script = [rule("yyy", says("ok")), rule("begin", asks({"text": "y" * 5_000}), says("sent"))]
+    run_house(story, script=script)
+
+
+def test_a_full_queue_is_told_to_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(house: House) -> None:
+        await house.prompt("begin")
+        await house.rest(100)
+        monkeypatch.setattr("holon.decide.admission_checks.QUEUED_PER_AGENT_COUNT_MAX", 0)
+        await house.rest(1_000)
+        assert "queue_full" in house.model.said()
+
+    slow = msgspec.structs.replace(asks({"text": "more"}), after_ms=500)
+    run_house(story, script=[rule("begin", slow, says("I see"))])
+
+
+def test_a_stop_that_overtakes_the_call_leaves_no_follow_up() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("begin")
+        await house.rest(100)
+        await house.host.control.stop(MAIN)
+        await house.rest(1_000)
+        assert house.rows("select count(*) from messages") == [(1,)]
+
+    slow = msgspec.structs.replace(asks({"text": "more"}), after_ms=500)
+    run_house(story, script=[rule("begin", slow, says("sent"))])

@@ -1,0 +1,57 @@
+"""The catalog: what every agent may ask for, and how it is described."""
+
+from typing import Any
+
+import pytest
+
+from holon.model.tool import ToolSpec
+from holon.tools.guidance_texts import guidance_for
+from holon.tools.registry import ToolRegistry, builtin_tools
+from holon.tools.sleep import Sleep
+
+BUILTIN = builtin_tools()
+
+
+def _objects(schema: Any) -> list[dict[str, Any]]:
+    """Every object schema inside a schema."""
+    if isinstance(schema, list):
+        return [found for part in schema for found in _objects(part)]
+    if not isinstance(schema, dict):
+        return []
+    own = [schema] if schema.get("type") == "object" else []
+    return own + [found for part in schema.values() for found in _objects(part)]
+
+
+def test_the_catalog_has_its_tools_in_a_fixed_order() -> None:
+    assert [spec.name for spec in BUILTIN.specs] == ["Sleep", "Enqueue"]
+    assert BUILTIN.specs == builtin_tools().specs
+
+
+@pytest.mark.requirement("tools:schemas-are-well-formed")
+@pytest.mark.parametrize("spec", BUILTIN.specs, ids=lambda spec: spec.name)
+def test_a_schema_is_a_closed_object_without_references(spec: ToolSpec) -> None:
+    schema = spec.input_schema
+    assert schema["type"] == "object"
+    assert "$ref" not in repr(schema)
+    for found in _objects(schema):
+        assert found["additionalProperties"] is False
+        assert set(found.get("required", [])) <= set(found["properties"])
+
+
+@pytest.mark.parametrize("spec", BUILTIN.specs, ids=lambda spec: spec.name)
+def test_a_tool_is_described_in_prose_from_its_guidance_file(spec: ToolSpec) -> None:
+    assert spec.description == guidance_for(spec.name.lower())
+    assert len(spec.description) > 100
+
+
+def test_only_tools_that_change_something_are_guarded_against_truncation() -> None:
+    policy = BUILTIN.policy
+    assert policy.known == policy.exposed == {"Sleep", "Enqueue"}
+    assert policy.mutating == {"Enqueue"}
+
+
+def test_a_tool_is_found_by_its_name() -> None:
+    registry = ToolRegistry((Sleep(),))
+    assert registry.named("Sleep").spec.name == "Sleep"
+    with pytest.raises(KeyError):
+        registry.named("Enqueue")

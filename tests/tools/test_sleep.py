@@ -1,0 +1,202 @@
+"""Sleep: rest for good or for a while; what has already rung is never slept through."""
+
+import msgspec
+import pytest
+
+from holon.model.agent_status import AgentStatus
+from holon.model.ids import MessageId, TurnId
+from holon.model.json_value import JsonValue
+from holon.model.limits import LABEL_CHARS_MAX, SLEEP_DURATION_MS_MAX
+from holon.model.tool import ToolOk, ToolRefused
+from holon.testing.builders import MAIN
+from holon.testing.scripted_provider import ScriptedCall, ScriptedRound
+from holon.tools.sleep import Sleep
+from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
+from tests.runtime.cast import calls, rule, says
+from tests.runtime.house import House, run_house
+
+
+async def plan(house: House, arguments: JsonValue) -> ToolExecution:
+    """Run the tool without committing what it plans."""
+    scene = ToolScene(
+        agent_id=MAIN,
+        turn_id=TurnId("turn_1"),
+        message_id=MessageId("msg_1"),
+        effect_id="turn_1.1.0",
+        now=house.clock.now(),
+    )
+    return await Sleep().run(arguments, scene, ToolPorts(reads=house.store.reads, ids=house.ids))
+
+
+@pytest.mark.requirement("tools:sleep-without-duration-is-indefinite")
+@pytest.mark.parametrize(
+    "arguments",
+    [{}, {"duration_ms": 0}, {"duration_ms": None}, {"reason": None}],
+    ids=["nothing", "zero", "null", "no reason"],
+)
+def test_no_duration_or_zero_is_rest_until_something_happens(arguments: JsonValue) -> None:
+    async def story(house: House) -> None:
+        execution = await plan(house, arguments)
+        assert isinstance(execution.outcome, ToolOk)
+        assert execution.outcome.ends_turn
+        assert execution.outcome.result == {"sleeping": True, "duration_ms": None}
+        assert (execution.changes, execution.expects) == ((), ())
+
+    run_house(story)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"duration_ms": -1}, "duration_ms"),
+        ({"duration_ms": SLEEP_DURATION_MS_MAX + 1}, "duration_ms"),
+        ({"duration_ms": 1.5}, "duration_ms"),
+        ({"duration_ms": "1000"}, "duration_ms"),
+        ({"reason": 7}, "reason"),
+        ({"reason": "x" * (LABEL_CHARS_MAX + 1)}, "reason"),
+        ({"until": "noon"}, None),
+        ("an hour", None),
+        (None, None),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused_with_the_field(
+    arguments: JsonValue, field: str | None
+) -> None:
+    async def story(house: House) -> None:
+        execution = await plan(house, arguments)
+        assert isinstance(execution.outcome, ToolRefused)
+        assert execution.outcome.error.kind == "invalid_tool_input"
+        assert execution.outcome.error.field == field
+        assert execution.outcome.error.hint is not None
+        assert execution.changes == ()
+
+    run_house(story)
+
+
+@pytest.mark.requirement("tools:sleep-with-duration-wakes-later")
+@pytest.mark.parametrize("restart", [False, True], ids=["", "across a restart"])
+def test_a_duration_wakes_the_agent_when_it_is_over(restart: bool) -> None:
+    async def story(house: House) -> None:
+        await house.prompt("nap")
+        await house.rest(1_000)
+        assert (await house.agent()).posture.status is AgentStatus.ASLEEP
+        if restart:
+            await house.restart()
+        await house.rest(58_000)
+        assert len(house.model.requests) == 1
+        await house.rest(2_000)
+        assert len(house.model.requests) == 2
+        assert "tired" in house.model.said()
+        assert house.rows("select state from waits") == [("resolved",)]
+        assert (await house.agent()).posture.sleeping_until is None
+        await house.rest(600_000)
+        assert len(house.model.requests) == 2
+
+    run_house(
+        story,
+        script=[
+            rule("came due", says("awake")),
+            rule("nap", calls("Sleep", reason="tired", duration_ms=60_000)),
+        ],
+    )
+
+
+@pytest.mark.requirement("tools:sleep-does-not-hold-back-others")
+def test_anything_may_wake_the_agent_earlier_and_the_rest_still_rings() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("nap")
+        await house.rest(1_000)
+        await house.webhook("the build failed")
+        await house.rest(1_000)
+        assert "the build failed" in house.model.said()
+        assert house.rows("select state from waits") == [("active",)]
+        await house.rest(60_000)
+        assert len(house.model.requests) == 3
+
+    run_house(
+        story,
+        script=[
+            rule("came due", says("awake")),
+            rule("failed", says("looking")),
+            rule("nap", calls("Sleep", duration_ms=60_000)),
+        ],
+    )
+
+
+@pytest.mark.requirement("tools:later-sleep-replaces-earlier")
+@pytest.mark.parametrize("second_ms", [None, 600_000])
+def test_a_later_sleep_replaces_an_earlier_one(second_ms: int | None) -> None:
+    async def story(house: House) -> None:
+        await house.prompt("first nap")
+        await house.rest(1_000)
+        await house.prompt("second nap")
+        await house.rest(1_000)
+        assert house.rows("select status from timers order by timer_id")[0] == ("cancelled",)
+        assert house.rows("select count(*) from waits where state = 'active'") == [
+            (0 if second_ms is None else 1,)
+        ]
+        await house.rest(120_000)
+        assert len(house.model.requests) == 2
+        await house.rest(1_200_000)
+        assert len(house.model.requests) == (2 if second_ms is None else 3)
+
+    run_house(
+        story,
+        script=[
+            rule("came due", says("awake")),
+            rule("second", calls("Sleep", duration_ms=second_ms)),
+            rule("first", calls("Sleep", duration_ms=60_000)),
+        ],
+    )
+
+
+@pytest.mark.requirement("tools:triggered-rest-is-kept")
+def test_a_rest_that_has_rung_is_not_dropped_by_a_new_sleep() -> None:
+    """Its timer fired while the agent was busy; the tick waits in the queue and still counts."""
+
+    async def story(house: House) -> None:
+        await house.prompt("first nap")
+        await house.rest(1_000)
+        await house.prompt("long work")
+        await house.rest(70_000)
+        assert house.rows("select state from waits") == [("triggered",)]
+        await house.rest(60_000)
+        assert house.model.heard("came due"), "the tick led to a turn"
+        assert house.rows("select state from waits order by wait_id limit 1") == [("resolved",)]
+        assert house.rows("select state from messages where kind = 'timer_tick' limit 1") == [
+            ("processed",)
+        ]
+
+    run_house(
+        story,
+        script=[
+            rule("came due", says("awake")),
+            rule("long", calls("Sleep", duration_ms=3_600_000, after_ms=100_000)),
+            rule("first", calls("Sleep", duration_ms=60_000)),
+        ],
+    )
+
+
+def test_two_sleeps_in_one_round_leave_one_rest() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("nap twice")
+        await house.rest(1_000)
+        assert house.rows("select state from waits order by wait_id") == [
+            ("cancelled",),
+            ("active",),
+        ]
+        assert house.rows("select count(*) from timers where status = 'active'") == [(1,)]
+
+    naps = tuple(ScriptedCall(name="Sleep", input={"duration_ms": ms}) for ms in (60_000, 90_000))
+    run_house(story, script=[rule("nap", ScriptedRound(calls=naps))])
+
+
+def test_the_plan_names_its_timer_and_its_wait_after_each_other() -> None:
+    async def story(house: House) -> None:
+        execution = await plan(house, {"duration_ms": 5_000, "reason": "later"})
+        timer, wait = (msgspec.to_builtins(change) for change in execution.changes)
+        assert timer["timer"]["wait_id"] == wait["wait"]["id"]
+        assert wait["wait"]["source_id"] == timer["timer"]["id"]
+        assert wait["wait"]["deadline_at"] == timer["timer"]["next_fire_at"]
+
+    run_house(story)
