@@ -42,7 +42,7 @@ drill: $(READY)
 	@$(PY) tests/drills/run.py
 
 bench: $(READY)
-	@$(PY) bench/run.py
+	@$(PY) -m bench.run
 
 docs: $(READY)
 	@$(PY) scripts/gen_reference.py

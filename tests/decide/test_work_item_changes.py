@@ -1,5 +1,6 @@
 """Every change of a work item is a new revision."""
 
+from collections.abc import Callable
 from datetime import datetime
 
 import msgspec
@@ -20,7 +21,7 @@ def _blocked(item: WorkItemRecord, now: datetime) -> WorkItemRecord:
     return work_item_changes.block(item, blocked_by="rain", recheck_at=LATER, now=now)
 
 
-CHANGES = {
+CHANGES: dict[str, Callable[[WorkItemRecord, datetime], WorkItemRecord]] = {
     "consume_recheck": lambda item, now: work_item_changes.consume_recheck(item, now=now),
     "block": _blocked,
     "unblock": lambda item, now: work_item_changes.unblock(item, now=now),

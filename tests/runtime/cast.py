@@ -1,5 +1,6 @@
 """Who takes part in a story: an operator, the outside world, and a model that reads lines."""
 
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from holon.model.message import MessageKind, Priority, TextBody
 from holon.model.prompt_frame import ProviderRequest
 from holon.model.provenance import AdmissionContext, DeliverySurface, OperatorOrigin, WebhookOrigin
 from holon.model.turn import ModelSpoke
+from holon.model.wake import WakeHint
 from holon.ports.provider import Provider
 from holon.testing.builders import MAIN
 from holon.testing.scripted_provider import ScriptedCall, ScriptedRound, ScriptedRule
@@ -43,13 +45,14 @@ class Listener:
     def __init__(self, model: Provider) -> None:
         self._model = model
         self.requests: list[ProviderRequest] = []
+        self.problems: list[str] = []
 
     async def answer(self, request: ProviderRequest) -> ModelSpoke:
         """Note the request, then let the model answer."""
         self.requests.append(request)
         if len(self.requests) > REQUESTS_COUNT_MAX:
             raise Runaway
-        assert problems_of(request.conversation) == ()
+        self.problems.extend(problems_of(request.conversation))  # judged when the story is over
         return await self._model.answer(request)
 
     def said(self, number: int = -1) -> str:
@@ -89,4 +92,16 @@ def webhook_for(text: str, *, agent: str = MAIN) -> IngressRequest:
         origin=WebhookOrigin(source="forge"),
         surface=DeliverySurface.HTTP_WEBHOOK,
         admission=AdmissionContext.PUBLIC_UNAUTHENTICATED,
+    )
+
+
+def hint_for(source: str, *, body: str | None, agent: str, now: datetime) -> WakeHint:
+    """A signal that something changed."""
+    return WakeHint(
+        agent_id=AgentId(agent),
+        source_key=source,
+        reason="changed",
+        created_at=now,
+        updated_at=now,
+        body=body,
     )

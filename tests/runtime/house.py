@@ -20,9 +20,10 @@ from holon.model.brief import BriefRecord
 from holon.model.errors import StoreBrokenError
 from holon.model.event import Event
 from holon.model.ids import AgentId, MessageId
+from holon.model.ingress import IngressRequest
 from holon.model.message import Priority
 from holon.model.retention import RetentionPolicy
-from holon.model.wake import WakeDisposition, WakeHint
+from holon.model.wake import WakeDisposition
 from holon.ports.failpoint import Failpoints, NoFailpoints
 from holon.ports.provider import Provider
 from holon.ports.store import Store
@@ -39,7 +40,7 @@ from holon.testing.sequential_ids import SequentialIds
 from holon.testing.sim_loop import SimLoop, SimulatedCrash
 from holon.testing.world_oracle import safety_problems
 from holon.tools.registry import ToolRegistry, builtin_tools
-from tests.runtime.cast import Listener, Runaway, prompt_for, webhook_for
+from tests.runtime.cast import Listener, Runaway, hint_for, prompt_for, webhook_for
 from tests.runtime.telling import LifeLostError, Telling, crash_process
 
 Story: TypeAlias = "Callable[[House], Coroutine[Any, Any, None]]"
@@ -103,29 +104,21 @@ class House:
         key: str | None = None,
     ) -> MessageId:
         """Say something as the operator; what is acknowledged must never be lost."""
-        receipt = await self.host.admit(prompt_for(text, agent=agent, priority=priority, key=key))
-        self.acked.append(receipt.message_id)
-        return receipt.message_id
+        return await self._send(prompt_for(text, agent=agent, priority=priority, key=key))
 
     async def webhook(self, text: str, *, agent: str = MAIN) -> MessageId:
         """Send something in from outside."""
-        receipt = await self.host.admit(webhook_for(text, agent=agent))
-        self.acked.append(receipt.message_id)
-        return receipt.message_id
+        return await self._send(webhook_for(text, agent=agent))
+
+    async def _send(self, request: IngressRequest) -> MessageId:
+        self.acked.append((await self.host.admit(request)).message_id)
+        return self.acked[-1]
 
     async def hint(
         self, source: str, *, body: str | None = None, agent: str = MAIN
     ) -> WakeDisposition:
         """Signal that something changed."""
-        now = self.clock.now()
-        hint = WakeHint(
-            agent_id=AgentId(agent),
-            source_key=source,
-            reason="changed",
-            created_at=now,
-            updated_at=now,
-            body=body,
-        )
+        hint = hint_for(source, body=body, agent=agent, now=self.clock.now())
         return await self.host.wake.submit(hint)
 
     async def rest(self, ms: int) -> None:
@@ -154,7 +147,8 @@ class House:
 
     async def events(self, agent: str = MAIN) -> list[Event]:
         """The agent's log."""
-        found = await self.store.reads.events_after(AgentId(agent), 0, limit=100_000)
+        after = (await self.store.reads.event_bounds(AgentId(agent)))[0]
+        found = await self.store.reads.events_after(AgentId(agent), after, limit=100_000)
         return [audit.event for audit in found]
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
@@ -190,6 +184,7 @@ def run_house(
         house.down_ms = 0
     assert telling.is_over, "the story never came to its end"
     assert safety_problems(house.connection, acked=house.acked) == []
+    assert house.model.problems == []
     assert house.rescue_count == house.setup.rescue_count
     return house
 

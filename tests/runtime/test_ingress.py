@@ -212,6 +212,25 @@ def test_a_message_that_races_with_a_stop_is_either_queued_or_refused_never_both
     run_house(story)
 
 
+def test_an_agent_that_never_holds_still_is_busy_and_the_sender_may_try_again() -> None:
+    """What the door reads is out of date every time it commits."""
+
+    async def story(house: House) -> None:
+        reads = house.store.reads
+        honest = reads.admission_target
+        awake = await honest(MAIN)
+
+        async def outdated(agent_id: AgentId) -> Any:
+            return awake
+
+        await house.host.control.stop(MAIN)
+        reads.admission_target = outdated  # type: ignore[method-assign]
+        assert await refused(house, HELLO) is RefusalCode.BUSY
+        reads.admission_target = honest  # type: ignore[method-assign]
+
+    run_house(story)
+
+
 def test_a_full_queue_refuses_until_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holon.decide.admission_checks.QUEUED_PER_AGENT_COUNT_MAX", 2)
 

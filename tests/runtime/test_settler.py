@@ -3,8 +3,10 @@
 import pytest
 
 from holon.model.agent_status import AgentStatus
+from holon.model.commit import SetAgentStatus
 from holon.model.event import AgentStateChanged, ClosureDecided, TurnEnded
-from holon.testing.builders import MAIN
+from holon.ports.failpoint import Failpoint
+from holon.testing.builders import MAIN, a_commit
 from holon.testing.crash_store import CrashPlan, CrashStore, Side
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
@@ -88,3 +90,39 @@ def test_a_settlement_that_meets_a_changed_work_item_is_decided_anew() -> None:
         assert briefs == turns
 
     run_house(story, script=[rule("slow", says("done", after_ms=1_000))])
+
+
+class _FenceOnce:
+    """Takes the agent away from its lane right before the turn is settled."""
+
+    house: House
+    has_struck = False
+
+    async def reach(self, point: Failpoint) -> None:
+        if point is not Failpoint.SETTLE_BEFORE_COMMIT or self.has_struck:
+            return
+        self.has_struck = True
+        generation = (await self.house.agent()).generation + 1
+        taken = SetAgentStatus(
+            agent_id=MAIN,
+            status=AgentStatus.AWAKE_RUNNING,
+            reason="another lane",
+            new_generation=generation,
+        )
+        await self.house.store.apply(a_commit("control:fence", taken, at=self.house.clock.now()))
+
+
+def test_a_lane_that_lost_its_agent_right_before_the_end_settles_nothing() -> None:
+    """It stops; whoever holds the agent then goes on from the rows and settles once."""
+    fence = _FenceOnce()
+
+    async def story(house: House) -> None:
+        fence.house = house
+        await house.prompt("hello")
+        await house.rest(1_000)
+        assert fence.has_struck
+        assert len(await house.briefs()) == 1
+        assert len(house.model.requests) == 2
+        assert house.rows("select state from messages") == [("processed",)]
+
+    run_house(story, setup=Setup(failpoints=fence))

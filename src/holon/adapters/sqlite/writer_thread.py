@@ -79,6 +79,45 @@ _STOP: Final = _Stop()
 _Item: TypeAlias = _Waiting | _Job | _Stop
 
 
+class _Inbox:
+    """What is on its way from the loop to the thread."""
+
+    def __init__(self) -> None:
+        self._outgoing: list[_Item] = []  # submitted in this turn of the loop
+        self._items: queue.SimpleQueue[list[_Item]] = queue.SimpleQueue()
+        self._taken: deque[_Item] = deque()  # what the thread took and has not done yet
+
+    def send(self, item: _Item, loop: asyncio.AbstractEventLoop) -> None:
+        """On the loop: hand an item over with everything else of this turn."""
+        if not self._outgoing:
+            loop.call_soon(self._hand_over)
+        self._outgoing.append(item)
+
+    def _hand_over(self) -> None:
+        items, self._outgoing = self._outgoing, []
+        self._items.put(items)
+
+    def gather(self) -> list[_Waiting]:
+        """On the thread: wait for something, then take a group: up to a job, or its full size."""
+        if not self._taken:
+            self._taken.extend(self._items.get())
+        with contextlib.suppress(queue.Empty):
+            while len(self._taken) < GROUP_COMMIT_COUNT_MAX:
+                self._taken.extend(self._items.get_nowait())
+        group: list[_Waiting] = []
+        while self._taken and len(group) < GROUP_COMMIT_COUNT_MAX:
+            item = self._taken[0]
+            if not isinstance(item, _Waiting):
+                break
+            group.append(item)
+            self._taken.popleft()
+        return group
+
+    def take(self) -> _Item:
+        """On the thread: take the one item that stopped a group from growing."""
+        return self._taken.popleft()
+
+
 class ThreadWriter:
     """Writes on a thread of its own; everything public is called on the event loop."""
 
@@ -86,9 +125,7 @@ class ThreadWriter:
         self._connection = connection
         self._commits = CommitWriter(connection)
         self._checkpoints = Checkpoints(connection)
-        self._outgoing: list[_Item] = []  # submitted in this turn of the loop
-        self._items: queue.SimpleQueue[list[_Item]] = queue.SimpleQueue()
-        self._taken: deque[_Item] = deque()  # what the thread took and has not done yet
+        self._inbox = _Inbox()
         self._observers: list[CommitObserver] = []
         self._waiting_count = 0
         self._is_closed = False
@@ -103,7 +140,7 @@ class ThreadWriter:
             raise StoreBusyError(f"{self._waiting_count} commits wait to be written")
         self._waiting_count += 1
         waiting = _Waiting(commit, self._running_loop())
-        self._send(waiting)
+        self._inbox.send(waiting, self._running_loop())
         return waiting
 
     async def run(self, job: Callable[[], T]) -> T:
@@ -122,7 +159,7 @@ class ThreadWriter:
             except StoreError as error:
                 raised.append(self._note_failure(error))
 
-        self._send(_Job(work, lambda: _finish(finished)))
+        self._inbox.send(_Job(work, lambda: _finish(finished)), loop)
         await asyncio.shield(finished)
         if raised:
             raise raised[0]
@@ -137,18 +174,9 @@ class ThreadWriter:
         if self._is_closed:
             return
         self._is_closed = True
-        self._send(_STOP)
+        self._inbox.send(_STOP, self._running_loop())
         # Not on the loop: the last group must still be delivered there while we wait.
         await asyncio.shield(asyncio.to_thread(self._thread.join))
-
-    def _send(self, item: _Item) -> None:
-        if not self._outgoing:
-            self._running_loop().call_soon(self._hand_over)
-        self._outgoing.append(item)
-
-    def _hand_over(self) -> None:
-        items, self._outgoing = self._outgoing, []
-        self._items.put(items)
 
     def _require_open(self) -> None:
         if self._is_closed:
@@ -168,10 +196,10 @@ class ThreadWriter:
 
     def _serve(self) -> None:
         while True:
-            if group := self._gather():
+            if group := self._inbox.gather():
                 self._write(group)
                 continue
-            item = self._taken.popleft()
+            item = self._inbox.take()
             if isinstance(item, _Stop):
                 break
             if isinstance(item, _Job):
@@ -179,22 +207,6 @@ class ThreadWriter:
                 self._tell_loop(item.done)
                 self._checkpoint_if_due()
         self._let_go()
-
-    def _gather(self) -> list[_Waiting]:
-        """Wait for something, then take what is there, up to a job or the size of a group."""
-        if not self._taken:
-            self._taken.extend(self._items.get())
-        with contextlib.suppress(queue.Empty):
-            while len(self._taken) < GROUP_COMMIT_COUNT_MAX:
-                self._taken.extend(self._items.get_nowait())
-        group: list[_Waiting] = []
-        while self._taken and len(group) < GROUP_COMMIT_COUNT_MAX:
-            item = self._taken[0]
-            if not isinstance(item, _Waiting):
-                break
-            group.append(item)
-            self._taken.popleft()
-        return group
 
     def _write(self, group: list[_Waiting]) -> None:
         results, touched = self._commits.apply_group([waiting.commit for waiting in group])
