@@ -49,6 +49,7 @@ from holon.tools.registry import builtin_tools
 SPAN_MS: Final = 600_000
 QUIET_MS: Final = 3_600_000
 LIVES_COUNT_MAX: Final = 400
+SIZES: Final = (4, 8, 12, 24)  # how many things are planned to happen; each seed draws one
 
 
 class Mode(StrEnum):
@@ -78,7 +79,7 @@ class Verdict:
 class World:
     """One seed."""
 
-    def __init__(self, seed: int, mode: Mode, *, action_count: int = 24) -> None:
+    def __init__(self, seed: int, mode: Mode, *, action_count: int | None = None) -> None:
         self._verdict = Verdict(seed=seed, mode=mode)
         self._clock = ManualClock()
         self._began = self._clock.now()
@@ -87,8 +88,11 @@ class World:
         self._loop_chance = Random(f"{seed}:loop")
         self._faults = WorldFaults(self._clock, Random(f"{seed}:faults"))
         self._model = WorldModel(self._clock, Random(f"{seed}:model"), follow_up_count_max=8)
-        self._plan = plan_world(Random(f"{seed}:plan"), action_count=action_count, span_ms=SPAN_MS)
+        plan_chance = Random(f"{seed}:plan")
+        size = action_count or plan_chance.choice(SIZES)
+        self._plan = plan_world(plan_chance, action_count=size, span_ms=SPAN_MS)
         self._notebook = Notebook()
+        self._judged_at = -1
         self._trace = hashlib.sha256()
 
     def run(self) -> Verdict:
@@ -203,6 +207,10 @@ class World:
         self._trace.update(f"{self._clock.monotonic_ns()} {what} {how}\n".encode())
 
     def _judge_safety(self) -> None:
+        changes = self._connection.total_changes()
+        if changes == self._judged_at:
+            return  # nothing has happened since the last judgement
+        self._judged_at = changes
         self._verdict.problems.extend(
             safety_problems(self._connection, acked=self._notebook.acked.values())
         )
