@@ -3,7 +3,8 @@
 Owns:  the one configuration all model structs share.
 Rule 1: a record is a frozen value. Changing something means writing a new record in a commit.
 Rule 2: decoding is strict: an unknown field, a missing field or a wrong type is refused.
-Rule 3: kw_only is repeated on every subclass, because msgspec does not inherit it.
+Rule 3: frozen and kw_only are repeated on every subclass: msgspec does not inherit the latter, and
+        the type checker wants to see the former.
 """
 
 import msgspec

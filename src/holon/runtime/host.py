@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 import anyio
 
+from holon.model.errors import StoreBrokenError
 from holon.model.ids import AgentId
 from holon.model.ingress import AdmissionReceipt, IngressRequest
 from holon.model.refusal import Refusal, RefusalCode, RefusedError
@@ -39,6 +40,8 @@ class Host:
         self._wheel = TimerWheel(services, self._ingress, self._scheduler)
         self._retention = RetentionKeeper(services)
         self._ready = anyio.Event()
+        self._broke = anyio.Event()
+        self._broken: StoreBrokenError | None = None
         self.control = ControlDesk(services, self._scheduler.interrupt)
         self.timers = TimerDesk(services)
         self.wake = WakeDesk(services)
@@ -71,7 +74,21 @@ class Host:
                     hint="try again in a moment",
                 )
             )
-        return await self._ingress.admit(request)
+        try:
+            return await self._ingress.admit(request)
+        except StoreBrokenError as broken:
+            self._end_with(broken)
+            raise
+
+    def _end_with(self, broken: StoreBrokenError) -> None:
+        """Nobody knows what is durable any more: the host ends, and a restart finds out."""
+        self._broken = broken
+        self._broke.set()
+
+    async def _watch_disk(self) -> None:
+        await self._broke.wait()
+        if self._broken is not None:
+            raise self._broken
 
     async def run(self) -> None:
         """Recover, then serve until cancelled."""
@@ -83,6 +100,7 @@ class Host:
             parts.start_soon(self._scheduler.run_backstop)
             parts.start_soon(self._wheel.run)
             parts.start_soon(self._retention.run)
+            parts.start_soon(self._watch_disk)
             self._ready.set()
 
     def _commit_applied(self, touched: Collection[AgentId]) -> None:

@@ -12,8 +12,11 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from os import cpu_count
+from typing import Final
 
 from holon.testing.world import Mode, Verdict, World
+
+PROGRESS_SEEDS: Final = 1_000
 
 
 def run_seed(seed: int) -> Verdict:
@@ -40,7 +43,9 @@ def _run_many(seeds: range) -> int:
     began = time.monotonic()
     failed = crashes = turns = 0
     with ProcessPoolExecutor(cpu_count(), initializer=gc.freeze) as pool:
-        for verdict in pool.map(run_seed, seeds, chunksize=8):
+        for done, verdict in enumerate(pool.map(run_seed, seeds, chunksize=8), start=1):
+            if done % PROGRESS_SEEDS == 0 and done < len(seeds):
+                print(f"… {done} seeds, {failed} with violations so far", flush=True)
             crashes += verdict.crash_count
             turns += verdict.turn_count
             if verdict.problems:
