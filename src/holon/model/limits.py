@@ -28,8 +28,9 @@ QUEUED_PER_AGENT_COUNT_MAX: Final = 10_000
 CLAIMS_PASSED_OVER_COUNT_MAX: Final = 16  # then the oldest waiting message is served, any band
 UNSEEN_SHOWN_COUNT_MAX: Final = 16
 
-# Idempotency and commit keys are remembered at least this long.
+# Senders may repeat a key for a day; only we repeat a commit, and we do so within moments.
 IDEMPOTENCY_KEPT_MS_MIN: Final = DAY_MS
+COMMIT_IDS_KEPT_MS_MIN: Final = HOUR_MS
 
 # Waking and scheduling.
 BACKSTOP_INTERVAL_MS: Final = 30 * SECOND_MS

@@ -31,7 +31,13 @@ from holon.model.commit import (
 )
 from holon.model.expectation import Applied
 from holon.model.ids import WorkItemId
-from holon.model.limits import DAY_MS, IDEMPOTENCY_KEPT_MS_MIN, MIB, MINUTE_MS
+from holon.model.limits import (
+    COMMIT_IDS_KEPT_MS_MIN,
+    DAY_MS,
+    IDEMPOTENCY_KEPT_MS_MIN,
+    MIB,
+    MINUTE_MS,
+)
 from holon.model.message import MessageState, TextBody
 from holon.model.provider_attempt import TokenUsage
 from holon.model.retention import PruneReport, RetentionPolicy
@@ -223,13 +229,15 @@ def test_keys_and_commit_ids_are_remembered_long_enough(history: History) -> Non
     greedy = RetentionPolicy(
         age_ms=1, bytes_max=1, events_count_min=1, turns_count_min=1, batch_count=10
     )
-    history.prune(greedy, now=moment(IDEMPOTENCY_KEPT_MS_MIN))
+    history.prune(greedy, now=moment(COMMIT_IDS_KEPT_MS_MIN))
     assert history.count("turns") == 1
-    assert history.count("messages") == 5, "their keys may still be repeated"
     assert history.count("commits") == 10, "only the birth is old enough to be forgotten"
+    history.prune(greedy, now=moment(COMMIT_IDS_KEPT_MS_MIN + 10))
+    assert history.count("commits") == 0
+    history.prune(greedy, now=moment(IDEMPOTENCY_KEPT_MS_MIN))
+    assert history.count("messages") == 5, "their keys may still be repeated"
     history.prune(greedy, now=moment(IDEMPOTENCY_KEPT_MS_MIN + 10))
     assert history.count("messages") == 1
-    assert history.count("commits") == 0
 
 
 def test_a_step_is_bounded_and_says_that_there_is_more(history: History) -> None:

@@ -18,7 +18,7 @@ from holon.adapters.sqlite.checkpoints import truncate_log
 from holon.adapters.sqlite.named_queries import named_queries
 from holon.adapters.sqlite.statements import Statements
 from holon.model.instant import to_micros
-from holon.model.limits import IDEMPOTENCY_KEPT_MS_MIN
+from holon.model.limits import COMMIT_IDS_KEPT_MS_MIN, IDEMPOTENCY_KEPT_MS_MIN
 from holon.model.retention import PruneReport, RetentionPolicy
 
 _FAMILIES: Final = (
@@ -141,7 +141,8 @@ class Retention:
             self._statements.run(self._sql["delete_events"], (agent_id, event_seq))
 
     def _forget_commits(self, policy: RetentionPolicy, *, now: datetime) -> None:
-        self._statements.run(self._sql["delete_commits"], (policy.batch_count, _keys_until(now)))
+        until = to_micros(now - timedelta(milliseconds=COMMIT_IDS_KEPT_MS_MIN))
+        self._statements.run(self._sql["delete_commits"], (policy.batch_count, until))
 
     def _give_back_pages(self, policy: RetentionPolicy) -> bool:
         """Return free pages to the disk, a bounded number; says whether enough went back."""
