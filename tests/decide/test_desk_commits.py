@@ -81,7 +81,7 @@ def test_an_admitted_message_is_queued_under_its_keys() -> None:
         (AgentStatus.ASLEEP, (AgentSignal.PAUSE_REQUESTED,), AgentStatus.PAUSED),
         (
             AgentStatus.STOPPED,
-            (AgentSignal.RESUME_REQUESTED, AgentSignal.BOOTED),
+            (AgentSignal.RESUME_REQUESTED,),
             AgentStatus.AWAKE_IDLE,
         ),
     ],

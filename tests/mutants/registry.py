@@ -45,7 +45,11 @@ MUTANTS: tuple[Mutant, ...] = (
         "M6", "only timers of agents that ran are watched", "simulation", SIM, wake_mutants.plant_m6
     ),
     Mutant(
-        "M7", "a wait ends before its result is queued", "simulation", SIM, wake_mutants.plant_m7
+        "M7",
+        "a wait ends before its result is queued",
+        "runtime",
+        ("tests/runtime/test_task_desk.py",),
+        wake_mutants.plant_m7,
     ),
     Mutant(
         "M8",
@@ -71,8 +75,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "M13",
         "cancelling a timer leaves its queued ticks",
-        "simulation",
-        SIM,
+        "runtime",
+        ("tests/runtime/test_timer_desk.py",),
         wake_mutants.plant_m13,
     ),
     Mutant(

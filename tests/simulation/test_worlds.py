@@ -13,6 +13,10 @@ from holon.testing.world import Mode, World
 
 SEED_COUNT = 500
 SEEDS_PER_TEST = 10
+FAULTS_FOUND = {
+    "the backstop judged by a clock that had been set twice": 1_000_893,
+    "a resume decided on a paused agent met a stopped one": 1_002_929,
+}
 
 
 @pytest.mark.requirement("simulation:what-was-cut-off-goes-on")
@@ -22,6 +26,11 @@ def test_a_world_keeps_its_promises(first: int) -> None:
     verdicts = [run_seed(seed) for seed in range(first, first + SEEDS_PER_TEST)]
     assert [str(verdict) for verdict in verdicts if verdict.problems] == []
     assert sum(verdict.rescue_count for verdict in verdicts) == 0
+
+
+@pytest.mark.parametrize("seed", FAULTS_FOUND.values(), ids=FAULTS_FOUND.keys())
+def test_a_seed_that_once_found_a_fault_is_kept(seed: int) -> None:
+    assert run_seed(seed).problems == []
 
 
 @pytest.mark.parametrize(("seed", "mode"), [(7, Mode.SAFETY), (8, Mode.LIVENESS)])

@@ -69,12 +69,20 @@ class StatusRequest(Record, frozen=True, kw_only=True):
 
 
 def control_commit(snapshot: AgentSnapshot, request: StatusRequest, *, now: datetime) -> Commit:
-    """Move the posture and fence the lane; raises ForbiddenTransitionError when it may not."""
+    """Move the posture and fence the lane; raises ForbiddenTransitionError when it may not.
+
+    The signals are folded from the posture in the snapshot, so a resume means the same whether the
+    agent was paused or stopped when it was decided.
+    """
     agent = snapshot.agent
     agent_id = agent.identity.agent_id
     status: AgentStatus = agent.posture.status
     for signal in request.signals:
         status = next_status(status, signal)
+    if status is AgentStatus.BOOTING:
+        status = next_status(
+            status, AgentSignal.BOOTED
+        )  # an agent is rows: nothing is left to boot
     return Commit(
         commit_id=f"control:{request.request_id}",
         at=now,

@@ -61,12 +61,7 @@ class ControlDesk:
 
     async def resume(self, agent_id: AgentId) -> None:
         """Let a stopped or paused agent run again."""
-        agent = await self._services.store.reads.agent(parse_agent_id(agent_id))
-        stopped = agent is not None and agent.posture.status is AgentStatus.STOPPED
-        signals = (AgentSignal.RESUME_REQUESTED, AgentSignal.BOOTED)
-        await self._control(
-            agent_id, "resume", signals if stopped else signals[:1], cuts_turn=False
-        )
+        await self._control(agent_id, "resume", (AgentSignal.RESUME_REQUESTED,), cuts_turn=False)
 
     async def abort_run(self, agent_id: AgentId) -> None:
         """End the running turn; the agent stays up."""
