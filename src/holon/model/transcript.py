@@ -5,7 +5,6 @@ Rule 1: entries are appended, never changed; `position` is gapless within a turn
 Rule 2: tool results are not entries: they live once, with their call, and `TurnLog` joins them.
 """
 
-from enum import StrEnum
 from typing import TypeAlias
 
 from holon.model.brief import FailureArtifact
@@ -16,16 +15,6 @@ from holon.model.provider_attempt import ProviderAttempt, TokenUsage
 from holon.model.record import Record
 from holon.model.tool import ToolCallRecord
 from holon.model.turn import ModelSpoke, OperatorInterjected, ToolReceipt, TurnRecord
-
-
-class TranscriptKind(StrEnum):
-    """The names entries have on the wire."""
-
-    INCOMING_MESSAGE = "incoming_message"
-    ASSISTANT_ROUND = "assistant_round"
-    RUNTIME_FAILURE = "runtime_failure"
-    CONTINUATION_PROMPT = "continuation_prompt"
-    INTERJECTION = "interjection"
 
 
 class IncomingMessage(Record, tag_field="kind", tag="incoming_message", frozen=True, kw_only=True):

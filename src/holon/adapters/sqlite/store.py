@@ -14,7 +14,6 @@ import apsw
 
 from holon.adapters.sqlite.connection import (
     Synchronous,
-    open_memory,
     open_reader,
     open_writer,
 )
@@ -119,10 +118,3 @@ def open_connection_store(connection: apsw.Connection, make_writer: WriterFactor
     return SqliteStore(
         writer=make_writer(connection), retention=Retention(connection), reader=connection
     )
-
-
-def open_memory_store(make_writer: WriterFactory) -> SqliteStore:
-    """Make an empty store in memory, with a writer of your own."""
-    connection = open_memory()
-    migrate(connection)
-    return open_connection_store(connection, make_writer)
