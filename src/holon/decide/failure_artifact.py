@@ -104,7 +104,7 @@ def one_line(text: str) -> str:
 
 def _provider_failure(error: ProviderError, attempts: Sequence[ProviderAttempt]) -> FailureArtifact:
     last = attempts[-1] if attempts else None
-    exchange = last.transport if last is not None else None
+    exchange = last.transport_diagnostics if last is not None else None
     metadata = {"attempt_count": str(len(attempts))} if attempts else {}
     if exchange is not None and exchange.request_id is not None:
         metadata["request_id"] = one_line(exchange.request_id)

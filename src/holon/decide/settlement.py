@@ -10,7 +10,7 @@ Rule 4: only a lane that still holds the agent may settle: the generation is exp
 
 In `SettlementFacts`, `snapshot` and `bound` are read just before settling; `final_round` holds the
 changes of the last round (or the receipts of calls that were cut off) and goes first;
-`next_position` is the first transcript position free after it; `attempts` belong to the exchange
+`next_position` is the first transcript position free after it; `timeline` belongs to the exchange
 that failed, so their tokens are not yet in `usage`.
 """
 
@@ -43,7 +43,7 @@ from holon.model.event import RuntimeErrorRecorded
 from holon.model.expectation import AgentGeneration, Expect, WorkItemAtRevision
 from holon.model.ids import BriefId, SummaryId, WaitId
 from holon.model.message import MessageEnvelope, MessageState
-from holon.model.provider_attempt import ProviderAttempt, TokenUsage
+from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.record import Record
 from holon.model.snapshot import AgentSnapshot, WeighedItem
 from holon.model.transcript import RuntimeFailure
@@ -66,7 +66,7 @@ class SettlementFacts(Record, frozen=True, kw_only=True):
     brief_id: BriefId
     summary_id: SummaryId
     bound: WeighedItem | None = None
-    attempts: tuple[ProviderAttempt, ...] = ()
+    timeline: AttemptTimeline | None = None
     final_round: tuple[Change, ...] = ()
 
 
@@ -131,10 +131,10 @@ def _failure_changes(facts: SettlementFacts, *, now: datetime) -> tuple[Change, 
     if failure is None:
         return ()
     spent = _spent(facts)
-    told = RuntimeFailure(failure=failure, attempts=facts.attempts, token_usage=spent)
+    told = RuntimeFailure(failure=failure, timeline=facts.timeline, token_usage=spent)
     entry = entry_of(facts.turn, position=facts.next_position, at=now, data=told)
     event = RuntimeErrorRecorded(
-        failure=failure, turn_id=facts.turn.turn_id, attempts=facts.attempts, token_usage=spent
+        failure=failure, turn_id=facts.turn.turn_id, timeline=facts.timeline, token_usage=spent
     )
     return (
         AppendTranscript(entry=entry),
@@ -145,9 +145,8 @@ def _failure_changes(facts: SettlementFacts, *, now: datetime) -> tuple[Change, 
 def _spent(facts: SettlementFacts) -> TokenUsage:
     """Everything the turn cost: its rounds and the attempts that led nowhere."""
     spent = facts.usage
-    for attempt in facts.attempts:
-        spent = spent.plus(attempt.token_usage or TokenUsage())
-    return spent
+    failed = facts.timeline.aggregated_token_usage if facts.timeline is not None else None
+    return spent if failed is None else spent.plus(failed)
 
 
 def _settled_message(facts: SettlementFacts) -> SettleMessage:

@@ -22,11 +22,17 @@ class TextBlock(Record, tag_field="type", tag="text", frozen=True, kw_only=True)
 
 
 class ThinkingBlock(Record, tag_field="type", tag="thinking", frozen=True, kw_only=True):
-    """A provider's reasoning, kept verbatim."""
+    """A provider's reasoning, kept verbatim.
+
+    `signature` is the provider's own sealed form of it (a signature, redacted data, or a whole
+    reasoning item as JSON text); `origin` is the `transport:provider` that can read it. Another
+    transport or provider is never sent the block.
+    """
 
     text: str
     signature: str | None = None
     redacted: bool = False
+    origin: str | None = None
 
 
 class ToolUseBlock(Record, tag_field="type", tag="tool_use", frozen=True, kw_only=True):

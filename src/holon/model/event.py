@@ -29,7 +29,7 @@ from holon.model.provenance import (
     Origin,
     TrustLevel,
 )
-from holon.model.provider_attempt import ProviderAttempt, TokenUsage
+from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.record import Record
 from holon.model.task import TaskKind, TaskStatus
 from holon.model.turn import SafePoint, StopReason, TerminalKind
@@ -224,7 +224,7 @@ class RuntimeErrorRecorded(
 
     failure: FailureArtifact
     turn_id: TurnId | None = None
-    attempts: tuple[ProviderAttempt, ...] = ()
+    timeline: AttemptTimeline | None = None
     token_usage: TokenUsage | None = None
 
 

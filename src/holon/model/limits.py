@@ -23,6 +23,27 @@ MESSAGE_METADATA_BYTES_MAX: Final = 64 * KIB
 PUBLIC_BODY_BYTES_MAX: Final = 256 * KIB
 LABEL_CHARS_MAX: Final = 500
 
+# Models and providers.
+MODEL_REF_CHARS_MAX: Final = 512
+PROVIDER_RETRIES_COUNT_MAX: Final = 2  # per candidate: three attempts in all
+PROVIDER_BACKOFF_MS_MIN: Final = 500
+PROVIDER_BACKOFF_MS_MAX: Final = 30 * SECOND_MS
+PROVIDER_WAIT_INLINE_MS_MAX: Final = 60 * SECOND_MS  # a longer wait moves on, or defers the turn
+PROVIDER_DEFERRAL_MS_MAX: Final = 7 * DAY_MS
+PROVIDER_RETRY_BUDGET_COUNT_MAX: Final = 20  # retries an account may have ahead of its successes
+PROVIDER_CIRCUIT_FAILURES_COUNT_MAX: Final = 5  # in a row, before a route is rested
+PROVIDER_CIRCUIT_REST_MS_MIN: Final = 30 * SECOND_MS
+PROVIDER_CIRCUIT_REST_MS_MAX: Final = 5 * MINUTE_MS
+PROVIDER_HTTP_TIMEOUT_MS_DEFAULT: Final = 300 * SECOND_MS
+PROVIDER_CONNECT_TIMEOUT_MS_DEFAULT: Final = 15 * SECOND_MS
+PROVIDER_STREAM_IDLE_MS_DEFAULT: Final = 300 * SECOND_MS
+PROVIDER_ANSWER_BYTES_MAX: Final = 32 * MIB
+PROVIDER_ERROR_BYTES_MAX: Final = 64 * KIB
+PROVIDER_OUTPUT_ITEMS_COUNT_MAX: Final = 128
+SSE_LINE_BYTES_MAX: Final = 16 * MIB  # a whole response may arrive as one line
+SSE_EVENT_BYTES_MAX: Final = 32 * MIB
+TOOL_ARGUMENTS_BYTES_MAX: Final = 1 * MIB
+
 # The queue.
 QUEUED_PER_AGENT_COUNT_MAX: Final = 10_000
 CLAIMS_PASSED_OVER_COUNT_MAX: Final = 16  # then the oldest waiting message is served, any band

@@ -1,23 +1,37 @@
 """What each attempt at a provider did: the timeline nobody may lose.
 
-Owns:  attempt records, their outcomes, and token usage.
+Owns:  attempt records, their outcomes, the timeline of a round, and token usage.
 Rule 1: the timeline is returned with success and failure alike.
 Rule 2: nothing here can hold a secret: diagnostics are named fields, never raw headers.
+Rule 3: an attempt is timed from dispatch to the complete answer or the error; waiting before the
+        next attempt is `backoff_ms` and nothing else.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
+
+import msgspec
 
 from holon.model.instant import Instant
 from holon.model.record import Record
 
 
 class TokenUsage(Record, frozen=True, kw_only=True):
-    """Tokens one or more rounds used, as the provider reported them."""
+    """Tokens one or more rounds used, as the provider reported them.
+
+    `input_tokens` counts everything the model read, cached or not; the cache fields say how much of
+    it was read from, or written to, the provider's cache.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
+    total_tokens: int = 0
     cache_read_tokens: int = 0
     cache_creation_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        total = self.input_tokens + self.output_tokens
+        msgspec.structs.force_setattr(self, "total_tokens", total)
 
     def plus(self, other: "TokenUsage") -> "TokenUsage":
         """Return the sum of two usages."""
@@ -38,14 +52,54 @@ class AttemptOutcome(StrEnum):
     FAIL_FAST_ABORTED = "fail_fast_aborted"
 
 
+class Disposition(StrEnum):
+    """What a failure lets the runtime do with the same candidate."""
+
+    RETRYABLE = "retryable"
+    FAIL_FAST = "fail_fast"
+
+
+class ExchangeStage(StrEnum):
+    """How far an exchange had come when it ended."""
+
+    SELECTION = "selection"  # nothing was sent: the candidate itself was refused
+    CONNECT = "connect"
+    REQUEST = "request"
+    RESPONSE_HEAD = "response_head"
+    RESPONSE_BODY = "response_body"
+    DECODE = "decode"
+    COMPLETE = "complete"
+
+
+class FailureFlags(Record, frozen=True, kw_only=True):
+    """Which part of the exchange failed."""
+
+    is_timeout: bool = False
+    is_connect: bool = False
+    is_request: bool = False
+    is_body: bool = False
+    is_decode: bool = False
+    is_redirect: bool = False
+    status: int | None = None
+
+
 class TransportDiagnostics(Record, frozen=True, kw_only=True):
     """What is known about the exchange itself, with no secret in it."""
 
+    stage: ExchangeStage = ExchangeStage.COMPLETE
+    provider: str | None = None
+    model_ref: str | None = None
+    url: str | None = None
     status: int | None = None
+    # The wire name is the seed's; the flags say the same whatever library made the exchange.
+    flags: FailureFlags | None = msgspec.field(default=None, name="reqwest")
+    source_chain: tuple[str, ...] = ()
     request_id: str | None = None
     retry_after_ms: int | None = None
     bytes_sent: int | None = None
     bytes_received: int | None = None
+    continuation: str | None = None  # how the request was shortened, or why it was not
+    notes: tuple[str, ...] = ()  # bounded remarks of the wire, such as how much could be cleared
 
 
 class ProviderAttempt(Record, frozen=True, kw_only=True):
@@ -54,12 +108,35 @@ class ProviderAttempt(Record, frozen=True, kw_only=True):
     provider: str
     model_ref: str
     attempt: int
-    attempt_max: int
+    max_attempts: int
     started_at: Instant
     completed_at: Instant
     outcome: AttemptOutcome
+    duration_ms: int = 0
     failure_kind: str | None = None
+    disposition: Disposition | None = None
     advanced_to_fallback: bool = False
     backoff_ms: int | None = None
     token_usage: TokenUsage | None = None
-    transport: TransportDiagnostics | None = None
+    transport_diagnostics: TransportDiagnostics | None = None
+
+
+class AttemptTimeline(Record, frozen=True, kw_only=True):
+    """Every attempt of one round, in order, and which model answered in the end."""
+
+    attempts: tuple[ProviderAttempt, ...] = ()
+    requested_model_ref: str = ""
+    active_model_ref: str | None = None
+    winning_model_ref: str | None = None
+    aggregated_token_usage: TokenUsage | None = None
+
+
+def usage_of(attempts: Sequence[ProviderAttempt]) -> TokenUsage | None:
+    """Return what the attempts used together, or nothing when none of them reported it."""
+    reported = [attempt.token_usage for attempt in attempts if attempt.token_usage is not None]
+    if not reported:
+        return None
+    total = TokenUsage()
+    for usage in reported:
+        total = total.plus(usage)
+    return total

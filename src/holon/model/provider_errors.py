@@ -4,6 +4,7 @@ ProviderError
 ├── retryable    ProviderTimeout · ProviderUnreachable · RateLimited · ProviderOverloaded
 └── fail-fast    AuthRejected · RequestRejected · UnreadableResponse · TransportUnsupported
                                 └── ContextTooLong   (also ends the turn)
+                 UsageLimited (the account is used up until a named moment) · ModelUnavailable
 
 Owns:  the tree. Adapters raise nothing else; foreign errors are mapped in one place per adapter.
 """
@@ -12,6 +13,7 @@ from typing import ClassVar
 
 from holon.model.brief import FailureCategory
 from holon.model.errors import HolonError
+from holon.model.provider_attempt import Disposition, TokenUsage, TransportDiagnostics
 
 
 class ProviderError(HolonError):
@@ -23,10 +25,23 @@ class ProviderError(HolonError):
     category: ClassVar[FailureCategory] = FailureCategory.TRANSPORT
 
     def __init__(
-        self, message: str, *, hint: str | None = None, retry_after_ms: int | None = None
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        retry_after_ms: int | None = None,
+        diagnostics: TransportDiagnostics | None = None,
+        usage: TokenUsage | None = None,
     ) -> None:
         super().__init__(message, hint=hint)
         self.retry_after_ms = retry_after_ms
+        self.diagnostics = diagnostics
+        self.usage = usage
+
+    @property
+    def disposition(self) -> Disposition:
+        """Whether the same candidate may be asked again."""
+        return Disposition.RETRYABLE if self.retryable else Disposition.FAIL_FAST
 
 
 class ProviderTimeoutError(ProviderError):
@@ -55,6 +70,13 @@ class ProviderOverloadedError(ProviderError):
 
     code = "server_error"
     retryable = True
+
+
+class UsageLimitedError(ProviderError):
+    """The account has used up its allowance; `retry_after_ms` says for how long, when known."""
+
+    code = "usage_limit_reached"
+    hint = "wait for the reset, add credit, or configure a fallback model"
 
 
 class AuthRejectedError(ProviderError):
@@ -90,3 +112,11 @@ class TransportUnsupportedError(ProviderError):
 
     code = "unsupported_transport"
     category = FailureCategory.PROTOCOL
+
+
+class ModelUnavailableError(ProviderError):
+    """The model cannot be used as configured: unknown provider, no credential, no such file."""
+
+    code = "model_unavailable"
+    category = FailureCategory.RUNTIME
+    hint = "run `holon config doctor` to see what is missing"

@@ -14,6 +14,14 @@ from holon.model.json_value import JsonValue, require_json
 from holon.model.record import Record
 
 
+class FreeformGrammar(Record, frozen=True, kw_only=True):
+    """A tool that takes plain text where the wire allows it: the text goes into `argument`."""
+
+    argument: str
+    syntax: str
+    definition: str
+
+
 class ToolSpec(Record, frozen=True, kw_only=True):
     """A tool as it is offered to a model."""
 
@@ -21,6 +29,7 @@ class ToolSpec(Record, frozen=True, kw_only=True):
     description: str
     input_schema: JsonValue
     mutates: bool = False  # a truncated call of such a tool is refused, never guessed
+    freeform: FreeformGrammar | None = None
 
 
 class ToolCallState(StrEnum):

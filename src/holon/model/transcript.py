@@ -11,7 +11,7 @@ from holon.model.brief import FailureArtifact
 from holon.model.ids import AgentId, MessageId, TurnId
 from holon.model.instant import Instant
 from holon.model.message import MessageEnvelope
-from holon.model.provider_attempt import ProviderAttempt, TokenUsage
+from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.record import Record
 from holon.model.tool import ToolCallRecord
 from holon.model.turn import ModelSpoke, OperatorInterjected, ToolReceipt, TurnRecord
@@ -35,7 +35,7 @@ class RuntimeFailure(Record, tag_field="kind", tag="runtime_failure", frozen=Tru
     """Why the turn failed, in words and in structure."""
 
     failure: FailureArtifact
-    attempts: tuple[ProviderAttempt, ...] = ()
+    timeline: AttemptTimeline | None = None
     token_usage: TokenUsage | None = None
 
 

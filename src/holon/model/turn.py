@@ -12,7 +12,7 @@ from holon.model.brief import FailureArtifact
 from holon.model.conversation import AssistantBlock, ToolUseBlock
 from holon.model.ids import AgentId, CallId, MessageId, TurnId, WorkItemId
 from holon.model.instant import Instant
-from holon.model.provider_attempt import ProviderAttempt, TokenUsage
+from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.record import Record
 
 
@@ -52,14 +52,15 @@ class ModelSpoke(Record, tag_field="kind", tag="model_spoke", frozen=True, kw_on
     blocks: tuple[AssistantBlock, ...]
     stop_reason: StopReason
     usage: TokenUsage
-    attempts: tuple[ProviderAttempt, ...] = ()
+    timeline: AttemptTimeline | None = None
 
 
 class ModelFailed(Record, tag_field="kind", tag="model_failed", frozen=True, kw_only=True):
-    """Every attempt at this round failed."""
+    """Every attempt at this round failed. `retry_at` is the moment a provider named for later."""
 
     failure: FailureArtifact
-    attempts: tuple[ProviderAttempt, ...] = ()
+    timeline: AttemptTimeline | None = None
+    retry_at: Instant | None = None
 
 
 class ToolsReturned(Record, tag_field="kind", tag="tools_returned", frozen=True, kw_only=True):

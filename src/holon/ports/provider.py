@@ -1,18 +1,62 @@
-"""A model provider: answer one round, or raise a ProviderError.
+"""Model providers: one attempt at one model, and where models are found.
 
-Contract: `answer` keeps no conversation state that the request does not carry; it raises nothing
-but ProviderError; cancelling it abandons the exchange.
+Contract of Provider: `answer` keeps no conversation state that the request does not carry (a cache
+of the wire may only save work, never change an answer); it raises nothing but ProviderError, with
+diagnostics where an exchange took place; cancelling it abandons the exchange. `hear` is called from
+the event loop, in order, and never after `answer` has returned.
+
+Contract of ModelDirectory: `find` raises ProviderError (fail-fast) when a model cannot be used as
+configured, saying why and what to do; finding costs no network traffic.
 """
 
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
+from holon.model.answer import AnswerProgress, ModelAnswer
+from holon.model.model_ref import ModelRef
 from holon.model.prompt_frame import ProviderRequest
-from holon.model.turn import ModelSpoke
+
+Hear: TypeAlias = Callable[[AnswerProgress], None]
+
+
+def unheard(progress: AnswerProgress) -> None:
+    """Nobody watches the answer grow."""
 
 
 class Provider(Protocol):
     """Something that can take a conversation one round further."""
 
-    async def answer(self, request: ProviderRequest) -> ModelSpoke:
+    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
         """Return the next round."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Candidate:
+    """A model that can be asked. `account` names whose allowance an attempt uses."""
+
+    model_ref: ModelRef
+    provider: Provider
+    account: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelPreference:
+    """The runtime's own choice: a model, and whom to ask when it fails."""
+
+    default: ModelRef
+    fallbacks: tuple[ModelRef, ...] = ()
+
+
+class ModelDirectory(Protocol):
+    """Where a model reference leads."""
+
+    @property
+    def preference(self) -> ModelPreference:
+        """The models to use for an agent without a choice of its own."""
+        ...
+
+    def find(self, ref: ModelRef) -> Candidate:
+        """Return the candidate a reference stands for, or raise ProviderError."""
         ...

@@ -78,7 +78,7 @@ class Settler:
             brief_id=BriefId(services.ids.fresh(IdPrefix.BRIEF)),
             summary_id=SummaryId(services.ids.fresh(IdPrefix.SUMMARY)),
             bound=await self._bound(end),
-            attempts=end.failed_attempts,
+            timeline=end.failed_timeline,
             final_round=end.final_round,
         )
         return settle_turn(facts, now=now)

@@ -25,7 +25,7 @@ from holon.model.expectation import Applied
 from holon.model.limits import HISTORY_TURNS_COUNT_DEFAULT, INTERJECTIONS_PER_POINT_COUNT_MAX
 from holon.model.message import MessageEnvelope
 from holon.model.prompt_frame import PromptFrame, ProviderRequest
-from holon.model.provider_attempt import ProviderAttempt, TokenUsage
+from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.record import Record
 from holon.model.tool import ToolCallRecord
 from holon.model.transcript import TurnLog
@@ -59,7 +59,7 @@ class TurnEnd(Record, frozen=True, kw_only=True):
     usage: TokenUsage
     round_count: int
     final_round: tuple[Change, ...] = ()
-    failed_attempts: tuple[ProviderAttempt, ...] = ()
+    failed_timeline: AttemptTimeline | None = None
 
 
 class TurnDriver:
@@ -71,7 +71,7 @@ class TurnDriver:
         self._hold = hold
         self._writer = TurnWriter(services)
         self._final_round: tuple[Change, ...] = ()
-        self._failed_attempts: tuple[ProviderAttempt, ...] = ()
+        self._failed_timeline: AttemptTimeline | None = None
 
     async def run(self, log: TurnLog) -> TurnEnd:
         """Go on from what the log says until the turn is finished."""
@@ -92,7 +92,7 @@ class TurnDriver:
             usage=self._usage,
             round_count=self._round_number,
             final_round=self._final_round,
-            failed_attempts=self._failed_attempts,
+            failed_timeline=self._failed_timeline,
         )
 
     async def _take(self, step: CallModel | RunTools) -> TurnStep:
@@ -125,7 +125,7 @@ class TurnDriver:
     async def _record_round(self, answer: ModelSpoke | ModelFailed) -> TurnStep:
         step = self._fold(answer)
         if isinstance(answer, ModelFailed):
-            self._failed_attempts = answer.attempts
+            self._failed_timeline = answer.timeline
             return step
         self._usage = self._usage.plus(answer.usage)
         self._round_number += 1

@@ -1,0 +1,66 @@
+"""Where and how one model is reached: everything a wire needs besides the request.
+
+Owns:  the endpoint record, and how requests are authorized.
+Rule 1: an endpoint holds no secret. Secrets come from `Authorization.headers`, at the last moment.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from holon.decide.schema_emission import SchemaMode
+from holon.model.provider_setting import TransportKind
+from holon.model.record import Record
+
+
+class ContextEditing(Record, frozen=True, kw_only=True):
+    """Anthropic's opt-in clearing of old tool uses."""
+
+    trigger_input_tokens: int = 100_000
+    keep_recent_tool_uses: int = 3
+    clear_at_least_input_tokens: int | None = None
+
+
+class Endpoint(Record, frozen=True, kw_only=True):
+    """One model behind one wire."""
+
+    provider: str  # the provider's id in references: `openai`
+    model: str  # the name the wire uses: `gpt-5.4`
+    transport: TransportKind
+    base_url: str  # without a trailing slash and without the wire's own path
+    stream: bool = False
+    output_tokens_max: int | None = None
+    schema_mode: SchemaMode = SchemaMode.RELAXED
+    freeform_tools: bool = False  # the wire takes grammar tools (ApplyPatch)
+    reasoning_effort: str | None = None
+    extra_headers: Mapping[str, str] = {}
+    betas: tuple[str, ...] = ()
+    context_editing: ContextEditing | None = None
+
+    @property
+    def model_ref(self) -> str:
+        """The reference operators know this model by."""
+        return f"{self.provider}/{self.model}"
+
+    @property
+    def thinking_origin(self) -> str:
+        """The mark on reasoning that only this endpoint may be sent back."""
+        return f"{self.transport.value}:{self.provider}"
+
+
+class Authorization(Protocol):
+    """Puts the credential on a request."""
+
+    async def headers(self) -> Mapping[str, str]:
+        """Return the headers that carry the credential, or raise a ProviderError."""
+        ...
+
+
+class NoAuthorization:
+    """For servers that ask for none."""
+
+    async def headers(self) -> Mapping[str, str]:
+        """Return no headers."""
+        return _NO_HEADERS
+
+
+_NO_HEADERS: Final[Mapping[str, str]] = {}
