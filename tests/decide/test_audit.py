@@ -62,6 +62,7 @@ TELLS = {
     "SetModelOverride": {"agent_model_override_changed"},
     "QueueMessage": {"message_admitted", "system_tick_emitted"},
     "ClaimMessage": {"message_processing_started"},
+    "DeferMessage": {"message_deferred"},
     "SettleMessage": {
         "message_processed",
         "message_processing_aborted",
@@ -70,7 +71,11 @@ TELLS = {
     },
     "OpenTurn": {"turn_started"},
     "ResumeTurn": {"recovery_turn_started"},
-    "AppendTranscript": {"assistant_round_recorded", "max_output_tokens_recovery"},
+    "AppendTranscript": {
+        "assistant_round_recorded",
+        "provider_round_completed",
+        "max_output_tokens_recovery",
+    },
     "StartToolCall": {"tool_started"},
     "FinishToolCall": {"tool_executed", "tool_execution_failed"},
     "SettleTurn": {"turn_terminal"},
@@ -88,7 +93,7 @@ TELLS = {
     "OpenWait": {"wait_opened"},
     "MoveWait": {"wait_moved"},
 }
-SILENT = {"MarkSeen", "RememberActivation"}
+SILENT = {"MarkSeen", "ReleaseDeferred", "RememberActivation"}
 MAY_BE_SILENT = {"AppendTranscript"}
 
 

@@ -44,6 +44,9 @@ TASK: Final = WaitingReason.AWAITING_TASK_RESULT
 TIMER: Final = WaitingReason.AWAITING_TIMER
 
 
+ENDED_WELL: Final = {TerminalKind.COMPLETED, TerminalKind.DEFERRED}
+
+
 def ended(kind: TerminalKind, reason: str | None = None) -> TurnTerminal:
     return TurnTerminal(
         turn_id=TurnId("turn_1"),
@@ -84,9 +87,11 @@ def oracle(facts: ClosureFacts) -> tuple[ClosureOutcome, WaitingReason | None]:
     """The order of the rules as a list of predicates; the first true one names the outcome."""
     state = facts.current.state if facts.current else None
     waits = facts.agent_waits
-    failed = facts.last_terminal is not None and facts.last_terminal.kind != "completed"
+    kind = facts.last_terminal.kind.value if facts.last_terminal is not None else None
+    failed = kind not in (None, "completed", "deferred")
     runnable = state == "runnable" or facts.queued_runnable_id is not None
     rules: list[tuple[bool, ClosureOutcome, WaitingReason | None]] = [
+        (kind == "deferred", ClosureOutcome.WAITING, TIMER),
         (failed, ClosureOutcome.FAILED, None),
         (facts.turn_open, ClosureOutcome.WAITING, EXTERNAL),
         (runnable, ClosureOutcome.CONTINUABLE, None),
@@ -176,14 +181,22 @@ def test_queued_work_is_signalled_by_its_own_id_and_mode() -> None:
 
 
 @pytest.mark.requirement("closure:every-other-terminal-is-failure")
-@pytest.mark.parametrize("kind", [kind for kind in TerminalKind if kind != "completed"])
+@pytest.mark.parametrize("kind", sorted(set(TerminalKind) - ENDED_WELL))
 @pytest.mark.parametrize("reason", ["the provider timed out", None])
-def test_every_terminal_but_completed_is_a_failure_that_says_why(
+def test_every_terminal_but_a_completed_or_a_put_off_one_is_a_failure_that_says_why(
     kind: TerminalKind, reason: str | None
 ) -> None:
     closure = derive_closure(ClosureFacts(last_terminal=ended(kind, reason)))
     assert isinstance(closure, Failed)
     assert closure.summary == (reason or kind.value)
+
+
+def test_a_turn_that_was_put_off_waits_for_its_moment_whatever_work_there_is() -> None:
+    facts = ClosureFacts(
+        last_terminal=ended(TerminalKind.DEFERRED, "used up"),
+        queued_runnable_id=WorkItemId("work_2"),
+    )
+    assert derive_closure(facts) == Waiting(waiting_reason=TIMER, evidence=("provider_deferred",))
 
 
 # --- facts from rows ------------------------------------------------------------------------------

@@ -5,10 +5,12 @@ import pytest
 
 from holon.decide.failure_artifact import (
     ABORTED_KINDS,
+    LostCandidate,
     failure_of,
     one_line,
     operator_abort,
     poison_turn,
+    round_failure,
     round_limit,
     task_failure,
 )
@@ -16,18 +18,22 @@ from holon.model.brief import FailureArtifact, FailureCategory
 from holon.model.errors import BadInputError, HolonError, StoreFullError
 from holon.model.ids import TaskId
 from holon.model.limits import EVENT_TEXT_CHARS_MAX
+from holon.model.model_ref import parse_model_ref
 from holon.model.provider_attempt import ProviderAttempt, TransportDiagnostics
 from holon.model.provider_errors import (
     AuthRejectedError,
     ContextTooLongError,
+    ModelUnavailableError,
     ProviderError,
     ProviderOverloadedError,
     ProviderTimeoutError,
     ProviderUnreachableError,
     RateLimitedError,
     RequestRejectedError,
+    RouteRestingError,
     TransportUnsupportedError,
     UnreadableResponseError,
+    UsageLimitedError,
 )
 from tests.decide.turn_rows import ATTEMPT
 
@@ -49,6 +55,9 @@ RAW = "line one\nTraceback (most recent call last):\n  secret payload"
         (ContextTooLongError("long"), PROTOCOL, "context_length_exceeded", False),
         (UnreadableResponseError("what?"), PROTOCOL, "invalid_response", False),
         (TransportUnsupportedError("no"), PROTOCOL, "unsupported_transport", False),
+        (UsageLimitedError("used up"), TRANSPORT, "usage_limit_reached", False),
+        (RouteRestingError("resting"), TRANSPORT, "circuit_open", False),
+        (ModelUnavailableError("no"), FailureCategory.RUNTIME, "model_unavailable", False),
         (StoreFullError("full"), FailureCategory.RUNTIME, "storage_full", False),
         (BadInputError("odd"), FailureCategory.RUNTIME, "bad_input", False),
         (ValueError("odd"), FailureCategory.UNKNOWN, "unexpected_error", False),
@@ -65,7 +74,7 @@ def test_the_category_says_where_a_failure_came_from(
 @pytest.mark.requirement("settlement:one-failure-shape")
 def test_a_provider_failure_names_provider_model_status_and_attempts() -> None:
     last: ProviderAttempt = msgspec.structs.replace(
-        ATTEMPT, transport=TransportDiagnostics(status=429, request_id="req-7")
+        ATTEMPT, transport_diagnostics=TransportDiagnostics(status=429, request_id="req-7")
     )
     error = RateLimitedError("come back later", hint="wait a minute", retry_after_ms=1500)
     found = failure_of(error, attempts=(ATTEMPT, last))
@@ -86,8 +95,95 @@ def test_a_provider_failure_without_an_exchange_names_what_is_known() -> None:
     assert failure_of(ProviderError("no")).metadata == {}
     found = failure_of(ProviderError("no"), attempts=(ATTEMPT,))
     assert (found.provider, found.status) == ("scripted", None)
-    silent = msgspec.structs.replace(ATTEMPT, transport=TransportDiagnostics(status=500))
+    silent = msgspec.structs.replace(
+        ATTEMPT, transport_diagnostics=TransportDiagnostics(status=500)
+    )
     assert failure_of(ProviderError("no"), attempts=(silent,)).metadata == {"attempt_count": "1"}
+
+
+def lost(ref: str, error: ProviderError, *, asked: bool = True) -> LostCandidate:
+    return LostCandidate(model_ref=parse_model_ref(ref), error=error, asked=asked)
+
+
+def attempts_at(ref: str, count: int) -> list[ProviderAttempt]:
+    provider = ref.partition("/")[0]
+    return [msgspec.structs.replace(ATTEMPT, provider=provider, model_ref=ref)] * count
+
+
+@pytest.mark.requirement("provider-retry:exhaustion-is-visible")
+def test_a_single_candidate_that_was_asked_in_vain_says_how_often() -> None:
+    error = ProviderTimeoutError("no answer in time", hint="look at the network")
+    found = round_failure([lost("lab/one", error)], attempts_at("lab/one", 3))
+    assert found == FailureArtifact(
+        category=TRANSPORT,
+        kind="timeout",
+        summary="no answer in time (gave up after 3 attempts)",
+        provider="lab",
+        model_ref="lab/one",
+        retryable=True,
+        recovery_hint="look at the network",
+        metadata={"attempt_count": "3", "candidates": "lab/one"},
+    )
+    once = round_failure([lost("lab/one", error)], attempts_at("lab/one", 1))
+    assert once.summary == "no answer in time"
+
+
+@pytest.mark.requirement("provider-retry:exhaustion-is-visible")
+def test_a_summary_names_every_candidate_and_the_artifact_is_of_the_one_asked_last() -> None:
+    told = [
+        lost("lab/one", RateLimitedError("slow down", retry_after_ms=90_000)),
+        lost("mill/two", AuthRejectedError("bad key", hint="check the key")),
+        lost("mill/three", ModelUnavailableError("no such model"), asked=False),
+    ]
+    attempts = [*attempts_at("lab/one", 3), *attempts_at("mill/two", 1)]
+    found = round_failure(told, [*attempts, *attempts_at("mill/three", 1)])
+    assert found.summary == (
+        "none of 3 models answered: lab/one: rate_limited after 3 attempts (slow down);"
+        " mill/two: auth_rejected (bad key); mill/three: model_unavailable (no such model)"
+    )
+    assert (found.kind, found.provider, found.model_ref) == ("auth_rejected", "mill", "mill/two")
+    assert found.recovery_hint == "check the key"
+    assert found.metadata == {
+        "attempt_count": "5",
+        "candidates": "lab/one, mill/two, mill/three",
+    }
+    unasked = [each for each in told if not each.asked]
+    assert round_failure(unasked, []).kind == "model_unavailable"
+
+
+@pytest.mark.requirement("settlement:failure-detail-is-bounded")
+@pytest.mark.parametrize("count", [1, 2, 5, 8, 9, 60])
+def test_a_summary_of_many_candidates_is_bounded_and_names_as_many_as_fit(count: int) -> None:
+    refs = [f"lab/m{number}" for number in range(count)]
+    told = [lost(ref, RequestRejectedError("x" * 5_000 + "\nsecret")) for ref in refs]
+    found = round_failure(told, [each for ref in refs for each in attempts_at(ref, 3)])
+    assert len(found.summary) <= EVENT_TEXT_CHARS_MAX
+    assert len(found.metadata["candidates"]) <= EVENT_TEXT_CHARS_MAX
+    assert "secret" not in found.summary
+    if count > 1:
+        assert all(ref in found.summary for ref in refs[:8])
+    assert ("more" in found.summary) is (count > 8)
+    if count == 1:
+        assert found.summary.endswith("… (gave up after 3 attempts)")
+
+
+def test_secrets_leave_a_text_before_it_is_cut() -> None:
+    secret = "sk-0123456789"
+    error = AuthRejectedError("x" * (EVENT_TEXT_CHARS_MAX - 5) + secret, hint=f"not {secret}")
+    error.__cause__ = ValueError(f"{secret} was refused")
+    exchange = TransportDiagnostics(request_id=f"id-{secret}")
+    attempt = msgspec.structs.replace(ATTEMPT, model_ref="lab/one", transport_diagnostics=exchange)
+
+    def redact(text: str) -> str:
+        return text.replace(secret, "[key]")
+
+    for others in ([], [lost("lab/two", error)]):
+        found = round_failure([*others, lost("lab/one", error)], [attempt], redact=redact)
+        told = msgspec.json.encode(found).decode()
+        assert "sk-" not in told
+        assert found.source_chain == ("ValueError: [key] was refused",)
+        assert found.recovery_hint == "not [key]"
+        assert found.metadata["request_id"] == "id-[key]"
 
 
 @pytest.mark.requirement("settlement:failure-detail-is-bounded")

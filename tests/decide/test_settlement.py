@@ -58,7 +58,7 @@ from tests.decide.sample_rows import (
     wait_of,
     weighed,
 )
-from tests.decide.turn_rows import ATTEMPT, TURN, USAGE, prompt, running_snapshot, spoke
+from tests.decide.turn_rows import ATTEMPT, TIMELINE, TURN, USAGE, prompt, running_snapshot, spoke
 
 C = TypeVar("C")
 TIMEOUT = failure_of(ProviderTimeoutError("no answer", hint="try again"), attempts=(ATTEMPT,))
@@ -96,7 +96,7 @@ def settle(facts: SettlementFacts = FACTS, **changed: object) -> Commit:
 
 
 def failed(failure: FailureArtifact = TIMEOUT) -> Commit:
-    return settle(finish=Finish(last_text="half", failure=failure), attempts=(ATTEMPT,))
+    return settle(finish=Finish(last_text="half", failure=failure), timeline=TIMELINE)
 
 
 def of_type(commit: Commit, kind: type[C]) -> list[C]:
@@ -188,7 +188,8 @@ def test_a_failure_named_like_a_terminal_kind_ends_as_that_kind() -> None:
     for kind in TerminalKind:
         named = msgspec.structs.replace(TIMEOUT, kind=kind.value)
         found = one(failed(named), SettleTurn).terminal.kind
-        wanted = TerminalKind.ABORTED if kind is TerminalKind.COMPLETED else kind
+        no_failures = (TerminalKind.COMPLETED, TerminalKind.DEFERRED)
+        wanted = TerminalKind.ABORTED if kind in no_failures else kind
         assert found is wanted
 
 
@@ -273,16 +274,16 @@ def test_a_failed_turn_leaves_transcript_and_event_with_attempts_and_tokens() ->
     entry = one(commit, AppendTranscript).entry
     spent = USAGE.plus(TokenUsage(input_tokens=5))
     assert entry.position == 5
-    assert entry.data == RuntimeFailure(failure=TIMEOUT, attempts=(ATTEMPT,), token_usage=spent)
+    assert entry.data == RuntimeFailure(failure=TIMEOUT, timeline=TIMELINE, token_usage=spent)
     assert one(commit, RecordEvent).event == RuntimeErrorRecorded(
-        failure=TIMEOUT, turn_id=TURN.turn_id, attempts=(ATTEMPT,), token_usage=spent
+        failure=TIMEOUT, turn_id=TURN.turn_id, timeline=TIMELINE, token_usage=spent
     )
     assert one(commit, SettleTurn).usage == spent
 
 
 def test_attempts_that_report_no_tokens_cost_none() -> None:
-    silent = msgspec.structs.replace(ATTEMPT, token_usage=None)
-    assert one(settle(attempts=(silent,)), SettleTurn).usage == USAGE
+    silent = msgspec.structs.replace(TIMELINE, aggregated_token_usage=None)
+    assert one(settle(timeline=silent), SettleTurn).usage == USAGE
 
 
 def test_a_failure_after_a_completion_keeps_the_report() -> None:

@@ -17,7 +17,7 @@ from holon.model.transcript import RuntimeFailure, TurnLog
 from holon.model.turn import CallModel, Finish, RunTools, SafePoint, StopReason
 from tests.decide.sample_rows import NOW
 from tests.decide.turn_rows import (
-    ATTEMPT,
+    TIMELINE,
     TOOLS,
     TURN,
     USAGE,
@@ -41,7 +41,7 @@ def one_round(text: str, *names: str, stop: StopReason = StopReason.TOOL_USE) ->
 
 
 def with_failure(log: TurnLog) -> TurnLog:
-    failed = RuntimeFailure(failure=operator_abort("enough"), attempts=(ATTEMPT,))
+    failed = RuntimeFailure(failure=operator_abort("enough"), timeline=TIMELINE)
     entry = entry_of(TURN, position=len(log.entries), at=NOW, data=failed)
     return msgspec.structs.replace(log, entries=(*log.entries, entry))
 

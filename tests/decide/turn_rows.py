@@ -16,7 +16,12 @@ from holon.model.provenance import (
     OperatorOrigin,
     TrustLevel,
 )
-from holon.model.provider_attempt import AttemptOutcome, ProviderAttempt, TokenUsage
+from holon.model.provider_attempt import (
+    AttemptOutcome,
+    AttemptTimeline,
+    ProviderAttempt,
+    TokenUsage,
+)
 from holon.model.snapshot import AgentSnapshot
 from holon.model.transcript import IncomingMessage, RecordedCall, TranscriptEntry, TurnLog
 from holon.model.turn import (
@@ -47,12 +52,18 @@ ATTEMPT: Final = ProviderAttempt(
     provider="scripted",
     model_ref="scripted/one",
     attempt=1,
-    attempt_max=2,
+    max_attempts=2,
     started_at=NOW,
     completed_at=NOW,
     outcome=AttemptOutcome.RETRIES_EXHAUSTED,
     failure_kind="timeout",
     token_usage=TokenUsage(input_tokens=5),
+)
+TIMELINE: Final = AttemptTimeline(
+    attempts=(ATTEMPT,),
+    requested_model_ref="scripted/one",
+    active_model_ref="scripted/one",
+    aggregated_token_usage=ATTEMPT.token_usage,
 )
 
 

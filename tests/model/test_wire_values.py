@@ -62,7 +62,7 @@ CONTRACT: list[tuple[type[StrEnum], str]] = [
     (Stability, "stable agent_scoped turn_scoped"),
     (
         TerminalKind,
-        "completed aborted baseline_over_budget deferred_to_fallback"
+        "completed deferred aborted baseline_over_budget deferred_to_fallback"
         " provider_failed_needs_recovery",
     ),
     (ClosureOutcome, "completed continuable waiting failed"),

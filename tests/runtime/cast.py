@@ -6,14 +6,14 @@ from typing import Any
 import msgspec
 
 from holon.decide.conversation_view import problems_of
+from holon.model.answer import ModelAnswer
 from holon.model.ids import AgentId
 from holon.model.ingress import IngressRequest
 from holon.model.message import MessageKind, Priority, TextBody
 from holon.model.prompt_frame import ProviderRequest
 from holon.model.provenance import AdmissionContext, DeliverySurface, OperatorOrigin, WebhookOrigin
-from holon.model.turn import ModelSpoke
 from holon.model.wake import WakeHint
-from holon.ports.provider import Provider
+from holon.ports.provider import Hear, Provider
 from holon.testing.builders import MAIN
 from holon.testing.scripted_provider import ScriptedCall, ScriptedRound, ScriptedRule
 
@@ -47,13 +47,13 @@ class Listener:
         self.requests: list[ProviderRequest] = []
         self.problems: list[str] = []
 
-    async def answer(self, request: ProviderRequest) -> ModelSpoke:
+    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
         """Note the request, then let the model answer."""
         self.requests.append(request)
         if len(self.requests) > REQUESTS_COUNT_MAX:
             raise Runaway
         self.problems.extend(problems_of(request.conversation))  # judged when the story is over
-        return await self._model.answer(request)
+        return await self._model.answer(request, hear)
 
     def said(self, number: int = -1) -> str:
         """What one request tells the model last."""

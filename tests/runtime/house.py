@@ -38,6 +38,7 @@ from holon.testing.memory_store import memory_connection, memory_store
 from holon.testing.scripted_provider import Script, ScriptedProvider, ScriptedRule
 from holon.testing.sequential_ids import SequentialIds
 from holon.testing.sim_loop import SimLoop, SimulatedCrash
+from holon.testing.single_model import SingleModel
 from holon.testing.world_oracle import safety_problems
 from holon.tools.registry import ToolRegistry, builtin_tools
 from tests.runtime.cast import Listener, Runaway, hint_for, prompt_for, webhook_for
@@ -55,6 +56,7 @@ class Setup(msgspec.Struct, kw_only=True):
     failpoints: Failpoints = msgspec.field(default_factory=NoFailpoints)
     tools: ToolRegistry = msgspec.field(default_factory=builtin_tools)
     retention: RetentionPolicy = RetentionPolicy()
+    deferral_allowed: bool = True
     rescue_count: int = 0
     seed: int = 0
 
@@ -88,8 +90,9 @@ class House:
                 store=self.store,
                 clock=self.clock,
                 ids=self.ids,
-                provider=self.model,
+                models=SingleModel(self.model),
                 tools=self.setup.tools,
+                deferral_allowed=self.setup.deferral_allowed,
                 failpoints=self.setup.failpoints,
                 retention=self.setup.retention,
             )

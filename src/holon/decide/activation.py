@@ -7,7 +7,9 @@ Rule 2: only runnable items are offered. An offer never moves the focus; picking
 Rule 3: an item that was offered and did not move is offered again ever later, and after
         NO_PROGRESS_ACTIVATIONS_COUNT_MAX vain offers the operator is asked. A held item does not
         hold back the others.
-Rule 4: the decision carries the memory to store with it, so the count survives a restart.
+Rule 4: while a message is put off because no provider answers, the runtime offers nothing of its
+        own: it would be put off as well. What comes in from outside still gets its turn.
+Rule 5: the decision carries the memory to store with it, so the count survives a restart.
 """
 
 from collections.abc import Sequence
@@ -102,6 +104,8 @@ def decide_activation(snapshot: AgentSnapshot, *, now: datetime) -> ActivationDe
         return StayDown(status=status)
     if snapshot.heads or snapshot.claimed_message_id is not None:
         return RunQueue()
+    if snapshot.deferred_until is not None:
+        return RestUntil(moment=snapshot.deferred_until)
     if snapshot.hints:
         return EmitHintTick(hints=_fit_in_one_tick(snapshot.hints))
     runnable = _runnable_items(snapshot)

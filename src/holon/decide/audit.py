@@ -9,6 +9,7 @@ Rule 3: events point to rows. The only free text they take from a body is a boun
 
 from typing import TypeAlias, assert_never
 
+from holon.decide.audit_turns import Audited, turn_events
 from holon.model.closure import Continuable, outcome_of, waiting_reason_of
 from holon.model.commit import (
     AdvanceTask,
@@ -21,6 +22,7 @@ from holon.model.commit import (
     CreateAgent,
     CreateTask,
     CreateTimer,
+    DeferMessage,
     FinishToolCall,
     FireTimer,
     FocusWorkItem,
@@ -33,6 +35,7 @@ from holon.model.commit import (
     QueueMessage,
     RecordClosure,
     RecordEvent,
+    ReleaseDeferred,
     RememberActivation,
     ResumeTurn,
     SetAgentStatus,
@@ -42,41 +45,30 @@ from holon.model.commit import (
     StartToolCall,
     TakeWakeHints,
 )
-from holon.model.conversation import text_of, tool_uses_of
 from holon.model.errors import ForbiddenTransitionError
 from holon.model.event import (
     AgentCreated,
     AgentStateChanged,
-    AssistantRoundRecorded,
     BriefCreated,
     ClosureDecided,
     CompletionReportPromoted,
     Event,
     InterjectionAdmitted,
-    MaxOutputRecovery,
     MessageAborted,
     MessageAdmitted,
+    MessageDeferred,
     MessageDropped,
     MessageProcessed,
     MessageProcessingStarted,
     ModelOverrideChanged,
     TaskCreated,
     TaskStatusUpdated,
-    ToolExecuted,
-    ToolExecutionFailed,
-    ToolStarted,
-    TurnEnded,
-    TurnResumed,
-    TurnStarted,
     WorkItemFocusReleased,
     WorkItemPicked,
     WorkItemWritten,
 )
 from holon.model.ids import AgentId
-from holon.model.limits import EVENT_TEXT_CHARS_MAX
 from holon.model.message import MessageKind, MessageState
-from holon.model.tool import ToolCallState
-from holon.model.transcript import AssistantRound, ContinuationPrompt, TranscriptEntry
 from holon.model.wake_event import (
     SystemTickEmitted,
     TimerCancelled,
@@ -88,8 +80,6 @@ from holon.model.wake_event import (
     WakeHintTriggered,
 )
 
-Audited: TypeAlias = tuple[tuple[AgentId, Event], ...]
-
 _AgentChange: TypeAlias = (
     CreateAgent
     | SetAgentStatus
@@ -99,9 +89,8 @@ _AgentChange: TypeAlias = (
     | AppendBrief
     | RecordEvent
 )
-_MessageChange: TypeAlias = QueueMessage | ClaimMessage | SettleMessage | MarkSeen
-_TurnChange: TypeAlias = (
-    OpenTurn | ResumeTurn | AppendTranscript | StartToolCall | FinishToolCall | SettleTurn
+_MessageChange: TypeAlias = (
+    QueueMessage | ClaimMessage | DeferMessage | ReleaseDeferred | SettleMessage | MarkSeen
 )
 _WorkChange: TypeAlias = (
     PutWorkItem | AppendDeliverySummary | RememberActivation | CreateTask | AdvanceTask
@@ -114,7 +103,14 @@ _WakeChange: TypeAlias = (
 def events_of(change: Change) -> Audited:
     """Return the events a change leaves, each with the agent whose log it goes to."""
     match change:
-        case QueueMessage() | ClaimMessage() | SettleMessage() | MarkSeen():
+        case (
+            QueueMessage()
+            | ClaimMessage()
+            | DeferMessage()
+            | ReleaseDeferred()
+            | SettleMessage()
+            | MarkSeen()
+        ):
             return _message_events(change)
         case (
             CreateAgent()
@@ -134,7 +130,7 @@ def events_of(change: Change) -> Audited:
             | FinishToolCall()
             | SettleTurn()
         ):
-            return _turn_events(change)
+            return turn_events(change)
         case (
             PutWorkItem()
             | AppendDeliverySummary()
@@ -208,6 +204,13 @@ def _message_events(change: _MessageChange) -> Audited:
             )
         case SettleMessage():
             return _one(change.agent_id, _settled_event(change))
+        case DeferMessage():
+            deferred = MessageDeferred(
+                message_id=change.message_id, turn_id=change.turn_id, until=change.until
+            )
+            return _one(change.agent_id, deferred)
+        case ReleaseDeferred():
+            return ()  # the messages stay queued; the change it comes with says why they may go
         case MarkSeen():
             return ()  # what the model is shown is in the transcript; the messages do not move
         case _:
@@ -256,82 +259,6 @@ def _settled_event(change: SettleMessage) -> Event:
             raise ForbiddenTransitionError(change.state, "settle")
         case _:
             assert_never(change.state)
-
-
-def _turn_events(change: _TurnChange) -> Audited:
-    match change:
-        case OpenTurn(turn=turn):
-            return _one(
-                turn.agent_id,
-                TurnStarted(
-                    turn_id=turn.turn_id,
-                    turn_index=turn.turn_index,
-                    message_id=turn.message_id,
-                    work_item_id=turn.work_item_id,
-                ),
-            )
-        case ResumeTurn():
-            resumed = TurnResumed(turn_id=change.turn_id, resume_count=change.resume_count)
-            return _one(change.agent_id, resumed)
-        case AppendTranscript(entry=entry):
-            return _transcript_events(entry)
-        case StartToolCall(call=call):
-            started = ToolStarted(
-                effect_id=call.effect_id, turn_id=call.turn_id, tool_name=call.name
-            )
-            return _one(call.agent_id, started)
-        case FinishToolCall():
-            return _one(change.agent_id, _tool_event(change))
-        case SettleTurn():
-            return _one(change.agent_id, _ended_event(change))
-        case _:
-            assert_never(change)
-
-
-def _transcript_events(entry: TranscriptEntry) -> Audited:
-    match entry.data:
-        case AssistantRound(round=number, spoke=spoke):
-            recorded = AssistantRoundRecorded(
-                turn_id=entry.turn_id,
-                round=number,
-                stop_reason=spoke.stop_reason,
-                tool_call_count=len(tool_uses_of(spoke.blocks)),
-                usage=spoke.usage,
-                preview=text_of(spoke.blocks)[:EVENT_TEXT_CHARS_MAX],
-            )
-            return _one(entry.agent_id, recorded)
-        case ContinuationPrompt():
-            return _one(entry.agent_id, MaxOutputRecovery(turn_id=entry.turn_id))
-        case _:
-            return ()  # the rest is told by the change that comes with it
-
-
-def _tool_event(change: FinishToolCall) -> Event:
-    if change.state is ToolCallState.SUCCEEDED:
-        return ToolExecuted(
-            effect_id=change.effect_id,
-            turn_id=change.turn_id,
-            tool_name=change.tool_name,
-            duration_ms=change.duration_ms,
-        )
-    return ToolExecutionFailed(
-        effect_id=change.effect_id,
-        turn_id=change.turn_id,
-        tool_name=change.tool_name,
-        error_kind=change.receipt.error_kind or change.state,
-        interrupted=change.state is ToolCallState.INTERRUPTED,
-    )
-
-
-def _ended_event(change: SettleTurn) -> TurnEnded:
-    return TurnEnded(
-        turn_id=change.turn_id,
-        turn_index=change.terminal.turn_index,
-        terminal=change.terminal.kind,
-        duration_ms=change.terminal.duration_ms,
-        usage=change.usage,
-        reason=change.terminal.reason,
-    )
 
 
 def _work_events(change: _WorkChange) -> Audited:

@@ -17,6 +17,7 @@ from holon.model.event import (
     InterjectionAdmitted,
     MessageAborted,
     MessageAdmitted,
+    MessageDeferred,
     MessageDropped,
     MessageProcessed,
     MessageProcessingStarted,
@@ -126,6 +127,7 @@ def fold(events: Iterable[Event]) -> FoldedState:
 _MessageEvent: TypeAlias = (
     MessageAdmitted
     | MessageProcessingStarted
+    | MessageDeferred
     | MessageProcessed
     | MessageAborted
     | MessageDropped
@@ -143,6 +145,7 @@ def moves_of(event: Event) -> tuple[Move, ...]:
         case (
             MessageAdmitted()
             | MessageProcessingStarted()
+            | MessageDeferred()
             | MessageProcessed()
             | MessageAborted()
             | MessageDropped()
@@ -182,7 +185,7 @@ def moves_of(event: Event) -> tuple[Move, ...]:
 
 def _message_state(event: _MessageEvent) -> MessageState:
     match event:
-        case MessageAdmitted():
+        case MessageAdmitted() | MessageDeferred():
             return MessageState.QUEUED
         case MessageProcessingStarted():
             return MessageState.CLAIMED

@@ -1,8 +1,8 @@
 """How an execution pass ended, from the rows alone.
 
 Owns:  the order in which facts decide the outcome. First match wins.
-Rule 1: failure speaks first, then an open turn, then work, then waits; completed comes last and
-        needs a turn that was seen to end.
+Rule 1: a turn that was put off or failed speaks first, then an open turn, then work, then waits;
+        completed comes last and needs a turn that was seen to end.
 Rule 2: work goes before waiting: an agent with something to do is not waiting.
 Rule 3: a rest and an active timer never make an agent wait; a reminder on a blocked item neither.
 Rule 4: an agent that never ran is neither completed nor waiting for anything nameable; its closure
@@ -105,6 +105,8 @@ def posture_of(status: AgentStatus) -> RuntimePosture:
 def derive_closure(facts: ClosureFacts) -> Closure:
     """Name the outcome. First matching rule wins; read top to bottom."""
     terminal = facts.last_terminal
+    if terminal is not None and terminal.kind is TerminalKind.DEFERRED:
+        return _waiting(facts, WaitingReason.AWAITING_TIMER, "provider_deferred")
     if terminal is not None and terminal.kind is not TerminalKind.COMPLETED:
         return _failed(terminal, facts.posture)
     if facts.turn_open:

@@ -11,7 +11,8 @@ Rule 4: nothing is invented here. A call that has no receipt stays unanswered, a
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from itertools import takewhile
 from typing import Final, assert_never
 
@@ -29,6 +30,7 @@ from holon.model.conversation import (
     tool_uses_of,
 )
 from holon.model.ids import CallId
+from holon.model.limits import HISTORY_TURNS_COUNT_DEFAULT
 from holon.model.message import BriefBody, JsonBody, MessageBody, MessageEnvelope, TextBody
 from holon.model.transcript import (
     AssistantRound,
@@ -55,9 +57,29 @@ def conversation_of(logs: Sequence[TurnLog]) -> tuple[ConversationMessage, ...]:
     for log in logs:
         receipts = receipts_by_place(log)
         for entry in log.entries:
-            for message in _messages_of(entry.data, receipts):
-                _append(messages, message)
+            append_entry(messages, entry.data, receipts)
     return tuple(messages)
+
+
+def append_entry(
+    messages: list[ConversationMessage],
+    data: TranscriptData,
+    receipts: Mapping[tuple[int, int], ToolReceipt],
+) -> None:
+    """Add what one transcript entry says to a conversation."""
+    for message in _messages_of(data, receipts):
+        _append(messages, message)
+
+
+def history_turns_count(turn_index: int) -> int:
+    """Return how many turns before this one the model still reads.
+
+    Between one and two epochs of them: the oldest epoch is let go as a whole, so that in between
+    each turn's request begins with the bytes of the one before it.
+    """
+    epoch = HISTORY_TURNS_COUNT_DEFAULT
+    let_go = max(0, (turn_index - 1) // epoch - 1) * epoch
+    return turn_index - 1 - let_go
 
 
 def render_message(message: MessageEnvelope) -> str:
@@ -110,7 +132,7 @@ def problems_of(conversation: Sequence[ConversationMessage]) -> tuple[str, ...]:
 
 
 def _messages_of(
-    data: TranscriptData, receipts: dict[tuple[int, int], ToolReceipt]
+    data: TranscriptData, receipts: Mapping[tuple[int, int], ToolReceipt]
 ) -> tuple[ConversationMessage, ...]:
     match data:
         case IncomingMessage(message=message, unseen=unseen):
@@ -122,6 +144,9 @@ def _messages_of(
             return (_said(f"{INTERJECTION_HEADER}\n{interjected.text}"),)
         case ContinuationPrompt(text=text):
             return (_said(text),)
+        case RuntimeFailure(failure=failure, retry_at=datetime() as moment):
+            until = moment.isoformat(timespec="minutes")
+            return (_said(f"[Runtime: this turn was put off until {until}: {failure.summary}]"),)
         case RuntimeFailure(failure=failure):
             return (_said(f"[Runtime: this turn ended in failure: {failure.summary}]"),)
         case _:
@@ -129,7 +154,7 @@ def _messages_of(
 
 
 def _round_messages(
-    data: AssistantRound, receipts: dict[tuple[int, int], ToolReceipt]
+    data: AssistantRound, receipts: Mapping[tuple[int, int], ToolReceipt]
 ) -> tuple[ConversationMessage, ...]:
     results: list[UserBlock] = []
     for position, use in enumerate(tool_uses_of(data.spoke.blocks)):

@@ -48,6 +48,7 @@ from holon.model.turn import (
     Finish,
     ModelSpoke,
     OperatorInterjected,
+    RoundTiming,
     RunTools,
     SafePoint,
     ToolReceipt,
@@ -195,11 +196,12 @@ class RoundFacts(Record, frozen=True, kw_only=True):
     position: int
     spoke: ModelSpoke
     step: TurnStep
+    timing: RoundTiming | None = None
 
 
 def round_changes(facts: RoundFacts, *, now: datetime) -> tuple[Change, ...]:
     """The round itself, and the calls it is about to start."""
-    round_entry = AssistantRound(round=facts.round_number, spoke=facts.spoke)
+    round_entry = AssistantRound(round=facts.round_number, spoke=facts.spoke, timing=facts.timing)
     recorded = AppendTranscript(
         entry=entry_of(facts.turn, position=facts.position, at=now, data=round_entry)
     )

@@ -30,7 +30,7 @@ from holon.model.record import Record
 
 
 class PromptLayout(Record, frozen=True, kw_only=True):
-    """A request, laid out: the system pieces in order, and the conversation as the model reads it."""
+    """A request, laid out: the system pieces in order, and the conversation as it is read."""
 
     system: tuple[PromptBlock, ...]
     conversation: tuple[ConversationMessage, ...]

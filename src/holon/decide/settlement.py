@@ -5,8 +5,11 @@ Rule 1: one turn, one commit: `settle:<message>` ends the turn and its message, 
         exactly one thing, records the closure and gives the agent its posture.
 Rule 2: a failed turn is seen in the foreground: a failure brief, a transcript entry and a
         runtime_error event, the latter two with the attempts and the tokens they cost.
-Rule 3: the closure is derived from the rows as this commit leaves them.
-Rule 4: only a lane that still holds the agent may settle: the generation is expected.
+Rule 3: a turn no provider would answer yet is put off, not failed: `defer:<turn>` hands its message
+        back to wait for the moment, and the agent sleeps until then. One brief says so, however
+        many messages meet the same closed door.
+Rule 4: the closure is derived from the rows as this commit leaves them.
+Rule 5: only a lane that still holds the agent may settle: the generation is expected.
 
 In `SettlementFacts`, `snapshot` and `bound` are read just before settling; `final_round` holds the
 changes of the last round (or the receipts of calls that were cut off) and goes first;
@@ -31,6 +34,7 @@ from holon.model.commit import (
     AppendTranscript,
     Change,
     Commit,
+    DeferMessage,
     MoveWait,
     PutWorkItem,
     RecordClosure,
@@ -39,7 +43,7 @@ from holon.model.commit import (
     SettleMessage,
     SettleTurn,
 )
-from holon.model.event import RuntimeErrorRecorded
+from holon.model.event import ProviderDeferred, RuntimeErrorRecorded
 from holon.model.expectation import AgentGeneration, Expect, WorkItemAtRevision
 from holon.model.ids import BriefId, SummaryId, WaitId
 from holon.model.message import MessageEnvelope, MessageState
@@ -72,15 +76,15 @@ class SettlementFacts(Record, frozen=True, kw_only=True):
 
 def settle_turn(facts: SettlementFacts, *, now: datetime) -> Commit:
     """Build the commit that makes the turn's end durable."""
-    turn, message = facts.turn, facts.message
+    turn = facts.turn
     terminal = terminal_of(facts, now=now)
     transition = decide_work_transition(
         facts.bound, facts.finish, now=now, summary_id=facts.summary_id, turn_id=turn.turn_id
     )
-    status = _status_after(facts.snapshot)
+    status = _status_after(facts)
     closure = derive_closure(closure_facts(_snapshot_after(facts, terminal, status)))
     return Commit(
-        commit_id=f"settle:{message.id}",
+        commit_id=_commit_id(facts),
         at=now,
         changes=(
             *facts.final_round,
@@ -92,10 +96,10 @@ def settle_turn(facts: SettlementFacts, *, now: datetime) -> Commit:
                 usage=_spent(facts),
                 round_count=facts.round_count,
             ),
-            _settled_message(facts),
+            _ended_message(facts),
             *_ended_waits(facts),
             *transition,
-            AppendBrief(brief=_brief(facts, now=now)),
+            *_told(facts, now=now),
             RecordClosure(agent_id=turn.agent_id, closure=closure),
             *_posture_changes(facts, status),
         ),
@@ -109,10 +113,11 @@ def settle_turn(facts: SettlementFacts, *, now: datetime) -> Commit:
 def terminal_of(facts: SettlementFacts, *, now: datetime) -> TurnTerminal:
     """Say how the turn ended, from whether it failed and how."""
     failure = facts.finish.failure
+    kind = TerminalKind.COMPLETED if failure is None else _failed_kind(failure)
     return TurnTerminal(
         turn_id=facts.turn.turn_id,
         turn_index=facts.turn.turn_index,
-        kind=TerminalKind.COMPLETED if failure is None else _failed_kind(failure),
+        kind=TerminalKind.DEFERRED if facts.finish.deferred_until is not None else kind,
         completed_at=now,
         duration_ms=facts.duration_ms,
         reason=None if failure is None else failure.summary,
@@ -122,7 +127,8 @@ def terminal_of(facts: SettlementFacts, *, now: datetime) -> TurnTerminal:
 
 def _failed_kind(failure: FailureArtifact) -> TerminalKind:
     """Failures named like a terminal kind end as that kind; every other one is an abort."""
-    named = {kind.value: kind for kind in TerminalKind if kind is not TerminalKind.COMPLETED}
+    ends = {TerminalKind.COMPLETED, TerminalKind.DEFERRED}
+    named = {kind.value: kind for kind in TerminalKind if kind not in ends}
     return named.get(failure.kind, TerminalKind.ABORTED)
 
 
@@ -130,15 +136,27 @@ def _failure_changes(facts: SettlementFacts, *, now: datetime) -> tuple[Change, 
     failure = facts.finish.failure
     if failure is None:
         return ()
-    spent = _spent(facts)
-    told = RuntimeFailure(failure=failure, timeline=facts.timeline, token_usage=spent)
-    entry = entry_of(facts.turn, position=facts.next_position, at=now, data=told)
-    event = RuntimeErrorRecorded(
-        failure=failure, turn_id=facts.turn.turn_id, timeline=facts.timeline, token_usage=spent
+    spent, until = _spent(facts), facts.finish.deferred_until
+    told = RuntimeFailure(
+        failure=failure, timeline=facts.timeline, token_usage=spent, retry_at=until
     )
+    entry = entry_of(facts.turn, position=facts.next_position, at=now, data=told)
     return (
         AppendTranscript(entry=entry),
-        RecordEvent(agent_id=facts.turn.agent_id, event=event),
+        RecordEvent(agent_id=facts.turn.agent_id, event=_failure_event(facts, failure)),
+    )
+
+
+def _failure_event(
+    facts: SettlementFacts, failure: FailureArtifact
+) -> RuntimeErrorRecorded | ProviderDeferred:
+    turn_id, timeline, spent = facts.turn.turn_id, facts.timeline, _spent(facts)
+    if (until := facts.finish.deferred_until) is not None:
+        return ProviderDeferred(
+            failure=failure, turn_id=turn_id, until=until, timeline=timeline, token_usage=spent
+        )
+    return RuntimeErrorRecorded(
+        failure=failure, turn_id=turn_id, timeline=timeline, token_usage=spent
     )
 
 
@@ -149,8 +167,22 @@ def _spent(facts: SettlementFacts) -> TokenUsage:
     return spent if failed is None else spent.plus(failed)
 
 
-def _settled_message(facts: SettlementFacts) -> SettleMessage:
+def _commit_id(facts: SettlementFacts) -> str:
+    """A message ends once, but it may be put off in several turns."""
+    if facts.finish.deferred_until is not None:
+        return f"defer:{facts.turn.turn_id}"
+    return f"settle:{facts.message.id}"
+
+
+def _ended_message(facts: SettlementFacts) -> SettleMessage | DeferMessage:
     failure = facts.finish.failure
+    if (until := facts.finish.deferred_until) is not None:
+        return DeferMessage(
+            agent_id=facts.turn.agent_id,
+            message_id=facts.message.id,
+            turn_id=facts.turn.turn_id,
+            until=until,
+        )
     aborted = failure is not None and failure.kind in ABORTED_KINDS
     return SettleMessage(
         agent_id=facts.turn.agent_id,
@@ -178,6 +210,8 @@ def _ended_waits(facts: SettlementFacts) -> tuple[MoveWait, ...]:
 def _ended_wait_ids(facts: SettlementFacts) -> tuple[WaitId, ...]:
     """The open waits the message names, or that it was queued to end; each once."""
     message = facts.message
+    if facts.finish.deferred_until is not None:
+        return ()  # the message has ended nothing yet
     return tuple(
         dict.fromkeys(
             wait.id
@@ -193,15 +227,23 @@ def _open_waits(snapshot: AgentSnapshot, bound: WeighedItem | None) -> tuple[Wai
     return tuple(wait for wait in (*snapshot.agent_waits, *owned) if wait.state.is_open)
 
 
+def _told(facts: SettlementFacts, *, now: datetime) -> tuple[AppendBrief, ...]:
+    """What the operator is told: one brief, unless an earlier one already says until when."""
+    put_off = facts.finish.deferred_until is not None
+    if put_off and facts.snapshot.deferred_until is not None:
+        return ()
+    return (AppendBrief(brief=_brief(facts, now=now)),)
+
+
 def _brief(facts: SettlementFacts, *, now: datetime) -> BriefRecord:
     failure, bound = facts.finish.failure, facts.bound
-    report = promoted_report(bound, facts.finish)
+    kind = BriefKind.RESULT if failure is None else BriefKind.FAILURE
     return BriefRecord(
         id=facts.brief_id,
         agent_id=facts.turn.agent_id,
-        kind=BriefKind.RESULT if failure is None else BriefKind.FAILURE,
+        kind=BriefKind.ACK if facts.finish.deferred_until is not None else kind,
         created_at=now,
-        text=_failure_text(failure) if failure is not None else report or facts.finish.last_text,
+        text=_brief_text(facts),
         workspace_id=bound.item.workspace_id if bound is not None else None,
         work_item_id=facts.turn.work_item_id,
         turn_id=facts.turn.turn_id,
@@ -211,18 +253,36 @@ def _brief(facts: SettlementFacts, *, now: datetime) -> BriefRecord:
     )
 
 
+def _brief_text(facts: SettlementFacts) -> str:
+    finish = facts.finish
+    if finish.failure is None:
+        return promoted_report(facts.bound, finish) or finish.last_text
+    if finish.deferred_until is not None:
+        return _put_off_text(finish.failure, finish.deferred_until)
+    return _failure_text(finish.failure)
+
+
+def _put_off_text(failure: FailureArtifact, until: datetime) -> str:
+    return (
+        f"Put off until {until:%Y-%m-%d %H:%M} UTC: {failure.summary}\n"
+        "The message waits and the agent goes on by itself then. To go on sooner, give the agent"
+        " another model."
+    )
+
+
 def _failure_text(failure: FailureArtifact) -> str:
     if failure.recovery_hint is None:
         return failure.summary
     return f"{failure.summary}\nWhat to do: {failure.recovery_hint}"
 
 
-def _status_after(snapshot: AgentSnapshot) -> AgentStatus | None:
+def _status_after(facts: SettlementFacts) -> AgentStatus | None:
     """Return the new posture, or nothing when the operator changed it during the turn."""
+    snapshot, put_off = facts.snapshot, facts.finish.deferred_until is not None
     status = snapshot.agent.posture.status
     if status is not AgentStatus.AWAKE_RUNNING:
         return None
-    more_to_do = bool(snapshot.heads or snapshot.hints)
+    more_to_do = bool(snapshot.heads or (snapshot.hints and not put_off))
     return next_status(status, AgentSignal.RUN_SETTLED if more_to_do else AgentSignal.RESTED)
 
 
@@ -240,15 +300,23 @@ def _posture_changes(
         and wait.id not in ended
         and wait.deadline_at is not None
     ]
+    if facts.finish.deferred_until is not None:
+        rests.append(facts.finish.deferred_until)
     asleep = status is AgentStatus.ASLEEP
     return (
         SetAgentStatus(
             agent_id=facts.turn.agent_id,
             status=status,
-            reason=facts.finish.sleep_reason or "turn_settled",
+            reason=_posture_reason(facts.finish),
             sleeping_until=min(rests, default=None) if asleep else None,
         ),
     )
+
+
+def _posture_reason(finish: Finish) -> str:
+    if finish.deferred_until is not None:
+        return "provider_deferred"
+    return finish.sleep_reason or "turn_settled"
 
 
 def _snapshot_after(

@@ -73,10 +73,10 @@ class _Folding(msgspec.Struct):
                 self.state, _ = nudge_recorded(self.state)
             case Interjection(interjected=interjected):
                 self.state, _ = advance(self.state, interjected, tools=self.tools)
-            case RuntimeFailure(failure=failure, timeline=timeline):
+            case RuntimeFailure(failure=failure, timeline=timeline, retry_at=retry_at):
                 self.return_tools()
                 if not isinstance(self.state.step, Finish):
-                    failed = ModelFailed(failure=failure, timeline=timeline)
+                    failed = ModelFailed(failure=failure, timeline=timeline, retry_at=retry_at)
                     self.state, _ = advance(self.state, failed, tools=self.tools)
             case _:
                 assert_never(data)

@@ -6,7 +6,7 @@ Rule 2: at a safe point the driver first folds what happened, then each interjec
         An interjection never cancels calls: it waits behind their results.
 Rule 3: every tool use of a round gets exactly one receipt before the model is asked again. Calls
         that may not run are answered in `RunTools.refused` and are receipts like any other.
-Rule 4: a turn ends by facts: the model was done, rested, failed, or ran out of rounds.
+Rule 4: a turn ends by facts: the model was done, rested, failed, was put off, or ran out of rounds.
 Rule 5: a report is promoted only from a round that completed exactly one item and said something.
         The first such report of a turn is kept.
 """
@@ -21,6 +21,7 @@ from holon.model.brief import FailureArtifact
 from holon.model.conversation import ToolUseBlock, text_of, tool_uses_of
 from holon.model.errors import ForbiddenTransitionError
 from holon.model.ids import WorkItemId
+from holon.model.instant import Instant
 from holon.model.limits import (
     MAX_OUTPUT_CONTINUATIONS_COUNT_MAX,
     TOOL_CALLS_PER_ROUND_COUNT_MAX,
@@ -94,9 +95,9 @@ def advance(
             moved, step = _after_tools(state, receipts)
         case OperatorInterjected():
             moved, step = _after_interjection(state)
-        case ModelFailed(failure=failure):
+        case ModelFailed(failure=failure, retry_at=retry_at):
             _require(not isinstance(state.step, Finish), state, "model_failed")
-            moved, step = state, _finish(state, failure=failure)
+            moved, step = state, _finish(state, failure=failure, deferred_until=retry_at)
         case _:
             assert_never(happened)
     return msgspec.structs.replace(moved, step=step), step
@@ -231,11 +232,16 @@ def _ask(state: TurnState, *, nudge: str | None = None) -> CallModel | Finish:
 
 
 def _finish(
-    state: TurnState, *, failure: FailureArtifact | None = None, slept: ToolReceipt | None = None
+    state: TurnState,
+    *,
+    failure: FailureArtifact | None = None,
+    deferred_until: Instant | None = None,
+    slept: ToolReceipt | None = None,
 ) -> Finish:
     return Finish(
         last_text=state.last_text,
         failure=failure,
+        deferred_until=deferred_until,
         slept=slept is not None,
         sleep_reason=slept.sleep_reason if slept is not None else None,
         completed_work_item_id=state.completed_work_item_id,

@@ -80,6 +80,21 @@ class ClaimMessage(Record, tag=True, frozen=True, kw_only=True):
     passed_over: int
 
 
+class DeferMessage(Record, tag=True, frozen=True, kw_only=True):
+    """Hand a claimed message back to the queue, to wait there for a moment."""
+
+    agent_id: AgentId
+    message_id: MessageId
+    turn_id: TurnId
+    until: Instant
+
+
+class ReleaseDeferred(Record, tag=True, frozen=True, kw_only=True):
+    """Let every message the agent has put off be claimed now."""
+
+    agent_id: AgentId
+
+
 class SettleMessage(Record, tag=True, frozen=True, kw_only=True):
     """End a message. A processed one the model did not see is marked to be shown later."""
 
@@ -262,6 +277,8 @@ Change: TypeAlias = (
     | SetModelOverride
     | QueueMessage
     | ClaimMessage
+    | DeferMessage
+    | ReleaseDeferred
     | SettleMessage
     | MarkSeen
     | OpenTurn

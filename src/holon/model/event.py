@@ -96,6 +96,14 @@ class MessageProcessingStarted(
     generation: int
 
 
+class MessageDeferred(Record, tag_field="kind", tag="message_deferred", frozen=True, kw_only=True):
+    """The message went back to the queue and waits there for its moment."""
+
+    message_id: MessageId
+    turn_id: TurnId
+    until: Instant
+
+
 class MessageProcessed(
     Record, tag_field="kind", tag="message_processed", frozen=True, kw_only=True
 ):
@@ -169,6 +177,21 @@ class AssistantRoundRecorded(
     preview: str
 
 
+class ProviderRoundCompleted(
+    Record, tag_field="kind", tag="provider_round_completed", frozen=True, kw_only=True
+):
+    """What a round cost in time and tokens, and every attempt it took. No words of it."""
+
+    turn_id: TurnId
+    round: int
+    token_usage: TokenUsage
+    context_build_ms: int
+    provider_round_ms: int
+    provider_started_at: Instant
+    provider_completed_at: Instant
+    timeline: AttemptTimeline | None = None
+
+
 class MaxOutputRecovery(
     Record, tag_field="kind", tag="max_output_tokens_recovery", frozen=True, kw_only=True
 ):
@@ -224,6 +247,18 @@ class RuntimeErrorRecorded(
 
     failure: FailureArtifact
     turn_id: TurnId | None = None
+    timeline: AttemptTimeline | None = None
+    token_usage: TokenUsage | None = None
+
+
+class ProviderDeferred(
+    Record, tag_field="kind", tag="provider_deferred", frozen=True, kw_only=True
+):
+    """No provider will answer before a moment it named; the turn was put off, not failed."""
+
+    failure: FailureArtifact
+    turn_id: TurnId
+    until: Instant
     timeline: AttemptTimeline | None = None
     token_usage: TokenUsage | None = None
 
@@ -303,6 +338,7 @@ Event: TypeAlias = (
     | ModelOverrideChanged
     | MessageAdmitted
     | MessageProcessingStarted
+    | MessageDeferred
     | MessageProcessed
     | MessageAborted
     | MessageDropped
@@ -311,12 +347,14 @@ Event: TypeAlias = (
     | TurnStarted
     | TurnResumed
     | AssistantRoundRecorded
+    | ProviderRoundCompleted
     | MaxOutputRecovery
     | ToolStarted
     | ToolExecuted
     | ToolExecutionFailed
     | TurnEnded
     | RuntimeErrorRecorded
+    | ProviderDeferred
     | ClosureDecided
     | BriefCreated
     | WorkItemWritten

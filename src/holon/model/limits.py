@@ -34,15 +34,33 @@ PROVIDER_RETRY_BUDGET_COUNT_MAX: Final = 20  # retries an account may have ahead
 PROVIDER_CIRCUIT_FAILURES_COUNT_MAX: Final = 5  # in a row, before a route is rested
 PROVIDER_CIRCUIT_REST_MS_MIN: Final = 30 * SECOND_MS
 PROVIDER_CIRCUIT_REST_MS_MAX: Final = 5 * MINUTE_MS
+PROVIDER_ROUTES_KEPT_COUNT_MAX: Final = 1_024  # circuits, budgets and last failures, each
 PROVIDER_HTTP_TIMEOUT_MS_DEFAULT: Final = 300 * SECOND_MS
 PROVIDER_CONNECT_TIMEOUT_MS_DEFAULT: Final = 15 * SECOND_MS
 PROVIDER_STREAM_IDLE_MS_DEFAULT: Final = 300 * SECOND_MS
 PROVIDER_ANSWER_BYTES_MAX: Final = 32 * MIB
 PROVIDER_ERROR_BYTES_MAX: Final = 64 * KIB
+PROVIDER_MESSAGE_CHARS_MAX: Final = 400  # of a provider's own words in our errors
+PROVIDER_SOURCE_CHAIN_COUNT_MAX: Final = 6
+PROVIDER_NAMED_WAIT_MS_MAX: Final = 366 * DAY_MS  # a later reset is no moment worth waiting for
 PROVIDER_OUTPUT_ITEMS_COUNT_MAX: Final = 128
 SSE_LINE_BYTES_MAX: Final = 16 * MIB  # a whole response may arrive as one line
 SSE_EVENT_BYTES_MAX: Final = 32 * MIB
 TOOL_ARGUMENTS_BYTES_MAX: Final = 1 * MIB
+SECRET_CHARS_MIN: Final = 8  # a shorter value is not looked for: it would hide half of every text
+RECORDED_EXCHANGE_BYTES_MAX: Final = 64 * MIB
+RECORDED_DIFFERENCE_LINES_COUNT_MAX: Final = 24
+LOCAL_THREADS_COUNT_DEFAULT: Final = 1
+
+# Configuration.
+CONFIG_FILE_BYTES_MAX: Final = 256 * KIB
+CREDENTIALS_FILE_BYTES_MAX: Final = 1 * MIB
+CREDENTIAL_BYTES_MAX: Final = 64 * KIB
+CREDENTIAL_PROCESS_MS_MAX: Final = 30 * SECOND_MS  # a program asked for a secret answers by then
+CREDENTIAL_KEPT_MS_MAX: Final = 5 * MINUTE_MS  # what such a program said is used for this long
+SETTING_TEXT_CHARS_MAX: Final = 4_096
+MODEL_FALLBACKS_COUNT_MAX: Final = 16
+MODEL_TOKENS_COUNT_MAX: Final = 100_000_000  # what a setting may claim a model takes or gives
 
 # The queue.
 QUEUED_PER_AGENT_COUNT_MAX: Final = 10_000

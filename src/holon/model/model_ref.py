@@ -1,8 +1,8 @@
 """Which model: a provider and the name it knows the model by.
 
 Owns:  the reference `provider/model` and its one textual form.
-Rule 1: the first slash separates; everything behind it belongs to the provider. So `local//a/b.gguf`
-        names a file and `openrouter/meta/llama` a model with a slash in its name.
+Rule 1: the first slash separates; everything behind it belongs to the provider. So
+        `local//a/b.gguf` names a file and `openrouter/meta/llama` a model with a slash inside.
 """
 
 import re

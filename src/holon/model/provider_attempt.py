@@ -16,7 +16,7 @@ from holon.model.instant import Instant
 from holon.model.record import Record
 
 
-class TokenUsage(Record, frozen=True, kw_only=True):
+class TokenUsage(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Tokens one or more rounds used, as the provider reported them.
 
     `input_tokens` counts everything the model read, cached or not; the cache fields say how much of

@@ -5,6 +5,7 @@ ProviderError
 └── fail-fast    AuthRejected · RequestRejected · UnreadableResponse · TransportUnsupported
                                 └── ContextTooLong   (also ends the turn)
                  UsageLimited (the account is used up until a named moment) · ModelUnavailable
+                 RouteResting (not asked at all: the route kept failing)
 
 Owns:  the tree. Adapters raise nothing else; foreign errors are mapped in one place per adapter.
 """
@@ -120,3 +121,9 @@ class ModelUnavailableError(ProviderError):
     code = "model_unavailable"
     category = FailureCategory.RUNTIME
     hint = "run `holon config doctor` to see what is missing"
+
+
+class RouteRestingError(ProviderError):
+    """The model failed so often in a row that it is passed over for a while."""
+
+    code = "circuit_open"

@@ -54,7 +54,9 @@ class ProviderAuth(Record, frozen=True, kw_only=True):
     kind: CredentialKind = CredentialKind.NONE
     env: str | None = None  # the variable, for `env`
     profile: str | None = None  # the name in the credentials file, for `credential_profile`
-    external: str | None = None  # the program or its file, for `external_cli` and `credential_process`
+    external: str | None = (
+        None  # the program or its file, for `external_cli` and `credential_process`
+    )
 
 
 class ProviderSetting(Record, frozen=True, kw_only=True):
@@ -65,6 +67,7 @@ class ProviderSetting(Record, frozen=True, kw_only=True):
     auth: ProviderAuth | None = None
     stream: bool | None = None
     reasoning_effort: str | None = None
+    incremental: bool | None = None  # OpenAI Responses only
 
 
 class ModelSetting(Record, frozen=True, kw_only=True):
@@ -103,6 +106,8 @@ class PlaneSettings(Record, frozen=True, kw_only=True):
     local_threads_count: int = 1
     record_dir: str | None = None
     replay_dir: str | None = None
+    http_trace: bool = False  # a line in the log for every exchange
+    failure_trace: bool = False  # a line in the log with the diagnostics of every failure
 
 
 class StoredCredential(Record, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ Rule 1: a snapshot is bounded: heads not queues, weighed items not every item.
 from holon.model.agent import AgentState
 from holon.model.agent_status import AgentStatus
 from holon.model.ids import MessageId
+from holon.model.instant import Instant
 from holon.model.message import Priority
 from holon.model.record import Record
 from holon.model.wait import WaitRecord
@@ -15,7 +16,7 @@ from holon.model.work_item import ActivationMemory, WorkItemRecord
 
 
 class QueueHead(Record, frozen=True, kw_only=True):
-    """The oldest queued message of one band."""
+    """A queued message that may be claimed: the oldest of its band, or one put off until now."""
 
     seq: int
     message_id: MessageId
@@ -42,6 +43,7 @@ class AgentSnapshot(Record, frozen=True, kw_only=True):
     current: WeighedItem | None = None  # the focus, whatever its state
     queued: tuple[WeighedItem, ...] = ()  # other open items, oldest first, bounded
     due_rechecks: tuple[WeighedItem, ...] = ()  # blocked items whose reminder has come
+    deferred_until: Instant | None = None  # the first moment a put-off message waits for, to come
     active_timer_count: int = 0
 
 

@@ -14,7 +14,13 @@ from holon.model.message import MessageEnvelope
 from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.record import Record
 from holon.model.tool import ToolCallRecord
-from holon.model.turn import ModelSpoke, OperatorInterjected, ToolReceipt, TurnRecord
+from holon.model.turn import (
+    ModelSpoke,
+    OperatorInterjected,
+    RoundTiming,
+    ToolReceipt,
+    TurnRecord,
+)
 
 
 class IncomingMessage(Record, tag_field="kind", tag="incoming_message", frozen=True, kw_only=True):
@@ -29,12 +35,14 @@ class AssistantRound(Record, tag_field="kind", tag="assistant_round", frozen=Tru
 
     round: int
     spoke: ModelSpoke
+    timing: RoundTiming | None = None
 
 
 class RuntimeFailure(Record, tag_field="kind", tag="runtime_failure", frozen=True, kw_only=True):
-    """Why the turn failed, in words and in structure."""
+    """Why the turn failed, or was put off until `retry_at`, in words and in structure."""
 
     failure: FailureArtifact
+    retry_at: Instant | None = None
     timeline: AttemptTimeline | None = None
     token_usage: TokenUsage | None = None
 

@@ -33,6 +33,15 @@ class SafePoint(StrEnum):
     AFTER_TOOL_RESULTS = "after_tool_results"
 
 
+class RoundTiming(Record, frozen=True, kw_only=True):
+    """Where the time of one round went."""
+
+    context_build_ms: int
+    provider_round_ms: int
+    started_at: Instant
+    completed_at: Instant
+
+
 class ToolReceipt(Record, frozen=True, kw_only=True):
     """What came back from one tool call, as the model will read it."""
 
@@ -96,10 +105,11 @@ class RunTools(Record, tag_field="kind", tag="run_tools", frozen=True, kw_only=T
 
 
 class Finish(Record, tag_field="kind", tag="finish", frozen=True, kw_only=True):
-    """The turn is over."""
+    """The turn is over. With `deferred_until` its failure only puts it off."""
 
     last_text: str = ""
     failure: FailureArtifact | None = None
+    deferred_until: Instant | None = None
     sleep_reason: str | None = None
     slept: bool = False
     completed_work_item_id: WorkItemId | None = None
@@ -111,9 +121,10 @@ TurnStep: TypeAlias = CallModel | RunTools | Finish
 
 
 class TerminalKind(StrEnum):
-    """How a turn ended. Every kind but `completed` is a failure for closure."""
+    """How a turn ended. Every kind but `completed` and `deferred` is a failure for closure."""
 
     COMPLETED = "completed"
+    DEFERRED = "deferred"  # no provider would answer yet; the message waits for its moment
     ABORTED = "aborted"
     BASELINE_OVER_BUDGET = "baseline_over_budget"
     DEFERRED_TO_FALLBACK = "deferred_to_fallback"

@@ -14,10 +14,18 @@ from holon.decide.recovery_plan import plan_turn
 from holon.decide.turn_replay import spent_in
 from holon.model.agent import AgentIdentity
 from holon.model.agent_status import AgentSignal, AgentStatus
-from holon.model.commit import Change, Commit, CreateAgent, SetAgentStatus, SetModelOverride
+from holon.model.commit import (
+    Change,
+    Commit,
+    CreateAgent,
+    ReleaseDeferred,
+    SetAgentStatus,
+    SetModelOverride,
+)
 from holon.model.errors import ForbiddenTransitionError
 from holon.model.expectation import AgentAbsent, Expect
 from holon.model.ids import AgentId, IdPrefix, parse_agent_id
+from holon.model.model_ref import parse_model_ref
 from holon.model.refusal import Refusal, RefusalCode
 from holon.model.snapshot import AgentSnapshot
 from holon.model.turn import Finish
@@ -68,7 +76,12 @@ class ControlDesk:
         await self._control(agent_id, "abort", (AgentSignal.RUN_SETTLED,), cuts_turn=True)
 
     async def set_model(self, agent_id: AgentId, model: str | None) -> None:
-        """Give the agent its own model, or the default back; a running turn keeps what it has."""
+        """Give the agent its own model, or the default back; a running turn keeps what it has.
+
+        Raises BadModelRefError when `model` does not name one.
+        """
+        if model is not None:
+            parse_model_ref(model)
 
         async def decide() -> Commit | Refusal:
             if await self._services.store.reads.agent(parse_agent_id(agent_id)) is None:
@@ -76,7 +89,10 @@ class ControlDesk:
             return Commit(
                 commit_id=f"control:{self._services.ids.fresh(IdPrefix.REQUEST)}",
                 at=self._services.clock.now(),
-                changes=(SetModelOverride(agent_id=agent_id, model=model),),
+                changes=(
+                    SetModelOverride(agent_id=agent_id, model=model),
+                    ReleaseDeferred(agent_id=agent_id),  # another model may answer at once
+                ),
             )
 
         await commit_decided(self._services.store, decide)

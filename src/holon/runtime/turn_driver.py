@@ -7,7 +7,7 @@ Rule 2: a round is durable before its tools run; a tool's result is durable befo
 Rule 3: what the turn makes durable goes through its writer, which stops a stale lane.
 """
 
-from holon.decide.conversation_view import conversation_of
+from holon.decide.conversation_view import history_turns_count
 from holon.decide.interjection import Interject, decide_interjection
 from holon.decide.lane_commits import (
     InterjectionFacts,
@@ -22,9 +22,11 @@ from holon.decide.turn_replay import replay
 from holon.decide.turn_step import advance
 from holon.model.commit import Change
 from holon.model.expectation import Applied
-from holon.model.limits import HISTORY_TURNS_COUNT_DEFAULT, INTERJECTIONS_PER_POINT_COUNT_MAX
+from holon.model.ids import AgentId
+from holon.model.limits import INTERJECTIONS_PER_POINT_COUNT_MAX
 from holon.model.message import MessageEnvelope
-from holon.model.prompt_frame import PromptFrame, ProviderRequest
+from holon.model.model_ref import ModelRef, parse_model_ref
+from holon.model.prompt_frame import ProviderRequest
 from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.record import Record
 from holon.model.tool import ToolCallRecord
@@ -35,6 +37,7 @@ from holon.model.turn import (
     ModelFailed,
     ModelSpoke,
     OperatorInterjected,
+    RoundTiming,
     RunTools,
     SafePoint,
     ToolReceipt,
@@ -43,7 +46,10 @@ from holon.model.turn import (
     TurnStep,
 )
 from holon.ports.failpoint import Failpoint
+from holon.prompt.frame import frame_of
+from holon.prompt.prompt_texts import prompt_text
 from holon.runtime.decided_commit import DECISIONS_COUNT_MAX
+from holon.runtime.growing_conversation import GrowingConversation
 from holon.runtime.live_log import LiveLog
 from holon.runtime.provider_caller import ask_provider
 from holon.runtime.services import Services
@@ -77,9 +83,13 @@ class TurnDriver:
         """Go on from what the log says until the turn is finished."""
         resumption = replay(log, tools=self._services.tools.policy)
         self._live = LiveLog(log)
-        self._history = await self._services.store.reads.recent_turns(
-            log.turn.agent_id, limit=HISTORY_TURNS_COUNT_DEFAULT
+        reads, turn = self._services.store.reads, log.turn
+        history = await reads.recent_turns(
+            turn.agent_id, limit=history_turns_count(turn.turn_index)
         )
+        self._conversation = GrowingConversation(history)
+        self._frame = frame_of(turn.agent_id, prompt_text("identity"), self._services.tools.specs)
+        self._override = await self._model_override(turn.agent_id)
         self._state, step = resumption.state, resumption.step
         self._round_number = resumption.round_number
         self._usage = resumption.usage
@@ -110,15 +120,31 @@ class TurnDriver:
         self._state, step = advance(self._state, happened, tools=self._services.tools.policy)
         return step
 
+    async def _model_override(self, agent_id: AgentId) -> ModelRef | None:
+        """The agent's own model as this turn begins; a later change is for later turns."""
+        agent = await self._services.store.reads.agent(agent_id)
+        chosen = agent.model.override_model if agent is not None else None
+        return parse_model_ref(chosen) if chosen is not None else None
+
     async def _ask_model(self) -> ModelSpoke | ModelFailed:
         await self._services.failpoints.reach(Failpoint.PROVIDER_BEFORE_CALL)
+        clock = self._services.clock
+        began_ns = clock.monotonic_ns()
         request = ProviderRequest(
             agent_id=self._live.turn.agent_id,
-            frame=PromptFrame(system_prompt=""),
-            conversation=conversation_of((*self._history, self._live.log)),
+            frame=self._frame,
+            conversation=self._conversation.shown(self._live.log),
             tools=self._services.tools.specs,
+            turn_start=self._conversation.turn_start,
         )
-        answer = await ask_provider(self._services.provider, request, clock=self._services.clock)
+        asked_ns, started_at = clock.monotonic_ns(), clock.now()
+        answer = await ask_provider(self._services, request, override=self._override)
+        self._timing = RoundTiming(
+            context_build_ms=(asked_ns - began_ns) // 1_000_000,
+            provider_round_ms=(clock.monotonic_ns() - asked_ns) // 1_000_000,
+            started_at=started_at,
+            completed_at=clock.now(),
+        )
         await self._writer.land()
         return answer
 
@@ -136,6 +162,7 @@ class TurnDriver:
             position=self._live.next_position,
             spoke=answer,
             step=step,
+            timing=self._timing,
         )
         now = self._services.clock.now()
         point = SafePoint.AFTER_PROVIDER_ROUND

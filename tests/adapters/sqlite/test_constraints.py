@@ -76,6 +76,9 @@ REFUSED = {
     "messages_claim_is_not_handed_back": "update messages set state = 'queued'",
     "messages_unfinished_are_kept": "delete from messages where message_id = 'msg_2'",
     "messages_provenance_is_fixed": "update messages set trust = 'trusted_system'",
+    "messages_only_queued_ones_wait": (
+        "update messages set not_before = 1 where message_id = 'msg_1'"
+    ),
     "queues_count_is_natural": "update queues set queued_count = -1",
     # Turns.
     "turns_state_is_known": "update turns set state = 'paused'",
@@ -83,6 +86,7 @@ REFUSED = {
     "turns_counters_are_natural": "update turns set resume_count = -1",
     "turns_one_open_per_agent": f"{TURN} ('t2', 'main', 2, 'msg_2', 1, 0, 'open', null, null)",
     "turns_one_per_message": f"{TURN} ('t2', 'main', 2, 'msg_1', 1, 0, 'settled', 1, '{{}}')",
+    "turns_deferred_names_the_turn": "update turns set deferred = 2",
     "turns_index": f"{TURN} ('t2', 'main', 1, 'msg_2', 1, 0, 'settled', 1, '{{}}')",
     "turns_settle_once": f"{SETTLE}; update turns set state = 'open', terminal = null",
     "turns_open_are_kept": "delete from turns",

@@ -23,7 +23,7 @@ from holon.adapters.sqlite.row_codec import (
 from holon.adapters.sqlite.statements import Row
 from holon.model.agent import AgentState
 from holon.model.ids import AgentId, MessageId
-from holon.model.instant import to_micros
+from holon.model.instant import from_micros, to_micros
 from holon.model.limits import WORK_ITEMS_WEIGHED_COUNT_MAX
 from holon.model.message import Priority
 from holon.model.snapshot import AgentSnapshot, QueueHead, WeighedItem
@@ -57,7 +57,7 @@ class SqliteAgentReads(ReadSession):
         most = WORK_ITEMS_WEIGHED_COUNT_MAX
         return AgentSnapshot(
             agent=agent_state(row),
-            heads=self._heads(agent_id) if row.queued_count else (),
+            heads=self._heads(agent_id, now=now) if row.queued_count else (),
             passed_over=row.passed_over,
             claimed_message_id=None if claimed is None else MessageId(str(claimed[0])),
             hints=tuple(HINTS.decode(str(hint[0])) for hint in self._all("hints", (agent_id,))),
@@ -65,6 +65,7 @@ class SqliteAgentReads(ReadSession):
             current=_weigh(current[0], waits) if current else None,
             queued=self._weigh_all("weighed_queue", (agent_id, current_id, most), waits),
             due_rechecks=self._weigh_all("due_rechecks", (agent_id, now, most), waits),
+            deferred_until=self._deferred_until(agent_id, now=now) if row.queued_count else None,
             active_timer_count=_count(self._one("active_timer_count", (agent_id,))),
         )
 
@@ -76,12 +77,17 @@ class SqliteAgentReads(ReadSession):
         """Agents whose lane was cut off by the end of an earlier process."""
         return [AgentId(str(row[0])) for row in self._all("agents_with_open_turns")]
 
-    def _heads(self, agent_id: AgentId) -> tuple[QueueHead, ...]:
+    def _deferred_until(self, agent_id: AgentId, *, now: int) -> datetime | None:
+        found = self._one("deferred_until", (agent_id, now))
+        moment = None if found is None else found[0]
+        return from_micros(moment) if isinstance(moment, int) else None
+
+    def _heads(self, agent_id: AgentId, *, now: int) -> tuple[QueueHead, ...]:
         return tuple(
             QueueHead(
                 seq=_number(seq), message_id=MessageId(str(message_id)), priority=_PRIORITIES[band]
             )
-            for seq, message_id, band in self._all("heads", (agent_id,))
+            for seq, message_id, band in self._all("heads", (agent_id, now))
             if isinstance(band, int)
         )
 

@@ -36,6 +36,7 @@ from holon.model.commit import (
     CreateAgent,
     CreateTask,
     CreateTimer,
+    DeferMessage,
     FinishToolCall,
     FireTimer,
     FocusWorkItem,
@@ -48,6 +49,7 @@ from holon.model.commit import (
     QueueMessage,
     RecordClosure,
     RecordEvent,
+    ReleaseDeferred,
     RememberActivation,
     ResumeTurn,
     SetAgentStatus,
@@ -180,7 +182,14 @@ class CommitWriter:
     def _write(self, change: Change, *, at: int) -> None:
         """Hand a change to the part that owns its rows. Exhaustive."""
         match change:
-            case QueueMessage() | ClaimMessage() | SettleMessage() | MarkSeen():
+            case (
+                QueueMessage()
+                | ClaimMessage()
+                | DeferMessage()
+                | ReleaseDeferred()
+                | SettleMessage()
+                | MarkSeen()
+            ):
                 self._messages.write(change, at=at)
             case (
                 OpenTurn()

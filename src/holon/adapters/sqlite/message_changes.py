@@ -1,4 +1,4 @@
-"""Writing changes to messages: queue, claim, settle, show.
+"""Writing changes to messages: queue, claim, put off, settle, show.
 
 Owns:  the rows of `messages`, and the fence a claim raises on its agent.
 Rule 1: a key that was used before is found by its unique index, not by a look beforehand: the
@@ -13,13 +13,22 @@ from holon.adapters.sqlite.change_codec import encode, origin_kind
 from holon.adapters.sqlite.constraint_names import ConstraintNames
 from holon.adapters.sqlite.named_queries import named_queries
 from holon.adapters.sqlite.statements import ChangeRefusedError, Statements
-from holon.model.commit import ClaimMessage, MarkSeen, QueueMessage, SettleMessage
+from holon.model.commit import (
+    ClaimMessage,
+    DeferMessage,
+    MarkSeen,
+    QueueMessage,
+    ReleaseDeferred,
+    SettleMessage,
+)
 from holon.model.expectation import KeyAlreadyUsed
 from holon.model.ids import MessageId
 from holon.model.instant import to_micros
 from holon.model.provenance import TimerOrigin
 
-MessageChange: TypeAlias = QueueMessage | ClaimMessage | SettleMessage | MarkSeen
+MessageChange: TypeAlias = (
+    QueueMessage | ClaimMessage | DeferMessage | ReleaseDeferred | SettleMessage | MarkSeen
+)
 
 _MISSING = "messages_row_missing"
 
@@ -48,6 +57,11 @@ class MessageChanges:
                 self._queue(change)
             case ClaimMessage():
                 self._claim(change)
+            case DeferMessage():
+                until = to_micros(change.until)
+                self._update("defer_message", (change.message_id, change.agent_id, until))
+            case ReleaseDeferred(agent_id=agent_id):
+                self._statements.run(self._sql["release_deferred"], (agent_id,))
             case SettleMessage():
                 self._settle(change, at=at)
             case MarkSeen(agent_id=agent_id, message_ids=message_ids):

@@ -17,6 +17,7 @@ from holon.model.commit import (
     StartToolCall,
 )
 from holon.model.instant import to_micros
+from holon.model.turn import TerminalKind
 
 TurnChange: TypeAlias = (
     OpenTurn | ResumeTurn | AppendTranscript | StartToolCall | FinishToolCall | SettleTurn
@@ -135,6 +136,7 @@ class TurnChanges:
                 encode(terminal),
                 encode(usage),
                 change.round_count,
+                int(terminal.kind is TerminalKind.DEFERRED),
             ),
             missing=_MISSING,
         )

@@ -10,7 +10,7 @@ select message_id, body_digest from messages
 where agent_id = ?1 and surface = ?2 and idempotency_key = ?3;
 
 -- claim_message --
-update messages set state = 'claimed', claimed_generation = ?3
+update messages set state = 'claimed', claimed_generation = ?3, not_before = null
 where message_id = ?1 and agent_id = ?2;
 
 -- hold_message --
@@ -19,8 +19,17 @@ update messages set claimed_generation = ?3
 where message_id = ?1 and agent_id = ?2 and state = 'claimed';
 
 -- settle_message --
-update messages set state = ?3, settled_at = ?4, settled_reason = ?5, unseen = ?6
+update messages
+set state = ?3, settled_at = ?4, settled_reason = ?5, unseen = ?6, not_before = null
 where message_id = ?1 and agent_id = ?2;
+
+-- defer_message --
+update messages set state = 'queued', claimed_generation = null, not_before = ?3
+where message_id = ?1 and agent_id = ?2 and state = 'claimed';
+
+-- release_deferred --
+update messages set not_before = null
+where agent_id = ?1 and state = 'queued' and not_before is not null;
 
 -- mark_seen --
 update messages set unseen = 0 where message_id = ?1 and agent_id = ?2;

@@ -13,13 +13,35 @@ left join turns t on t.agent_id = a.agent_id and t.turn_index = a.turn_index
 where a.agent_id = ?1;
 
 -- heads --
+-- The oldest of each band that waits for nothing, and the one that has waited out its moment longest.
 select seq, message_id, band from messages where seq in (
-    (select min(seq) from messages where agent_id = ?1 and state = 'queued' and band = 0),
-    (select min(seq) from messages where agent_id = ?1 and state = 'queued' and band = 1),
-    (select min(seq) from messages where agent_id = ?1 and state = 'queued' and band = 2),
-    (select min(seq) from messages where agent_id = ?1 and state = 'queued' and band = 3)
+    (
+        select min(seq) from messages
+        where agent_id = ?1 and state = 'queued' and not_before is null and band = 0
+    ),
+    (
+        select min(seq) from messages
+        where agent_id = ?1 and state = 'queued' and not_before is null and band = 1
+    ),
+    (
+        select min(seq) from messages
+        where agent_id = ?1 and state = 'queued' and not_before is null and band = 2
+    ),
+    (
+        select min(seq) from messages
+        where agent_id = ?1 and state = 'queued' and not_before is null and band = 3
+    ),
+    (
+        select seq from messages
+        where agent_id = ?1 and state = 'queued' and not_before is not null and not_before <= ?2
+        order by not_before limit 1
+    )
 )
-order by band;
+order by band, seq;
+
+-- deferred_until --
+select min(not_before) from messages
+where agent_id = ?1 and state = 'queued' and not_before is not null and not_before > ?2;
 
 -- claimed --
 select message_id from messages where agent_id = ?1 and state = 'claimed';
@@ -67,9 +89,12 @@ select count(*) from timers where agent_id = ?1 and status = 'active';
 -- more than a short one: `waiting` hops from agent to agent. A claim counts whatever the posture:
 -- someone has to go on with it.
 with recursive waiting (agent_id) as (
-    select min(agent_id) from messages where state = 'queued'
+    select min(agent_id) from messages where state = 'queued' and not_before is null
     union all
-    select (select min(agent_id) from messages where state = 'queued' and agent_id > w.agent_id)
+    select (
+        select min(agent_id) from messages
+        where state = 'queued' and not_before is null and agent_id > w.agent_id
+    )
     from waiting w where w.agent_id is not null
 )
 select agent_id from messages where state = 'claimed'
@@ -77,6 +102,9 @@ union
 select agent_id from agents
 where status not in ('stopped', 'paused') and agent_id in (
     select agent_id from waiting
+    union all
+    select agent_id from messages
+    where state = 'queued' and not_before is not null and not_before <= ?1
     union all
     select agent_id from wake_hints
     union all

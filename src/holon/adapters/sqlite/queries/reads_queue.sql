@@ -7,7 +7,8 @@ where a.agent_id = ?1;
 select seq, state, envelope, settled_reason from messages where message_id = ?1;
 
 -- interjections --
-select envelope from messages where agent_id = ?1 and state = 'queued' and band = 0
+select envelope from messages
+where agent_id = ?1 and state = 'queued' and not_before is null and band = 0
 order by seq limit ?2;
 
 -- unseen --

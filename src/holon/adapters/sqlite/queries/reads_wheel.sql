@@ -10,6 +10,9 @@ select min(moment) from (
     union all
     select min(recheck_due_at) from work_items
     where recheck_due_at is not null and recheck_due_at > ?1
+    union all
+    select min(not_before) from messages
+    where state = 'queued' and not_before is not null and not_before > ?1
 );
 
 -- due_timers --
@@ -49,11 +52,15 @@ where a.status not in ('stopped', 'paused', 'booting')
         union all
         select w.agent_id from activations v join work_items w on w.work_item_id = v.work_item_id
         where v.last_at > ?1 and w.can_run = 1 and w.open_wait_count = 0
+        union all
+        select agent_id from messages
+        where state = 'queued' and not_before is not null and not_before <= ?1
     )
     and not exists (
         select 1 from messages m where m.agent_id = a.agent_id and m.state = 'claimed'
     )
     and not exists (
-        select 1 from messages m where m.agent_id = a.agent_id and m.state = 'queued'
+        select 1 from messages m
+        where m.agent_id = a.agent_id and m.state = 'queued' and m.not_before is null
     )
 limit ?2;

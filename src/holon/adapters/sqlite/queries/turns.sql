@@ -24,5 +24,6 @@ update tool_calls set state = ?3, receipt = ?4, finished_at = ?5, duration_ms = 
 where effect_id = ?1 and turn_id = ?2;
 
 -- settle_turn --
-update turns set state = 'settled', settled_at = ?3, terminal = ?4, usage = ?5, round_count = ?6
+update turns
+set state = 'settled', settled_at = ?3, terminal = ?4, usage = ?5, round_count = ?6, deferred = ?7 * turn_index
 where turn_id = ?1 and agent_id = ?2;

@@ -1,0 +1,132 @@
+"""What the audit log says about turns: rounds, calls and ends.
+
+Owns:  the events of every change to a turn, its transcript and its tool calls.
+Rule 1: telemetry of a round (time, tokens, attempts) and its words are two events: whoever watches
+        costs reads no words, and whoever reads words is not bothered with attempts.
+"""
+
+from typing import TypeAlias, assert_never
+
+from holon.model.commit import (
+    AppendTranscript,
+    FinishToolCall,
+    OpenTurn,
+    ResumeTurn,
+    SettleTurn,
+    StartToolCall,
+)
+from holon.model.conversation import text_of, tool_uses_of
+from holon.model.event import (
+    AssistantRoundRecorded,
+    Event,
+    MaxOutputRecovery,
+    ProviderRoundCompleted,
+    ToolExecuted,
+    ToolExecutionFailed,
+    ToolStarted,
+    TurnEnded,
+    TurnResumed,
+    TurnStarted,
+)
+from holon.model.ids import AgentId
+from holon.model.limits import EVENT_TEXT_CHARS_MAX
+from holon.model.tool import ToolCallState
+from holon.model.transcript import AssistantRound, ContinuationPrompt, TranscriptEntry
+
+Audited: TypeAlias = tuple[tuple[AgentId, Event], ...]
+TurnChange: TypeAlias = (
+    OpenTurn | ResumeTurn | AppendTranscript | StartToolCall | FinishToolCall | SettleTurn
+)
+
+
+def turn_events(change: TurnChange) -> Audited:
+    """Return the events a change to a turn leaves."""
+    match change:
+        case OpenTurn(turn=turn):
+            return _one(
+                turn.agent_id,
+                TurnStarted(
+                    turn_id=turn.turn_id,
+                    turn_index=turn.turn_index,
+                    message_id=turn.message_id,
+                    work_item_id=turn.work_item_id,
+                ),
+            )
+        case ResumeTurn():
+            resumed = TurnResumed(turn_id=change.turn_id, resume_count=change.resume_count)
+            return _one(change.agent_id, resumed)
+        case AppendTranscript(entry=entry):
+            return _transcript_events(entry)
+        case StartToolCall(call=call):
+            started = ToolStarted(
+                effect_id=call.effect_id, turn_id=call.turn_id, tool_name=call.name
+            )
+            return _one(call.agent_id, started)
+        case FinishToolCall():
+            return _one(change.agent_id, _tool_event(change))
+        case SettleTurn():
+            return _one(change.agent_id, _ended_event(change))
+        case _:
+            assert_never(change)
+
+
+def _transcript_events(entry: TranscriptEntry) -> Audited:
+    match entry.data:
+        case AssistantRound(round=number, spoke=spoke, timing=timing):
+            recorded = AssistantRoundRecorded(
+                turn_id=entry.turn_id,
+                round=number,
+                stop_reason=spoke.stop_reason,
+                tool_call_count=len(tool_uses_of(spoke.blocks)),
+                usage=spoke.usage,
+                preview=text_of(spoke.blocks)[:EVENT_TEXT_CHARS_MAX],
+            )
+            if timing is None:
+                return _one(entry.agent_id, recorded)
+            completed = ProviderRoundCompleted(
+                turn_id=entry.turn_id,
+                round=number,
+                token_usage=spoke.usage,
+                context_build_ms=timing.context_build_ms,
+                provider_round_ms=timing.provider_round_ms,
+                provider_started_at=timing.started_at,
+                provider_completed_at=timing.completed_at,
+                timeline=spoke.timeline,
+            )
+            return (entry.agent_id, completed), (entry.agent_id, recorded)
+        case ContinuationPrompt():
+            return _one(entry.agent_id, MaxOutputRecovery(turn_id=entry.turn_id))
+        case _:
+            return ()  # the rest is told by the change that comes with it
+
+
+def _tool_event(change: FinishToolCall) -> Event:
+    if change.state is ToolCallState.SUCCEEDED:
+        return ToolExecuted(
+            effect_id=change.effect_id,
+            turn_id=change.turn_id,
+            tool_name=change.tool_name,
+            duration_ms=change.duration_ms,
+        )
+    return ToolExecutionFailed(
+        effect_id=change.effect_id,
+        turn_id=change.turn_id,
+        tool_name=change.tool_name,
+        error_kind=change.receipt.error_kind or change.state,
+        interrupted=change.state is ToolCallState.INTERRUPTED,
+    )
+
+
+def _ended_event(change: SettleTurn) -> TurnEnded:
+    return TurnEnded(
+        turn_id=change.turn_id,
+        turn_index=change.terminal.turn_index,
+        terminal=change.terminal.kind,
+        duration_ms=change.terminal.duration_ms,
+        usage=change.usage,
+        reason=change.terminal.reason,
+    )
+
+
+def _one(agent_id: AgentId, event: Event) -> Audited:
+    return ((agent_id, event),)

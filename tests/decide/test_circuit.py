@@ -1,0 +1,105 @@
+"""When a route rests, who may ask it meanwhile, and how it comes back."""
+
+import pytest
+
+from holon.decide.circuit import (
+    CLOSED,
+    Circuit,
+    Closed,
+    Passage,
+    Probing,
+    Resting,
+    after_answer,
+    after_broken_off_probe,
+    after_failure,
+    passage,
+)
+from holon.model.limits import (
+    PROVIDER_CIRCUIT_FAILURES_COUNT_MAX,
+    PROVIDER_CIRCUIT_REST_MS_MAX,
+    PROVIDER_CIRCUIT_REST_MS_MIN,
+)
+
+NOW_MS = 1_000
+LAST = PROVIDER_CIRCUIT_FAILURES_COUNT_MAX - 1
+REST = Resting(until_ms=2_000, rest_ms=1_500)
+PROBE = Probing(rest_ms=1_500)
+
+
+@pytest.mark.requirement("provider-retry:circuit")
+@pytest.mark.parametrize(
+    ("circuit", "now_ms", "has_fallback", "expected"),
+    [
+        (CLOSED, 0, True, (CLOSED, Passage.FREE)),
+        (Closed(failures_count=LAST), 0, False, (Closed(failures_count=LAST), Passage.FREE)),
+        (REST, 1_999, True, (REST, Passage.PASSED_OVER)),
+        (REST, 1_999, False, (REST, Passage.ONCE)),
+        (REST, 2_000, True, (PROBE, Passage.PROBE)),
+        (REST, 2_000, False, (PROBE, Passage.PROBE)),
+        (PROBE, 9_000, True, (PROBE, Passage.PASSED_OVER)),
+        (PROBE, 9_000, False, (PROBE, Passage.ONCE)),
+    ],
+)
+def test_who_may_ask_a_route(
+    circuit: Circuit, now_ms: int, has_fallback: bool, expected: tuple[Circuit, Passage]
+) -> None:
+    assert passage(circuit, now_ms=now_ms, has_fallback=has_fallback) == expected
+
+
+@pytest.mark.requirement("provider-retry:circuit")
+@pytest.mark.parametrize(
+    ("circuit", "expected"),
+    [
+        (CLOSED, Closed(failures_count=1)),
+        (Closed(failures_count=LAST - 1), Closed(failures_count=LAST)),
+        (
+            Closed(failures_count=LAST),
+            Resting(
+                until_ms=NOW_MS + PROVIDER_CIRCUIT_REST_MS_MIN,
+                rest_ms=PROVIDER_CIRCUIT_REST_MS_MIN,
+            ),
+        ),
+        (PROBE, Resting(until_ms=NOW_MS + 3_000, rest_ms=3_000)),
+        (
+            Probing(rest_ms=PROVIDER_CIRCUIT_REST_MS_MAX - 1),
+            Resting(
+                until_ms=NOW_MS + PROVIDER_CIRCUIT_REST_MS_MAX,
+                rest_ms=PROVIDER_CIRCUIT_REST_MS_MAX,
+            ),
+        ),
+        (REST, REST),
+    ],
+)
+def test_what_a_failure_does_to_a_circuit(circuit: Circuit, expected: Circuit) -> None:
+    assert after_failure(circuit, now_ms=NOW_MS) == expected
+
+
+def test_an_answer_closes_a_circuit() -> None:
+    assert after_answer() == Closed(failures_count=0)
+
+
+@pytest.mark.parametrize(
+    ("circuit", "expected"),
+    [
+        (PROBE, Resting(until_ms=NOW_MS, rest_ms=1_500)),
+        (REST, REST),
+        (CLOSED, CLOSED),
+    ],
+)
+def test_a_probe_that_was_broken_off_leaves_its_place_to_the_next(
+    circuit: Circuit, expected: Circuit
+) -> None:
+    assert after_broken_off_probe(circuit, now_ms=NOW_MS) == expected
+
+
+def test_rests_double_up_to_the_longest() -> None:
+    circuit: Circuit = Closed(failures_count=LAST)
+    rests, now_ms = [], 0
+    for _ in range(7):
+        circuit = after_failure(circuit, now_ms=now_ms)
+        assert isinstance(circuit, Resting)
+        rests.append(circuit.rest_ms)
+        now_ms = circuit.until_ms
+        circuit, way = passage(circuit, now_ms=now_ms, has_fallback=True)
+        assert way is Passage.PROBE
+    assert rests == [30_000, 60_000, 120_000, 240_000, 300_000, 300_000, 300_000]

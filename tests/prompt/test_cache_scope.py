@@ -1,0 +1,65 @@
+"""What may rotate the cache key, and what must not."""
+
+import msgspec
+import pytest
+
+from holon.model.ids import AgentId
+from holon.model.prompt_frame import PromptBlock, PromptFrame, Stability
+from holon.prompt.cache_scope import cache_scope
+from holon.prompt.frame import frame_of
+from holon.prompt.prompt_texts import prompt_text
+from holon.tools.registry import builtin_tools
+
+MAIN = AgentId("main")
+TOOLS = builtin_tools().specs
+
+
+def a_frame(**texts: str) -> PromptFrame:
+    blocks = tuple(
+        PromptBlock(text=text, stability=Stability(stability))
+        for stability, text in {
+            "stable": "s",
+            "agent_scoped": "a",
+            "turn_scoped": "t",
+            **texts,
+        }.items()
+    )
+    return PromptFrame(system_prompt="you are", context_blocks=blocks)
+
+
+BEFORE = cache_scope(MAIN, a_frame(), TOOLS)
+
+
+@pytest.mark.requirement("prompt-frame:key-survives-turn-scoped-change")
+@pytest.mark.requirement("prompt-frame:fingerprint-covers-everything")
+def test_turn_scoped_text_moves_the_fingerprint_and_not_the_key() -> None:
+    found = cache_scope(MAIN, a_frame(turn_scoped="now this"), TOOLS)
+    assert found.prompt_cache_key == BEFORE.prompt_cache_key
+    assert found.context_fingerprint != BEFORE.context_fingerprint
+
+
+@pytest.mark.requirement("prompt-frame:key-may-rotate-with-the-stable-surface")
+@pytest.mark.parametrize("stability", ["stable", "agent_scoped"])
+def test_lasting_text_rotates_the_key(stability: str) -> None:
+    found = cache_scope(MAIN, a_frame(**{stability: "changed"}), TOOLS)
+    assert found.prompt_cache_key != BEFORE.prompt_cache_key
+
+
+def test_the_tools_and_the_agent_are_part_of_the_key() -> None:
+    assert cache_scope(MAIN, a_frame(), TOOLS[:1]).prompt_cache_key != BEFORE.prompt_cache_key
+    other = cache_scope(AgentId("other"), a_frame(), TOOLS)
+    assert other.prompt_cache_key.startswith("other:ctx:")
+
+
+def test_moving_text_from_one_block_to_the_next_is_another_prompt() -> None:
+    one = PromptFrame(system_prompt="ab", context_blocks=())
+    other = PromptFrame(system_prompt="a", context_blocks=())
+    assert cache_scope(MAIN, one, ()) != cache_scope(MAIN, other, ())
+
+
+@pytest.mark.requirement("prompt-frame:same-frame-on-every-turn")
+def test_an_agent_has_the_same_frame_on_every_turn() -> None:
+    first, again = (frame_of(MAIN, prompt_text("identity"), TOOLS) for _ in range(2))
+    assert msgspec.json.encode(first) == msgspec.json.encode(again)
+    assert first.cache is not None
+    assert "operator_instruction" in first.system_prompt

@@ -1,0 +1,218 @@
+"""A provider names a moment: the message waits for it, the agent sleeps, and nothing is lost."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from holon.model.agent_status import AgentStatus
+from holon.model.answer import ModelAnswer
+from holon.model.brief import BriefKind
+from holon.model.closure import Waiting, WaitingReason
+from holon.model.event import MessageDeferred, ProviderDeferred, RuntimeErrorRecorded
+from holon.model.limits import HOUR_MS, MINUTE_MS
+from holon.model.message import MessageState, Priority
+from holon.model.model_ref import BadModelRefError
+from holon.model.prompt_frame import ProviderRequest
+from holon.model.provider_errors import UsageLimitedError
+from holon.ports.clock import Clock
+from holon.ports.provider import Hear
+from holon.testing.builders import MAIN
+from holon.testing.manual_clock import DAWN, ManualClock
+from holon.testing.scripted_provider import Script, ScriptedProvider
+from tests.runtime.cast import calls, rule, says
+from tests.runtime.house import House, Setup, run_house
+
+REOPENS: datetime = DAWN + timedelta(hours=3)
+SCRIPT = Script(
+    rules=(
+        rule("two steps", calls("Enqueue", text="later"), says("both done")),
+        rule("hello", says("hello yourself")),
+    )
+)
+
+
+class UsedUp:
+    """A model whose allowance is spent from its `spent_after`-th answer until it reopens."""
+
+    def __init__(self, clock: Clock, *, spent_after: int = 0) -> None:
+        self._clock = clock
+        self._model = ScriptedProvider(SCRIPT, clock)
+        self._left = spent_after
+
+    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+        """Answer, unless the allowance is spent."""
+        now = self._clock.now()
+        if self._left == 0 and now < REOPENS:
+            wait_ms = int((REOPENS - now).total_seconds() * 1_000)
+            raise UsageLimitedError("the allowance is used up", retry_after_ms=wait_ms)
+        self._left = max(0, self._left - 1)
+        return await self._model.answer(request, hear)
+
+
+def used_up(*, spent_after: int = 0, deferral: bool = True) -> Setup:
+    def model(clock: ManualClock) -> UsedUp:
+        return UsedUp(clock, spent_after=spent_after)
+
+    return Setup(model=model, deferral_allowed=deferral)
+
+
+def test_the_message_waits_for_the_moment_and_is_answered_then() -> None:
+    async def story(house: House) -> None:
+        message_id = await house.prompt("hello")
+        await house.rest(MINUTE_MS)
+        [brief] = await house.briefs()
+        assert brief.kind is BriefKind.ACK
+        assert f"{REOPENS:%Y-%m-%d %H:%M} UTC" in brief.text
+        assert "used up" in brief.text
+        agent = await house.agent()
+        assert agent.posture.status is AgentStatus.ASLEEP
+        assert agent.posture.sleeping_until == REOPENS
+        assert isinstance(agent.last_closure, Waiting)
+        assert agent.last_closure.waiting_reason is WaitingReason.AWAITING_TIMER
+        entry = await house.store.reads.message(message_id)
+        assert entry is not None
+        assert entry.state is MessageState.QUEUED
+        await house.rest(3 * HOUR_MS)
+        assert [b.text for b in await house.briefs()][1:] == ["hello yourself"]
+        assert len(house.model.requests) == 2
+        entry = await house.store.reads.message(message_id)
+        assert entry is not None
+        assert entry.state is MessageState.PROCESSED
+
+    run_house(story, setup=used_up())
+
+
+def test_it_waits_just_as_well_through_a_restart() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("hello")
+        await house.rest(MINUTE_MS)
+        await house.restart(down_ms=HOUR_MS)
+        await house.rest(MINUTE_MS)
+        assert len(house.model.requests) == 1
+        await house.rest(2 * HOUR_MS)
+        assert (await house.briefs())[-1].text == "hello yourself"
+
+    run_house(story, setup=used_up())
+
+
+def test_a_moment_that_passed_while_the_host_was_down_is_caught_up_at_once() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("hello")
+        await house.rest(MINUTE_MS)
+        await house.restart(down_ms=5 * HOUR_MS)
+        await house.rest(1)
+        assert (await house.briefs())[-1].text == "hello yourself"
+
+    run_house(story, setup=used_up())
+
+
+def test_what_the_turn_did_before_is_kept_and_not_done_again() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("two steps")
+        await house.rest(4 * HOUR_MS)
+        texts = [brief.text for brief in await house.briefs()]
+        assert "both done" in texts
+        assert house.rows("select count(*) from tool_calls where name = 'Enqueue'") == [(2,)]
+        assert "put off until" in str(house.model.requests[2].conversation)
+
+    run_house(story, setup=used_up(spent_after=1))
+
+
+def test_many_messages_at_a_closed_door_make_one_brief() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("hello one")
+        await house.rest(MINUTE_MS)
+        await house.prompt("hello two", priority=Priority.BACKGROUND)
+        await house.prompt("hello three", priority=Priority.NEXT)
+        await house.rest(MINUTE_MS)
+        assert len(await house.briefs()) == 1
+        deferred = [e for e in await house.events() if isinstance(e, MessageDeferred)]
+        assert [event.until for event in deferred] == [REOPENS] * 3
+        await house.rest(3 * HOUR_MS)
+        assert len(await house.briefs()) == 4
+        assert house.rows("select count(*) from messages where state <> 'processed'") == [(0,)]
+
+    run_house(story, setup=used_up())
+
+
+def test_work_and_hints_wait_as_well_instead_of_knocking_without_end() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("hello")
+        await house.rest(MINUTE_MS)
+        asked = len(house.model.requests)
+        await house.host.work.create(MAIN, objective="paint the fence")
+        await house.hint("forge", body="something changed")
+        await house.rest(2 * HOUR_MS)
+        assert len(house.model.requests) == asked
+        await house.rest(2 * HOUR_MS)
+        assert house.model.heard("something changed")
+        assert house.model.heard("paint the fence")
+
+    run_house(story, setup=used_up())
+
+
+def test_another_model_lets_the_message_go_at_once() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("hello")
+        await house.rest(MINUTE_MS)
+        assert len(house.model.requests) == 1
+        await house.host.control.set_model(MAIN, "scripted/other")
+        await house.rest(MINUTE_MS)
+        [_, told] = [e for e in await house.events() if isinstance(e, ProviderDeferred)]
+        assert told.timeline is not None
+        assert told.timeline.requested_model_ref == "scripted/other"
+
+    run_house(story, setup=used_up())
+
+
+@pytest.mark.parametrize("bad", ["", "gpt", "no slash", "/x", "a/" + "m" * 600])
+def test_a_model_that_is_no_reference_is_refused_and_changes_nothing(bad: str) -> None:
+    async def story(house: House) -> None:
+        with pytest.raises(BadModelRefError):
+            await house.host.control.set_model(MAIN, bad)
+        assert (await house.agent()).model.override_model is None
+
+    run_house(story)
+
+
+def test_a_stopped_agent_takes_the_message_up_when_it_is_resumed() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("hello")
+        await house.rest(MINUTE_MS)
+        await house.host.control.stop(MAIN)
+        await house.rest(4 * HOUR_MS)
+        assert len(house.model.requests) == 1
+        await house.host.control.resume(MAIN)
+        await house.rest(MINUTE_MS)
+        assert (await house.briefs())[-1].text == "hello yourself"
+
+    run_house(story, setup=used_up())
+
+
+def test_the_attempts_are_on_record_though_nothing_failed() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("hello")
+        await house.rest(MINUTE_MS)
+        events = await house.events()
+        assert not [e for e in events if isinstance(e, RuntimeErrorRecorded)]
+        [told] = [e for e in events if isinstance(e, ProviderDeferred)]
+        assert told.until == REOPENS
+        assert told.timeline is not None
+        assert [a.failure_kind for a in told.timeline.attempts] == ["usage_limit_reached"]
+
+    run_house(story, setup=used_up())
+
+
+def test_with_deferral_switched_off_the_turn_fails_and_says_why() -> None:
+    async def story(house: House) -> None:
+        message_id = await house.prompt("hello")
+        await house.rest(4 * HOUR_MS)
+        [brief] = await house.briefs()
+        assert brief.kind is BriefKind.FAILURE
+        assert "used up" in brief.text
+        assert len(house.model.requests) == 1
+        entry = await house.store.reads.message(message_id)
+        assert entry is not None
+        assert entry.state is MessageState.PROCESSED
+
+    run_house(story, setup=used_up(deferral=False))
