@@ -27,7 +27,9 @@ from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
 class EnqueueArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to follow up on, and how soon."""
 
-    text: Annotated[str, msgspec.Meta(min_length=1)]
+    text: Annotated[
+        str, msgspec.Meta(min_length=1, description="What to take up then, in your own words.")
+    ]
     priority: Priority = Priority.NEXT
 
 

@@ -28,8 +28,14 @@ from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
 class SleepArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the model asks to rest."""
 
-    reason: Annotated[str, msgspec.Meta(max_length=LABEL_CHARS_MAX)] | None = None
-    duration_ms: Annotated[int, msgspec.Meta(ge=0, le=SLEEP_DURATION_MS_MAX)] | None = None
+    reason: Annotated[
+        Annotated[str, msgspec.Meta(max_length=LABEL_CHARS_MAX)] | None,
+        msgspec.Meta(description="Why you rest, in a few words for the operator."),
+    ] = None
+    duration_ms: Annotated[
+        Annotated[int, msgspec.Meta(ge=0, le=SLEEP_DURATION_MS_MAX)] | None,
+        msgspec.Meta(description="For how many milliseconds; leave it out to rest until woken."),
+    ] = None
 
 
 class Sleep:

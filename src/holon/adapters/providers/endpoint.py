@@ -32,6 +32,9 @@ class Endpoint(Record, frozen=True, kw_only=True):
     schema_mode: SchemaMode = SchemaMode.RELAXED
     freeform_tools: bool = False  # the wire takes grammar tools (ApplyPatch)
     reasoning_effort: str | None = None
+    # OpenAI Responses: let the provider store responses, and continue from the last one with only
+    # what is new. Without it every request is whole and nothing is stored.
+    incremental: bool = False
     extra_headers: Mapping[str, str] = {}
     betas: tuple[str, ...] = ()
     context_editing: ContextEditing | None = None

@@ -1,7 +1,7 @@
 """One HTTP exchange with a provider, every foreign error mapped to a ProviderError.
 
-Owns:  the HTTP client, its limits and timeouts, and the mapping of its errors. Nothing else in the
-       providers imports the HTTP library.
+Owns:  what a wire asks for and what it gets. The client behind it is http_client, the only module
+       that drives the HTTP library; a wire never sees it.
 Rule 1: redirects are never followed: a credential goes only where it was configured to go.
 Rule 2: an answer is read up to its cap and no further; a silent stream is cut by the idle timeout.
 Rule 3: what leaves here (errors, diagnostics) carries no header and no body, only named facts.

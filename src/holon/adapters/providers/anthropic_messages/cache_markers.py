@@ -1,0 +1,86 @@
+"""Where a request tells Anthropic that a cached prefix ends.
+
+Owns:  the choice of the marked blocks, in the system part and in the conversation.
+Rule 1: a request has at most four markers: that is all the wire takes.
+Rule 2: the rolling marker stands on the last cacheable block up to the end of the last user
+        message, a tool result included: each round extends the prefix the round before it wrote.
+Rule 3: what was said before the running turn ends with a marker of its own. Turn-scoped text
+        follows there and is gone in the next turn, so no later marker of this turn serves that one.
+Rule 4: thinking and blank text cannot carry a marker; the wire refuses it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from holon.model.conversation import (
+    AssistantBlock,
+    ConversationMessage,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserBlock,
+    UserMessage,
+)
+from holon.model.json_value import JsonValue
+from holon.model.prompt_frame import ConversationPlace, PromptBlock
+
+MARKERS_COUNT_MAX: Final = 4
+MARKER: Final[Mapping[str, JsonValue]] = {"type": "ephemeral"}
+
+_SYSTEM_MARKERS_COUNT_MAX: Final = 2
+_CONVERSATION_MARKERS_COUNT_MAX: Final = MARKERS_COUNT_MAX - _SYSTEM_MARKERS_COUNT_MAX
+
+
+def system_marks(system: Sequence[PromptBlock]) -> frozenset[int]:
+    """Return which system blocks are marked: the last ones at which a cached prefix may end."""
+    ends = [index for index, block in enumerate(system) if block.cache_breakpoint]
+    return frozenset(ends[-_SYSTEM_MARKERS_COUNT_MAX:])
+
+
+def conversation_marks(
+    conversation: Sequence[ConversationMessage], turn_start: ConversationPlace | None
+) -> Mapping[int, frozenset[int]]:
+    """Return the marked blocks of each message that has any, both by their index."""
+    ends = (_end_of_last_user_message(conversation), turn_start)
+    places = {_last_cacheable(conversation, before=end) for end in ends if end is not None}
+    marks: dict[int, frozenset[int]] = {}
+    for place in places:
+        if place is not None:
+            message, block = place
+            marks[message] = marks.get(message, frozenset()) | {block}
+    return marks
+
+
+def is_cacheable(block: UserBlock | AssistantBlock) -> bool:
+    """Whether the wire takes a marker on this block."""
+    match block:
+        case TextBlock(text=words) | ToolResultBlock(content=words):
+            return bool(words.strip())
+        case ToolUseBlock():
+            return True
+        case ThinkingBlock():
+            return False
+
+
+def _end_of_last_user_message(
+    conversation: Sequence[ConversationMessage],
+) -> ConversationPlace | None:
+    for index in range(len(conversation) - 1, -1, -1):
+        message = conversation[index]
+        if isinstance(message, UserMessage):
+            return ConversationPlace(message_index=index, block_index=len(message.blocks))
+    return None
+
+
+def _last_cacheable(
+    conversation: Sequence[ConversationMessage], *, before: ConversationPlace
+) -> tuple[int, int] | None:
+    blocks_count: int | None = before.block_index
+    for message_index in range(min(before.message_index, len(conversation) - 1), -1, -1):
+        blocks = conversation[message_index].blocks[:blocks_count]
+        for block_index in range(len(blocks) - 1, -1, -1):
+            if is_cacheable(blocks[block_index]):
+                return message_index, block_index
+        blocks_count = None
+    return None

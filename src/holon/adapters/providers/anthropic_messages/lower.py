@@ -1,0 +1,205 @@
+"""A request, as Anthropic Messages takes it.
+
+Owns:  the request body, its URL and every header but the credential.
+Rule 1: roles alternate and begin and end with the user; neighbours of one role are joined; the tool
+        results of a message come first in it.
+Rule 2: thinking goes back word for word, and only to where it came from. Foreign thinking is left
+        out; a message that was nothing else disappears.
+Rule 3: what cannot be said on this wire is said in the nearest form it takes: a blank text is left
+        out, ids and names lose characters it refuses, unreadable arguments become an object.
+Rule 4: but for the markers, the same layout gives the same bytes, and a longer conversation begins
+        with the bytes of the shorter one.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from holon.adapters.providers.anthropic_messages.cache_markers import (
+    MARKER,
+    conversation_marks,
+    system_marks,
+)
+from holon.adapters.providers.anthropic_messages.context_editing import (
+    BETA,
+    clearing_note,
+    context_management,
+)
+from holon.adapters.providers.anthropic_messages.encoded_messages import EncodedMessages
+from holon.adapters.providers.endpoint import Endpoint
+from holon.decide.prompt_layout import PromptLayout, layout_of
+from holon.decide.schema_emission import SchemaMode, emit_schema
+from holon.model.conversation import (
+    AssistantBlock,
+    ConversationMessage,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserBlock,
+)
+from holon.model.json_value import JsonValue
+from holon.model.prompt_frame import PromptBlock, ProviderRequest
+from holon.model.record import Record
+from holon.model.tool import ToolSpec
+
+API_VERSION: Final = "2023-06-01"
+OUTPUT_TOKENS_DEFAULT: Final = 8_192  # the wire wants a number; every current model takes this one
+
+_REFUSED_CHARACTER: Final = re.compile(r"[^A-Za-z0-9_-]")
+_NAME_CHARS_MAX: Final = 64
+
+
+class LoweredRequest(Record, frozen=True, kw_only=True):
+    """What goes over the wire, but for the credential."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+    notes: tuple[str, ...] = ()
+
+
+class RequestMemo:
+    """What one endpoint's requests have in common, encoded once."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.messages = EncodedMessages(partial(_blocks, endpoint.thinking_origin))
+        self._tools: tuple[tuple[ToolSpec, ...], msgspec.Raw] | None = None
+
+    def tools(self, tools: tuple[ToolSpec, ...]) -> msgspec.Raw:
+        """Return the encoded catalog; it changes far more rarely than it is sent."""
+        if self._tools is None or self._tools[0] != tools:
+            lowered = [_tool(tool) for tool in tools]
+            self._tools = (tools, msgspec.Raw(msgspec.json.encode(lowered)))
+        return self._tools[1]
+
+
+def lower(endpoint: Endpoint, request: ProviderRequest, memo: RequestMemo) -> LoweredRequest:
+    """Return the request for this endpoint."""
+    layout = layout_of(request)
+    editing = endpoint.context_editing
+    return LoweredRequest(
+        url=_url(endpoint.base_url),
+        headers=_headers(endpoint),
+        body=_body(endpoint, request, layout, memo),
+        notes=() if editing is None else (clearing_note(layout.conversation, editing),),
+    )
+
+
+def _url(base_url: str) -> str:
+    """Services that speak this wire give their address with or without the version."""
+    root = base_url.rstrip("/")
+    return f"{root}/messages" if root.endswith("/v1") else f"{root}/v1/messages"
+
+
+def _headers(endpoint: Endpoint) -> Mapping[str, str]:
+    extra = {name.lower(): value for name, value in endpoint.extra_headers.items()}
+    own = (BETA,) if endpoint.context_editing is not None else ()
+    asked = [beta.strip() for beta in extra.pop("anthropic-beta", "").split(",") if beta.strip()]
+    betas = dict.fromkeys((*endpoint.betas, *own, *asked))
+    return {
+        "anthropic-version": API_VERSION,
+        "accept": "text/event-stream" if endpoint.stream else "application/json",
+        **({"anthropic-beta": ",".join(betas)} if betas else {}),
+        **extra,
+    }
+
+
+def _body(
+    endpoint: Endpoint, request: ProviderRequest, layout: PromptLayout, memo: RequestMemo
+) -> bytes:
+    """The body in the order the provider caches it; the part that grows stands last."""
+    marks = conversation_marks(layout.conversation, request.turn_start)
+    messages = memo.messages.parts(layout.conversation, marks)
+    head = msgspec.json.encode(_head(endpoint, request, layout, memo))
+    return b"".join((head.removesuffix(b"}"), b',"messages":', *messages, b"}"))
+
+
+def _head(
+    endpoint: Endpoint, request: ProviderRequest, layout: PromptLayout, memo: RequestMemo
+) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "model": endpoint.model,
+        "max_tokens": endpoint.output_tokens_max or OUTPUT_TOKENS_DEFAULT,
+    }
+    if endpoint.stream:
+        body["stream"] = True
+    if endpoint.reasoning_effort is not None:
+        body["thinking"] = {"type": "adaptive"}
+        body["output_config"] = {"effort": endpoint.reasoning_effort}
+    if endpoint.context_editing is not None:
+        body["context_management"] = context_management(endpoint.context_editing)
+    if request.tools:
+        body["tools"] = memo.tools(request.tools)
+    if layout.system:
+        body["system"] = _system(layout.system)
+    return body
+
+
+def _tool(tool: ToolSpec) -> JsonValue:
+    schema = emit_schema(tool.input_schema, SchemaMode.RELAXED)
+    return {"name": tool.name, "description": tool.description, "input_schema": schema}
+
+
+def _system(system: Sequence[PromptBlock]) -> list[JsonValue]:
+    marks = system_marks(system)
+    return [
+        _marked({"type": "text", "text": block.text}, index in marks)
+        for index, block in enumerate(system)
+    ]
+
+
+def _blocks(
+    origin: str, message: ConversationMessage, marks: frozenset[int]
+) -> Sequence[JsonValue]:
+    """Return the content of a message, its tool results first."""
+    results: list[JsonValue] = []
+    others: list[JsonValue] = []
+    for index, block in enumerate(message.blocks):
+        lowered = _block(block, origin)
+        if lowered is not None:
+            kind = results if isinstance(block, ToolResultBlock) else others
+            kind.append(_marked(lowered, index in marks))
+    return [*results, *others]
+
+
+def _block(block: UserBlock | AssistantBlock, origin: str) -> dict[str, JsonValue] | None:
+    """Return one content block, or nothing for what this wire is not sent."""
+    match block:
+        case TextBlock(text=text):
+            return {"type": "text", "text": text} if text.strip() else None
+        case ThinkingBlock():
+            return _thinking(block) if block.origin == origin else None
+        case ToolUseBlock(call_id=call_id, name=name, input=asked):
+            return {
+                "type": "tool_use",
+                "id": _plain_id(call_id),
+                "name": _plain_id(name),
+                "input": asked if isinstance(asked, dict) else {"unreadable_arguments": asked},
+            }
+        case ToolResultBlock(call_id=call_id, content=content, is_error=is_error):
+            result = {"type": "tool_result", "tool_use_id": _plain_id(call_id), "content": content}
+            return {**result, "is_error": True} if is_error else result
+
+
+def _thinking(block: ThinkingBlock) -> dict[str, JsonValue]:
+    if block.redacted:
+        return {"type": "redacted_thinking", "data": block.signature or ""}
+    thinking: dict[str, JsonValue] = {"type": "thinking", "thinking": block.text}
+    return thinking if block.signature is None else {**thinking, "signature": block.signature}
+
+
+def _plain_id(name: str) -> str:
+    """Return a name this wire takes: another provider's may hold characters it refuses."""
+    if name and len(name) <= _NAME_CHARS_MAX and not _REFUSED_CHARACTER.search(name):
+        return name
+    told_apart = hashlib.sha256(name.encode()).hexdigest()[:12]
+    return f"{_REFUSED_CHARACTER.sub('_', name)[:48]}_{told_apart}"
+
+
+def _marked(block: dict[str, JsonValue], is_marked: bool) -> dict[str, JsonValue]:
+    return {**block, "cache_control": MARKER} if is_marked else block

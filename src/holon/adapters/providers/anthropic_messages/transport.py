@@ -1,0 +1,87 @@
+"""Anthropic Messages: one attempt at one model.
+
+Owns:  binding lowering, the exchange and lifting together.
+Rule 1: the reply says what it is: an event stream is consumed as one and JSON is read as JSON,
+        whichever was asked for.
+Rule 2: nothing of a conversation is kept but its encoding, so a lost attempt leaves nothing behind.
+"""
+
+from collections.abc import Iterator
+from contextlib import aclosing, contextmanager
+
+import msgspec
+
+from holon.adapters.providers.anthropic_messages.lift import lift
+from holon.adapters.providers.anthropic_messages.lower import RequestMemo, lower
+from holon.adapters.providers.anthropic_messages.stream import MessageAssembler
+from holon.adapters.providers.endpoint import Authorization, Endpoint
+from holon.adapters.providers.http_exchange import HttpCall, HttpExchange, HttpReply
+from holon.adapters.providers.reply_reading import blaming, completed, events_of, json_of
+from holon.model.answer import ModelAnswer
+from holon.model.json_value import JsonValue
+from holon.model.prompt_frame import ProviderRequest
+from holon.model.provider_attempt import TransportDiagnostics
+from holon.model.provider_errors import ProviderError
+from holon.ports.provider import Hear
+
+
+class AnthropicMessages:
+    """A model behind the Anthropic Messages wire."""
+
+    def __init__(
+        self, endpoint: Endpoint, exchange: HttpExchange, authorization: Authorization
+    ) -> None:
+        self._endpoint = endpoint
+        self._exchange = exchange
+        self._authorization = authorization
+        self._memo = RequestMemo(endpoint)
+
+    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+        """Return the next round."""
+        lowered = lower(self._endpoint, request, self._memo)
+        call = HttpCall(
+            provider=self._endpoint.provider,
+            model_ref=self._endpoint.model_ref,
+            url=lowered.url,
+            headers={**lowered.headers, **await self._authorization.headers()},
+            body=lowered.body,
+        )
+        with _noting(lowered.notes):
+            async with self._exchange.open(call) as reply:
+                with blaming(reply):
+                    message = await _message(reply, hear)
+                    answer = lift(message, origin=self._endpoint.thinking_origin)
+                told = completed(answer, reply)
+        return msgspec.structs.replace(told, diagnostics=_noted(told.diagnostics, lowered.notes))
+
+
+async def _message(reply: HttpReply, hear: Hear) -> JsonValue:
+    if not reply.is_event_stream:
+        return await json_of(reply)
+    assembler = MessageAssembler()
+    async with aclosing(events_of(reply)) as events:
+        async for event in events:
+            progress = assembler.feed(event)
+            if progress is not None:
+                hear(progress)
+            if assembler.is_complete:
+                break
+    return assembler.message()
+
+
+@contextmanager
+def _noting(notes: tuple[str, ...]) -> Iterator[None]:
+    """Put the remarks of the request on an error: a failure may be what they explain."""
+    try:
+        yield
+    except ProviderError as error:
+        error.diagnostics = _noted(error.diagnostics, notes)
+        raise
+
+
+def _noted(
+    diagnostics: TransportDiagnostics | None, notes: tuple[str, ...]
+) -> TransportDiagnostics | None:
+    if diagnostics is None or not notes:
+        return diagnostics
+    return msgspec.structs.replace(diagnostics, notes=(*diagnostics.notes, *notes))

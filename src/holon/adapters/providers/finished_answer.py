@@ -1,0 +1,30 @@
+"""What every finished answer has to satisfy, whichever wire brought it.
+
+Owns:  the last check between a wire's `lift` and the runtime.
+Rule 1: an answer says something: words, thinking or a call.
+Rule 2: the calls of one answer have distinct ids, because results are matched by them.
+Rule 3: a model that says it stopped for a tool has named one.
+"""
+
+from collections.abc import Sequence
+
+from holon.model.answer import ModelAnswer
+from holon.model.conversation import AssistantBlock, TextBlock, tool_uses_of
+from holon.model.provider_attempt import TokenUsage
+from holon.model.provider_errors import UnreadableResponseError
+from holon.model.turn import StopReason
+
+
+def finished_answer(
+    blocks: Sequence[AssistantBlock], stop_reason: StopReason, usage: TokenUsage | None
+) -> ModelAnswer:
+    """Return the answer, or raise UnreadableResponseError for one nobody could act on."""
+    kept = tuple(block for block in blocks if not (isinstance(block, TextBlock) and not block.text))
+    calls = tool_uses_of(kept)
+    if not kept:
+        raise UnreadableResponseError("the answer is empty: no text, no call", usage=usage)
+    if stop_reason is StopReason.TOOL_USE and not calls:
+        raise UnreadableResponseError("the model stopped for a tool and named none", usage=usage)
+    if len({call.call_id for call in calls}) < len(calls):
+        raise UnreadableResponseError("the answer repeats a tool call id", usage=usage)
+    return ModelAnswer(blocks=kept, stop_reason=stop_reason, usage=usage)

@@ -1,0 +1,61 @@
+"""Chat Completions over HTTP.
+
+Owns:  binding lowering, the exchange and lifting for one endpoint.
+Rule 1: the reply decides how it is read: an event stream as one, anything else as JSON.
+"""
+
+from contextlib import aclosing
+
+from holon.adapters.providers.endpoint import Authorization, Endpoint
+from holon.adapters.providers.http_exchange import HttpCall, HttpExchange, HttpReply
+from holon.adapters.providers.item_memo import ItemMemo
+from holon.adapters.providers.openai_chat.lift import lift
+from holon.adapters.providers.openai_chat.lower import CHAT_PATH, lower
+from holon.adapters.providers.openai_chat.stream import ChatStream
+from holon.adapters.providers.reply_reading import blaming, completed, events_of, json_of
+from holon.model.answer import ModelAnswer
+from holon.model.json_value import JsonValue
+from holon.model.prompt_frame import ProviderRequest
+from holon.ports.provider import Hear
+
+
+class OpenAiChatTransport:
+    """Asks one model behind one Chat Completions endpoint."""
+
+    def __init__(
+        self, endpoint: Endpoint, exchange: HttpExchange, authorization: Authorization
+    ) -> None:
+        self._endpoint = endpoint
+        self._exchange = exchange
+        self._authorization = authorization
+        self._memo = ItemMemo()
+
+    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+        """Return the next round."""
+        endpoint = self._endpoint
+        call = HttpCall(
+            provider=endpoint.provider,
+            model_ref=endpoint.model_ref,
+            url=endpoint.base_url + CHAT_PATH,
+            headers={**endpoint.extra_headers, **await self._authorization.headers()},
+            body=lower(endpoint, request, self._memo),
+        )
+        async with self._exchange.open(call) as reply:
+            with blaming(reply):
+                if reply.is_event_stream:
+                    value = await _streamed(reply, hear)
+                else:
+                    value = await json_of(reply)
+                answer = lift(value, thinking_origin=endpoint.thinking_origin)
+            return completed(answer, reply)
+
+
+async def _streamed(reply: HttpReply, hear: Hear) -> JsonValue:
+    stream = ChatStream()
+    async with aclosing(events_of(reply)) as events:
+        async for event in events:
+            for progress in stream.feed(event):
+                hear(progress)
+            if stream.is_done:
+                break
+    return stream.whole()

@@ -1,0 +1,88 @@
+"""The provider's own output items, kept to be sent back in place of rebuilt ones.
+
+Owns:  which form of an answer goes back to this backend, which keeps nothing of it for us.
+Rule 1: originals stand in only for exactly the answer they came with: they are found by the items
+        that would be sent without them.
+Rule 2: an original loses the names (`id`, `status`) under which nothing is stored; reasoning stays
+        as it was sealed.
+Rule 3: a call told in another form than the one we rebuild (plain text where a function was
+        offered, or the reverse) is rebuilt, because its result is lowered to match that form.
+Rule 4: this saves fidelity and cache, nothing depends on it: after a restart rebuilt items serve.
+"""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from holon.adapters.providers.openai_responses.items import Item, is_sealed, type_first, wire_key
+from holon.model.limits import MIB
+
+_ANSWERS_COUNT_MAX: Final = 4_096
+_BYTES_MAX: Final = 64 * MIB
+_KEPT_KINDS: Final = frozenset({"message", "function_call", "custom_tool_call"})
+_STORED_NAMES: Final = frozenset({"id", "status"})
+
+
+class OutputReplay:
+    """Originals of the answers of one endpoint, bounded; the longest unused goes first."""
+
+    def __init__(
+        self, *, answers_max: int = _ANSWERS_COUNT_MAX, bytes_max: int = _BYTES_MAX
+    ) -> None:
+        self._originals: OrderedDict[bytes, bytes] = OrderedDict()
+        self._answers_max = answers_max
+        self._bytes_max = bytes_max
+        self._bytes = 0
+
+    def keep(self, rebuilt: Sequence[Item], output: Sequence[dict[str, Any]]) -> None:
+        """Remember the output an answer came as, by the items it would be rebuilt to."""
+        sendable = originals_of(output)
+        if _calls_in(sendable) != _calls_in(rebuilt):
+            return
+        key = _key_of(rebuilt)
+        originals = msgspec.json.encode(sendable)
+        self._bytes += len(originals) - len(self._originals.pop(key, b""))
+        self._originals[key] = originals
+        while len(self._originals) > self._answers_max or self._bytes > self._bytes_max:
+            _, forgotten = self._originals.popitem(last=False)
+            self._bytes -= len(forgotten)
+
+    def in_place_of(self, rebuilt: Sequence[Item]) -> Sequence[Item]:
+        """Return the originals where they are known, else the rebuilt items themselves."""
+        if not self._originals or not rebuilt:
+            return rebuilt
+        key = _key_of(rebuilt)
+        originals = self._originals.get(key)
+        if originals is None:
+            return rebuilt
+        self._originals.move_to_end(key)
+        return msgspec.json.decode(originals, type=list[dict[str, Any]])
+
+
+def originals_of(output: Sequence[dict[str, Any]]) -> list[Item]:
+    """Return the items of an output as they can be sent back."""
+    sendable = (_original(item) for item in output)
+    return [item for item in sendable if item is not None]
+
+
+def _original(item: dict[str, Any]) -> Item | None:
+    if is_sealed(item):
+        return type_first(item)
+    is_kept = item.get("type") in _KEPT_KINDS and bool(item.get("content", True))
+    if not is_kept:
+        return None
+    kept = {key: value for key, value in type_first(item).items() if key not in _STORED_NAMES}
+    if isinstance(kept.get("call_id"), str):
+        kept["call_id"] = wire_key(kept["call_id"])
+    return kept
+
+
+def _calls_in(items: Sequence[Item]) -> list[tuple[Any, Any]]:
+    return [(item["type"], item["call_id"]) for item in items if "call_id" in item]
+
+
+def _key_of(items: Sequence[Item]) -> bytes:
+    return hashlib.sha256(msgspec.json.encode(items)).digest()

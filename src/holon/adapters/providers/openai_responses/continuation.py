@@ -1,0 +1,119 @@
+"""Continuing from the provider's last response instead of sending the conversation again.
+
+Owns:  the windows (what the provider already holds, by scope) and the decision to use one.
+Rule 1: a window is used only when the request has the same shape and the provider's items are a
+        strictly shorter prefix of ours. Anything else goes out whole, with the reason on record.
+Rule 2: a window is taken out before the request is sent and put back only by a complete answer, so
+        an error, a cut-off answer or a cancelled request leaves none behind.
+Rule 3: reasoning is not compared: the provider keeps its own, and what we replay of it may differ.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+import msgspec
+
+from holon.adapters.providers.openai_responses.conversation_memo import EncodedConversation
+from holon.adapters.providers.openai_responses.items import is_reasoning
+from holon.model.prompt_frame import PromptFrame
+from holon.model.record import Record
+
+_WINDOWS_COUNT_MAX: Final = 256
+
+Scope: TypeAlias = tuple[str, str]
+
+
+class ContinuationNote(StrEnum):
+    """How a request was shortened, or why it was not."""
+
+    HIT = "hit"
+    MISSING_SCOPE = "missing_continuation_scope"
+    INITIAL_REQUEST = "not_applicable_initial_request"
+    SHAPE_CHANGED = "request_shape_changed"
+    NOT_APPEND_ONLY = "conversation_not_strict_append_only"
+    MISSING_RESPONSE_ID = "missing_response_id"
+    REFUSED = "previous_response_refused"  # a hit the provider refused; sent again, whole
+
+
+class Window(Record, frozen=True, kw_only=True):
+    """What the provider holds of one conversation after its last response."""
+
+    shape: bytes
+    items: list[msgspec.Raw]  # without reasoning
+    response_id: str | None
+
+
+class WholeRequest(Record, frozen=True, kw_only=True):
+    """Send everything."""
+
+    why: ContinuationNote
+
+
+class OnlyNewItems(Record, frozen=True, kw_only=True):
+    """Send what the provider does not have, and name what it does have."""
+
+    previous_response_id: str
+    items: Sequence[msgspec.Raw]
+
+
+Plan: TypeAlias = WholeRequest | OnlyNewItems
+
+
+def scope_of(frame: PromptFrame) -> Scope | None:
+    """Return the scope a window is kept under: the cache identity, where the frame has one."""
+    return None if frame.cache is None else (frame.cache.agent_id, frame.cache.prompt_cache_key)
+
+
+def plan_request(
+    *, scope: Scope | None, window: Window | None, shape: bytes, conversation: EncodedConversation
+) -> Plan:
+    """Decide what to send. First matching rule wins; read top to bottom."""
+    if scope is None:
+        return WholeRequest(why=ContinuationNote.MISSING_SCOPE)
+    if window is None:
+        return WholeRequest(why=ContinuationNote.INITIAL_REQUEST)
+    if window.response_id is None:
+        return WholeRequest(why=ContinuationNote.MISSING_RESPONSE_ID)
+    if window.shape != shape:
+        return WholeRequest(why=ContinuationNote.SHAPE_CHANGED)
+    new_count = len(conversation.compared) - len(window.items)
+    # Lists compare their elements by identity first, so items seen before cost next to nothing.
+    if new_count <= 0 or conversation.compared[:-new_count] != window.items:
+        return WholeRequest(why=ContinuationNote.NOT_APPEND_ONLY)
+    return OnlyNewItems(
+        previous_response_id=window.response_id,
+        items=_last_items(conversation.items, new_count),
+    )
+
+
+def _last_items(items: Sequence[msgspec.Raw], new_count: int) -> Sequence[msgspec.Raw]:
+    """Return the items from the first new one on; reasoning before it is part of the known."""
+    index = len(items)
+    while new_count:
+        index -= 1
+        if not is_reasoning(items[index]):
+            new_count -= 1
+    return items[index:]
+
+
+class ContinuationWindows:
+    """The windows of one endpoint, bounded; the longest unused goes first."""
+
+    def __init__(self, *, windows_max: int = _WINDOWS_COUNT_MAX) -> None:
+        self._windows: OrderedDict[Scope, Window] = OrderedDict()
+        self._windows_max = windows_max
+
+    def take(self, scope: Scope | None) -> Window | None:
+        """Take the window of a scope out, if there is one."""
+        return None if scope is None else self._windows.pop(scope, None)
+
+    def keep(self, scope: Scope | None, window: Window) -> None:
+        """Keep a window until the next request of its scope."""
+        if scope is None:
+            return
+        self._windows[scope] = window
+        self._windows.move_to_end(scope)
+        if len(self._windows) > self._windows_max:
+            self._windows.popitem(last=False)

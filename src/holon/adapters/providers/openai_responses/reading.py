@@ -1,0 +1,55 @@
+"""From a reply to the response JSON that `lift` takes, streamed or not.
+
+Owns:  which of the two forms a reply has, for both OpenAI wires.
+Rule 1: an event feed is read as one even where its content type was lost on the way.
+"""
+
+from contextlib import aclosing
+from typing import Final
+
+from holon.adapters.providers.http_exchange import HttpReply
+from holon.adapters.providers.json_reading import decode_json
+from holon.adapters.providers.openai_responses.stream import ResponseStream
+from holon.adapters.providers.refusals import not_json
+from holon.adapters.providers.reply_reading import events_of
+from holon.adapters.providers.server_sent_events import SseParser
+from holon.model.json_value import JsonValue
+from holon.model.provider_errors import UnreadableResponseError
+from holon.ports.provider import Hear
+
+_FEED_HEADS: Final = (b"event:", b"data:", b":")
+
+
+async def response_in(reply: HttpReply, hear: Hear) -> JsonValue:
+    """Return the ended response a reply holds; progress is heard on the way."""
+    if reply.is_event_stream:
+        return await _told_live(reply, hear)
+    body = await reply.read()
+    if body.lstrip().startswith(_FEED_HEADS):
+        return _told_at_once(body, hear)
+    try:
+        return decode_json(body, "the response")
+    except UnreadableResponseError:
+        raise not_json(body, reply.diagnostics()) from None
+
+
+async def _told_live(reply: HttpReply, hear: Hear) -> JsonValue:
+    stream = ResponseStream()
+    async with aclosing(events_of(reply)) as events:
+        async for event in events:
+            progress = stream.feed(event)
+            if progress is not None:
+                hear(progress)
+            if stream.is_finished:
+                break
+    return stream.finish()
+
+
+def _told_at_once(body: bytes, hear: Hear) -> JsonValue:
+    stream = ResponseStream()
+    parser = SseParser()
+    for event in (*parser.feed(body), *parser.finish()):
+        progress = stream.feed(event)
+        if progress is not None:
+            hear(progress)
+    return stream.finish()

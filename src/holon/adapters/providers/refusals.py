@@ -1,0 +1,276 @@
+"""What a refusal means: a status, headers and a body become one ProviderError.
+
+Owns:  the classification of every answer that is not a result, including an error inside a 200.
+Rule 1: the error's own code decides before the status does; the message is read last, and only for
+        what no code tells: that the conversation is too long, or the account used up.
+Rule 2: what is repeated of a provider's words is one bounded line with key-like text masked.
+Rule 3: pure: the moment a reset counts from is given.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from holon.adapters.providers.json_reading import decode_json
+from holon.adapters.providers.reset_times import error_reset_ms, limit_reset_ms, retry_after_ms
+from holon.model.json_value import JsonValue
+from holon.model.limits import PROVIDER_MESSAGE_CHARS_MAX
+from holon.model.provider_attempt import FailureFlags, TransportDiagnostics
+from holon.model.provider_errors import (
+    AuthRejectedError,
+    ContextTooLongError,
+    ProviderError,
+    ProviderOverloadedError,
+    ProviderTimeoutError,
+    RateLimitedError,
+    RequestRejectedError,
+    UnreadableResponseError,
+    UsageLimitedError,
+)
+from holon.model.record import Record
+
+_BY_CODE: Final[Mapping[str, type[ProviderError]]] = {
+    "context_length_exceeded": ContextTooLongError,
+    "context_window_exceeded": ContextTooLongError,
+    "model_context_window_exceeded": ContextTooLongError,
+    "exceed_context_size_error": ContextTooLongError,
+    "usage_limit_reached": UsageLimitedError,
+    "usage_not_included": UsageLimitedError,
+    "insufficient_quota": UsageLimitedError,
+    "billing_error": UsageLimitedError,
+    "billing_hard_limit_reached": UsageLimitedError,
+    "rate_limit_exceeded": RateLimitedError,
+    "rate_limit_error": RateLimitedError,
+    "server_is_overloaded": ProviderOverloadedError,
+    "slow_down": ProviderOverloadedError,
+    "overloaded_error": ProviderOverloadedError,
+    "overloaded": ProviderOverloadedError,
+    "server_error": ProviderOverloadedError,
+    "internal_server_error": ProviderOverloadedError,
+    "api_error": ProviderOverloadedError,
+    "timeout_error": ProviderTimeoutError,
+    "authentication_error": AuthRejectedError,
+    "permission_error": AuthRejectedError,
+    "invalid_api_key": AuthRejectedError,
+    "invalid_prompt": RequestRejectedError,
+    "invalid_request_error": RequestRejectedError,
+    "not_found_error": RequestRejectedError,
+    "model_not_found": RequestRejectedError,
+    "request_too_large": RequestRejectedError,
+}
+# These say more than any status; the other codes only count where there is no status to go by.
+_OVER_STATUS: Final = (ContextTooLongError, UsageLimitedError)
+_BY_STATUS: Final[Mapping[int, type[ProviderError]]] = {
+    401: AuthRejectedError,
+    402: UsageLimitedError,
+    403: AuthRejectedError,
+    408: ProviderTimeoutError,
+    429: RateLimitedError,
+    501: RequestRejectedError,  # asking again changes nothing about what a server cannot do
+    504: ProviderTimeoutError,
+    505: RequestRejectedError,
+    522: ProviderTimeoutError,
+    524: ProviderTimeoutError,
+}
+_TOO_LONG: Final = re.compile(
+    r"maximum context length|prompt is too long|exceeds? (?:the|this model's) context"
+    r"|exceeds? (?:the )?(?:available |maximum )?context|exceed context limit|input is too long"
+    r"|context (?:length|window|size) (?:is )?exceeded|maximum prompt length"
+    r"|exceeds the maximum number of (?:input )?tokens"
+    r"|reduce the length of the (?:messages|prompt)",
+    re.IGNORECASE,
+)
+_USED_UP: Final = re.compile(
+    r"credit balance is too low|exceeded your current quota|insufficient (?:balance|credits)",
+    re.IGNORECASE,
+)
+_MESSAGE_COUNTS_FOR: Final = (None, 400, 413, 422)
+_KEY_LIKE: Final = re.compile(
+    r"\b(?:sk|xai|gsk|ghp|github_pat)[-_][A-Za-z0-9_*.-]{6,}"
+    r"|\beyJ[A-Za-z0-9_.-]{10,}|\bBearer\s+\S+",
+    re.IGNORECASE,
+)
+_HTML: Final = re.compile(rb"\s*(?:<!--.*?-->\s*)?<(?:!doctype html|html|head|body)\b", re.I | re.S)
+
+_NO_FIELDS: Final[Mapping[str, JsonValue]] = {}
+
+
+class Told(Record, frozen=True, kw_only=True):
+    """What a provider's error says, whichever shape it has."""
+
+    codes: tuple[str, ...] = ()
+    message: str = ""
+    status: int | None = None  # gateways put the upstream's status into the error
+    fields: Mapping[str, JsonValue] = _NO_FIELDS
+
+
+def refused(
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    diagnostics: TransportDiagnostics,
+    now: datetime | None = None,
+) -> ProviderError:
+    """Return the error for an answer with any status but 2xx. Header names are in lower case."""
+    told = _told_in(body)
+    kind = _kind_of(told, status)
+    wait = _first_wait(told, headers, kind, now=now)
+    sentence = _sentence(f"HTTP {status}", told, is_html=is_html(body))
+    flags = FailureFlags(
+        status=status,
+        is_redirect=300 <= status < 400,
+        is_timeout=kind is ProviderTimeoutError,
+    )
+    seen = msgspec.structs.replace(diagnostics, status=status, flags=flags, retry_after_ms=wait)
+    return kind(
+        sentence,
+        hint=_hint(kind, status, told, diagnostics),
+        retry_after_ms=wait,
+        diagnostics=seen,
+    )
+
+
+def refusal_inside_200(
+    value: JsonValue,
+    *,
+    diagnostics: TransportDiagnostics | None = None,
+    now: datetime | None = None,
+) -> ProviderError | None:
+    """Return the error an otherwise successful answer or stream event holds, if it holds one."""
+    if not isinstance(value, dict) or not value.get("error"):
+        return None
+    return refusal_of(value["error"], diagnostics=diagnostics, now=now)
+
+
+def refusal_of(
+    error: JsonValue,
+    *,
+    diagnostics: TransportDiagnostics | None = None,
+    now: datetime | None = None,
+) -> ProviderError:
+    """Return the error an error object stands for, when no status tells (streams, `failed`)."""
+    told = _told_of(error)
+    kind = _kind_of(told, told.status)
+    wait = error_reset_ms(told.fields, now=now)
+    seen = diagnostics
+    if seen is not None:
+        seen = msgspec.structs.replace(seen, retry_after_ms=wait)
+    return kind(
+        _sentence("an error inside the answer", told, is_html=False),
+        hint=_hint(kind, told.status, told, diagnostics),
+        retry_after_ms=wait,
+        diagnostics=seen,
+    )
+
+
+def not_json(body: bytes, diagnostics: TransportDiagnostics) -> UnreadableResponseError:
+    """Return the error for a 2xx body that should have been JSON."""
+    what = "an HTML page" if is_html(body) else "something that is not JSON"
+    return UnreadableResponseError(
+        f"the provider answered with {what}",
+        hint="check the provider's base URL: this does not look like its API",
+        diagnostics=msgspec.structs.replace(diagnostics, flags=FailureFlags(is_decode=True)),
+    )
+
+
+def is_html(body: bytes) -> bool:
+    """Whether a body is a web page: a proxy's error page, a login page, or a wrong address."""
+    return _HTML.match(body[:4_096]) is not None
+
+
+def one_line(text: str) -> str:
+    """Return foreign text as one bounded line without anything that looks like a key."""
+    bounded = text[: 4 * PROVIDER_MESSAGE_CHARS_MAX].encode("utf-8", "replace").decode()
+    line = " ".join(_KEY_LIKE.sub("[redacted]", bounded).split())
+    line = "".join(char if char.isprintable() else "?" for char in line)
+    if len(line) <= PROVIDER_MESSAGE_CHARS_MAX:
+        return line
+    return line[: PROVIDER_MESSAGE_CHARS_MAX - 1] + "…"
+
+
+def _told_in(body: bytes) -> Told:
+    try:
+        value = decode_json(body, "the error")
+    except UnreadableResponseError:
+        return Told(message="" if is_html(body) else body.decode("utf-8", "replace"))
+    if isinstance(value, list) and value:
+        value = value[0]  # one Google-style gateway wraps its error in a list
+    if not isinstance(value, dict):
+        return Told(message=value if isinstance(value, str) else "")
+    return _told_of(value.get("error") or value)
+
+
+def _told_of(error: JsonValue) -> Told:
+    if not isinstance(error, dict):
+        return Told(message=error if isinstance(error, str) else "")
+    codes = tuple(error[key] for key in ("code", "type") if isinstance(error.get(key), str))
+    number = error.get("code")
+    is_status = isinstance(number, int) and not isinstance(number, bool) and 400 <= number < 600
+    texts = (error.get(key) for key in ("message", "detail", "error_description", "msg"))
+    return Told(
+        codes=codes,
+        message=next((text for text in texts if isinstance(text, str)), ""),
+        status=number if is_status else None,
+        fields=error,
+    )
+
+
+def _kind_of(told: Told, status: int | None) -> type[ProviderError]:
+    """Name the class. First matching rule wins; read top to bottom."""
+    coded = next((_BY_CODE[code] for code in told.codes if code in _BY_CODE), None)
+    if coded is not None and (status is None or issubclass(coded, _OVER_STATUS)):
+        return coded if coded is not RequestRejectedError else _by_message(told, coded)
+    if status in _MESSAGE_COUNTS_FOR:
+        return _by_message(told, RequestRejectedError)
+    known = _BY_STATUS.get(status or 0)
+    if known is not None:
+        return known
+    return ProviderOverloadedError if (status or 0) >= 500 else RequestRejectedError
+
+
+def _by_message(told: Told, otherwise: type[ProviderError]) -> type[ProviderError]:
+    if _TOO_LONG.search(told.message):
+        return ContextTooLongError
+    return UsageLimitedError if _USED_UP.search(told.message) else otherwise
+
+
+def _first_wait(
+    told: Told, headers: Mapping[str, str], kind: type[ProviderError], *, now: datetime | None
+) -> int | None:
+    named = error_reset_ms(told.fields, now=now)
+    if named is not None and kind is UsageLimitedError:
+        return named
+    asked = retry_after_ms(headers, now=now)
+    if asked is not None or named is not None:
+        return asked if asked is not None else named
+    is_limit = kind in (RateLimitedError, UsageLimitedError)
+    return limit_reset_ms(headers, now=now) if is_limit else None
+
+
+def _sentence(how: str, told: Told, *, is_html: bool) -> str:
+    if is_html:
+        return f"the provider answered {how} with an HTML page instead of JSON"
+    said = one_line(told.message)
+    code = one_line(told.codes[0]) if told.codes else ""
+    label = f"{how}, {code}" if code else how
+    return f"the provider answered {label}: {said}" if said else f"the provider answered {label}"
+
+
+def _hint(
+    kind: type[ProviderError],
+    status: int | None,
+    told: Told,
+    diagnostics: TransportDiagnostics | None,
+) -> str | None:
+    model = (diagnostics.model_ref if diagnostics is not None else None) or "the model"
+    if kind is not RequestRejectedError:
+        return None
+    if status is not None and 300 <= status < 400:
+        return "the base URL redirects, which Holon does not follow; configure the final address"
+    if "model_not_found" in told.codes or status == 404:
+        return f"check that the provider knows {model} and that its base URL is right"
+    return None

@@ -1,0 +1,130 @@
+"""Server-sent events, read without doing any IO.
+
+Owns:  the parser every streaming wire shares.
+Rule 1: how the bytes are cut into pieces changes nothing: lines may end in CR, LF or CRLF, and a
+        piece may end inside a character, inside a CRLF or inside the byte order mark.
+Rule 2: lines and events are capped; a stream beyond a cap, or one that is not UTF-8, is unreadable.
+Rule 3: an event that the stream ends in the middle of is dropped, as the format asks for.
+"""
+
+import re
+from typing import Final
+
+from holon.model.limits import SSE_EVENT_BYTES_MAX, SSE_LINE_BYTES_MAX
+from holon.model.provider_errors import UnreadableResponseError
+from holon.model.record import Record
+
+_BOM: Final = b"\xef\xbb\xbf"
+_LINE_END: Final = re.compile(rb"\r\n|\n|\r")
+_DEFAULT_EVENT: Final = "message"
+
+
+class SseEvent(Record, frozen=True, kw_only=True):
+    """One event of a stream. `id` is the last one the stream named, on this event or before it."""
+
+    event: str = _DEFAULT_EVENT
+    data: str = ""
+    id: str | None = None
+
+
+class SseParser:
+    """Takes bytes as they come, gives events as they are complete."""
+
+    def __init__(
+        self,
+        *,
+        line_bytes_max: int = SSE_LINE_BYTES_MAX,
+        event_bytes_max: int = SSE_EVENT_BYTES_MAX,
+    ) -> None:
+        self._line_bytes_max = line_bytes_max
+        self._event_bytes_max = event_bytes_max
+        self._head: bytes | None = b""  # what may still turn out to be a byte order mark
+        self._line = bytearray()  # the beginning of a line whose end has not come
+        self._after_cr = False  # a LF that comes next belongs to the CR before it
+        self._event = ""
+        self._data: list[str] = []
+        self._event_bytes = 0
+        self._id: str | None = None
+
+    def feed(self, piece: bytes) -> list[SseEvent]:
+        """Take the next bytes and return the events they complete."""
+        piece = self._without_mark(piece)
+        events: list[SseEvent] = []
+        start = 0
+        if self._after_cr and piece:
+            start = int(piece[0] == 0x0A)
+            self._after_cr = False
+        for end in _LINE_END.finditer(piece, start):
+            self._grow(piece, start, end.start())
+            event = self._end_line()
+            if event is not None:
+                events.append(event)
+            start = end.end()
+        self._grow(piece, start, len(piece))
+        self._after_cr = piece.endswith(b"\r") if piece else self._after_cr
+        return events
+
+    def finish(self) -> list[SseEvent]:
+        """Say that no more bytes come. Nothing is left to give: an open event does not count."""
+        self._line.clear()
+        self._forget_event()
+        return []
+
+    def _without_mark(self, piece: bytes) -> bytes:
+        if self._head is None:
+            return piece
+        head = self._head + piece
+        if len(head) < len(_BOM) and _BOM.startswith(head):
+            self._head = head
+            return b""
+        self._head = None
+        return head.removeprefix(_BOM)
+
+    def _grow(self, piece: bytes, start: int, end: int) -> None:
+        if len(self._line) + end - start > self._line_bytes_max:
+            raise UnreadableResponseError(
+                f"the stream holds a line of more than {self._line_bytes_max} bytes"
+            )
+        self._line += memoryview(piece)[start:end]
+
+    def _end_line(self) -> SseEvent | None:
+        if not self._line:
+            return self._end_event()
+        self._event_bytes += len(self._line)
+        if self._event_bytes > self._event_bytes_max:
+            raise UnreadableResponseError(
+                f"the stream holds an event of more than {self._event_bytes_max} bytes"
+            )
+        try:
+            line = self._line.decode()
+        except UnicodeDecodeError:
+            raise UnreadableResponseError("the stream is not UTF-8") from None
+        self._line.clear()
+        self._take_field(line)
+        return None
+
+    def _take_field(self, line: str) -> None:
+        if line.startswith(":"):
+            self._event_bytes -= len(line.encode())  # a comment belongs to no event
+            return
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "data":
+            self._data.append(value)
+        elif name == "event":
+            self._event = value
+        elif name == "id" and "\0" not in value:
+            self._id = value
+
+    def _end_event(self) -> SseEvent | None:
+        event = SseEvent(
+            event=self._event or _DEFAULT_EVENT, data="\n".join(self._data), id=self._id
+        )
+        has_data = bool(self._data)
+        self._forget_event()
+        return event if has_data else None
+
+    def _forget_event(self) -> None:
+        self._event = ""
+        self._data.clear()
+        self._event_bytes = 0
