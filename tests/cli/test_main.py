@@ -3,11 +3,13 @@
 import subprocess
 import sys
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from holon import __version__
 from holon.cli.main import COMMANDS, main
+from holon.model.errors import BadInputError, HolonError, HomeInUseError, StoreError
 
 LOADED = """
 import sys
@@ -18,11 +20,23 @@ try:
 except SystemExit:
     pass
 print(sorted(name for name in sys.modules if name.partition(".")[0] in ("apsw", "msgspec", "anyio")
-             or name.startswith(("holon.model", "holon.adapters"))), file=sys.stderr)
+             or name.startswith(("holon.model", "holon.adapters", "holon.config"))),
+      file=sys.stderr)
 """
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["debug", "check", "--help"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--version"],
+        ["--help"],
+        ["debug", "check", "--help"],
+        ["config", "--help"],
+        ["config", "set", "--help"],
+        ["config", "providers", "set", "--help"],
+        ["config", "credentials", "set", "--help"],
+    ],
+)
 def test_help_and_version_load_neither_the_store_nor_the_model(arguments: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-c", LOADED.format(arguments=arguments)],
@@ -39,11 +53,11 @@ def test_version_is_the_packages_own() -> None:
 
 
 def test_every_command_is_listed_with_the_line_it_gives_of_itself() -> None:
-    listed = CliRunner().invoke(main, ["--help"]).stdout
+    listed = " ".join(CliRunner().invoke(main, ["--help"]).stdout.split())
     for name, lazy in COMMANDS.items():
         own = CliRunner().invoke(main, [name, "--help"])
         assert own.exit_code == 0
-        assert lazy.summary in own.stdout
+        assert lazy.summary in " ".join(own.stdout.split())
         assert lazy.summary in listed
     assert "Examples:" in listed
 
@@ -52,3 +66,35 @@ def test_an_unknown_command_is_bad_usage() -> None:
     result = CliRunner().invoke(main, ["dance"])
     assert result.exit_code == 2
     assert "No such command 'dance'" in result.stderr
+
+
+def raising(error: Exception) -> click.Command:
+    def fail() -> None:
+        raise error
+
+    return click.Command("fail", callback=fail)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (
+            BadInputError("no such thing", hint="try another"),
+            2,
+            "holon: no such thing\n       try another\n",
+        ),
+        (HomeInUseError("it is taken"), 2, "holon: it is taken\n"),
+        (StoreError("the disk is gone"), 1, "holon: the disk is gone\n"),
+    ],
+)
+def test_an_error_of_ours_ends_with_a_sentence(
+    error: HolonError, code: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(main, "get_command", lambda _context, _name: raising(error))
+    result = CliRunner().invoke(main, ["fail"])
+    assert (result.exit_code, result.stdout, result.stderr) == (code, "", said)
+
+
+def test_an_error_that_is_not_ours_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(main, "get_command", lambda _context, _name: raising(KeyError("bug")))
+    assert isinstance(CliRunner().invoke(main, ["fail"]).exception, KeyError)

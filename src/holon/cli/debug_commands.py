@@ -45,7 +45,7 @@ def check(home: Path, as_json: bool) -> None:
 
     \b
     With --json:
-      {"clean": false, "database": "…/runtime.sqlite", "schema_version": 1,
+      {"clean": false, "database": "…/runtime.sqlite", "schema_version": 2,
        "as_of": "2026-01-01T00:00:00Z", "counts": {"agents": 1, "messages": 7, …},
        "violations": [{"invariant": "I5", "subject": "main",
                        "detail": "event_seq jumps from 4 to 6"}]}

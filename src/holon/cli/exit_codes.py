@@ -7,4 +7,5 @@ from typing import Final
 
 OK: Final = 0
 FOUND_FAULTS: Final = 1  # the command did its work, and what it looked at is not in order
+FAILED: Final = 1  # the command was understood and could not finish: a file, a disk, a provider
 UNUSABLE: Final = 2  # the command could not do its work: bad usage, or nothing it can work on

@@ -6,59 +6,84 @@ Rule 1: a subcommand's module is imported only when it is used, so that `holon -
 Rule 2: a HolonError ends the process with one sentence and, where there is one, a hint.
 """
 
+import sys
 from collections.abc import Mapping
-from importlib import import_module
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from holon import __version__
+from holon.cli import exit_codes
+from holon.cli.lazy_group import LazyCommand, LazyGroup
 
-
-class LazyCommand(NamedTuple):
-    """Where a subcommand lives, and the line `--help` shows for it."""
-
-    module: str
-    attribute: str
-    summary: str
-
+if TYPE_CHECKING:
+    from holon.model.errors import HolonError
 
 COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
     {
+        "config": LazyCommand(
+            "holon.cli.config_commands", "config", "Settings, providers and credentials."
+        ),
         "debug": LazyCommand(
             "holon.cli.debug_commands", "debug", "Look into a home without touching it."
         ),
+        "onboard": LazyCommand(
+            "holon.cli.onboard_command",
+            "onboard",
+            "Set up a model: choose a provider, give its key, choose a model.",
+        ),
+        "run": LazyCommand(
+            "holon.cli.run_command",
+            "run",
+            "Ask an agent one thing and print what it says when it has come to rest.",
+        ),
+        "run": LazyCommand("holon.cli.run_command", "run", "Ask an agent one thing, and out."),
     }
 )
 
 
-class LazyGroup(click.Group):
-    """A group whose subcommands are imported when they are asked for."""
+class RootGroup(LazyGroup):
+    """The group that turns errors into sentences."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the subcommands."""
-        return sorted(COMMANDS)
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; end with a sentence when it raises a HolonError."""
+        try:
+            return super().invoke(ctx)
+        except (click.exceptions.Exit, click.ClickException, click.Abort):
+            raise
+        except _holon_error() as error:
+            _tell(error)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return one subcommand."""
-        lazy = COMMANDS.get(cmd_name)
-        if lazy is None:
-            return None
-        command = getattr(import_module(lazy.module), lazy.attribute)
-        assert isinstance(command, click.Command)
-        return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the subcommands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, lazy.summary) for name, lazy in sorted(COMMANDS.items())])
+def _holon_error() -> "type[HolonError]":
+    # Asked for only once something was raised: no command pays for the model before that.
+    from holon.model.errors import HolonError
+
+    return HolonError
+
+
+def _tell(error: "HolonError") -> None:
+    from holon.model import errors
+
+    unusable = (
+        errors.BadInputError,
+        errors.HomeInUseError,
+        errors.SchemaTooNewError,
+        errors.NotAHolonDatabaseError,
+        errors.StoreUnwritableError,
+    )
+    click.echo(f"holon: {error.message}", err=True)
+    if error.hint is not None:
+        click.echo(f"       {error.hint}", err=True)
+    sys.exit(exit_codes.UNUSABLE if isinstance(error, unusable) else exit_codes.FAILED)
 
 
 @click.group(
-    cls=LazyGroup,
+    cls=RootGroup,
+    table=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Each command explains itself: holon debug check --help",
+    epilog="Each command explains itself: holon config set --help",
 )
 @click.version_option(__version__, prog_name="holon", message="%(prog)s %(version)s")
 def main() -> None:
@@ -67,6 +92,11 @@ def main() -> None:
     \b
     Examples:
       holon --version
+      holon run "What is a holon?"       one prompt, one answer
+      holon onboard                      what is configured, what is missing?
+      holon config set model.default anthropic/claude-sonnet-4-5
+      holon config doctor                can the model be used?
+      holon run "What is a holon?"
       holon debug check                  is everything in order under HOLON_HOME?
       holon debug check --home /srv/h --json
     """

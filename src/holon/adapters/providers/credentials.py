@@ -1,0 +1,326 @@
+"""Where a credential comes from, and how it is put on a request.
+
+Owns:  looking credentials up (environment, credentials file, another program, another program's
+       login), saying what is missing, and the headers each wire wants.
+Rule 1: a secret is read when a request is about to be sent, so a changed key is used at once.
+Rule 2: every secret that is read is told to the registry before anything else can see it.
+Rule 3: looking whether a credential is there starts no program and uses no network.
+Rule 4: what is missing is named exactly: the variable to set, or the command to run.
+"""
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias, assert_never
+
+from holon.adapters.providers.catalog import ProviderRoute
+from holon.adapters.providers.codex_login import login_path, parse_login, read_login
+from holon.adapters.providers.credential_process import secret_from, words_of
+from holon.adapters.providers.endpoint import Authorization, NoAuthorization
+from holon.adapters.system.secrets import SecretRegistry
+from holon.model.errors import HolonError
+from holon.model.limits import CREDENTIAL_BYTES_MAX, CREDENTIAL_KEPT_MS_MAX
+from holon.model.provider_errors import AuthRejectedError, ModelUnavailableError, ProviderError
+from holon.model.provider_setting import (
+    CredentialKind,
+    CredentialSource,
+    ProviderAuth,
+    StoredCredential,
+    TransportKind,
+)
+from holon.model.record import Record
+from holon.ports.clock import Clock
+
+Profiles: TypeAlias = Callable[[], Mapping[str, StoredCredential]]
+
+_NO_AUTH: Final = ProviderAuth()
+_MS_NS: Final = 1_000_000
+
+
+class _MissingError(ModelUnavailableError):
+    """The credential was never given."""
+
+
+class CredentialState(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """What may be said about a credential without saying it."""
+
+    source: CredentialSource
+    kind: CredentialKind
+    name: str  # the variable, the profile, the program or the file
+    is_present: bool
+    problem: str | None = None
+    hint: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Secret:
+    """A credential in hand, for as long as it takes to write a header."""
+
+    value: str
+    kind: CredentialKind
+    account_id: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Secret(kind={self.kind.value!r}, value=<secret>)"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BoundCredential:
+    """How one provider's requests are authorized; `account` names whose allowance they use."""
+
+    authorization: Authorization
+    account: str
+
+
+class Credentials:
+    """Every credential of a host, looked up by how it is configured."""
+
+    def __init__(
+        self,
+        *,
+        environ: Mapping[str, str],
+        profiles: Profiles,
+        registry: SecretRegistry,
+        clock: Clock,
+        user_home: Path,
+    ) -> None:
+        self._environ = environ
+        self._profiles = profiles
+        self._registry = registry
+        self._clock = clock
+        self._user_home = user_home
+
+    def choices(self, route: ProviderRoute) -> tuple[ProviderAuth, ...]:
+        """Return where a provider's credential may come from, best first.
+
+        A profile that bears the provider's own name needs no further configuration.
+        """
+        if route.auth_is_chosen:
+            return route.auth
+        profile = ProviderAuth(
+            source=CredentialSource.PROFILE, kind=CredentialKind.API_KEY, profile=route.provider
+        )
+        return (*route.auth, profile)
+
+    def chosen(self, route: ProviderRoute) -> CredentialState:
+        """Return the state of the credential that would be used, or of the one that is missing."""
+        auth, error = self._choose(route)
+        return _state(auth, error)
+
+    def bind(self, route: ProviderRoute) -> BoundCredential:
+        """Return what authorizes a provider's requests, or raise the ProviderError why not."""
+        auth, error = self._choose(route)
+        if error is None:
+            return self._bound(route, auth)
+        kind = AuthRejectedError if isinstance(error, AuthRejectedError) else ModelUnavailableError
+        raise kind(
+            f"provider {route.provider!r} cannot be used: {error.message}",
+            hint=_how_to_give(route, auth, error),
+        )
+
+    def _choose(self, route: ProviderRoute) -> tuple[ProviderAuth, HolonError | None]:
+        """Return the first credential that is there; else the one worth talking about, and why."""
+        tried = [(auth, self._problem(auth)) for auth in self.choices(route)]
+        found = next((pair for pair in tried if pair[1] is None), None)
+        if found is not None:
+            return found
+        # One that is there but cannot be used says more than one that was never set.
+        spoilt = next((pair for pair in tried if not isinstance(pair[1], _MissingError)), None)
+        if spoilt is not None:
+            return spoilt
+        if route.credential_optional and not route.auth_is_chosen:
+            return _NO_AUTH, None
+        return tried[0]
+
+    def _problem(self, auth: ProviderAuth) -> HolonError | None:
+        try:
+            self._look(auth)
+        except HolonError as error:
+            return error
+        return None
+
+    def _bound(self, route: ProviderRoute, auth: ProviderAuth) -> BoundCredential:
+        account = f"{route.provider}:{auth.source.value}:{_name(auth)}"
+        if auth.source is CredentialSource.NONE:
+            return BoundCredential(authorization=NoAuthorization(), account=route.provider)
+        if auth.source is CredentialSource.PROCESS:
+            program = _ProgramAuthorization(self, route.transport, auth, self._clock)
+            return BoundCredential(authorization=program, account=account)
+        kept = _LookedUpAuthorization(self, route.transport, auth)
+        return BoundCredential(authorization=kept, account=account)
+
+    def _look(self, auth: ProviderAuth) -> Secret | None:
+        """Return the secret, none where none is needed or a program has it; else raise."""
+        match auth.source:
+            case CredentialSource.NONE:
+                return None
+            case CredentialSource.ENV:
+                return self._from_environment(auth)
+            case CredentialSource.PROFILE:
+                return self._from_profile(auth)
+            case CredentialSource.EXTERNAL_CLI:
+                return self._from_login(auth)
+            case CredentialSource.PROCESS:
+                self._require_program(auth)
+                return None
+            case _:
+                assert_never(auth.source)
+
+    def _from_environment(self, auth: ProviderAuth) -> Secret:
+        if not auth.env:
+            raise ModelUnavailableError(
+                "no variable is named for its credential", hint="name one with --credential-env"
+            )
+        value = self._environ.get(auth.env, "").strip()
+        if not value:
+            raise _MissingError(f"{auth.env} is not set", hint=f"set {auth.env}")
+        return self._learned(auth.env, value, auth.kind)
+
+    def _from_profile(self, auth: ProviderAuth) -> Secret:
+        stored = self._profiles().get(auth.profile or "")
+        if stored is None:
+            raise _MissingError(
+                f"there is no credential profile {auth.profile!r}",
+                hint=f"run `holon config credentials set {auth.profile} --kind api_key --stdin`",
+            )
+        name = f"credential profile {auth.profile}"
+        if stored.kind is CredentialKind.OAUTH and stored.material.lstrip().startswith("{"):
+            login = parse_login(stored.material.encode(), self._clock.now(), where=name)
+            return self._learned(name, login.access_token, stored.kind, login.account_id)
+        return self._learned(name, stored.material.strip(), stored.kind)
+
+    def _from_login(self, auth: ProviderAuth) -> Secret:
+        path = login_path(auth.external, self._environ, self._user_home)
+        login = read_login(path, self._clock.now())
+        return self._learned("codex login", login.access_token, auth.kind, login.account_id)
+
+    def _require_program(self, auth: ProviderAuth) -> None:
+        program = words_of(auth.external)[0]
+        if shutil.which(program, path=self._environ.get("PATH")) is None:
+            raise ModelUnavailableError(
+                f"the credential program {program!r} cannot be found",
+                hint="install it, or give its full path with --credential-external",
+            )
+
+    def look_up(self, auth: ProviderAuth) -> Secret:
+        """Return a secret that is kept somewhere, or raise a ProviderError."""
+        try:
+            secret = self._look(auth)
+        except ProviderError:
+            raise
+        except HolonError as error:
+            raise ModelUnavailableError(error.message, hint=error.hint) from error
+        assert secret is not None, "this source has no secret to look up"
+        return secret
+
+    async def ask(self, auth: ProviderAuth) -> Secret:
+        """Return the secret a program hands out, or raise a ProviderError."""
+        said = await secret_from(words_of(auth.external), self._environ)
+        return self._learned("credential program", said, auth.kind)
+
+    def _learned(
+        self, name: str, value: str, kind: CredentialKind, account_id: str | None = None
+    ) -> Secret:
+        if 0 < len(value) <= CREDENTIAL_BYTES_MAX:
+            self._registry.learn(name, value)
+        if not 0 < len(value) <= CREDENTIAL_BYTES_MAX or not _is_one_word(value):
+            raise AuthRejectedError(
+                f"the secret of {name} is empty, too long or not one word",
+                hint="give it again, without spaces, quotes or line breaks",
+            )
+        return Secret(value=value, kind=kind, account_id=account_id)
+
+
+class _LookedUpAuthorization:
+    """For a secret that is kept where it can be read at once."""
+
+    def __init__(
+        self, credentials: Credentials, transport: TransportKind, auth: ProviderAuth
+    ) -> None:
+        self._credentials = credentials
+        self._transport = transport
+        self._auth = auth
+
+    async def headers(self) -> Mapping[str, str]:
+        """Return the headers that carry the secret as it is now."""
+        return credential_headers(self._transport, self._credentials.look_up(self._auth))
+
+
+class _ProgramAuthorization:
+    """For a secret a program hands out; what it said is used for a while."""
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        transport: TransportKind,
+        auth: ProviderAuth,
+        clock: Clock,
+    ) -> None:
+        self._credentials = credentials
+        self._transport = transport
+        self._auth = auth
+        self._clock = clock
+        self._secret: Secret | None = None
+        self._asked_ns = 0
+
+    async def headers(self) -> Mapping[str, str]:
+        """Return the headers that carry the secret, asking the program when it is due."""
+        now_ns = self._clock.monotonic_ns()
+        if self._secret is None or now_ns - self._asked_ns >= CREDENTIAL_KEPT_MS_MAX * _MS_NS:
+            self._secret = await self._credentials.ask(self._auth)
+            self._asked_ns = now_ns
+        return credential_headers(self._transport, self._secret)
+
+
+def credential_headers(transport: TransportKind, secret: Secret) -> Mapping[str, str]:
+    """Return the headers that carry a secret on a wire."""
+    if transport is TransportKind.ANTHROPIC_MESSAGES and secret.kind is CredentialKind.API_KEY:
+        return {"x-api-key": secret.value}
+    headers = {"authorization": f"Bearer {secret.value}"}
+    if transport is TransportKind.OPENAI_CODEX_RESPONSES and secret.account_id:
+        headers["chatgpt-account-id"] = secret.account_id
+    return headers
+
+
+def _is_one_word(value: str) -> bool:
+    return all("!" <= character <= "~" for character in value)
+
+
+def _state(auth: ProviderAuth, error: HolonError | None) -> CredentialState:
+    return CredentialState(
+        source=auth.source,
+        kind=auth.kind,
+        name=_name(auth),
+        is_present=error is None and auth.source is not CredentialSource.NONE,
+        problem=None if error is None else error.message,
+        hint=None if error is None else error.hint,
+    )
+
+
+def _name(auth: ProviderAuth) -> str:
+    match auth.source:
+        case CredentialSource.NONE:
+            return ""
+        case CredentialSource.ENV:
+            return auth.env or ""
+        case CredentialSource.PROFILE:
+            return auth.profile or ""
+        case CredentialSource.EXTERNAL_CLI:
+            return auth.external or "codex"
+        case CredentialSource.PROCESS:
+            # Only the program: its arguments may hold what nobody should read.
+            return (auth.external or "").split(" ")[0]
+        case _:
+            assert_never(auth.source)
+
+
+def _how_to_give(route: ProviderRoute, auth: ProviderAuth, error: HolonError) -> str:
+    is_missing = isinstance(error, _MissingError)
+    if route.auth_is_chosen or auth.source is not CredentialSource.ENV or not is_missing:
+        return error.hint or f"run `holon config providers doctor {route.provider}`"
+    variables = " or ".join(auth.env for auth in route.auth if auth.env)
+    return (
+        f"set {variables}, or run "
+        f"`holon config credentials set {route.provider} --kind api_key --stdin`"
+    )

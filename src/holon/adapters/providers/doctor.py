@@ -1,0 +1,252 @@
+"""What is in order about the configured providers, and what is not.
+
+Owns:  the report: for each provider its transport, endpoint, credential source, availability,
+       retry policy and last failure.
+Rule 1: a report names credentials and never holds one.
+Rule 2: it is made from what is configured; only a probe uses the network: one request to the base
+        address, without the credential, answered by anything at all.
+"""
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from holon.adapters.providers.catalog import NETWORKLESS, ProviderRoute, known_providers
+from holon.adapters.providers.credentials import CredentialState
+from holon.adapters.providers.http_exchange import HttpCall
+from holon.adapters.providers.plane import ProviderPlane
+from holon.model import provider_errors as errors
+from holon.model.limits import (
+    PROVIDER_BACKOFF_MS_MAX,
+    PROVIDER_BACKOFF_MS_MIN,
+    PROVIDER_RETRIES_COUNT_MAX,
+    SECOND_MS,
+)
+from holon.model.model_ref import ModelRef
+from holon.model.record import Record
+from holon.runtime.provider_gate import LastFailure
+
+PROBE_MS_MAX: Final = 10 * SECOND_MS
+
+RETRYABLE: Final[tuple[type[errors.ProviderError], ...]] = (
+    errors.ProviderTimeoutError,
+    errors.ProviderUnreachableError,
+    errors.RateLimitedError,
+    errors.ProviderOverloadedError,
+)
+FAIL_FAST: Final[tuple[type[errors.ProviderError], ...]] = (
+    errors.AuthRejectedError,
+    errors.RequestRejectedError,
+    errors.ContextTooLongError,
+    errors.UnreadableResponseError,
+    errors.TransportUnsupportedError,
+    errors.UsageLimitedError,
+    errors.ModelUnavailableError,
+    errors.RouteRestingError,
+)
+
+
+class RetryPolicyReport(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """How often a failed request is repeated, and after which failures."""
+
+    max_retries: int = PROVIDER_RETRIES_COUNT_MAX
+    backoff: str = "exponential with jitter; a named wait is honoured"
+    backoff_ms_min: int = PROVIDER_BACKOFF_MS_MIN
+    backoff_ms_max: int = PROVIDER_BACKOFF_MS_MAX
+    retryable: tuple[str, ...] = tuple(error.code for error in RETRYABLE)
+    fail_fast: tuple[str, ...] = tuple(error.code for error in FAIL_FAST)
+
+
+class Availability(StrEnum):
+    """Whether a provider can be asked as it is configured."""
+
+    AVAILABLE = "available"
+    UNAVAILABLE = "unavailable"
+
+
+class ProbeReport(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """What one request to the base address showed."""
+
+    is_reachable: bool
+    status: int | None = None
+    detail: str | None = None
+
+
+class ProviderReport(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """One provider."""
+
+    provider: str
+    is_configured: bool = True  # false: it is told only because its last failure is on file
+    transport: str | None = None
+    endpoint: str | None = None
+    credential: CredentialState | None = None
+    availability: Availability
+    reason: str | None = None
+    hint: str | None = None
+    warnings: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()  # the configured models of this provider
+    retry_policy: RetryPolicyReport = RetryPolicyReport()
+    last_failure: LastFailure | None = None
+    probe: ProbeReport | None = None
+
+
+class DoctorReport(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Everything the doctor says."""
+
+    is_usable: bool  # the default model can be asked
+    default_model: str
+    default_is_chosen: bool  # the operator named it
+    fallback_models: tuple[str, ...]
+    problem: str | None = None  # why the default model cannot be asked
+    hint: str | None = None
+    note: str | None = None
+    config_faults: tuple[str, ...] = ()  # settings that do not fit; a host would not start
+    warnings: tuple[str, ...] = ()  # what was probably not meant; a host starts all the same
+    providers: tuple[ProviderReport, ...]
+
+
+def examine(
+    plane: ProviderPlane,
+    failures: Mapping[str, LastFailure],
+    probes: Mapping[str, ProbeReport],
+    *,
+    only: str | None = None,
+) -> DoctorReport:
+    """Report on each provider that is configured or has failed, or on the one that is named."""
+    configured = set(configured_providers(plane))
+    wanted = [only] if only is not None else sorted(configured | set(failures))
+    default = plane.preference.default
+    refusal = _refusal(plane, default)
+    probe = probes.get(default.provider)
+    unreached = None if probe is None or probe.is_reachable else probe.detail
+    return DoctorReport(
+        is_usable=refusal is None and unreached is None,
+        default_model=str(default),
+        default_is_chosen=plane.settings.model_default is not None,
+        fallback_models=tuple(str(ref) for ref in plane.preference.fallbacks),
+        problem=refusal.message if refusal is not None else unreached,
+        hint=refusal.hint if refusal is not None else None,
+        note=plane.note,
+        providers=tuple(
+            msgspec.structs.replace(
+                _provider(plane, provider, failures.get(provider), probes.get(provider)),
+                is_configured=provider in configured,
+            )
+            for provider in wanted
+        ),
+    )
+
+
+def configured_providers(plane: ProviderPlane) -> Iterator[str]:
+    """Yield each provider that is in the settings, named by a model, or has a credential."""
+    named = {ref.provider for ref in _models_named(plane)} | set(plane.settings.providers)
+    for provider in sorted({*known_providers(plane.settings), *named}):
+        if provider in named or _has_credential(plane, provider):
+            yield provider
+
+
+def _has_credential(plane: ProviderPlane, provider: str) -> bool:
+    route = plane.route(provider)
+    return route.transport not in NETWORKLESS and plane.credentials.chosen(route).is_present
+
+
+def _provider(
+    plane: ProviderPlane,
+    provider: str,
+    last_failure: LastFailure | None,
+    probe: ProbeReport | None,
+) -> ProviderReport:
+    models = tuple(ref for ref in _models_named(plane) if ref.provider == provider)
+    try:
+        route = plane.route(provider)
+    except errors.ProviderError as error:
+        said = plane.settings.providers.get(provider)
+        return ProviderReport(
+            provider=provider,
+            transport=said.transport if said else None,
+            availability=Availability.UNAVAILABLE,
+            reason=error.message,
+            hint=error.hint,
+            models=tuple(str(ref) for ref in models),
+            last_failure=last_failure,
+        )
+    refusal = _first_refusal(plane, route, models)
+    unreached = probe.detail if probe is not None and not probe.is_reachable else None
+    reason = refusal.message if refusal is not None else unreached
+    is_networkless = route.transport in NETWORKLESS
+    return ProviderReport(
+        provider=provider,
+        transport=route.transport.value,
+        endpoint=route.base_url or None,
+        credential=None if is_networkless else plane.credentials.chosen(route),
+        availability=Availability.AVAILABLE if reason is None else Availability.UNAVAILABLE,
+        reason=reason,
+        hint=refusal.hint if refusal is not None else None,
+        warnings=route.warnings,
+        models=tuple(str(ref) for ref in models),
+        last_failure=last_failure,
+        probe=probe,
+    )
+
+
+def _models_named(plane: ProviderPlane) -> tuple[ModelRef, ...]:
+    return (plane.preference.default, *plane.settings.model_fallbacks)
+
+
+def _refusal(plane: ProviderPlane, ref: ModelRef) -> errors.ProviderError | None:
+    try:
+        plane.find(ref)
+    except errors.ProviderError as error:
+        return error
+    return None
+
+
+def _first_refusal(
+    plane: ProviderPlane, route: ProviderRoute, models: tuple[ModelRef, ...]
+) -> errors.ProviderError | None:
+    for ref in models:
+        refusal = _refusal(plane, ref)
+        if refusal is not None:
+            return refusal
+    if models or route.transport in NETWORKLESS:
+        return None
+    try:
+        plane.credentials.bind(route)
+    except errors.ProviderError as error:
+        return error
+    return None
+
+
+async def probe_provider(plane: ProviderPlane, provider: str) -> ProbeReport | None:
+    """Send one request to a provider's base address; nothing for one that has none."""
+    import anyio
+
+    try:
+        route = plane.route(provider)
+    except errors.ProviderError:
+        return None
+    if route.transport in NETWORKLESS:
+        return None
+    call = HttpCall(
+        provider=provider,
+        model_ref=f"{provider}/probe",
+        url=route.base_url,
+        headers={"accept": "application/json"},
+        body=b"{}",
+    )
+    try:
+        with anyio.fail_after(PROBE_MS_MAX / 1_000):
+            async with plane.exchange().open(call) as reply:
+                return ProbeReport(is_reachable=True, status=reply.diagnostics().status)
+    except TimeoutError:
+        return ProbeReport(is_reachable=False, detail=f"no answer within {PROBE_MS_MAX} ms")
+    except errors.ProviderError as error:
+        status = error.diagnostics.status if error.diagnostics is not None else None
+        # Any status at all was said by somebody who is there.
+        return ProbeReport(
+            is_reachable=status is not None,
+            status=status,
+            detail=None if status is not None else error.message,
+        )

@@ -1,0 +1,70 @@
+"""Each provider's newest failure, kept for those who look from outside.
+
+Owns:  `<home>/state/provider_failures.json`.
+Rule 1: it is a courtesy, not a record: one that is missing or damaged is as good as none.
+Rule 2: summaries are written as they are given; whoever writes has removed the secrets.
+"""
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+import anyio
+import msgspec
+
+from holon.adapters.system.private_file import FileUnusableError, read_bounded, replace_file
+from holon.model.limits import CONFIG_FILE_BYTES_MAX
+from holon.runtime.provider_gate import LastFailure
+
+_log = logging.getLogger(__name__)
+
+
+def failures_path(home: Path) -> Path:
+    """Return where a home keeps them."""
+    return home / "state" / "provider_failures.json"
+
+
+def read_failures(home: Path) -> Mapping[str, LastFailure]:
+    """Return the newest failure of each provider that is known to have had one."""
+    try:
+        found = read_bounded(failures_path(home), bytes_max=CONFIG_FILE_BYTES_MAX)
+        if found is None:
+            return {}
+        return msgspec.json.decode(found.content, type=dict[str, LastFailure])
+    except (FileUnusableError, msgspec.MsgspecError):
+        return {}
+
+
+def write_failures(home: Path, failures: Mapping[str, LastFailure]) -> None:
+    """Put a new version in place, or raise FileUnusableError."""
+    replace_file(failures_path(home), msgspec.json.encode(failures))
+
+
+class FailureNotes:
+    """Keeps the file up to date while a host runs, away from its event loop."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._known = dict(read_failures(home))
+        self._news = anyio.Event()
+
+    def take(self, provider: str, failure: LastFailure) -> None:
+        """Note a provider's newest failure; it is written in a moment."""
+        self._known[provider] = failure
+        self._news.set()
+
+    async def keep(self) -> None:
+        """Write whenever there is news, for ever."""
+        while True:
+            await self._news.wait()
+            await self.write()
+
+    async def write(self) -> None:
+        """Write what is new. A note that cannot be written is no reason to stop a host."""
+        if not self._news.is_set():
+            return
+        self._news = anyio.Event()
+        try:
+            await anyio.to_thread.run_sync(write_failures, self._home, dict(self._known))
+        except FileUnusableError as error:
+            _log.warning("the notes about provider failures could not be written: %s", error)

@@ -1,0 +1,227 @@
+"""llama.cpp in this process.
+
+Owns:  loading weights, decoding in a worker thread, cancellation, and the mapping of its errors.
+Rule 1: the engine package is imported and the weights are loaded with the first request, in the
+        worker thread; the event loop never waits for either.
+Rule 2: one request is decoded at a time, greedily and with a fixed seed: nothing is left to
+        chance.
+Rule 3: a cancelled request is abandoned at once; the worker notices at the next piece of the prompt
+        or the next token, and stops.
+Rule 4: the engine insists on a listening socket. It gets one in a private folder that is gone
+        before the first request, so nobody can reach it.
+"""
+
+import asyncio
+import importlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, Lock
+from typing import Final, Protocol
+
+import anyio
+import anyio.to_thread
+
+from holon.adapters.providers.local.lift import Written
+from holon.adapters.providers.local.weights import (
+    ENGINE_PACKAGE,
+    INSTALL_COMMAND,
+    require_engine,
+)
+from holon.model.json_value import JsonValue
+from holon.model.provider_attempt import TokenUsage
+from holon.model.provider_errors import (
+    ContextTooLongError,
+    ModelUnavailableError,
+    ProviderError,
+    ProviderOverloadedError,
+    RequestRejectedError,
+)
+
+_PIECE_TOKENS: Final = 128  # of the prompt, between two looks at whether anybody still waits
+_SEED: Final = 1
+_SOCKET_PATH_BYTES_MAX: Final = 100
+
+
+class Server(Protocol):
+    """As much of the engine's server as is used here."""
+
+    def handle_chat_completions(
+        self, body: dict[str, JsonValue], heard: Callable[[JsonValue], bool]
+    ) -> object:
+        """Decode, telling every event to `heard` until it returns true."""
+        ...
+
+
+class LocalEngine:
+    """One set of weights, ready to write."""
+
+    def __init__(self, weights: Path, *, threads: int, context_tokens: int) -> None:
+        self._weights = weights
+        self._threads = threads
+        self._context_tokens = context_tokens
+        self._loading = Lock()
+        self._server: Server | None = None
+        self._one_at_a_time = anyio.CapacityLimiter(1)
+
+    async def write(
+        self,
+        messages: list[dict[str, str]],
+        *,
+        grammar: str | None,
+        tokens_max: int,
+        on_text: Callable[[str], None],
+    ) -> Written:
+        """Return what the model writes next; `on_text` hears it grow, in the event loop."""
+        loop = asyncio.get_running_loop()
+        abandoned = Event()
+        body = _body(messages, grammar=grammar, tokens_max=tokens_max)
+
+        def heard(text: str) -> None:
+            if not abandoned.is_set():
+                on_text(text)
+
+        def work() -> Written:
+            writing = _Writing(abandoned, lambda text: loop.call_soon_threadsafe(heard, text))
+            return writing.run(self._loaded(), body)
+
+        try:
+            return await anyio.to_thread.run_sync(
+                work, abandon_on_cancel=True, limiter=self._one_at_a_time
+            )
+        finally:
+            abandoned.set()
+
+    def _loaded(self) -> Server:
+        with self._loading:
+            if self._server is None:
+                self._server = _load(
+                    self._weights, threads=self._threads, context_tokens=self._context_tokens
+                )
+            return self._server
+
+
+class _Writing:
+    """One request in the worker thread. The engine swallows what its callback raises."""
+
+    def __init__(self, abandoned: Event, tell: Callable[[str], object]) -> None:
+        self._abandoned = abandoned
+        self._tell = tell
+        self._pieces: list[str] = []
+        self._error: dict[str, JsonValue] | None = None
+        self._usage = TokenUsage()
+        self._was_cut = False
+
+    def run(self, server: Server, body: dict[str, JsonValue]) -> Written:
+        """Have the text written, and return it whole."""
+        if self._abandoned.is_set():
+            return Written("", was_cut=True, usage=self._usage)
+        try:
+            server.handle_chat_completions(body, self._hear)
+        except (ValueError, RuntimeError) as error:
+            raise RequestRejectedError(f"llama.cpp refused the request: {error}") from error
+        if self._error is not None:
+            raise _error_of(self._error)
+        return Written("".join(self._pieces), was_cut=self._was_cut, usage=self._usage)
+
+    def _hear(self, event: JsonValue) -> bool:
+        """Take one event; true stops the engine."""
+        if isinstance(event, dict):
+            self._take(event)
+        return self._abandoned.is_set()
+
+    def _take(self, event: dict[str, JsonValue]) -> None:
+        self._error = event.get("error") or self._error
+        if usage := event.get("usage"):
+            self._usage = _usage_of(usage)
+        for choice in event.get("choices") or ():
+            self._was_cut = self._was_cut or choice.get("finish_reason") == "length"
+            if text := (choice.get("delta") or {}).get("content"):
+                self._pieces.append(text)
+                self._tell_unless_gone(text)
+
+    def _tell_unless_gone(self, text: str) -> None:
+        try:
+            self._tell(text)
+        except RuntimeError:  # the event loop is closed: nobody waits any more
+            self._abandoned.set()
+
+
+def _load(weights: Path, *, threads: int, context_tokens: int) -> Server:
+    require_engine()
+    try:
+        # Here and not above: it is large, optional, and of no use before the first request.
+        xllamacpp = importlib.import_module(ENGINE_PACKAGE)
+    except ImportError as error:
+        raise ModelUnavailableError(
+            f"the package {ENGINE_PACKAGE} cannot be loaded: {error}",
+            hint=f"install it again with: {INSTALL_COMMAND}",
+        ) from error
+    params = xllamacpp.CommonParams()
+    params.model.path = str(weights)
+    params.n_ctx = context_tokens
+    params.n_parallel = 1
+    params.n_batch = params.n_ubatch = _PIECE_TOKENS
+    params.warmup = False
+    params.verbosity = -1
+    params.n_threads_http = 1
+    params.cache_ram_mib = 0
+    for cpu in (params.cpuparams, params.cpuparams_batch):
+        cpu.n_threads = threads
+        cpu.poll = 0  # waiting threads sleep instead of spinning
+    with tempfile.TemporaryDirectory(prefix="holon-", dir=_short_folder()) as folder:
+        params.hostnames = [f"{folder}/engine.sock"]
+        try:
+            server: Server = xllamacpp.Server(params)
+        except RuntimeError as error:
+            raise ModelUnavailableError(
+                f"llama.cpp cannot load {weights}: the file is damaged or of an unknown kind",
+                hint="fetch the file again, or use another model",
+            ) from error
+    return server
+
+
+def _short_folder() -> str | None:
+    """Where to put a socket: its path has to be short."""
+    usual = tempfile.gettempdir()
+    return None if len(os.fsencode(usual)) + 40 < _SOCKET_PATH_BYTES_MAX else "/tmp"
+
+
+def _body(
+    messages: list[dict[str, str]], *, grammar: str | None, tokens_max: int
+) -> dict[str, JsonValue]:
+    body: dict[str, JsonValue] = {
+        "messages": messages,
+        "max_tokens": tokens_max,
+        "temperature": 0,
+        "seed": _SEED,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "return_progress": True,
+        "cache_prompt": True,
+    }
+    if grammar is not None:
+        body["grammar"] = grammar
+    return body
+
+
+def _usage_of(usage: dict[str, JsonValue]) -> TokenUsage:
+    details = usage.get("prompt_tokens_details") or {}
+    return TokenUsage(
+        input_tokens=int(usage.get("prompt_tokens") or 0),
+        output_tokens=int(usage.get("completion_tokens") or 0),
+        cache_read_tokens=int(details.get("cached_tokens") or 0),
+    )
+
+
+def _error_of(error: dict[str, JsonValue]) -> ProviderError:
+    """Return the error of ours that stands for one of the engine's."""
+    message = f"llama.cpp: {str(error.get('message', ''))[:400]}"
+    match error.get("type"):
+        case "exceed_context_size_error":
+            return ContextTooLongError(message)
+        case "invalid_request_error":
+            return RequestRejectedError(message)
+        case _:
+            return ProviderOverloadedError(message)

@@ -1,0 +1,227 @@
+"""A request as a short chat for a local model.
+
+Owns:  what a local model is shown: which tools, which messages, in which words.
+Rule 1: the newest message is always shown; older ones are left out from the front until the rest
+        fits the context. A message that is too long by itself loses its middle.
+Rule 2: a call is shown back exactly as the grammar has it written, so that a model reading its own
+        calls learns the right form.
+Rule 3: the part in front of the conversation depends on the profile and the tools alone, so that
+        the engine reads it once.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from holon.adapters.providers.local.profile import COMMAND_TOOL, Profile
+from holon.decide.prompt_layout import layout_of
+from holon.model.conversation import (
+    AssistantMessage,
+    ConversationMessage,
+    TextBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserMessage,
+    text_of,
+    tool_uses_of,
+)
+from holon.model.ids import CallId
+from holon.model.json_value import JsonValue
+from holon.model.prompt_frame import ProviderRequest
+from holon.model.tool import ToolSpec
+
+_FENCED: Final = re.compile(
+    r"\[[^\n]*\]\n(?:[a-z]+: [^\n]*\n)+(?P<fence>-{5,})\n(?P<body>.*)\n(?P=fence)", re.DOTALL
+)
+_TELLING: Final = ("stdout_preview", "stderr_preview", "output", "message")
+_NOTHING: Final = "(nothing)"
+_CUT: Final = "\n…\n"
+_MESSAGE_TOKENS: Final = 8  # what a chat template puts around a message
+_BYTES_PER_TOKEN: Final = 3  # taken low: too short a chat is better than a refused one
+_MESSAGE_TOKENS_MIN: Final = 64
+
+
+class Line(NamedTuple):
+    """One message of the chat."""
+
+    role: str
+    content: str
+
+
+class Chat(NamedTuple):
+    """What the model is shown, and which calls it may answer with.
+
+    Where it has seen calls and may make none, it has to be kept to words.
+    """
+
+    lines: tuple[Line, ...]
+    tools: tuple[ToolSpec, ...]
+    keep_to_words: bool
+    left_out_count: int
+
+
+def chat_of(request: ProviderRequest, profile: Profile, *, shrink: int = 1) -> Chat:
+    """Return the chat for a request; `shrink` divides the room for the conversation."""
+    tools = offered_tools(request.tools, profile)
+    opening = [*_opening(request, profile, tools)]
+    spoken = [*_spoken(request, profile)]
+    room = profile.context_tokens - profile.output_tokens_max - sum(map(_tokens_of, opening))
+    kept = _fitting(spoken, max(_MESSAGE_TOKENS_MIN, room // shrink))
+    may_call = _calls_are_left(request.conversation, profile)
+    return Chat(
+        lines=(*opening, *kept),
+        tools=tools if may_call else (),
+        keep_to_words=bool(tools) and not may_call,
+        left_out_count=len(spoken) - len(kept),
+    )
+
+
+def offered_tools(tools: Sequence[ToolSpec], profile: Profile) -> tuple[ToolSpec, ...]:
+    """Return the tools a model of this profile can be trusted with."""
+    if len(tools) <= profile.tools_count_max and not profile.required_arguments_only:
+        return tuple(tools)
+    command = tuple(tool for tool in tools if tool.name == COMMAND_TOOL)
+    if command and profile.required_arguments_only:
+        return command
+    others = tuple(tool for tool in tools if tool.name != COMMAND_TOOL)
+    return (*command, *others)[: profile.tools_count_max]
+
+
+def _opening(
+    request: ProviderRequest, profile: Profile, tools: tuple[ToolSpec, ...]
+) -> Iterator[Line]:
+    examples = profile.examples if [tool.name for tool in tools] == [COMMAND_TOOL] else ()
+    if profile.system_text is not None:
+        system = profile.system_text
+    else:
+        system = "\n\n".join(block.text for block in layout_of(request).system)
+    if tools and not examples:
+        system = f"{system}\n\n{_instructions(tools)}".strip()
+    if system:
+        yield Line("system", system)
+    for example in examples:
+        yield Line("user", example.asked)
+        yield Line("assistant", example.answered)
+
+
+def _instructions(tools: tuple[ToolSpec, ...]) -> str:
+    lines = [
+        f"- {tool.name}: {tool.description.splitlines()[0] if tool.description else ''}"
+        f" Arguments: {msgspec.json.encode(_field_names(tool.input_schema)).decode()}"
+        for tool in tools
+    ]
+    form = '{"tool": NAME, "arguments": {…}}'
+    return "\n".join((f"To use a tool, reply with only this JSON: {form}. Tools:", *lines))
+
+
+def _field_names(schema: JsonValue) -> list[str]:
+    fields = schema.get("properties") if isinstance(schema, dict) else None
+    return list(fields) if isinstance(fields, dict) else []
+
+
+def _spoken(request: ProviderRequest, profile: Profile) -> Iterator[Line]:
+    plain = profile.system_text is not None
+    conversation = request.conversation if plain else layout_of(request).conversation
+    names: dict[CallId, str] = {}
+    for message in conversation:
+        match message:
+            case AssistantMessage(blocks=blocks):
+                uses = tool_uses_of(blocks)
+                names.update((use.call_id, use.name) for use in uses)
+                parts = [text_of(blocks), *(_written(use) for use in uses)]
+                yield Line("assistant", "\n".join(part for part in parts if part) or "…")
+            case UserMessage(blocks=blocks):
+                said = [
+                    _result(block, names.get(block.call_id, ""), profile)
+                    if isinstance(block, ToolResultBlock)
+                    else (plain_words(block.text) if plain else block.text)
+                    for block in blocks
+                ]
+                yield Line("user", "\n\n".join(said))
+
+
+def _written(use: ToolUseBlock) -> str:
+    name = msgspec.json.encode(use.name).decode()
+    arguments = msgspec.json.format(msgspec.json.encode(use.input), indent=0).decode()
+    return f'{{"tool": {name}, "arguments": {arguments}}}'
+
+
+def plain_words(text: str) -> str:
+    """Return what somebody said, without the lines that say who and how it came in."""
+    found = _FENCED.fullmatch(text.strip())
+    return found["body"] if found is not None else text
+
+
+def _result(block: ToolResultBlock, name: str, profile: Profile) -> str:
+    told = _told_by(block.content).strip() or _NOTHING
+    shown = _shortened(told, profile.result_chars_max)
+    who = "The command printed:" if name == COMMAND_TOOL else f"The tool {name} answered:"
+    return f"{who}\n{shown}"
+
+
+def _told_by(content: str) -> str:
+    """The readable part of a result: what a command printed, or what an error says."""
+    try:
+        envelope = msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return content
+    told = [text for text in _telling_texts(envelope) if text.strip()]
+    is_silent_command = any(key in content for key in _TELLING)
+    return "\n".join(told) if told or is_silent_command else content
+
+
+def _telling_texts(value: JsonValue) -> Iterator[str]:
+    if isinstance(value, list):
+        for each in value:
+            yield from _telling_texts(each)
+    if not isinstance(value, dict):
+        return
+    for key, each in value.items():
+        if isinstance(each, str) and key in _TELLING:
+            yield each
+        else:
+            yield from _telling_texts(each)
+
+
+def _calls_are_left(conversation: Sequence[ConversationMessage], profile: Profile) -> bool:
+    """Whether the model may call again before somebody speaks: a very small one would go on."""
+    if profile.calls_per_turn_max is None:
+        return True
+    calls = 0
+    for message in reversed(conversation):
+        if isinstance(message, AssistantMessage):
+            calls += len(tool_uses_of(message.blocks))
+        elif any(isinstance(block, TextBlock) for block in message.blocks):
+            break
+    return calls < profile.calls_per_turn_max
+
+
+def _fitting(lines: list[Line], room: int) -> list[Line]:
+    if not lines:
+        return []
+    newest = lines[-1]
+    kept = [Line(newest.role, _shortened(newest.content, room * _BYTES_PER_TOKEN))]
+    room -= _tokens_of(kept[0])
+    for line in reversed(lines[:-1]):
+        room -= _tokens_of(line)
+        if room < 0:
+            break
+        kept.append(line)
+    while len(kept) > 1 and kept[-1].role == "assistant":  # a chat begins with the user
+        kept.pop()
+    return kept[::-1]
+
+
+def _tokens_of(line: Line) -> int:
+    return _MESSAGE_TOKENS + len(line.content.encode()) // _BYTES_PER_TOKEN
+
+
+def _shortened(text: str, bytes_max: int) -> str:
+    """Take out the middle: how a text begins and how it ends says most about it."""
+    data = text.encode()
+    if len(data) <= bytes_max:
+        return text
+    head, tail = data[: bytes_max * 2 // 3], data[-(bytes_max // 3) :]
+    return head.decode(errors="ignore") + _CUT + tail.decode(errors="ignore")

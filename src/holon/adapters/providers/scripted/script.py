@@ -1,0 +1,204 @@
+"""Scripts: what a model that needs no network says, and what it insists on being shown.
+
+Owns:  the script's records and the choice of the line that comes next in a conversation.
+Rule 1: the newest user message of the running turn that a rule names chooses the rule; a rule
+        without `when` takes the turns no other rule names. Turns before the running one are asked
+        only when nothing fits it, so that a script may go on across turns.
+Rule 2: the number of rounds since then chooses the line. A script that runs out repeats its last
+        line; a prompt no rule fits is understood, and that is all.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from holon.model.conversation import (
+    AssistantMessage,
+    ConversationMessage,
+    TextBlock,
+    UserMessage,
+)
+from holon.model.json_value import JsonValue, require_json, require_unicode
+from holon.model.limits import DAY_MS, PROVIDER_DEFERRAL_MS_MAX
+from holon.model.prompt_frame import ConversationPlace
+from holon.model.provider_attempt import TokenUsage
+from holon.model.provider_errors import (
+    AuthRejectedError,
+    ContextTooLongError,
+    ProviderError,
+    ProviderOverloadedError,
+    ProviderTimeoutError,
+    ProviderUnreachableError,
+    RateLimitedError,
+    RequestRejectedError,
+    UnreadableResponseError,
+    UsageLimitedError,
+)
+from holon.model.record import Record
+from holon.model.turn import StopReason
+
+FAILURES: Final[Mapping[str, type[ProviderError]]] = {
+    error.code: error
+    for error in (
+        AuthRejectedError,
+        ContextTooLongError,
+        ProviderOverloadedError,
+        ProviderTimeoutError,
+        ProviderUnreachableError,
+        RateLimitedError,
+        RequestRejectedError,
+        UnreadableResponseError,
+        UsageLimitedError,
+    )
+}
+
+Texts: TypeAlias = str | tuple[str, ...]  # one text may be written without a list around it
+DelayMs: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=DAY_MS)]
+ResetMs: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=PROVIDER_DEFERRAL_MS_MAX)]
+
+
+class ScriptedCall(Record, frozen=True, kw_only=True):
+    """A tool the model asks for. Without an `id` it gets one from its place in the script."""
+
+    name: str
+    input: JsonValue = msgspec.field(default_factory=dict)
+    id: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ValueError("a call names a tool")
+        require_json(self.input)
+
+
+class Expectation(Record, frozen=True, kw_only=True):
+    """What the model must have been shown for its line to be said."""
+
+    says: Texts = ()  # in the newest user message
+    not_says: Texts = ()
+    tools: Texts = ()  # offered, by name
+    system_says: Texts = ()
+    result_of: Mapping[str, Texts] = {}  # in the newest result of the tool of that name
+
+
+class ScriptedRound(Record, frozen=True, kw_only=True):
+    """One line of the script: thinking, words and calls, or a failure; after a while.
+
+    `fail` makes every attempt at the line fail; with `fail_times`, only the first few.
+    """
+
+    text: str = ""
+    thinking: str | None = None
+    calls: tuple[ScriptedCall, ...] = ()
+    stop_reason: StopReason | None = None
+    fail: str | None = None
+    fail_times: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    retry_after_ms: ResetMs | None = None
+    after_ms: DelayMs = 0
+    usage: TokenUsage | None = None
+    expect: Expectation | None = None
+
+    def __post_init__(self) -> None:
+        require_unicode(self.text)
+        if self.fail is not None and self.fail not in FAILURES:
+            raise ValueError(f"fail is one of {', '.join(sorted(FAILURES))}; not {self.fail!r}")
+        if self.fail is None and (self.fail_times or self.retry_after_ms) is not None:
+            raise ValueError("fail_times and retry_after_ms belong to a line with fail")
+        ids = [call.id for call in self.calls if call.id is not None]
+        if len(ids) != len(set(ids)):
+            raise ValueError("two calls of one line have the same id")
+
+
+class ScriptedRule(Record, frozen=True, kw_only=True):
+    """What the model says in a turn that was told `when`; without it, in any other turn."""
+
+    when: str = ""
+    rounds: tuple[ScriptedRound, ...]
+
+    def __post_init__(self) -> None:
+        if not self.rounds:
+            raise ValueError("a rule has at least one round")
+
+
+class Script(Record, frozen=True, kw_only=True):
+    """Everything the model knows to say. The first rule that fits is taken.
+
+    `rounds` is the short form of one rule without `when`.
+    """
+
+    name: str | None = None
+    rules: tuple[ScriptedRule, ...] = ()
+    rounds: tuple[ScriptedRound, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.rules and self.rounds:
+            raise ValueError("a script has rules or rounds, not both")
+
+
+class Line(NamedTuple):
+    """The line that comes next, and the number of its round."""
+
+    round: ScriptedRound
+    number: int
+
+
+UNDERSTOOD: Final = ScriptedRound(text="Understood.")
+
+
+def line_for(
+    script: Script,
+    conversation: Sequence[ConversationMessage],
+    *,
+    turn_start: ConversationPlace | None = None,
+) -> Line:
+    """Return the line a script has for a conversation."""
+    opening = _opening_of(conversation, turn_start)
+    rounds = 0
+    for index in range(len(conversation) - 1, -1, -1):
+        message = conversation[index]
+        if isinstance(message, AssistantMessage):
+            rounds += 1
+            continue
+        skipped = turn_start.block_index if turn_start and index == opening else 0
+        if (rule := _named_rule(script, words_of(message, skipped=skipped))) is not None:
+            return _line(rule.rounds, rounds)
+        if index == opening and (others := _other_rounds(script)):
+            return _line(others, rounds)
+    return Line(UNDERSTOOD, rounds)
+
+
+def texts_of(texts: Texts) -> tuple[str, ...]:
+    """Return one text or several as several."""
+    return (texts,) if isinstance(texts, str) else texts
+
+
+def words_of(message: UserMessage, *, skipped: int = 0) -> str:
+    """Return what was said in a user message, without the tool results in it."""
+    blocks = message.blocks[skipped:]
+    return "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+
+
+def _line(rounds: tuple[ScriptedRound, ...], number: int) -> Line:
+    return Line(rounds[min(number, len(rounds) - 1)], number)
+
+
+def _opening_of(
+    conversation: Sequence[ConversationMessage], turn_start: ConversationPlace | None
+) -> int | None:
+    """Where the running turn began; without a mark, where somebody last said something."""
+    if turn_start is not None:
+        return turn_start.message_index
+    newest = range(len(conversation) - 1, -1, -1)
+    return next((index for index in newest if _has_words(conversation[index])), None)
+
+
+def _has_words(message: ConversationMessage) -> bool:
+    return isinstance(message, UserMessage) and bool(words_of(message))
+
+
+def _named_rule(script: Script, said: str) -> ScriptedRule | None:
+    return next((rule for rule in script.rules if rule.when and rule.when in said), None)
+
+
+def _other_rounds(script: Script) -> tuple[ScriptedRound, ...]:
+    return script.rounds or next((rule.rounds for rule in script.rules if not rule.when), ())

@@ -1,0 +1,45 @@
+"""Groups of commands that are imported when they are used.
+
+Owns:  the group, and the row that says where a command lives.
+Rule 1: listing commands imports none of them.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import click
+
+
+class LazyCommand(NamedTuple):
+    """Where a subcommand lives, and the line `--help` shows for it."""
+
+    module: str
+    attribute: str
+    summary: str
+
+
+class LazyGroup(click.Group):
+    """A group whose subcommands are imported when they are asked for."""
+
+    def __init__(self, *args: Any, table: Mapping[str, LazyCommand], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the subcommands."""
+        return sorted(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return one subcommand."""
+        lazy = self.table.get(cmd_name)
+        if lazy is None:
+            return None
+        command = getattr(import_module(lazy.module), lazy.attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the subcommands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, lazy.summary) for name, lazy in sorted(self.table.items())])

@@ -1,0 +1,191 @@
+"""The settings in force, and where each came from.
+
+Owns:  the order of sources: default < config.toml < environment < command line.
+Rule 1: a value keeps its source: a person who wonders is told the line, the variable or the flag.
+Rule 2: `load_settings` gives settings only when everything fits. `inspect_settings` also reports
+        on a broken configuration: it takes what fits and names each fault.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path
+
+from holon.config.config_file import ConfigText, read_config
+from holon.config.environment_names import read_family
+from holon.config.plane_settings import KnownValue, plane_of, retention_of
+from holon.config.setting_errors import BadConfigError, BadSettingError, first_of
+from holon.config.setting_keys import SettingKey, find_key, key_at, key_of, unknown_key
+from holon.config.settings import SETTINGS, VARIABLES
+from holon.config.value_forms import PlainValue, UnfitError
+from holon.model.json_value import JsonValue
+from holon.model.limits import EVENT_TEXT_CHARS_MAX
+from holon.model.provider_setting import PlaneSettings
+from holon.model.record import Record
+from holon.model.retention import RetentionPolicy
+
+
+class SourceKind(StrEnum):
+    """Who gave a value; a later one wins."""
+
+    DEFAULT = "default"
+    FILE = "file"
+    ENVIRONMENT = "environment"
+    FLAG = "flag"
+
+
+class SettingValue(KnownValue, frozen=True, kw_only=True):
+    """A value in force."""
+
+    source: SourceKind
+    where: str | None = None  # the file with its line, the variable, the flag
+
+
+class Settings(Record, frozen=True, kw_only=True):
+    """Everything a host is built from."""
+
+    home: Path
+    plane: PlaneSettings
+    retention: RetentionPolicy
+    values: Mapping[str, SettingValue]  # by key, for people and for the doctor
+
+
+class Inspection(Record, frozen=True, kw_only=True):
+    """What could be read of a configuration, and what could not."""
+
+    settings: Settings
+    faults: tuple[BadConfigError, ...] = ()
+
+
+class _Offer(Record, frozen=True, kw_only=True):
+    """A value a source has for a setting, not yet read."""
+
+    key: SettingKey
+    raw: JsonValue
+    source: SourceKind
+    where: str
+
+
+_Found = _Offer | BadConfigError
+
+
+def load_settings(
+    home: Path, environ: Mapping[str, str], flags: Mapping[str, str] | None = None
+) -> Settings:
+    """Return the settings in force, or raise BadConfigError (FileUnusableError for the disk)."""
+    inspection = inspect_settings(home, environ, flags)
+    fault = first_of(inspection.faults)
+    if fault is not None:
+        raise fault
+    return inspection.settings
+
+
+def inspect_settings(
+    home: Path, environ: Mapping[str, str], flags: Mapping[str, str] | None = None
+) -> Inspection:
+    """Return what fits and what does not; only a file that cannot be read at all is raised."""
+    config = read_config(home)
+    known = {str(value.key): value for value in _defaults()}
+    faults: list[BadConfigError] = []
+    providers = config.values.get("providers", {})
+    named = tuple(providers) if isinstance(providers, dict) else ()
+    for layer in (_from_file(config), _from_environment(environ, named), _from_flags(flags or {})):
+        for found in layer:
+            try:
+                value = _value_of(found)
+            except BadConfigError as fault:
+                faults.append(fault)
+            else:
+                known[str(value.key)] = value
+    faults.extend(_contradictions(known))
+    settings = Settings(
+        home=home, plane=plane_of(known), retention=retention_of(known), values=known
+    )
+    return Inspection(settings=settings, faults=tuple(faults))
+
+
+def read_text(key: SettingKey, text: str, *, where: str) -> PlainValue:
+    """Return the value a person typed for a setting, or raise BadSettingError."""
+    try:
+        return key.setting.form.from_text(text)
+    except UnfitError as unfit:
+        raise _bad_setting(key, text, where, unfit.nearest) from None
+
+
+def _defaults() -> Iterator[SettingValue]:
+    for setting in SETTINGS:
+        if setting.default is not None:
+            key = SettingKey(setting)
+            yield SettingValue(key=key, value=setting.default, source=SourceKind.DEFAULT)
+
+
+def _from_file(config: ConfigText) -> Iterator[_Found]:
+    for path, raw in config.leaves():
+        try:
+            key = key_at(path)
+        except BadConfigError as fault:
+            where = config.where(path)
+            yield type(fault)(f"{fault.message} (from {where})", hint=fault.hint)
+        else:
+            yield _Offer(key=key, raw=raw, source=SourceKind.FILE, where=config.where(path))
+
+
+def _from_environment(environ: Mapping[str, str], providers: Iterable[str]) -> Iterator[_Found]:
+    for name in sorted(environ):
+        key = _key_of_variable(name, providers)
+        if key is not None and environ[name].strip():
+            yield _Offer(
+                key=key, raw=environ[name], source=SourceKind.ENVIRONMENT, where=f"${name}"
+            )
+
+
+def _key_of_variable(name: str, providers: Iterable[str]) -> SettingKey | None:
+    if name in VARIABLES:
+        return SettingKey(VARIABLES[name])
+    family = read_family(name, providers)
+    if family is None:
+        return None
+    key, provider = family
+    return key_of(next(one for one in SETTINGS if one.key == key), provider)
+
+
+def _from_flags(flags: Mapping[str, str]) -> Iterator[_Found]:
+    for text, raw in flags.items():
+        try:
+            key = find_key(text)
+        except BadConfigError:
+            yield unknown_key(text, where="the command line")
+        else:
+            yield _Offer(key=key, raw=raw, source=SourceKind.FLAG, where="the command line")
+
+
+def _value_of(found: _Found) -> SettingValue:
+    if isinstance(found, BadConfigError):
+        raise found
+    form = found.key.setting.form
+    try:
+        read = form.from_file if found.source is SourceKind.FILE else form.from_text
+        value = read(found.raw)
+    except UnfitError as unfit:
+        raise _bad_setting(found.key, found.raw, found.where, unfit.nearest) from None
+    return SettingValue(key=found.key, value=value, source=found.source, where=found.where)
+
+
+def _bad_setting(
+    key: SettingKey, raw: JsonValue, where: str, nearest: str | None
+) -> BadSettingError:
+    got = f", not {repr(raw)[:EVENT_TEXT_CHARS_MAX]}" if key.setting.may_be_quoted else ""
+    return BadSettingError(
+        f"{key}: expected {key.setting.form.words}{got} (from {where})",
+        hint=None if nearest is None else f"did you mean {nearest}?",
+    )
+
+
+def _contradictions(known: Mapping[str, SettingValue]) -> Iterator[BadConfigError]:
+    record = known.get("runtime.provider_record_dir")
+    replay = known.get("runtime.provider_replay_dir")
+    if record is not None and replay is not None:
+        yield BadSettingError(
+            f"exchanges cannot be both recorded (from {record.where}) and played back"
+            f" (from {replay.where})",
+            hint="unset one of the two",
+        )

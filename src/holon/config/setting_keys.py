@@ -1,0 +1,171 @@
+"""From the words of a key to a row of the table, and back.
+
+Owns:  keys as people type them (`models.catalog."openai/gpt-5.4".output_tokens_max`) and as TOML
+       nests them.
+Rule 1: quotes around a name are optional on the command line, because shells eat them; the fixed
+        words around the name say where it ends.
+Rule 2: a key nobody knows is answered with the one that comes nearest.
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator
+from typing import Final
+
+from holon.config.environment_names import FAMILIES, provider_variable
+from holon.config.setting_errors import UnknownSettingError
+from holon.config.settings import SETTINGS, Setting
+from holon.model.errors import BadInputError
+from holon.model.json_value import JsonValue
+from holon.model.model_ref import parse_model_ref
+from holon.model.record import Record
+
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+\Z")
+_PROVIDER: Final = re.compile(r"[a-z0-9][a-z0-9_.-]*\Z")
+_ALL_SHOWN: Final = "`holon config schema` lists every key"
+
+
+class SettingKey(Record, frozen=True):
+    """One setting; of one provider or model where the row stands for many."""
+
+    setting: Setting
+    name: str | None = None
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The keys under which TOML nests the value."""
+        parts = self.setting.path
+        return tuple(self.name or part if part.startswith("<") else part for part in parts)
+
+    @property
+    def variable(self) -> str | None:
+        """The environment variable that overrules the file."""
+        families = {key: family for family, key in FAMILIES.items()}
+        if self.name is None or self.setting.key not in families:
+            return self.setting.variable
+        return provider_variable(self.name, families[self.setting.key])
+
+    def __str__(self) -> str:
+        return dotted(self.path)
+
+
+def dotted(path: tuple[str, ...]) -> str:
+    """Return a key as it is written in TOML."""
+    return ".".join(part if _BARE.match(part) else _quoted(part) for part in path)
+
+
+def _quoted(part: str) -> str:
+    escaped = part.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"' if part.isprintable() else ascii(part)
+
+
+def find_key(text: str) -> SettingKey:
+    """Return the setting a person means, or raise UnknownSettingError naming the nearest."""
+    for setting in SETTINGS:
+        if setting.key == text and not setting.is_family:
+            return SettingKey(setting)
+        name = _name_within(text, setting) if setting.is_family else None
+        if name is not None:
+            return key_of(setting, name)
+    raise unknown_key(text)
+
+
+def key_of(setting: Setting, name: str) -> SettingKey:
+    """Return the setting of one provider or model, or raise UnknownSettingError."""
+    fault = _name_fault(setting, name)
+    if fault is not None:
+        raise UnknownSettingError(f"{setting.key}: {fault}")
+    return SettingKey(setting, name)
+
+
+def key_at(path: tuple[str, ...]) -> SettingKey:
+    """Return the setting TOML nests under a path, or raise UnknownSettingError."""
+    for setting in SETTINGS:
+        parts = setting.path
+        if len(parts) != len(path):
+            continue
+        pairs = list(zip(parts, path, strict=True))
+        if all(part == found for part, found in pairs if not part.startswith("<")):
+            names = [found for part, found in pairs if part.startswith("<")]
+            return key_of(setting, names[0]) if names else SettingKey(setting)
+    raise unknown_key(dotted(path))
+
+
+def unknown_key(text: str, *, where: str | None = None) -> UnknownSettingError:
+    """Return the error for a key nobody knows."""
+    seen = f" (from {where})" if where else ""
+    near = difflib.get_close_matches(text, dict.fromkeys(_candidates(text)), n=1)
+    if not near:
+        return UnknownSettingError(f"{text!r} is not a setting{seen}", hint=_ALL_SHOWN)
+    setting = next(one for one in SETTINGS if near[0] in _forms_of(one, text))
+    return UnknownSettingError(
+        f"{text!r} is not a setting{seen}; the nearest is {near[0]}, {setting.form.words}",
+        hint=_ALL_SHOWN,
+    )
+
+
+def _candidates(text: str) -> Iterator[str]:
+    for setting in SETTINGS:
+        yield from _forms_of(setting, text)
+
+
+def _forms_of(setting: Setting, text: str) -> tuple[str, ...]:
+    """Return the key as it stands, and with the name the person probably gave."""
+    if not setting.is_family:
+        return (setting.key,)
+    before, after = _around_name(setting)
+    depth = after.count(".")
+    middle = text.split(".")[before.count(".") : -depth]
+    named = f"{before}{'.'.join(middle)}{after}"
+    return (setting.key, named) if any(middle) else (setting.key,)
+
+
+def _around_name(setting: Setting) -> tuple[str, str]:
+    """Return `providers.` and `.base_url`."""
+    before, _, rest = setting.key.partition("<")
+    return before, rest.partition(">")[2]
+
+
+def _name_within(text: str, setting: Setting) -> str | None:
+    before, after = _around_name(setting)
+    fits = text.startswith(before) and text.endswith(after)
+    if not fits or len(text) <= len(before) + len(after):
+        return None
+    return _unquoted(text[len(before) : -len(after)])
+
+
+def _unquoted(name: str) -> str:
+    if name[0] not in "\"'":
+        return name
+    try:
+        value = tomllib.loads(f"name = {name}\n")["name"]
+    except tomllib.TOMLDecodeError:
+        return name
+    return value if isinstance(value, str) else name
+
+
+def _name_fault(setting: Setting, name: str) -> str | None:
+    if "<id>" in setting.key:
+        fits = _PROVIDER.match(name) is not None
+        return None if fits else f"{name!r} cannot be the id of a provider"
+    try:
+        parse_model_ref(name)
+    except BadInputError as error:
+        return f"{error.message}, {error.hint}"
+    return None
+
+
+def path_of(text: str) -> tuple[str, ...] | None:
+    """Return the path a dotted key stands for in TOML, whether or not it is a setting."""
+    try:
+        value: JsonValue = tomllib.loads(f"{text} = 0\n")
+    except tomllib.TOMLDecodeError:
+        return None
+    path: tuple[str, ...] = ()
+    while isinstance(value, dict):
+        (part, value), *more = value.items()
+        if more:
+            return None
+        path = (*path, part)
+    return path

@@ -1,0 +1,292 @@
+"""Every setting there is.
+
+Owns:  the table: key, form, default, variable, and one sentence. The schema, the reference page,
+       `config list`, the doctor and every check are read off this table.
+Rule 1: a key with `<id>` or `<ref>` in it stands for one setting of each provider or model.
+Rule 2: a default here is the default of the record the runtime is built from, never a copy of it.
+Rule 3: a setting nobody reads is not in the table.
+"""
+
+from typing import Final
+
+from holon.config.value_forms import (
+    Choice,
+    Form,
+    ModelReference,
+    OpenChoice,
+    PlainText,
+    PlainValue,
+    Several,
+    TruthForm,
+    WebAddress,
+    WholeNumber,
+)
+from holon.model import limits
+from holon.model.provider_setting import (
+    CredentialKind,
+    CredentialSource,
+    PlaneSettings,
+    TransportKind,
+)
+from holon.model.record import Record
+from holon.model.retention import RetentionPolicy
+
+_PLANE: Final = PlaneSettings()
+_KEEPING: Final = RetentionPolicy()
+_TOKENS: Final = WholeNumber(1, limits.MODEL_TOKENS_COUNT_MAX)
+_PERCENT: Final = WholeNumber(1, 100)
+_FOLDER: Final = PlainText("the path of a folder")
+_VARIABLE: Final = PlainText("the name of an environment variable", r"[A-Za-z_][A-Za-z0-9_]*")
+_PROFILE: Final = PlainText(
+    "the name of a credential profile",
+    rf"[A-Za-z0-9][A-Za-z0-9_.\-]{{0,{limits.ID_CHARS_MAX - 1}}}",
+)
+_EFFORT: Final = PlainText("a word such as low, medium or high", "[a-z]{1,20}")
+
+
+class Setting(Record, frozen=True, kw_only=True):
+    """One row."""
+
+    key: str
+    form: Form
+    says: str
+    default: PlainValue | None = None
+    variable: str | None = None
+    may_be_quoted: bool = True  # whether a message may repeat a value that does not fit
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The parts of the key; a part such as `<id>` stands for any name."""
+        return tuple(self.key.split("."))
+
+    @property
+    def is_family(self) -> bool:
+        """Whether the key stands for one setting of each provider or model."""
+        return "<" in self.key
+
+
+SETTINGS: Final[tuple[Setting, ...]] = (
+    Setting(
+        key="model.default",
+        form=ModelReference(),
+        says="The model an agent uses unless it was given its own.",
+        variable="HOLON_MODEL",
+    ),
+    Setting(
+        key="model.fallbacks",
+        form=Several(ModelReference(), limits.MODEL_FALLBACKS_COUNT_MAX),
+        says="The models tried in this order when the first one fails.",
+        default=(),
+        variable="HOLON_MODEL_FALLBACKS",
+    ),
+    Setting(
+        key="model.unknown_fallback.context_window_tokens",
+        form=_TOKENS,
+        says="The context window assumed of a model the catalog does not know.",
+    ),
+    Setting(
+        key="model.unknown_fallback.effective_context_window_percent",
+        form=_PERCENT,
+        says="How much of that window a prompt may fill.",
+    ),
+    Setting(
+        key="model.unknown_fallback.runtime_max_output_tokens",
+        form=_TOKENS,
+        says="How long an answer of a model the catalog does not know may be.",
+    ),
+    Setting(
+        key="runtime.max_output_tokens",
+        form=_TOKENS,
+        says="How long one answer may be, unless the model allows less.",
+        default=_PLANE.output_tokens_max,
+        variable="HOLON_MAX_OUTPUT_TOKENS",
+    ),
+    Setting(
+        key="runtime.disable_provider_fallback",
+        form=TruthForm(),
+        says="Whether a failure of the first model ends the turn, fallbacks or not.",
+        default=_PLANE.fallback_disabled,
+        variable="HOLON_DISABLE_PROVIDER_FALLBACK",
+    ),
+    Setting(
+        key="runtime.defer_on_usage_limit",
+        form=TruthForm(),
+        says="Whether a message waits for the reset of a used-up account, instead of failing.",
+        default=not _PLANE.deferral_disabled,
+        variable="HOLON_DEFER_ON_USAGE_LIMIT",
+    ),
+    Setting(
+        key="runtime.provider_http_timeout_seconds",
+        form=WholeNumber(1, limits.DAY_MS // limits.SECOND_MS),
+        says="How long a whole answer may take.",
+        default=_PLANE.http_timeout_ms // limits.SECOND_MS,
+        variable="HOLON_PROVIDER_HTTP_TIMEOUT_SECS",
+    ),
+    Setting(
+        key="runtime.provider_stream_idle_timeout_ms",
+        form=WholeNumber(1, limits.DAY_MS),
+        says="How long a streamed answer may be silent before it is given up.",
+        default=_PLANE.stream_idle_ms,
+        variable="HOLON_PROVIDER_STREAM_IDLE_TIMEOUT_MS",
+    ),
+    Setting(
+        key="runtime.provider_record_dir",
+        form=_FOLDER,
+        says="Where every exchange with a provider is written down, without its secrets.",
+        variable="HOLON_PROVIDER_RECORD",
+    ),
+    Setting(
+        key="runtime.provider_replay_dir",
+        form=_FOLDER,
+        says="Where exchanges are played back from; no provider is asked.",
+        variable="HOLON_PROVIDER_REPLAY",
+    ),
+    Setting(
+        key="provider.http_trace",
+        form=TruthForm(),
+        says="Whether every exchange with a provider is logged in one line, without its content.",
+        default=_PLANE.http_trace,
+        variable="HOLON_PROVIDER_HTTP_TRACE",
+    ),
+    Setting(
+        key="provider.failure_trace",
+        form=TruthForm(),
+        says="Whether the diagnostics of every failed exchange are logged, as one line of JSON.",
+        default=_PLANE.failure_trace,
+        variable="HOLON_PROVIDER_FAILURE_TRACE",
+    ),
+    Setting(
+        key="runtime.retention.days",
+        form=WholeNumber(1, 36_500),
+        says="How long finished history is kept.",
+        default=_KEEPING.age_ms // limits.DAY_MS,
+        variable="HOLON_RETENTION_DAYS",
+    ),
+    Setting(
+        key="runtime.retention.bytes_max",
+        form=WholeNumber(16 * limits.MIB, 1024 * 1024 * limits.MIB),
+        says="How large the database may grow before the oldest finished history goes.",
+        default=_KEEPING.bytes_max,
+        variable="HOLON_RETENTION_BYTES_MAX",
+    ),
+    Setting(
+        key="anthropic.context_management.enabled",
+        form=TruthForm(),
+        says="Whether Anthropic clears the results of old tool uses by itself.",
+        default=_PLANE.anthropic.context_management,
+        variable="HOLON_ANTHROPIC_CONTEXT_MANAGEMENT",
+    ),
+    Setting(
+        key="anthropic.context_management.trigger_input_tokens",
+        form=_TOKENS,
+        says="How long a prompt is when the clearing begins.",
+        default=_PLANE.anthropic.trigger_input_tokens,
+        variable="HOLON_ANTHROPIC_CONTEXT_MANAGEMENT_TRIGGER_INPUT_TOKENS",
+    ),
+    Setting(
+        key="anthropic.context_management.keep_recent_tool_uses",
+        form=WholeNumber(0, 10_000),
+        says="How many of the latest tool uses are left alone.",
+        default=_PLANE.anthropic.keep_recent_tool_uses,
+        variable="HOLON_ANTHROPIC_CONTEXT_MANAGEMENT_KEEP_RECENT_TOOL_USES",
+    ),
+    Setting(
+        key="anthropic.context_management.clear_at_least_input_tokens",
+        form=_TOKENS,
+        says="How much a clearing must free to be worth a new cache.",
+        variable="HOLON_ANTHROPIC_CONTEXT_MANAGEMENT_CLEAR_AT_LEAST_INPUT_TOKENS",
+    ),
+    Setting(
+        key="anthropic.betas",
+        form=Several(PlainText("the name of a beta", r"[A-Za-z0-9_.\-]{1,100}"), 32),
+        says="The beta features asked of Anthropic.",
+        default=_PLANE.anthropic.betas,
+        variable="HOLON_ANTHROPIC_BETAS",
+    ),
+    Setting(
+        key="local.threads",
+        form=WholeNumber(1, 1_024),
+        says="How many threads a model in this process may use.",
+        default=_PLANE.local_threads_count,
+        variable="HOLON_LOCAL_THREADS",
+    ),
+    Setting(
+        key="providers.<id>.transport",
+        form=OpenChoice(tuple(TransportKind)),
+        says="The wire this provider speaks.",
+    ),
+    Setting(
+        key="providers.<id>.base_url",
+        form=WebAddress(),
+        says="Where this provider is reached; also HOLON_<ID>_BASE_URL.",
+        may_be_quoted=False,  # an address may carry a password
+    ),
+    Setting(
+        key="providers.<id>.stream",
+        form=TruthForm(),
+        says="Whether answers are asked for as a stream.",
+    ),
+    Setting(
+        key="providers.<id>.reasoning_effort",
+        form=_EFFORT,
+        says="How hard its models are asked to think; also HOLON_<ID>_REASONING_EFFORT.",
+    ),
+    Setting(
+        key="providers.<id>.incremental",
+        form=TruthForm(),
+        says="Whether OpenAI may keep answers (`store` is true then), so that later rounds send only"
+        " what is new; for openai_responses alone.",
+    ),
+    Setting(
+        key="providers.<id>.auth.source",
+        form=Choice(tuple(CredentialSource), (("auth_profile", "credential_profile"),)),
+        says="Where its credential is looked up.",
+        may_be_quoted=False,
+    ),
+    Setting(
+        key="providers.<id>.auth.kind",
+        form=Choice(tuple(CredentialKind)),
+        says="What its credential is, and so how it is sent.",
+        may_be_quoted=False,
+    ),
+    Setting(
+        key="providers.<id>.auth.env",
+        form=_VARIABLE,
+        says="The variable that holds its credential, for the source env.",
+        may_be_quoted=False,
+    ),
+    Setting(
+        key="providers.<id>.auth.profile",
+        form=_PROFILE,
+        says="The profile that holds its credential, for the source credential_profile.",
+        may_be_quoted=False,
+    ),
+    Setting(
+        key="providers.<id>.auth.external",
+        form=PlainText("a program or the file it keeps"),
+        says="The program its credential comes from, for external_cli and credential_process.",
+        may_be_quoted=False,
+    ),
+    Setting(
+        key="models.catalog.<ref>.context_window_tokens",
+        form=_TOKENS,
+        says="The context window of this model, in place of the catalog's.",
+    ),
+    Setting(
+        key="models.catalog.<ref>.effective_context_window_percent",
+        form=_PERCENT,
+        says="How much of its window a prompt may fill.",
+    ),
+    Setting(
+        key="models.catalog.<ref>.output_tokens_max",
+        form=_TOKENS,
+        says="How long an answer of this model may be.",
+    ),
+    Setting(
+        key="models.catalog.<ref>.tool_output_tokens_max",
+        form=_TOKENS,
+        says="How much of one tool result this model is shown.",
+    ),
+)
+
+VARIABLES: Final = {one.variable: one for one in SETTINGS if one.variable is not None}

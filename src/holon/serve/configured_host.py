@@ -1,0 +1,60 @@
+"""A host made from a home's settings: its models, its secrets, and the notes a doctor reads.
+
+Owns:  the order in which the parts come up and go down. No logic.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import anyio
+
+from holon.adapters.providers.last_failures import FailureNotes
+from holon.adapters.providers.plane import ProviderPlane
+from holon.adapters.system.clock import SystemClock
+from holon.adapters.system.log_redaction import install_log_redaction
+from holon.adapters.system.secrets import SecretRegistry
+from holon.config.load_settings import Settings
+from holon.runtime.host import Host
+from holon.runtime.provider_gate import ProviderGate
+from holon.serve.compose import HostOptions, open_host
+from holon.serve.provider_plane import build_plane
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConfiguredHost:
+    """A running host and the models it can ask."""
+
+    host: Host
+    plane: ProviderPlane
+
+
+@asynccontextmanager
+async def open_configured_host(
+    settings: Settings, environ: Mapping[str, str]
+) -> AsyncIterator[ConfiguredHost]:
+    """Serve a home as its settings say, while the block runs."""
+    registry = SecretRegistry()
+    install_log_redaction(registry)
+    plane = build_plane(settings, environ, registry, SystemClock())
+    notes = FailureNotes(settings.home)
+    gate = ProviderGate(notice=notes.take)
+    options = HostOptions(
+        retention=settings.retention,
+        gate=gate,
+        redactor=registry,
+        deferral_allowed=not settings.plane.deferral_disabled,
+        fallback_disabled=settings.plane.fallback_disabled,
+    )
+    try:
+        async with (
+            anyio.create_task_group() as beside,
+            open_host(settings.home, plane, options) as h,
+        ):
+            beside.start_soon(notes.keep)
+            yield ConfiguredHost(host=h, plane=plane)
+            beside.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await notes.write()
+            await plane.aclose()
