@@ -16,17 +16,18 @@ import anyio
 from holon.adapters.sqlite.store import SqliteStore, open_store
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.ids import TimeOrderedIds
+from holon.model.answer import ModelAnswer
 from holon.model.ids import AgentId
 from holon.model.ingress import IngressRequest
 from holon.model.message import MessageKind, TextBody
 from holon.model.prompt_frame import ProviderRequest
 from holon.model.provenance import AdmissionContext, DeliverySurface, OperatorOrigin
 from holon.model.retention import RetentionPolicy
-from holon.model.turn import ModelSpoke
-from holon.ports.provider import Provider
+from holon.ports.provider import Hear, Provider
 from holon.runtime.host import Host
 from holon.runtime.services import Services
 from holon.testing.scripted_provider import ScriptedCall, ScriptedRound, spoken
+from holon.testing.single_model import SingleModel
 from holon.tools.registry import builtin_tools
 
 TEXT: Final = "A message of the length people write, give or take. " * 4
@@ -43,9 +44,9 @@ class PromptModel:
         self._round = _TOOL_ROUND if uses_tool else _LAST_WORDS
         self._count = 0
 
-    async def answer(self, request: ProviderRequest) -> ModelSpoke:
+    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
         """Return the one thing this model says."""
-        del request
+        del request, hear
         self._count += 1
         return spoken(self._round, call_prefix=f"call_{self._count}")
 
@@ -53,9 +54,9 @@ class PromptModel:
 class SilentModel:
     """Never answers, as a model does for as long as a message takes to admit."""
 
-    async def answer(self, request: ProviderRequest) -> ModelSpoke:
+    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
         """Keep the lane busy until it is cancelled."""
-        del request
+        del request, hear
         await anyio.sleep_forever()
         raise AssertionError("nobody wakes a sleeper for ever")
 
@@ -107,7 +108,7 @@ async def running_host(
         store=store,
         clock=SystemClock(),
         ids=TimeOrderedIds(),
-        provider=model,
+        models=SingleModel(model),
         tools=builtin_tools(),
         retention=retention or RetentionPolicy(),
     )

@@ -42,7 +42,7 @@ def test_an_unknown_agent_cannot_be_steered(verb: str) -> None:
             await getattr(house.host.control, verb)(AgentId("nobody"))
         assert _code(caught) is RefusalCode.AGENT_NOT_FOUND
         with pytest.raises(RefusedError):
-            await house.host.control.set_model(AgentId("nobody"), "m")
+            await house.host.control.set_model(AgentId("nobody"), "lab/m")
 
     run_house(story)
 

@@ -33,6 +33,7 @@ from holon.testing.scripted_provider import (
 )
 from holon.testing.sequential_ids import SequentialIds
 from holon.testing.sim_loop import SimLoop, SimulatedCrash
+from holon.testing.single_model import SingleModel
 from holon.tools.registry import builtin_tools
 
 ADA = AgentId("ada")
@@ -76,7 +77,7 @@ class Story:
             store=memory_store(self._connection, writer),
             clock=self._clock,
             ids=self._ids,
-            provider=ScriptedProvider(SCRIPT, self._clock),
+            models=SingleModel(ScriptedProvider(SCRIPT, self._clock)),
             tools=builtin_tools(),
             failpoints=self.failpoints,
         )

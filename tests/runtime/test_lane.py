@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from holon.model.agent_status import AgentStatus
+from holon.model.answer import ModelAnswer
 from holon.model.brief import BriefKind, FailureCategory
 from holon.model.event import ContinuationResolved, MessageProcessingStarted
 from holon.model.ids import AgentId
@@ -12,7 +13,7 @@ from holon.model.limits import CLAIMS_PASSED_OVER_COUNT_MAX
 from holon.model.message import Priority
 from holon.model.prompt_frame import ProviderRequest
 from holon.model.tool import ToolSpec
-from holon.model.turn import ModelSpoke
+from holon.ports.provider import Hear
 from holon.testing.builders import MAIN, an_identity
 from holon.testing.scripted_provider import ScriptedRound, spoken
 from holon.tools.registry import ToolRegistry
@@ -88,7 +89,7 @@ class _Crowd:
         self._open: list[str] = []
         self.most_at_once = 0
 
-    async def answer(self, request: ProviderRequest) -> ModelSpoke:
+    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
         self._open.append(request.agent_id)
         count = self._open.count(request.agent_id)
         self._busiest[request.agent_id] = max(self._busiest.get(request.agent_id, 0), count)
@@ -183,7 +184,7 @@ class _BrokenModel:
     def __init__(self) -> None:
         self.asked = 0
 
-    async def answer(self, request: ProviderRequest) -> ModelSpoke:
+    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
         self.asked += 1
         if self.asked == 1:
             raise ZeroDivisionError("a bug in a provider")

@@ -211,13 +211,15 @@ def test_calls_of_one_round_run_in_order_and_each_gets_its_result() -> None:
 def test_a_provider_failure_is_told_to_the_operator_the_transcript_and_the_log(code: str) -> None:
     async def story(house: House) -> None:
         message_id = await house.prompt("go")
-        await house.rest(1_000)
+        await house.rest(10_000)
         [brief] = await house.briefs()
         assert brief.kind is BriefKind.FAILURE
         assert brief.related_message_id == message_id
         [told] = [e for e in await house.events() if isinstance(e, RuntimeErrorRecorded)]
         assert told.failure.kind == code
-        assert [attempt.failure_kind for attempt in told.attempts] == [code]
+        assert told.timeline is not None
+        kinds = [attempt.failure_kind for attempt in told.timeline.attempts]
+        assert kinds == [code] * (3 if FAILURES[code].retryable else 1)
         assert told.token_usage is not None
         assert told.token_usage.input_tokens == 10, "the round before the failure was paid for"
         assert told.turn_id is not None
@@ -225,7 +227,7 @@ def test_a_provider_failure_is_told_to_the_operator_the_transcript_and_the_log(c
         assert log is not None
         entry = log.entries[-1].data
         assert isinstance(entry, RuntimeFailure)
-        assert (entry.attempts, entry.token_usage) == (told.attempts, told.token_usage)
+        assert (entry.timeline, entry.token_usage) == (told.timeline, told.token_usage)
         [ended] = [e for e in await house.events() if isinstance(e, TurnEnded)]
         assert ended.terminal is not TerminalKind.COMPLETED
         assert house.rows("select state from messages") == [("processed",)]
@@ -238,7 +240,7 @@ def test_after_a_failed_turn_the_agent_goes_on_with_the_next_message() -> None:
     async def story(house: House) -> None:
         await house.prompt("bad")
         await house.prompt("good")
-        await house.rest(1_000)
+        await house.rest(10_000)
         assert [b.kind for b in await house.briefs()] == [BriefKind.FAILURE, BriefKind.RESULT]
         conversation = msgspec.json.encode(house.model.requests[-1].conversation).decode()
         assert "this turn ended in failure" in conversation

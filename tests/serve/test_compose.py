@@ -17,12 +17,13 @@ from holon.model.provenance import AdmissionContext, DeliverySurface, OperatorOr
 from holon.runtime.host import Host
 from holon.serve.compose import open_host
 from holon.testing.scripted_provider import Script, ScriptedProvider
+from holon.testing.single_model import SingleModel
 
 MAIN = AgentId("main")
 
 
-def a_provider() -> ScriptedProvider:
-    return ScriptedProvider(Script(), SystemClock())
+def a_model() -> SingleModel:
+    return SingleModel(ScriptedProvider(Script(), SystemClock()))
 
 
 async def prompt(host: Host, text: str) -> None:
@@ -54,11 +55,11 @@ async def test_a_prompt_becomes_a_brief_and_the_home_is_sound_afterwards(tmp_pat
         profile_preset=ProfilePreset.PUBLIC_NAMED,
         created_at=SystemClock().now(),
     )
-    async with open_host(tmp_path, a_provider()) as host:
+    async with open_host(tmp_path, a_model()) as host:
         await host.control.create_agent(identity)
         await prompt(host, "hello")
         seen = await until_brief(host)
-    async with open_host(tmp_path, a_provider()) as host:
+    async with open_host(tmp_path, a_model()) as host:
         await prompt(host, "hello again")
         await until_brief(host, after=seen)
     report = check_database(database_path(tmp_path))
@@ -67,7 +68,7 @@ async def test_a_prompt_becomes_a_brief_and_the_home_is_sound_afterwards(tmp_pat
 
 
 async def test_a_home_that_is_in_use_is_refused(tmp_path: Path) -> None:
-    async with open_host(tmp_path, a_provider()):
+    async with open_host(tmp_path, a_model()):
         with pytest.raises(HomeInUseError):
-            async with open_host(tmp_path, a_provider()):
+            async with open_host(tmp_path, a_model()):
                 pass

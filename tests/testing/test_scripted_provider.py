@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from holon.model.answer import ModelAnswer
 from holon.model.conversation import (
     AssistantMessage,
     ConversationMessage,
@@ -17,7 +18,8 @@ from holon.model.conversation import (
 )
 from holon.model.ids import AgentId, CallId
 from holon.model.prompt_frame import PromptFrame, ProviderRequest
-from holon.model.turn import ModelSpoke, StopReason
+from holon.model.turn import StopReason
+from holon.ports.provider import unheard
 from holon.testing.manual_clock import DAWN, ManualClock
 from holon.testing.scripted_provider import (
     FAILURES,
@@ -50,7 +52,7 @@ def user(text: str) -> UserMessage:
     return UserMessage(blocks=(TextBlock(text=text),))
 
 
-def answer(*conversation: ConversationMessage, clock: ManualClock | None = None) -> ModelSpoke:
+def answer(*conversation: ConversationMessage, clock: ManualClock | None = None) -> ModelAnswer:
     """Ask the model."""
     clock = clock or ManualClock()
     request = ProviderRequest(
@@ -59,16 +61,16 @@ def answer(*conversation: ConversationMessage, clock: ManualClock | None = None)
         conversation=conversation,
         tools=(),
     )
-    answers: list[ModelSpoke] = []
+    answers: list[ModelAnswer] = []
 
     async def life() -> None:
-        answers.append(await ScriptedProvider(SCRIPT, clock).answer(request))
+        answers.append(await ScriptedProvider(SCRIPT, clock).answer(request, unheard))
 
     SimLoop(clock, Random(0)).run_life(life())
     return answers[0]
 
 
-def results(spoke: ModelSpoke) -> Sequence[ConversationMessage]:
+def results(spoke: ModelAnswer) -> Sequence[ConversationMessage]:
     """The round and the results of its calls."""
     uses = [block for block in spoke.blocks if isinstance(block, ToolUseBlock)]
     done = tuple(ToolResultBlock(call_id=use.call_id, content="ok") for use in uses)

@@ -4,16 +4,24 @@ Owns:  the mapping from errors and runtime facts to FailureArtifact, and the run
 Rule 1: a summary is one bounded line a person can act on; tracebacks and payloads stay out.
 Rule 2: the category says where it came from: the provider tree brings its own, Holon's other errors
         are `runtime`, a task's end is `task`, and anything unforeseen is `unknown`.
-Rule 3: ABORTED_KINDS are ends from outside the turn: their message counts as aborted.
+Rule 3: when no model answered, the artifact is that of the model asked last, and its summary names
+        every candidate and how it failed.
+Rule 4: a text is freed of secrets before it is cut: half a secret is no longer recognized.
+Rule 5: ABORTED_KINDS are ends from outside the turn: their message counts as aborted.
 """
 
-from collections.abc import Sequence
-from typing import Final
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import msgspec
 
 from holon.model.brief import FailureArtifact, FailureCategory
 from holon.model.errors import HolonError
 from holon.model.ids import TaskId
 from holon.model.limits import EVENT_TEXT_CHARS_MAX, TURN_ROUNDS_COUNT_MAX
+from holon.model.model_ref import ModelRef
 from holon.model.provider_attempt import ProviderAttempt
 from holon.model.provider_errors import ProviderError
 
@@ -26,13 +34,25 @@ UNEXPECTED_ERROR: Final = "unexpected_error"
 ABORTED_KINDS: Final = frozenset({OPERATOR_ABORT, POISON_TURN})
 
 _CAUSES_COUNT_MAX: Final = 8
+_CANDIDATES_NAMED_COUNT_MAX: Final = 8
+
+Redact: TypeAlias = Callable[[str], str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LostCandidate:
+    """A model that did not answer, and its last word. `asked` is false when it never got so far."""
+
+    model_ref: ModelRef
+    error: ProviderError
+    asked: bool = True
 
 
 def failure_of(error: Exception, *, attempts: Sequence[ProviderAttempt] = ()) -> FailureArtifact:
     """Return the artifact of an error; `attempts` say which provider it came from."""
     match error:
         case ProviderError():
-            return _provider_failure(error, attempts)
+            return _provider_failure(error, attempts, redact=str)
         case HolonError():
             return FailureArtifact(
                 category=FailureCategory.RUNTIME,
@@ -49,6 +69,26 @@ def failure_of(error: Exception, *, attempts: Sequence[ProviderAttempt] = ()) ->
                 source_chain=_causes(error),
                 metadata={"error_type": type(error).__name__},
             )
+
+
+def round_failure(
+    lost: Sequence[LostCandidate],
+    attempts: Sequence[ProviderAttempt],
+    *,
+    redact: Redact = str,
+) -> FailureArtifact:
+    """Return the artifact of a round that no candidate answered; `lost` is in the order tried."""
+    shown = next((each for each in reversed(lost) if each.asked), lost[-1])
+    name = str(shown.model_ref)
+    of_shown = [attempt for attempt in attempts if attempt.model_ref == name]
+    found = _provider_failure(shown.error, of_shown, redact=redact)
+    counts = Counter(attempt.model_ref for attempt in attempts)
+    tried = one_line(", ".join(str(each.model_ref) for each in lost))
+    return msgspec.structs.replace(
+        found,
+        summary=_told(lost, counts, redact),
+        metadata=found.metadata | {"attempt_count": str(len(attempts)), "candidates": tried},
+    )
 
 
 def task_failure(
@@ -96,44 +136,73 @@ def poison_turn(resume_count: int) -> FailureArtifact:
 
 def one_line(text: str) -> str:
     """Return the first line of `text`, bounded."""
-    line = next(iter(text.strip().splitlines()), "")
-    if len(line) <= EVENT_TEXT_CHARS_MAX:
-        return line
-    return line[: EVENT_TEXT_CHARS_MAX - 1] + "…"
+    return _cut(_first_line(text), EVENT_TEXT_CHARS_MAX)
 
 
-def _provider_failure(error: ProviderError, attempts: Sequence[ProviderAttempt]) -> FailureArtifact:
+def _provider_failure(
+    error: ProviderError, attempts: Sequence[ProviderAttempt], *, redact: Redact
+) -> FailureArtifact:
     last = attempts[-1] if attempts else None
     exchange = last.transport_diagnostics if last is not None else None
     metadata = {"attempt_count": str(len(attempts))} if attempts else {}
     if exchange is not None and exchange.request_id is not None:
-        metadata["request_id"] = one_line(exchange.request_id)
+        metadata["request_id"] = one_line(redact(exchange.request_id))
     if error.retry_after_ms is not None:
         metadata["retry_after_ms"] = str(error.retry_after_ms)
     return FailureArtifact(
         category=error.category,
         kind=error.code,
-        summary=one_line(error.message),
+        summary=one_line(redact(error.message)),
         provider=last.provider if last is not None else None,
         model_ref=last.model_ref if last is not None else None,
         status=exchange.status if exchange is not None else None,
         retryable=error.retryable,
-        recovery_hint=error.hint,
-        source_chain=_causes(error),
+        recovery_hint=None if error.hint is None else one_line(redact(error.hint)),
+        source_chain=_causes(error, redact),
         metadata=metadata,
     )
 
 
-def _causes(error: BaseException) -> tuple[str, ...]:
+def _told(lost: Sequence[LostCandidate], counts: Mapping[str, int], redact: Redact) -> str:
+    """Return one line that names every candidate and how it failed."""
+    if len(lost) == 1:
+        count = counts.get(str(lost[0].model_ref), 0)
+        ending = f" (gave up after {count} attempts)" if count > 1 else ""
+        message = _first_line(redact(lost[0].error.message))
+        return _cut(message, EVENT_TEXT_CHARS_MAX - len(ending)) + ending
+    opening = f"none of {len(lost)} models answered: "
+    named, more = lost[:_CANDIDATES_NAMED_COUNT_MAX], len(lost) - _CANDIDATES_NAMED_COUNT_MAX
+    ending = f"; and {more} more" if more > 0 else ""
+    room = (EVENT_TEXT_CHARS_MAX - len(opening) - len(ending)) // len(named) - len("; ")
+    parts = (_cut(_ended(each, counts, redact), room) for each in named)
+    return opening + "; ".join(parts) + ending
+
+
+def _ended(lost: LostCandidate, counts: Mapping[str, int], redact: Redact) -> str:
+    count = counts.get(str(lost.model_ref), 0)
+    often = f" after {count} attempts" if count > 1 else ""
+    message = _first_line(redact(lost.error.message))
+    return f"{lost.model_ref}: {lost.error.code}{often} ({message})"
+
+
+def _first_line(text: str) -> str:
+    return next(iter(text.strip().splitlines()), "")
+
+
+def _cut(text: str, chars_max: int) -> str:
+    return text if len(text) <= chars_max else text[: chars_max - 1] + "…"
+
+
+def _causes(error: BaseException, redact: Redact = str) -> tuple[str, ...]:
     chain: list[str] = []
     cause = error.__cause__
     while cause is not None and len(chain) < _CAUSES_COUNT_MAX:
-        chain.append(_named(cause))
+        chain.append(_named(cause, redact))
         cause = cause.__cause__
     return tuple(chain)
 
 
-def _named(error: BaseException) -> str:
-    text = one_line(str(error))
+def _named(error: BaseException, redact: Redact = str) -> str:
+    text = _first_line(redact(str(error)))
     name = type(error).__name__
     return one_line(f"{name}: {text}") if text else name

@@ -14,6 +14,7 @@ from holon.model.errors import StoreBrokenError
 from holon.model.ids import AgentId
 from holon.model.ingress import AdmissionReceipt, IngressRequest
 from holon.model.refusal import Refusal, RefusalCode, RefusedError
+from holon.ports.store_reads import StoreReads
 from holon.runtime.control_desk import ControlDesk
 from holon.runtime.event_feed import EventFeed
 from holon.runtime.ingress import Ingress
@@ -49,6 +50,11 @@ class Host:
         self.tasks = TaskDesk(services, self._ingress)
         self.events = EventFeed(services.store, services.clock)
         services.store.observe(self._commit_applied)
+
+    @property
+    def reads(self) -> StoreReads:
+        """What is durable, for whoever shows it."""
+        return self._services.store.reads
 
     @property
     def rescue_count(self) -> int:

@@ -1,34 +1,210 @@
-"""One model round: ask the provider, and have every attempt on record.
+"""One model round: ask one candidate after the other, and have every attempt on record.
 
-Owns:  turning a provider's answer or error into a turn input with its attempt timeline.
-Rule 1: a provider error is a value from here on; the turn decides what it means.
+Owns:  the walk over an agent's models, with the waits between attempts.
+Rule 1: a provider error is a value from here on; the turn decides what it means. Any other error
+        is a bug and goes on as one.
+Rule 2: the timeline is part of the answer and of the failure alike.
+Rule 3: every walk begins at the agent's first model, whoever answered the last one: what agents
+        learn from each other is in the gate, and a fallback is not among it.
+Rule 4: when no candidate answered, and one of them named a far moment at which it will be back,
+        the failure carries the earliest such moment. A conversation that is too long never does.
+Rule 5: a walk that is cancelled leaves no mark: a probe that was broken off is given back.
 """
 
-from holon.decide.failure_artifact import failure_of
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from holon.decide.circuit import Passage
+from holon.decide.failure_artifact import one_line, round_failure
+from holon.decide.provider_route import RouteFacts, ordered_models
+from holon.decide.retry import (
+    ATTEMPTS_COUNT_MAX,
+    FailedAttempt,
+    RetryAfter,
+    RetryDecision,
+    decide_retry,
+    jitter_of,
+    moment_named,
+)
+from holon.model.answer import AnswerProgress, ModelAnswer
+from holon.model.conversation import tool_uses_of
+from holon.model.instant import later
+from holon.model.model_ref import ModelRef
 from holon.model.prompt_frame import ProviderRequest
-from holon.model.provider_attempt import AttemptOutcome, ProviderAttempt
-from holon.model.provider_errors import ProviderError
+from holon.model.provider_attempt import TokenUsage
+from holon.model.provider_errors import ProviderError, RouteRestingError, UnreadableResponseError
 from holon.model.turn import ModelFailed, ModelSpoke
-from holon.ports.clock import Clock
-from holon.ports.provider import Provider
+from holon.ports.provider import Candidate
+from holon.runtime.attempt_log import Attempt, AttemptLog
+from holon.runtime.provider_gate import LastFailure
+from holon.runtime.services import Services
+
+_MS_NS: Final = 1_000_000
 
 
 async def ask_provider(
-    provider: Provider, request: ProviderRequest, *, clock: Clock
+    services: Services, request: ProviderRequest, *, override: ModelRef | None
 ) -> ModelSpoke | ModelFailed:
     """Return the next round, or why there is none."""
-    started_at = clock.now()
-    try:
-        return await provider.answer(request)
-    except ProviderError as error:
-        attempt = ProviderAttempt(
-            provider="scripted",
-            model_ref="scripted",
-            attempt=1,
-            attempt_max=1,
-            started_at=started_at,
-            completed_at=clock.now(),
-            outcome=AttemptOutcome.FAIL_FAST_ABORTED,
-            failure_kind=error.code,
+    preference = services.models.preference
+    facts = RouteFacts(
+        default=preference.default,
+        fallbacks=preference.fallbacks,
+        override=override,
+        fallback_disabled=services.fallback_disabled,
+    )
+    return await _Walk(services, request, ordered_models(facts)).run()
+
+
+class _Walk:
+    """The way from the first candidate to the one that answers."""
+
+    def __init__(
+        self, services: Services, request: ProviderRequest, models: Sequence[ModelRef]
+    ) -> None:
+        self._services = services
+        self._clock = services.clock
+        self._gate = services.gate
+        self._request = request
+        self._models = models
+        self._log = AttemptLog(services.redactor, requested=models[0])
+        self._moments: list[datetime] = []
+
+    async def run(self) -> ModelSpoke | ModelFailed:
+        """Ask until somebody answers or nobody is left."""
+        for index, ref in enumerate(self._models):
+            answer = await self._try(ref, self._models[index + 1 :])
+            if answer is not None:
+                return ModelSpoke(
+                    blocks=answer.blocks,
+                    stop_reason=answer.stop_reason,
+                    usage=answer.usage or TokenUsage(),
+                    timeline=self._log.timeline(),
+                )
+            if self._log.lost[-1].error.ends_turn:
+                self._moments.clear()  # waiting makes no conversation shorter
+                break
+        redact = self._services.redactor.redact
+        return ModelFailed(
+            failure=round_failure(self._log.lost, self._log.attempts, redact=redact),
+            timeline=self._log.timeline(),
+            retry_at=min(self._moments, default=None) if self._services.deferral_allowed else None,
         )
-        return ModelFailed(failure=failure_of(error, attempts=(attempt,)), attempts=(attempt,))
+
+    async def _try(self, ref: ModelRef, rest: Sequence[ModelRef]) -> ModelAnswer | None:
+        now = self._clock.now()
+        try:
+            candidate = self._services.models.find(ref)
+        except ProviderError as error:
+            self._gate.note_refusal(ref, self._last_failure(ref, error, now))
+            self._log.never_asked(ref, error, at=now, has_fallback=bool(rest))
+            return None
+        route = candidate.model_ref
+        # Whom else to ask matters only for a route that rests, so that is when we look.
+        has_other = self._gate.is_resting(route) and any(self._is_usable(other) for other in rest)
+        way = self._gate.enter(route, now_ms=self._now_ms(), has_fallback=has_other)
+        if way is Passage.PASSED_OVER:
+            resting = RouteRestingError("it failed too often in a row and is given a rest")
+            self._log.never_asked(route, resting, at=now, has_fallback=True)
+            return None
+        attempts_count_max = ATTEMPTS_COUNT_MAX if way is Passage.FREE else 1
+        try:
+            return await self._ask(candidate, attempts_count_max, has_fallback=bool(rest))
+        finally:
+            if way is Passage.PROBE:
+                self._gate.leave(route, now_ms=self._now_ms())
+
+    async def _ask(
+        self, candidate: Candidate, attempts_count_max: int, *, has_fallback: bool
+    ) -> ModelAnswer | None:
+        number = 1
+        while True:
+            attempt = await self._attempt(candidate, number, attempts_count_max)
+            if isinstance(attempt.came, ModelAnswer):
+                self._gate.note_success(candidate.model_ref, account=candidate.account)
+                self._log.succeeded(attempt, attempt.came)
+                return attempt.came
+            decision = self._judge(candidate, attempt, attempt.came, has_fallback=has_fallback)
+            self._log.failed(attempt, attempt.came, decision)
+            if not isinstance(decision, RetryAfter):
+                named = moment_named(attempt.came, failed_at=attempt.completed_at)
+                self._moments.extend(() if named is None else (named,))
+                return None
+            self._gate.spend_retry(candidate.account)
+            await self._clock.sleep_until(later(self._clock.now(), by_ms=decision.backoff_ms))
+            number += 1
+
+    async def _attempt(self, candidate: Candidate, number: int, count_max: int) -> Attempt:
+        started_at, began_ns = self._clock.now(), self._clock.monotonic_ns()
+        came: ModelAnswer | ProviderError
+        try:
+            came = _checked(await candidate.provider.answer(self._request, self._hear))
+        except ProviderError as error:
+            came = error
+        return Attempt(
+            model_ref=candidate.model_ref,
+            number=number,
+            count_max=count_max,
+            started_at=started_at,
+            completed_at=self._clock.now(),
+            duration_ms=(self._clock.monotonic_ns() - began_ns) // _MS_NS,
+            came=came,
+        )
+
+    def _judge(
+        self, candidate: Candidate, attempt: Attempt, error: ProviderError, *, has_fallback: bool
+    ) -> RetryDecision:
+        ref = candidate.model_ref
+        self._gate.note_failure(
+            ref,
+            self._last_failure(ref, error, attempt.completed_at),
+            retryable=error.retryable,
+            now_ms=self._now_ms(),
+        )
+        may_retry = self._gate.may_retry(candidate.account) and not self._gate.is_resting(ref)
+        return decide_retry(
+            FailedAttempt(
+                attempt=attempt.number,
+                attempts_count_max=attempt.count_max,
+                retryable=error.retryable,
+                ends_turn=error.ends_turn,
+                retry_after_ms=error.retry_after_ms,
+                may_retry=may_retry,
+                has_fallback=has_fallback,
+                jitter=jitter_of(self._request.agent_id, ref, attempt.started_at),
+            )
+        )
+
+    def _is_usable(self, ref: ModelRef) -> bool:
+        try:
+            self._services.models.find(ref)
+        except ProviderError:
+            return False
+        return True
+
+    def _last_failure(self, ref: ModelRef, error: ProviderError, at: datetime) -> LastFailure:
+        return LastFailure(
+            model_ref=str(ref),
+            failure_kind=error.code,
+            summary=one_line(self._services.redactor.redact(error.message)),
+            failed_at=at,
+        )
+
+    def _hear(self, progress: AnswerProgress) -> None:
+        self._services.progress(self._request.agent_id, progress)
+
+    def _now_ms(self) -> int:
+        return self._clock.monotonic_ns() // _MS_NS
+
+
+def _checked(answer: ModelAnswer) -> ModelAnswer:
+    """Return the answer if its calls can be told apart: results are matched by their ids."""
+    names = [use.call_id for use in tool_uses_of(answer.blocks)]
+    if len(set(names)) == len(names):
+        return answer
+    raise UnreadableResponseError(
+        "the answer gives the same id to two tool calls",
+        diagnostics=answer.diagnostics,
+        usage=answer.usage,
+    )

@@ -8,6 +8,8 @@ Rule 2: a tool with an effect outside the database is never run twice; one that 
 
 import logging
 
+import msgspec
+
 from holon.decide.lane_commits import LaneHold, finish_call, tool_done_commit
 from holon.model.commit import Commit
 from holon.model.conversation import ToolUseBlock
@@ -67,7 +69,7 @@ class ToolRunner:
     ) -> FinishedCall:
         clock = self._services.clock
         use = ToolUseBlock(call_id=call.call_id, name=call.name, input=call.input)
-        receipt = receipt_of(use, execution.outcome)
+        receipt = self._without_secrets(receipt_of(use, execution.outcome))
         succeeded = isinstance(execution.outcome, ToolOk)
         finished = finish_call(
             call,
@@ -87,6 +89,13 @@ class ToolRunner:
             commit=commit,
             only_planned=self._services.tools.named(call.name).only_plans,
         )
+
+    def _without_secrets(self, receipt: ToolReceipt) -> ToolReceipt:
+        """A result may quote a secret the host holds: neither model nor transcript sees it."""
+        content = self._services.redactor.redact(receipt.content)
+        if content == receipt.content:
+            return receipt
+        return msgspec.structs.replace(receipt, content=content)
 
 
 def _crashed(name: str) -> ToolExecution:

@@ -37,6 +37,7 @@ from holon.testing.host_answers import Answerer, refused_by
 from holon.testing.host_commands import Answer, Command, Note, Quit
 from holon.testing.mixed_model import MixedModel
 from holon.testing.scripted_provider import ScriptedProvider, read_script
+from holon.testing.single_model import SingleModel
 from holon.testing.stdin_lines import stdin_lines
 from holon.tools.registry import builtin_tools
 from holon.wire.codec import decode, encode
@@ -76,7 +77,7 @@ def main(arguments: list[str]) -> int:
         store=store,
         clock=clock,
         ids=TimeOrderedIds(),
-        provider=provider,
+        models=SingleModel(provider),
         tools=builtin_tools(),
         failpoints=failpoints,
     )

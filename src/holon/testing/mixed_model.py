@@ -8,6 +8,7 @@ Rule 1: what it starts comes to an end: follow-ups and rests are asked for only 
 from random import Random
 from typing import Final
 
+from holon.model.answer import ModelAnswer
 from holon.model.conversation import (
     AssistantMessage,
     ConversationMessage,
@@ -16,8 +17,9 @@ from holon.model.conversation import (
 )
 from holon.model.instant import later
 from holon.model.prompt_frame import ProviderRequest
-from holon.model.turn import ModelSpoke, StopReason
+from holon.model.turn import StopReason
 from holon.ports.clock import Clock
+from holon.ports.provider import Hear
 from holon.testing.scripted_provider import FAILURES, ScriptedCall, ScriptedRound, spoken
 
 _LATENCIES_MS: Final = (0, 0, 1, 5, 20, 60)
@@ -32,8 +34,9 @@ class MixedModel:
         self._clock = clock
         self._seed = seed
 
-    async def answer(self, request: ProviderRequest) -> ModelSpoke:
+    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
         """Return some round, or fail."""
+        del hear
         said, round_count = _newest_message(request.conversation)
         chance = Random(f"{self._seed}:{round_count}:{said}")
         latency_ms = chance.choice(_LATENCIES_MS)

@@ -39,6 +39,7 @@ from holon.testing.manual_clock import ManualClock
 from holon.testing.power_vfs import DiskOperation, PowerVfs
 from holon.testing.sequential_ids import SequentialIds
 from holon.testing.sim_loop import SimLoop, SimulatedCrash
+from holon.testing.single_model import SingleModel
 from holon.testing.world_actors import Actors, Notebook
 from holon.testing.world_model import WorldModel
 from holon.testing.world_plan import AGENTS, JumpClock, plan_world
@@ -185,7 +186,7 @@ class _Recording:
             store=store,
             clock=self._clock,
             ids=self._ids,
-            provider=self._model,
+            models=SingleModel(self._model),
             tools=builtin_tools(),
         )
         host = Host(services)

@@ -39,6 +39,7 @@ from holon.testing.manual_clock import ManualClock
 from holon.testing.memory_store import memory_connection, memory_store
 from holon.testing.sequential_ids import SequentialIds
 from holon.testing.sim_loop import SimLoop, SimulatedCrash
+from holon.testing.single_model import SingleModel
 from holon.testing.world_actors import Actors, Notebook
 from holon.testing.world_faults import WorldFaults
 from holon.testing.world_model import WorldModel
@@ -134,7 +135,7 @@ class World:
             store=memory_store(self._connection, writer),
             clock=self._clock,
             ids=self._ids,
-            provider=self._model,
+            models=SingleModel(self._model),
             tools=builtin_tools(),
         )
         host = Host(services)

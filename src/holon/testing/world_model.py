@@ -8,14 +8,18 @@ from random import Random
 from typing import Final
 
 from holon.decide.conversation_view import problems_of
+from holon.model.answer import ModelAnswer
 from holon.model.instant import later
 from holon.model.prompt_frame import ProviderRequest
-from holon.model.turn import ModelSpoke, StopReason
+from holon.model.provider_errors import ProviderError
+from holon.model.turn import StopReason
+from holon.ports.provider import Hear
 from holon.testing.manual_clock import ManualClock
 from holon.testing.scripted_provider import FAILURES, ScriptedCall, ScriptedRound, spoken
 
 _LATENCIES_MS: Final = (0, 0, 0, 5, 400, 2_000, 15_000)
 _SILENCE_MS: Final = 600_000
+_COME_BACK_MS: Final = (None, None, 0, 2_500, 90_000, 1_800_000)  # the long ones put a turn off
 
 
 class WorldModel:
@@ -28,16 +32,21 @@ class WorldModel:
         self._call_count = 0
         self.problems: list[str] = []
 
-    async def answer(self, request: ProviderRequest) -> ModelSpoke:
+    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
         """Return some round, or fail."""
+        del hear
         self.problems.extend(problems_of(request.conversation))
         silent = self._chance.random() < 0.01
         latency_ms = _SILENCE_MS if silent else self._chance.choice(_LATENCIES_MS)
         await self._clock.sleep_until(later(self._clock.now(), by_ms=latency_ms))
         if self._chance.random() < 0.06:
-            raise FAILURES[self._chance.choice(sorted(FAILURES))]("simulated trouble")
+            raise self._trouble()
         self._call_count += 1
         return spoken(self._line(), call_prefix=f"w{self._call_count}")
+
+    def _trouble(self) -> ProviderError:
+        failure = FAILURES[self._chance.choice(sorted(FAILURES))]
+        return failure("simulated trouble", retry_after_ms=self._chance.choice(_COME_BACK_MS))
 
     def _line(self) -> ScriptedRound:
         dice = self._chance.random()

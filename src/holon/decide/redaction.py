@@ -1,0 +1,204 @@
+"""Finding secrets in text, in the forms they take on the way out.
+
+Owns:  the forms (raw, URL-encoded, JSON-escaped, base64), the matcher, and its streaming twin.
+Rule 1: what is found is replaced by `[secret:NAME]`; the value itself appears nowhere.
+Rule 2: a value shorter than SECRET_CHARS_MIN is not looked for: it would hide half of every text.
+Rule 3: findings that overlap are hidden as one, so that no tail of the longer one is left over.
+Rule 4: whether a finding begins at a place depends on at most `chars_max` characters from there;
+        so any chunking gives the same text as the whole.
+"""
+
+import base64
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from holon.model.limits import SECRET_CHARS_MIN
+
+_SHORT_ESCAPES: Final = {
+    "\b": "b",
+    "\f": "f",
+    "\n": "n",
+    "\r": "r",
+    "\t": "t",
+    '"': '"',
+    "/": "/",
+    "\\": "\\",
+}
+_MUST_ESCAPE: Final = frozenset('"\\')
+_BASE64: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+# The two signs that differ between the alphabets, also as they look inside a URL or a JSON text.
+_BASE64_SIGNS: Final = {"+": r"(?:\+|-|%2[Bb])", "/": r"(?:/|_|\\/|%2[Ff])"}
+_BASE64_SIGN_CHARS_MAX: Final = 3
+_PLAIN_RUN: Final = re.compile("[A-Za-z0-9]+")
+
+
+class _Found(NamedTuple):
+    start: int
+    end: int
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Form:
+    """One form of one secret. Without any of its `signs` in a text the search can be spared."""
+
+    name: str
+    pattern: re.Pattern[str]
+    signs: tuple[str, ...]
+    chars_max: int
+
+    def found_in(self, text: str) -> Iterator[_Found]:
+        if not any(sign in text for sign in self.signs):
+            return
+        found = self.pattern.search(text)
+        while found is not None:
+            yield _Found(found.start(), found.end(), self.name)
+            found = self.pattern.search(text, found.start() + 1)
+
+
+class SecretMatcher:
+    """Knows a set of secrets, once and for all."""
+
+    def __init__(self, secrets: Iterable[tuple[str, str]]) -> None:
+        self._forms = tuple(
+            form
+            for name, value in secrets
+            if len(value) >= SECRET_CHARS_MIN
+            for form in _forms_of(name, value)
+        )
+        self.chars_max = max((form.chars_max for form in self._forms), default=0)
+
+    def redact(self, text: str) -> str:
+        """Return the text with every secret replaced by its mark."""
+        if not self._forms:
+            return text
+        redacted, _ = self.redact_part(text, until=len(text), begin=0)
+        return redacted
+
+    def redact_part(self, text: str, *, until: int, begin: int) -> tuple[str, int]:
+        """Redact text[begin:until]; also return where the next part begins.
+
+        Findings that start before `until` are hidden whole, so the next part may begin behind it.
+        """
+        pieces: list[str] = []
+        at = begin
+        for start, end, name in self._found_in(text, until):
+            if start < at:
+                at = max(at, end)
+                continue
+            pieces += (text[at:start], f"[secret:{name}]")
+            at = end
+        if at < until:
+            pieces.append(text[at:until])
+            at = until
+        return "".join(pieces), at
+
+    def _found_in(self, text: str, until: int) -> Sequence[_Found]:
+        found = [each for form in self._forms for each in form.found_in(text)]
+        return sorted(
+            (each for each in found if each.start < until),
+            key=lambda each: (each.start, -each.end, each.name),
+        )
+
+
+class Redacting:
+    """A stream of text with its secrets hidden, however it is cut into chunks."""
+
+    def __init__(self, matcher: SecretMatcher) -> None:
+        self._matcher = matcher
+        self._held = ""
+        self._begin = 0  # what lies before it in the held text belongs to a mark already given
+
+    def feed(self, chunk: str) -> str:
+        """Return the text that no later chunk can change any more."""
+        text = self._held + chunk
+        until = max(0, len(text) - max(0, self._matcher.chars_max - 1))
+        return self._advance(text, until)
+
+    def finish(self) -> str:
+        """Return what was still held back."""
+        return self._advance(self._held, len(self._held))
+
+    def _advance(self, text: str, until: int) -> str:
+        given, begin = self._matcher.redact_part(text, until=until, begin=self._begin)
+        self._held = text[until:]
+        self._begin = max(0, begin - until)
+        return given
+
+
+def _forms_of(name: str, value: str) -> Iterator[_Form]:
+    if value in f"[secret:{name}]":
+        name = "unnamed"  # a name that tells the value would undo its own mark
+    yield _Form(
+        name=name, pattern=re.compile(re.escape(value)), signs=(value,), chars_max=len(value)
+    )
+    data = value.encode(errors="surrogatepass")
+    # Characters that are sent as they are make these two the raw form, which is looked for above.
+    yield _Form(
+        name=name,
+        pattern=re.compile("".join(_url_form(char) for char in value)),
+        signs=("%", "+"),
+        chars_max=3 * len(data),
+    )
+    yield _Form(
+        name=name,
+        pattern=re.compile("".join(_json_form(char) for char in value)),
+        signs=("\\",),
+        chars_max=12 * len(value),
+    )
+    for shift in range(3):
+        yield _base64_form(name, data, shift)
+
+
+def _url_form(char: str) -> str:
+    encoded = "".join(f"%{_any_case(byte)}" for byte in char.encode(errors="surrogatepass"))
+    if char == "%":
+        return encoded
+    if char == " ":
+        return rf"(?:{encoded}|\+|\ )"
+    return f"(?:{re.escape(char)}|{encoded})"
+
+
+def _any_case(byte: int) -> str:
+    return "".join(f"[{d}{d.upper()}]" if d.isalpha() else d for d in f"{byte:02x}")
+
+
+def _json_form(char: str) -> str:
+    units = char.encode("utf-16-be", errors="surrogatepass")
+    digits = "".join(("" if at % 2 else r"\\u") + _any_case(byte) for at, byte in enumerate(units))
+    forms = [digits]
+    if char in _SHORT_ESCAPES:
+        forms.append(re.escape(f"\\{_SHORT_ESCAPES[char]}"))
+    if char not in _MUST_ESCAPE:
+        forms.append(re.escape(char))
+    return f"(?:{'|'.join(forms)})"
+
+
+def _base64_form(name: str, data: bytes, shift: int) -> _Form:
+    """The secret inside base64, `shift` bytes behind a boundary of three.
+
+    The first and the last sign may share their six bits with a neighbour: any sign is accepted
+    there whose bits agree with ours.
+    """
+    whole = base64.b64encode(b"\0" * shift + data + b"\0" * (-(shift + len(data)) % 3)).decode()
+    first, last = 8 * shift, 8 * (shift + len(data))  # the bits that are ours
+    signs = whole[first // 6 : -(-last // 6)]
+    inner = signs[1 if first % 6 else 0 : -1 if last % 6 else None]
+    head = _agreeing(signs[0], mask=(1 << (6 - first % 6)) - 1) if first % 6 else ""
+    tail = _agreeing(signs[-1], mask=0b111111 ^ ((1 << (6 - last % 6)) - 1)) if last % 6 else ""
+    body = "".join(_BASE64_SIGNS.get(sign, sign) for sign in inner)
+    return _Form(
+        name=name,
+        pattern=re.compile(head + body + tail),
+        signs=(max(_PLAIN_RUN.findall(inner), key=len, default=""),),
+        chars_max=_BASE64_SIGN_CHARS_MAX * len(signs),
+    )
+
+
+def _agreeing(sign: str, *, mask: int) -> str:
+    """Any sign that has the same bits under the mask."""
+    bits = _BASE64.index(sign) & mask
+    options = [other for at, other in enumerate(_BASE64) if at & mask == bits]
+    return f"(?:{'|'.join(_BASE64_SIGNS.get(other, other) for other in options)})"

@@ -1,0 +1,124 @@
+"""What the agents of one host know together about providers.
+
+Owns:  the circuit of every route, the retry budget of every account, and each provider's last
+       failure. All of it in memory: a host that starts trusts everybody again.
+Rule 1: one route is one model reference, one budget one account, whichever agents use them.
+Rule 2: the maps are bounded; what was touched longest ago is forgotten first.
+Rule 3: which model answered is not kept: a fallback belongs to the round that needed it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Generic, TypeAlias, TypeVar
+
+from holon.decide.circuit import (
+    CLOSED,
+    Circuit,
+    Closed,
+    Passage,
+    after_answer,
+    after_broken_off_probe,
+    after_failure,
+    passage,
+)
+from holon.decide.retry_budget import FULL_BUDGET, RetryBudget, after_retry, after_success
+from holon.model.instant import Instant
+from holon.model.limits import PROVIDER_ROUTES_KEPT_COUNT_MAX
+from holon.model.model_ref import ModelRef
+from holon.model.record import Record
+
+_Key = TypeVar("_Key")
+_Kept = TypeVar("_Kept")
+
+
+class LastFailure(Record, frozen=True, kw_only=True):
+    """The newest failure of a provider, as a doctor shows it."""
+
+    model_ref: str
+    failure_kind: str
+    summary: str
+    failed_at: Instant
+
+
+FailureListener: TypeAlias = Callable[[str, LastFailure], None]
+
+
+def unnoticed(provider: str, failure: LastFailure) -> None:
+    """Nobody keeps notes of failures."""
+
+
+class _Recent(Generic[_Key, _Kept]):
+    """A bounded map that forgets what was written longest ago."""
+
+    def __init__(self, default: _Kept) -> None:
+        self._default = default
+        self.rows: dict[_Key, _Kept] = {}
+
+    def get(self, key: _Key) -> _Kept:
+        return self.rows.get(key, self._default)
+
+    def put(self, key: _Key, kept: _Kept) -> None:
+        self.rows.pop(key, None)
+        if kept == self._default:
+            return
+        if len(self.rows) >= PROVIDER_ROUTES_KEPT_COUNT_MAX:
+            del self.rows[next(iter(self.rows))]
+        self.rows[key] = kept
+
+
+class ProviderGate:
+    """Shared by every agent of a host; used from its event loop alone."""
+
+    def __init__(self, notice: FailureListener = unnoticed) -> None:
+        self._notice = notice
+        self._circuits: _Recent[ModelRef, Circuit] = _Recent(CLOSED)
+        self._budgets: _Recent[str, RetryBudget] = _Recent(FULL_BUDGET)
+        self._failures: _Recent[str, LastFailure | None] = _Recent(None)
+
+    @property
+    def last_failures(self) -> Mapping[str, LastFailure]:
+        """The newest failure of each provider that had one in this life of the host."""
+        found = self._failures.rows.items()
+        return {provider: failure for provider, failure in found if failure is not None}
+
+    def enter(self, route: ModelRef, *, now_ms: int, has_fallback: bool) -> Passage:
+        """Say how a route may be asked now; a probe must `leave`."""
+        circuit, found = passage(
+            self._circuits.get(route), now_ms=now_ms, has_fallback=has_fallback
+        )
+        self._circuits.put(route, circuit)
+        return found
+
+    def leave(self, route: ModelRef, *, now_ms: int) -> None:
+        """Let go of a probe, whether it had an outcome or was broken off."""
+        self._circuits.put(route, after_broken_off_probe(self._circuits.get(route), now_ms=now_ms))
+
+    def is_resting(self, route: ModelRef) -> bool:
+        """Whether a route is to be left alone, as far as possible."""
+        return not isinstance(self._circuits.get(route), Closed)
+
+    def note_success(self, route: ModelRef, *, account: str) -> None:
+        """An attempt was answered."""
+        self._circuits.put(route, after_answer())
+        self._budgets.put(account, after_success(self._budgets.get(account)))
+
+    def note_failure(
+        self, route: ModelRef, failure: LastFailure, *, retryable: bool, now_ms: int
+    ) -> None:
+        """An attempt failed."""
+        circuit = self._circuits.get(route)
+        moved = after_failure(circuit, now_ms=now_ms) if retryable else after_answer()
+        self._circuits.put(route, moved)
+        self.note_refusal(route, failure)
+
+    def note_refusal(self, route: ModelRef, failure: LastFailure) -> None:
+        """A candidate could not be asked at all, which says nothing about its route."""
+        self._failures.put(route.provider, failure)
+        self._notice(route.provider, failure)
+
+    def may_retry(self, account: str) -> bool:
+        """Whether the account has a retry left."""
+        return not self._budgets.get(account).is_spent
+
+    def spend_retry(self, account: str) -> None:
+        """A retry is about to be sent."""
+        self._budgets.put(account, after_retry(self._budgets.get(account)))

@@ -1,0 +1,117 @@
+"""A server on this machine that speaks every wire from one script, with faults on demand.
+
+Owns:  the listening socket, the plan of faults, and the record of what was asked.
+
+    async with open_wire_server(script, faults=[rate_limited()]) as server:
+        ... a client of server.base_url(TransportKind.OPENAI_RESPONSES) ...
+        assert server.requests[0].json["model"] == "gpt-5"
+
+Rule 1: the n-th request meets the n-th fault of the plan; those after the last meet `otherwise`.
+Rule 2: an error of the server itself is raised where the server was opened, never swallowed.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+import anyio
+import h11
+
+from holon.adapters.providers.scripted.script import Script
+from holon.adapters.system.clock import SystemClock
+from holon.model.provider_setting import TransportKind
+from holon.ports.clock import Clock
+from holon.testing.wire_server.answering import RecordedRequest, ScriptedModel
+from holon.testing.wire_server.delivery import Connection, ConnectionOver
+from holon.testing.wire_server.faults import FINE, Fault
+from holon.testing.wire_server.wires import WIRES
+
+LOOPBACK: Final = "127.0.0.1"
+
+
+class WireServer:
+    """A server that is running."""
+
+    def __init__(self, model: ScriptedModel, faults: Sequence[Fault], otherwise: Fault) -> None:
+        self._model = model
+        self._plan = deque(faults)
+        self._otherwise = otherwise
+        self._news = anyio.Event()
+        self.requests: list[RecordedRequest] = []
+        self.port = 0
+
+    def base_url(self, kind: TransportKind) -> str:
+        """Return the base URL a client of this wire is configured with."""
+        return f"http://{LOOPBACK}:{self.port}{WIRES[kind].base_path}"
+
+    def plan(self, *faults: Fault) -> None:
+        """Add faults for the requests to come."""
+        self._plan.extend(faults)
+
+    async def wait_for_requests(self, count: int) -> None:
+        """Return once so many requests have come in."""
+        while len(self.requests) < count:
+            await self._news.wait()
+
+    @property
+    def cached_share(self) -> float:
+        """The share of all prompt bytes that were read from cache."""
+        cache = self._model.cache
+        return cache.bytes_read / cache.bytes_seen if cache.bytes_seen else 0.0
+
+    async def serve(self, connection: Connection) -> None:
+        """Answer the requests of one client, one after the other."""
+        try:
+            while (request := await connection.read()) is not None:
+                self._record(request)
+                fault = self._plan.popleft() if self._plan else self._otherwise
+                await connection.bring(self._model.reply_to(request, fault), request)
+        except (ConnectionError, ConnectionOver, h11.RemoteProtocolError):
+            pass  # the client is gone or talks nonsense: there is nobody left to answer
+        finally:
+            await connection.close()
+
+    def _record(self, request: RecordedRequest) -> None:
+        self.requests.append(request)
+        self._news.set()
+        self._news = anyio.Event()
+
+
+@asynccontextmanager
+async def open_wire_server(
+    script: Script,
+    *,
+    faults: Sequence[Fault] = (),
+    otherwise: Fault = FINE,
+    clock: Clock | None = None,
+    api_key: str | None = None,
+    needs_key: bool = True,
+) -> AsyncIterator[WireServer]:
+    """Serve a script on a free port of this machine until the block is left.
+
+    With an `api_key`, no other is let in; without `needs_key`, everybody is.
+    """
+    model = ScriptedModel(script, api_key=api_key, needs_key=needs_key)
+    server = WireServer(model, faults, otherwise)
+    tasks: set[asyncio.Task[None]] = set()
+    time = clock or SystemClock()
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = Connection(reader, writer, time)
+        tasks.add(asyncio.get_running_loop().create_task(server.serve(connection)))
+
+    listener = await asyncio.start_server(connected, LOOPBACK, 0)
+    server.port = listener.sockets[0].getsockname()[1]
+    try:
+        yield server
+    finally:
+        listener.close()
+        for task in tasks:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        await listener.wait_closed()
+    for result in ended:
+        if isinstance(result, Exception):
+            raise result
