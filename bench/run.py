@@ -1,4 +1,4 @@
-"""Runs every bench: `python -m bench.run [name …]`.
+"""Runs every bench: `python -m bench.run [name …]`. `provider` names all that begin with it.
 
 Owns:  the order, the exit code, and bench/RESULTS.md. A missed target ends the run with an error,
        but only after everything was measured.
@@ -14,7 +14,15 @@ from typing import Final
 
 import apsw
 
-from bench import admission, retention, sleepers, turn_cost
+from bench import (
+    admission,
+    provider_first_byte,
+    provider_imports,
+    provider_lowering,
+    retention,
+    sleepers,
+    turn_cost,
+)
 from bench.measure import Measurement
 
 BENCHES: Final[Mapping[str, Callable[[], Awaitable[list[Measurement]]]]] = {
@@ -22,6 +30,9 @@ BENCHES: Final[Mapping[str, Callable[[], Awaitable[list[Measurement]]]]] = {
     "sleepers": sleepers.run,
     "turn_cost": turn_cost.run,
     "retention": retention.run,
+    "provider_lowering": provider_lowering.run,
+    "provider_first_byte": provider_first_byte.run,
+    "provider_imports": provider_imports.run,
 }
 RESULTS: Final = Path(__file__).parent / "RESULTS.md"
 _HEAD: Final = """\
@@ -61,12 +72,18 @@ def write_results(found: Sequence[Measurement]) -> None:
     RESULTS.write_text(_HEAD + "\n".join(lines) + "\n", encoding="utf-8")
 
 
+def named(name: str) -> list[str]:
+    """Return the benches a name stands for: the one of that name, or all of that group."""
+    return [each for each in BENCHES if each == name or each.startswith(f"{name}_")]
+
+
 def main(names: Sequence[str]) -> int:
     """Measure; 0 when every target was met."""
-    if unknown := [name for name in names if name not in BENCHES]:
+    if unknown := [name for name in names if not named(name)]:
         print(f"no bench is called {unknown[0]}; there are {', '.join(BENCHES)}", file=sys.stderr)
         return 2
-    found = asyncio.run(measure(names or list(BENCHES)))
+    chosen = [each for name in names for each in named(name)]
+    found = asyncio.run(measure(chosen or list(BENCHES)))
     if not names:
         write_results(found)
     return int(not all(each.is_ok for each in found))

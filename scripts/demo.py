@@ -2,12 +2,15 @@
 
 Owns:  the narration. A host runs on a fresh home with a scripted model; it is asked, it is woken by
        a timer, it is stopped and resumed, it is killed in the middle of a turn and started again.
+       At the end a real model, in the process and offline, answers and calls a tool.
 Rule 1: every line with a mark was checked; the first one that does not hold ends the story with
         exit code 1.
 Rule 2: nothing is left behind but the screen: the home is temporary, the processes are ended.
 """
 
 import io
+import json
+import os
 import shutil
 import subprocess
 import sys
@@ -16,6 +19,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from holon.adapters.providers.plane import local_is_installed
 from holon.model.json_value import JsonValue
 from holon.testing import host_commands as ask
 from holon.testing.host_client import HostClient
@@ -24,6 +28,7 @@ from holon.testing.host_lines import HostGoneError
 AGENT = "main"
 SCRIPT = Path(__file__).with_name("demo_script.json")
 STEP_S_MAX = 15.0
+RUN_S_MAX = 180.0
 
 
 class StoryBrokenError(Exception):
@@ -166,6 +171,36 @@ class Demo:
         said = (checked.stdout + checked.stderr).strip()
         self._say.check(checked.returncode == 0 and said.startswith("clean"), said)
 
+    def real_model_answers(self) -> None:
+        """The command line, nothing configured, no network: a real model in the process."""
+        self._say.chapter("A real model answers, offline and with nothing configured")
+        if not local_is_installed():
+            self._say.tell("skipped: the packages of `holon-runtime[local]` are not installed")
+            return
+        told = self._run("What is the capital of France?")
+        self._say.check("Paris" in str(told["final_text"]), f"it says: {told['final_text']}")
+        told = self._run("Go to sleep now, please.")
+        self._say.check(told["tool_calls"] == 1, "asked to rest, it calls the tool for that")
+        self._say.check(told["final_status"] == "completed", "and the agent sleeps")
+
+    def _run(self, text: str) -> dict[str, JsonValue]:
+        """Ask through `python -m holon run`, as a new user would."""
+        self._say.tell(f"holon run “{text}”")
+        home = self._home.with_name("offline")
+        done = subprocess.run(
+            [sys.executable, "-m", "holon", "run", "--json", text],
+            env={"PATH": os.environ["PATH"], "HOME": str(home), "HOLON_HOME": str(home / "holon")},
+            capture_output=True,
+            text=True,
+            timeout=RUN_S_MAX,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise StoryBrokenError(done.stderr.strip() or "holon run failed")
+        told = json.loads(done.stdout)
+        assert isinstance(told, dict)
+        return told
+
     def _prompt(self, text: str) -> str:
         began = time.monotonic()
         message = str(self._ok(ask.Prompt(id=0, agent=AGENT, text=text))["message_id"])
@@ -237,6 +272,7 @@ def tell_story(home: Path, narrator: Narrator) -> None:
         turn = demo.killed_in_mid_turn()
         demo.finishes_after_restart(turn)
         demo.everything_holds()
+        demo.real_model_answers()
     finally:
         demo.end()
 

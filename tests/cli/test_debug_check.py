@@ -120,7 +120,7 @@ def test_json_has_the_shape_the_help_promises(home: Path, faults: tuple[str, ...
     }
     assert report["clean"] is not bool(faults)
     assert report["database"] == str(database_path(home))
-    assert report["schema_version"] == 1
+    assert report["schema_version"] == 2
     assert report["as_of"] == "2026-01-01T00:00:00Z"
     assert report["counts"]["messages"] == 6
     assert [v["invariant"] for v in report["violations"]] == (["I5", "I8"] if faults else [])

@@ -77,7 +77,7 @@ class Terminal:
 def test_without_a_terminal_the_report_says_what_is_missing_and_what_comes_next(
     tmp_path: Path,
 ) -> None:
-    code, told = report(tmp_path, HOLON_MODEL="anthropic/claude-sonnet-4-5")
+    code, told = report(tmp_path, HOLON_MODEL="anthropic/claude-sonnet-5-5")
     assert code == exit_codes.FOUND_FAULTS
     assert set(told) == {"status", "sections", "next_actions"}
     assert told["status"] == "needs_setup"

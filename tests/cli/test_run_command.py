@@ -65,6 +65,19 @@ def test_what_the_agent_enqueues_for_itself_is_part_of_the_run(
     assert check_database(home).violations == ()
 
 
+def test_traces_that_are_asked_for_are_on_stderr(tmp_path: Path, scripted: str) -> None:
+    traced = {"HOLON_PROVIDER_HTTP_TRACE": "1", "HOLON_PROVIDER_FAILURE_TRACE": "1"}
+    done = run(tmp_path, "hi", "--model", scripted, **traced)
+    assert (done.returncode, done.stdout) == (0, "Hello yourself.\n")
+    (line,) = done.stderr.splitlines()
+    trace = json.loads(line.removeprefix("provider exchange "))
+    assert (trace["model_ref"], trace["outcome"]) == (scripted, "succeeded")
+    failed = run(tmp_path, "fail", "--model", scripted, HOLON_PROVIDER_FAILURE_TRACE="1")
+    (trace,) = [line for line in failed.stderr.splitlines() if line.startswith("provider ")]
+    told = json.loads(trace.removeprefix("provider failure "))
+    assert told["failure_kind"] == "auth_rejected"
+
+
 @pytest.mark.requirement("provider-plane:run-shows-the-failure")
 def test_a_failed_turn_ends_with_one_and_says_why_on_stderr(tmp_path: Path, scripted: str) -> None:
     done = run(tmp_path, "fail", "--model", scripted)

@@ -28,7 +28,7 @@ from holon.model.provider_setting import (
 
 WHOLE = """
 [model]
-default = "anthropic/claude-sonnet-4-5"
+default = "anthropic/claude-sonnet-5-5"
 fallbacks = ["openai/gpt-5.4"]
 unknown_fallback.context_window_tokens = 32000
 unknown_fallback.effective_context_window_percent = 90
@@ -42,6 +42,10 @@ provider_http_timeout_seconds = 60
 provider_stream_idle_timeout_ms = 9000
 provider_record_dir = "/var/exchanges"
 retention = { days = 7, bytes_max = 33554432 }
+
+[provider]
+http_trace = true
+failure_trace = true
 
 [anthropic]
 betas = ["one"]
@@ -59,6 +63,7 @@ transport = "openai_chat_completions"
 base_url = "http://127.0.0.1:8000/v1"
 stream = true
 reasoning_effort = "low"
+incremental = true
 auth = { source = "env", kind = "bearer_token", env = "BOX_KEY" }
 
 [models.catalog."box/meta/llama-3.1"]
@@ -80,7 +85,7 @@ def test_every_setting_reaches_the_record_the_runtime_is_built_from(tmp_path: Pa
     assert settings.retention.age_ms == 7 * DAY_MS
     assert settings.retention.bytes_max == 33_554_432
     assert settings.plane == PlaneSettings(
-        model_default=ModelRef(provider="anthropic", model="claude-sonnet-4-5"),
+        model_default=ModelRef(provider="anthropic", model="claude-sonnet-5-5"),
         model_fallbacks=(ModelRef(provider="openai", model="gpt-5.4"),),
         fallback_disabled=True,
         deferral_disabled=True,
@@ -93,6 +98,7 @@ def test_every_setting_reaches_the_record_the_runtime_is_built_from(tmp_path: Pa
                 ),
                 stream=True,
                 reasoning_effort="low",
+                incremental=True,
             )
         },
         models={
@@ -120,6 +126,8 @@ def test_every_setting_reaches_the_record_the_runtime_is_built_from(tmp_path: Pa
         ),
         local_threads_count=2,
         record_dir="/var/exchanges",
+        http_trace=True,
+        failure_trace=True,
     )
 
 

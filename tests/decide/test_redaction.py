@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.decide.redaction import Redacting, SecretMatcher
+from holon.decide.redaction import Redacting, SecretMatcher, _WrittenForm
 from holon.model.limits import SECRET_CHARS_MIN
 
 KEY = 'sk-ant/api03+Zz9 "é\\%'
@@ -19,6 +19,7 @@ MARK = "[secret:KEY]"
 # Letters no mark is made of, and the signs that encodings treat in their own way.
 _SIGNS = st.sampled_from("QXZqxz0189 /+%\\\"'=&-_~\n\té漢😀")
 values = st.text(_SIGNS, min_size=SECRET_CHARS_MIN, max_size=24)
+long_values = st.text(_SIGNS, min_size=40, max_size=90)  # longer than one expression
 around = st.text(_SIGNS | st.characters(codec="utf-8"), max_size=30)
 
 
@@ -56,8 +57,23 @@ def test_a_secret_survives_in_no_written_form(
     assert written not in redacted
 
 
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+@given(value=long_values, before=around, after=around, spoiled=st.integers(0, 200))
+def test_a_long_secret_survives_in_no_written_form_and_half_of_one_is_none(
+    form: Callable[[str], str], value: str, before: str, after: str, spoiled: int
+) -> None:
+    matcher = SecretMatcher([("KEY", value)])
+    redacted = matcher.redact(before + form(value) + after)
+    assert MARK in redacted
+    assert value not in redacted
+    assert form(value) not in redacted
+    at = spoiled % len(value)
+    other = form(value[:at] + "ж" + value[at + 1 :])
+    assert matcher.redact(other) == other
+
+
 @pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
-@given(value=values, before=st.binary(max_size=12), after=st.binary(max_size=12))
+@given(value=values | long_values, before=st.binary(max_size=12), after=st.binary(max_size=12))
 def test_a_secret_survives_in_no_base64_whatever_stands_around_it(
     encode: Callable[[bytes], bytes], value: str, before: bytes, after: bytes
 ) -> None:
@@ -86,7 +102,7 @@ def test_a_text_without_secrets_comes_back_unchanged(text: str, others: list[str
     assert matcher.redact(text) == text
 
 
-@given(data=st.data(), secrets=st.lists(values, min_size=1, max_size=3))
+@given(data=st.data(), secrets=st.lists(values | long_values, min_size=1, max_size=3))
 def test_any_chunking_equals_the_whole(data: st.DataObject, secrets: list[str]) -> None:
     matcher = SecretMatcher([(f"K{at}", value) for at, value in enumerate(secrets)])
     written = st.builds(
@@ -147,6 +163,24 @@ def test_a_secret_of_signs_that_encodings_double_is_found_in_good_time() -> None
     matcher = SecretMatcher([("KEY", value)])
     assert matcher.redact("\\" * 79 + "%" * 79 + "y").endswith("%y")
     assert matcher.redact(value) == MARK
+
+
+def test_a_matcher_grows_without_forgetting_and_takes_the_newest_name() -> None:
+    few = SecretMatcher([("A", "aaaabbbb")])
+    more = few.knowing("B", "ccccdddd").knowing("C", "aaaabbbb").knowing("D", "short")
+    assert more.redact("aaaabbbb ccccdddd short") == "[secret:C] [secret:B] short"
+    assert few.redact("aaaabbbb ccccdddd") == "[secret:A] ccccdddd"
+    assert more.chars_max == 12 * len("aaaabbbb")
+
+
+def test_a_long_token_is_not_built_into_one_expression() -> None:
+    token = "".join(chr(33 + (at * 7919) % 90) for at in range(4_096))
+    matcher = SecretMatcher([("KEY", token)])
+    built = [form.head.pattern for form in matcher._forms if isinstance(form, _WrittenForm)]
+    # Building an expression takes far longer than anything else; its length is what it costs.
+    assert sum(len(pattern) for pattern in built) < len(token)
+    for write in FORMS.values():
+        assert matcher.redact(f"<{write(token)}>") == f"<{MARK}>"
 
 
 def test_nothing_is_known_without_secrets() -> None:

@@ -10,11 +10,13 @@ import importlib.util
 import json
 import sys
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, quote_plus
 
-from holon.decide.redaction import Redacting, SecretMatcher
 from holon.model.limits import SECRET_CHARS_MIN
+
+if TYPE_CHECKING:
+    from holon.decide.redaction import SecretMatcher
 
 FORMS: Final[tuple[Callable[[str], str], ...]] = (
     str,
@@ -25,13 +27,17 @@ FORMS: Final[tuple[Callable[[str], str], ...]] = (
     lambda value: base64.b64encode(value.encode()).decode().rstrip("="),
     lambda value: base64.urlsafe_b64encode(b"ab" + value.encode()).decode().rstrip("="),
 )
+_SIZES_COUNT: Final = 4
 _NAME: Final = "\x00"  # a mark that no secret can be part of
 
 
 def check(data: bytes) -> None:
-    """Judge one input: sizes, then secrets, then what stands around them."""
-    sizes, text = data[:4], data[4:].decode(errors="ignore")
-    if len(sizes) < 4:
+    """Judge one input: sizes, then the secret, then what stands around it."""
+    # Not at the top: the fuzzer has to be there first to see which branches are taken.
+    from holon.decide.redaction import SecretMatcher
+
+    sizes, text = data[:_SIZES_COUNT], data[_SIZES_COUNT:].decode(errors="ignore")
+    if len(sizes) < _SIZES_COUNT:
         return
     length = SECRET_CHARS_MIN + sizes[0] % 24
     value, rest = text[:length].replace("\x00", "0"), text[length:]
@@ -47,7 +53,9 @@ def check(data: bytes) -> None:
     assert _in_chunks(matcher, whole, 1 + sizes[3] % 32) == redacted, (value, whole)
 
 
-def _in_chunks(matcher: SecretMatcher, whole: str, size: int) -> str:
+def _in_chunks(matcher: "SecretMatcher", whole: str, size: int) -> str:
+    from holon.decide.redaction import Redacting
+
     stream = Redacting(matcher)
     chunks = (whole[at : at + size] for at in range(0, len(whole), size))
     return "".join(stream.feed(chunk) for chunk in chunks) + stream.finish()
@@ -62,7 +70,9 @@ def main(arguments: list[str]) -> int:
         print("fuzz_redaction: atheris is not installed; nothing was fuzzed")
         return 0
     atheris = importlib.import_module("atheris")
-    atheris.Setup([sys.argv[0], f"-runs={runs}", "-max_len=512"], check)
+    with atheris.instrument_imports(include=["holon.decide"]):
+        importlib.import_module("holon.decide.redaction")
+    atheris.Setup([sys.argv[0], f"-runs={runs}", "-max_len=512"], atheris.instrument_func(check))
     atheris.Fuzz()  # ends the process itself, with a code of its own
     return 0
 

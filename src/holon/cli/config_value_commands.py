@@ -65,8 +65,8 @@ def set_setting(key: str, value: str, home: Path, as_json: bool) -> None:
 
     \b
     Examples:
-      holon config set model.default anthropic/claude-sonnet-4-5
-      holon config set model.fallbacks openai/gpt-5.4,deepseek/deepseek-chat
+      holon config set model.default anthropic/claude-sonnet-5-5
+      holon config set model.fallbacks openai/gpt-5.4,deepseek/deepseek-flash
       holon config set runtime.max_output_tokens 16384
       holon config set 'models.catalog."openai/gpt-5.4".output_tokens_max' 32000
     """

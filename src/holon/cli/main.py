@@ -38,7 +38,6 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
             "run",
             "Ask an agent one thing and print what it says when it has come to rest.",
         ),
-        "run": LazyCommand("holon.cli.run_command", "run", "Ask an agent one thing, and out."),
     }
 )
 
@@ -94,7 +93,7 @@ def main() -> None:
       holon --version
       holon run "What is a holon?"       one prompt, one answer
       holon onboard                      what is configured, what is missing?
-      holon config set model.default anthropic/claude-sonnet-4-5
+      holon config set model.default anthropic/claude-sonnet-5-5
       holon config doctor                can the model be used?
       holon run "What is a holon?"
       holon debug check                  is everything in order under HOLON_HOME?

@@ -43,6 +43,4 @@ def open_plane(home: Path) -> OpenedPlane:
         f"{name} is not a variable Holon reads; did you mean {meant}?"
         for name, meant in unknown_names(environ, VARIABLES).items()
     )
-    return OpenedPlane(
-        settings=inspection.settings, plane=plane, faults=faults, warnings=warnings
-    )
+    return OpenedPlane(settings=inspection.settings, plane=plane, faults=faults, warnings=warnings)

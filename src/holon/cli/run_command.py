@@ -40,7 +40,7 @@ def run(text: str, agent: str, model: str | None, home: Path, as_json: bool) -> 
     \b
     Examples:
       holon run "What is a holon?"
-      holon run --model anthropic/claude-sonnet-4-5 "Summarize your day."
+      holon run --model anthropic/claude-sonnet-5-5 "Summarize your day."
       holon run --json "Say hello." | jq .token_usage
     """
     import anyio

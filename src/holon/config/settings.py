@@ -234,8 +234,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting(
         key="providers.<id>.incremental",
         form=TruthForm(),
-        says="Whether OpenAI may keep answers (`store` is true then), so that later rounds send only"
-        " what is new; for openai_responses alone.",
+        says="Whether OpenAI may keep answers (`store` is true then), so that later rounds send"
+        " only what is new; for openai_responses alone.",
     ),
     Setting(
         key="providers.<id>.auth.source",

@@ -6,13 +6,18 @@ Rule 2: a value shorter than SECRET_CHARS_MIN is not looked for: it would hide h
 Rule 3: findings that overlap are hidden as one, so that no tail of the longer one is left over.
 Rule 4: whether a finding begins at a place depends on at most `chars_max` characters from there;
         so any chunking gives the same text as the whole.
+Rule 5: a form is a sequence of pieces, one for each sign of the secret, and no way to write a piece
+        begins with another way: the end of a finding is decided by its start. So only the first
+        pieces are one expression, and the others are looked at one by one where those were found:
+        an expression as long as a token takes far too long to build.
 """
 
 import base64
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from functools import lru_cache
+from typing import Final, NamedTuple, TypeAlias
 
 from holon.model.limits import SECRET_CHARS_MIN
 
@@ -32,6 +37,8 @@ _BASE64: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 _BASE64_SIGNS: Final = {"+": r"(?:\+|-|%2[Bb])", "/": r"(?:/|_|\\/|%2[Ff])"}
 _BASE64_SIGN_CHARS_MAX: Final = 3
 _PLAIN_RUN: Final = re.compile("[A-Za-z0-9]+")
+_HEAD_PIECES_COUNT: Final = 32
+_KEPT_COUNT_MAX: Final = 4_096  # pieces that are remembered; they are made of one sign each
 
 
 class _Found(NamedTuple):
@@ -41,33 +48,76 @@ class _Found(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Form:
-    """One form of one secret. Without any of its `signs` in a text the search can be spared."""
+class _RawForm:
+    """A secret as it is."""
 
     name: str
-    pattern: re.Pattern[str]
-    signs: tuple[str, ...]
+    value: str
+
+    @property
+    def chars_max(self) -> int:
+        return len(self.value)
+
+    def found_in(self, text: str) -> Iterator[_Found]:
+        start = text.find(self.value)
+        while start >= 0:
+            yield _Found(start, start + len(self.value), self.name)
+            start = text.find(self.value, start + 1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _WrittenForm:
+    """A secret as an encoding writes it. Without any of its `marks` in a text it is not there."""
+
+    name: str
+    head: re.Pattern[str]
+    rest: tuple[str, ...]  # the pieces behind the head
+    marks: tuple[str, ...]
     chars_max: int
 
     def found_in(self, text: str) -> Iterator[_Found]:
-        if not any(sign in text for sign in self.signs):
+        if not any(mark in text for mark in self.marks):
             return
-        found = self.pattern.search(text)
+        found = self.head.search(text)
         while found is not None:
-            yield _Found(found.start(), found.end(), self.name)
-            found = self.pattern.search(text, found.start() + 1)
+            end = self._end(text, found.end())
+            if end is not None:
+                yield _Found(found.start(), end, self.name)
+            found = self.head.search(text, found.start() + 1)
+
+    def _end(self, text: str, at: int) -> int | None:
+        for piece in self.rest:
+            found = _compiled(piece).match(text, at)
+            if found is None:
+                return None
+            at = found.end()
+        return at
+
+
+_Form: TypeAlias = _RawForm | _WrittenForm
 
 
 class SecretMatcher:
-    """Knows a set of secrets, once and for all."""
+    """Knows a set of secrets, once and for all. Of two names for one value the later counts."""
 
     def __init__(self, secrets: Iterable[tuple[str, str]]) -> None:
-        self._forms = tuple(
-            form
-            for name, value in secrets
-            if len(value) >= SECRET_CHARS_MIN
-            for form in _forms_of(name, value)
+        self._know(
+            {
+                value: tuple(_forms_of(name, value))
+                for name, value in secrets
+                if len(value) >= SECRET_CHARS_MIN
+            }
         )
+
+    def knowing(self, name: str, value: str) -> "SecretMatcher":
+        """Return a matcher that knows one secret more; what is known is not built again."""
+        grown = SecretMatcher([(name, value)])
+        grown._know({**self._forms_by_value, **grown._forms_by_value})
+        return grown
+
+    def _know(self, forms_by_value: Mapping[str, tuple[_Form, ...]]) -> None:
+        self._forms_by_value = forms_by_value
+        self._forms = tuple(form for forms in forms_by_value.values() for form in forms)
         self.chars_max = max((form.chars_max for form in self._forms), default=0)
 
     def redact(self, text: str) -> str:
@@ -131,27 +181,35 @@ class Redacting:
 def _forms_of(name: str, value: str) -> Iterator[_Form]:
     if value in f"[secret:{name}]":
         name = "unnamed"  # a name that tells the value would undo its own mark
-    yield _Form(
-        name=name, pattern=re.compile(re.escape(value)), signs=(value,), chars_max=len(value)
-    )
+    yield _RawForm(name=name, value=value)
     data = value.encode(errors="surrogatepass")
     # Characters that are sent as they are make these two the raw form, which is looked for above.
-    yield _Form(
-        name=name,
-        pattern=re.compile("".join(_url_form(char) for char in value)),
-        signs=("%", "+"),
-        chars_max=3 * len(data),
-    )
-    yield _Form(
-        name=name,
-        pattern=re.compile("".join(_json_form(char) for char in value)),
-        signs=("\\",),
-        chars_max=12 * len(value),
-    )
+    url = [_url_form(char) for char in value]
+    yield _written(name, url, marks=("%", "+"), chars_max=3 * len(data))
+    json = [_json_form(char) for char in value]
+    yield _written(name, json, marks=("\\",), chars_max=12 * len(value))
     for shift in range(3):
         yield _base64_form(name, data, shift)
 
 
+def _written(
+    name: str, pieces: Sequence[str], *, marks: tuple[str, ...], chars_max: int
+) -> _WrittenForm:
+    return _WrittenForm(
+        name=name,
+        head=re.compile("".join(pieces[:_HEAD_PIECES_COUNT])),
+        rest=tuple(pieces[_HEAD_PIECES_COUNT:]),
+        marks=marks,
+        chars_max=chars_max,
+    )
+
+
+@lru_cache(_KEPT_COUNT_MAX)
+def _compiled(piece: str) -> re.Pattern[str]:
+    return re.compile(piece)
+
+
+@lru_cache(_KEPT_COUNT_MAX)
 def _url_form(char: str) -> str:
     encoded = "".join(f"%{_any_case(byte)}" for byte in char.encode(errors="surrogatepass"))
     if char == "%":
@@ -165,6 +223,7 @@ def _any_case(byte: int) -> str:
     return "".join(f"[{d}{d.upper()}]" if d.isalpha() else d for d in f"{byte:02x}")
 
 
+@lru_cache(_KEPT_COUNT_MAX)
 def _json_form(char: str) -> str:
     units = char.encode("utf-16-be", errors="surrogatepass")
     digits = "".join(("" if at % 2 else r"\\u") + _any_case(byte) for at, byte in enumerate(units))
@@ -176,7 +235,7 @@ def _json_form(char: str) -> str:
     return f"(?:{'|'.join(forms)})"
 
 
-def _base64_form(name: str, data: bytes, shift: int) -> _Form:
+def _base64_form(name: str, data: bytes, shift: int) -> _WrittenForm:
     """The secret inside base64, `shift` bytes behind a boundary of three.
 
     The first and the last sign may share their six bits with a neighbour: any sign is accepted
@@ -186,13 +245,12 @@ def _base64_form(name: str, data: bytes, shift: int) -> _Form:
     first, last = 8 * shift, 8 * (shift + len(data))  # the bits that are ours
     signs = whole[first // 6 : -(-last // 6)]
     inner = signs[1 if first % 6 else 0 : -1 if last % 6 else None]
-    head = _agreeing(signs[0], mask=(1 << (6 - first % 6)) - 1) if first % 6 else ""
-    tail = _agreeing(signs[-1], mask=0b111111 ^ ((1 << (6 - last % 6)) - 1)) if last % 6 else ""
-    body = "".join(_BASE64_SIGNS.get(sign, sign) for sign in inner)
-    return _Form(
-        name=name,
-        pattern=re.compile(head + body + tail),
-        signs=(max(_PLAIN_RUN.findall(inner), key=len, default=""),),
+    head = [_agreeing(signs[0], mask=(1 << (6 - first % 6)) - 1)] if first % 6 else []
+    tail = [_agreeing(signs[-1], mask=0b111111 ^ ((1 << (6 - last % 6)) - 1))] if last % 6 else []
+    return _written(
+        name,
+        [*head, *(_BASE64_SIGNS.get(sign, sign) for sign in inner), *tail],
+        marks=(max(_PLAIN_RUN.findall(inner), key=len, default=""),),
         chars_max=_BASE64_SIGN_CHARS_MAX * len(signs),
     )
 

@@ -19,7 +19,7 @@ class BadModelRefError(BadInputError):
     """A text that should name a model does not."""
 
     code = "bad_model_ref"
-    hint = "write it as provider/model, for example anthropic/claude-sonnet-4-5"
+    hint = "write it as provider/model, for example anthropic/claude-sonnet-5-5"
 
 
 class ModelRef(Record, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ from holon.decide.retry import (
     moment_named,
 )
 from holon.model.answer import AnswerProgress, ModelAnswer
-from holon.model.conversation import tool_uses_of
+from holon.model.conversation import AssistantBlock, TextBlock, tool_uses_of
 from holon.model.instant import later
 from holon.model.model_ref import ModelRef
 from holon.model.prompt_frame import ProviderRequest
@@ -77,7 +77,7 @@ class _Walk:
             answer = await self._try(ref, self._models[index + 1 :])
             if answer is not None:
                 return ModelSpoke(
-                    blocks=answer.blocks,
+                    blocks=tuple(self._without_secrets(block) for block in answer.blocks),
                     stop_reason=answer.stop_reason,
                     usage=answer.usage or TokenUsage(),
                     timeline=self._log.timeline(),
@@ -91,6 +91,12 @@ class _Walk:
             timeline=self._log.timeline(),
             retry_at=min(self._moments, default=None) if self._services.deferral_allowed else None,
         )
+
+    def _without_secrets(self, block: AssistantBlock) -> AssistantBlock:
+        """Clean words before they are recorded. Calls and sealed thinking only work verbatim."""
+        if not isinstance(block, TextBlock):
+            return block
+        return TextBlock(text=self._services.redactor.redact(block.text))
 
     async def _try(self, ref: ModelRef, rest: Sequence[ModelRef]) -> ModelAnswer | None:
         now = self._clock.now()

@@ -3,18 +3,21 @@
 Owns:  the order in which the parts come up and go down. No logic.
 """
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+import logging
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 import anyio
 
 from holon.adapters.providers.last_failures import FailureNotes
 from holon.adapters.providers.plane import ProviderPlane
+from holon.adapters.providers.traced import LOGGER_NAME
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.log_redaction import install_log_redaction
 from holon.adapters.system.secrets import SecretRegistry
 from holon.config.load_settings import Settings
+from holon.model.provider_setting import PlaneSettings
 from holon.runtime.host import Host
 from holon.runtime.provider_gate import ProviderGate
 from holon.serve.compose import HostOptions, open_host
@@ -36,6 +39,15 @@ async def open_configured_host(
     """Serve a home as its settings say, while the block runs."""
     registry = SecretRegistry()
     install_log_redaction(registry)
+    with _visible_traces(settings.plane, registry):
+        async with _served(settings, environ, registry) as served:
+            yield served
+
+
+@asynccontextmanager
+async def _served(
+    settings: Settings, environ: Mapping[str, str], registry: SecretRegistry
+) -> AsyncIterator[ConfiguredHost]:
     plane = build_plane(settings, environ, registry, SystemClock())
     notes = FailureNotes(settings.home)
     gate = ProviderGate(notice=notes.take)
@@ -58,3 +70,23 @@ async def open_configured_host(
         with anyio.CancelScope(shield=True):
             await notes.write()
             await plane.aclose()
+
+
+@contextmanager
+def _visible_traces(plane: PlaneSettings, registry: SecretRegistry) -> Iterator[None]:
+    """Show the traces that were asked for on stderr, unless the process has a log of its own."""
+    if not (plane.http_trace or plane.failure_trace):
+        yield
+        return
+    log = logging.getLogger(LOGGER_NAME)
+    level, handlers = log.level, [] if log.hasHandlers() else [logging.StreamHandler()]
+    install_log_redaction(registry, handlers)
+    log.setLevel(logging.INFO)
+    for handler in handlers:
+        log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+        for handler in handlers:
+            log.removeHandler(handler)

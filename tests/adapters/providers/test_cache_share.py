@@ -14,7 +14,6 @@ import pytest
 
 from holon.adapters.providers.anthropic_messages import lower as anthropic
 from holon.adapters.providers.endpoint import Endpoint
-from holon.adapters.providers.item_memo import ItemMemo
 from holon.adapters.providers.openai_chat import lower as chat
 from holon.adapters.providers.openai_responses import lower as responses
 from holon.model.json_value import JsonValue
@@ -84,12 +83,11 @@ def anthropic_bodies() -> list[bytes]:
 
 def responses_bodies() -> list[bytes]:
     memo, there = responses.RequestMemo(), endpoint(TransportKind.OPENAI_RESPONSES)
-    lowered = [responses.lower(there, request, memo) for request in the_requests()]
-    return [responses.body_of(each.shape, each.input.items) for each in lowered]
+    return [responses.lower(there, request, memo).body for request in the_requests()]
 
 
 def chat_bodies() -> list[bytes]:
-    memo, there = ItemMemo(), endpoint(TransportKind.OPENAI_CHAT_COMPLETIONS)
+    memo, there = chat.RequestMemo(), endpoint(TransportKind.OPENAI_CHAT_COMPLETIONS)
     return [chat.lower(there, request, memo) for request in the_requests()]
 
 

@@ -319,12 +319,9 @@ async def test_a_command_is_never_given_to_a_shell(tmp_path: Path) -> None:
     assert not mark.exists()
 
 
-def test_a_program_that_cannot_be_started_is_a_provider_error(tmp_path: Path) -> None:
-    async def ask() -> str:
-        return await secret_from([str(tmp_path)], {})
-
+async def test_a_program_that_cannot_be_started_is_a_provider_error(tmp_path: Path) -> None:
     with pytest.raises(ProviderError, match="cannot be started"):
-        anyio.run(ask)
+        await secret_from([str(tmp_path)], {})
 
 
 def test_a_state_names_the_credential_and_not_its_value(tmp_path: Path) -> None:

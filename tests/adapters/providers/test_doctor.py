@@ -62,6 +62,17 @@ def test_every_configured_provider_is_told_and_no_other(tmp_path: Path) -> None:
     assert SECRET not in msgspec.json.encode(report).decode()
 
 
+def test_a_provider_that_failed_is_told_though_nobody_configures_it(tmp_path: Path) -> None:
+    failures = {"deepseek": FAILURE, "gone": FAILURE}
+    plane = plane_of(tmp_path, environ={"OPENAI_API_KEY": SECRET})
+    report = examine(plane, failures, {})
+    told = {each.provider: each.is_configured for each in report.providers}
+    assert told == {"deepseek": False, "gone": False, "openai": True}
+    assert one(report, "deepseek").last_failure == FAILURE
+    assert "there is no provider 'gone'" in str(one(report, "gone").reason)
+    assert report.is_usable
+
+
 @pytest.mark.requirement("provider-plane:doctor-shows-the-retry-policy")
 def test_the_retry_policy_is_the_one_in_force(tmp_path: Path) -> None:
     policy = examine(plane_of(tmp_path), {}, {}).providers[0].retry_policy

@@ -331,7 +331,25 @@ async def test_an_answer_beyond_its_cap_is_not_read_to_its_end(
     assert error.message == "the answer has more than 1000 bytes"
 
 
-async def test_a_proxy_named_by_the_environment_is_not_used(
+async def test_the_operators_proxy_is_used_for_other_machines(
+    exchange: HttpClientExchange, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with byte_server([json_response("200 OK", {"by": "proxy"})]) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        assert await fetched(exchange, "http://provider.invalid/v1") == b'{"by":"proxy"}'
+    assert len(proxy.seen) == 1
+
+
+async def test_a_proxy_that_cannot_be_used_is_said_so(
+    exchange: HttpClientExchange, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("all_proxy", "gopher://127.0.0.1:70")
+    error = await failure_of(exchange, "http://provider.invalid/v1")
+    assert isinstance(error, ModelUnavailableError)
+    assert "proxy" in error.message
+
+
+async def test_a_proxy_named_by_the_environment_is_not_used_for_this_machine(
     exchange: HttpClientExchange, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with byte_server([json_response("500 Proxied", {})]) as proxy:

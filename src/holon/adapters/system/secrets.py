@@ -31,8 +31,7 @@ class SecretRegistry:
         with self._learning:
             if self._names_by_value.get(value) != name:
                 self._names_by_value[value] = name
-                known = self._names_by_value.items()
-                self._matcher = SecretMatcher((name, value) for value, name in known)
+                self._matcher = self._matcher.knowing(name, value)
         return True
 
     def redact(self, text: str) -> str:

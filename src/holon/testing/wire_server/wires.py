@@ -51,7 +51,8 @@ _ANTHROPIC_TYPES: Final[Mapping[int, str]] = {
     429: "rate_limit_error",
     529: "overloaded_error",
 }
-# Names of failures that only one wire has, as the other calls them.
+# Failures of OpenAI's wires as this one calls them.
+_ANTHROPIC_NAMES: Final[Mapping[str, str]] = {"usage_limit_reached": "billing_error"}
 _ANTHROPIC_MESSAGES: Final[Mapping[str, str]] = {
     "context_length_exceeded": "prompt is too long: 200001 tokens > 200000 maximum"
 }
@@ -83,7 +84,7 @@ def _codex_refusal(refusal: WireRefusal) -> JsonObject:
 def _anthropic_error(refusal: WireRefusal) -> JsonObject:
     by_status = "api_error" if refusal.status >= 500 else "invalid_request_error"
     kind = _ANTHROPIC_TYPES.get(refusal.status, by_status)
-    code = refusal.code or ""
+    code = _ANTHROPIC_NAMES.get(refusal.code or "", refusal.code or "")
     is_own = code.endswith("_error")  # `overloaded_error` inside a 200
     message = _ANTHROPIC_MESSAGES.get(code, refusal.message)
     return {"type": code if is_own else kind, "message": message, **refusal.details}

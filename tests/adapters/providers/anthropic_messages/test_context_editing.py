@@ -3,13 +3,10 @@
 import msgspec
 import pytest
 
-from holon.adapters.providers.anthropic_messages.context_editing import (
-    clearing_note,
-    eligible_bytes,
-)
+from holon.adapters.providers.anthropic_messages.context_editing import ClearableResults
 from holon.adapters.providers.anthropic_messages.lower import RequestMemo, lower
 from holon.adapters.providers.endpoint import ContextEditing
-from holon.model.conversation import AssistantMessage, UserMessage
+from holon.model.conversation import AssistantMessage, ConversationMessage, UserMessage
 from tests.adapters.providers.anthropic_messages.sample_requests import (
     body_of,
     call,
@@ -25,6 +22,11 @@ PATCHED = (
     AssistantMessage(blocks=(call("p", name="ApplyPatch"),)),
     UserMessage(blocks=(result("p", "x" * 1_000),)),
 )
+
+
+def eligible_bytes(conversation: tuple[ConversationMessage, ...], editing: ContextEditing) -> int:
+    """What is counted when a conversation is seen for the first time."""
+    return ClearableResults().eligible_bytes("a", conversation, editing)
 
 
 @pytest.mark.requirement("provider-anthropic:context-editing-is-opt-in")
@@ -81,11 +83,25 @@ def test_patches_never_count() -> None:
     assert eligible_bytes(conversation, ContextEditing(keep_recent_tool_uses=3)) == 8
 
 
+@pytest.mark.parametrize("keep", [0, 1, 3])
+def test_counting_on_as_a_conversation_grows_is_counting_it_afresh(keep: int) -> None:
+    editing, counted = ContextEditing(keep_recent_tool_uses=keep), ClearableResults()
+    conversation = (user("a"), *rounds(0, 3), *PATCHED, *rounds(3, 5))
+    shorter = [conversation[:count] for count in range(len(conversation), 0, -3)]
+    for shown in (*reversed(shorter), *shorter, (user("b"), *rounds(5, 9))):
+        assert counted.eligible_bytes("a", shown, editing) == eligible_bytes(shown, editing)
+
+
+def test_a_call_id_that_comes_again_counts_each_time_for_itself() -> None:
+    conversation = (user("a"), *rounds(0, 1), *rounds(0, 1))
+    assert eligible_bytes(conversation, ContextEditing(keep_recent_tool_uses=1)) == 8
+
+
 @pytest.mark.requirement("provider-anthropic:context-editing-diagnostics")
 def test_the_remark_is_a_number_and_repeats_nothing() -> None:
     secret = UserMessage(blocks=(result("c", "tökens: s3cret"),))
     conversation = (user("a"), AssistantMessage(blocks=(call("c"),)), secret)
-    note = clearing_note(conversation, ContextEditing(keep_recent_tool_uses=0))
+    note = ClearableResults().note("a", conversation, ContextEditing(keep_recent_tool_uses=0))
     assert note == "context_editing: eligible_tool_result_bytes=15"
     lowered = lower(
         endpoint(context_editing=ContextEditing(keep_recent_tool_uses=0)),

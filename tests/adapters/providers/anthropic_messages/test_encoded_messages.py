@@ -1,4 +1,4 @@
-"""The conversation as JSON: joined by parts, and always what it would be in one go."""
+"""The conversation as JSON: joined bit by bit, and always what it would be in one go."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,16 +7,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.adapters.providers.anthropic_messages.encoded_messages import (
-    RUN_MESSAGES_COUNT,
-    EncodedMessages,
-)
-from holon.model.conversation import (
-    AssistantMessage,
-    ConversationMessage,
-    TextBlock,
-    UserMessage,
-)
+from holon.adapters.providers.anthropic_messages.encoded_messages import EncodedMessages
+from holon.model.conversation import ConversationMessage, TextBlock, UserMessage
 from holon.model.json_value import JsonValue
 from tests.adapters.providers.anthropic_messages.sample_requests import rounds, said, user
 
@@ -43,7 +35,9 @@ def _encoded(
     conversation: Sequence[ConversationMessage],
     marks: dict[int, frozenset[int]],
 ) -> bytes:
-    return b"".join(messages.parts(conversation, marks))
+    text = messages.between(b"<", b">", key="a", conversation=tuple(conversation), marks=marks)
+    assert text[:1] + text[-1:] == b"<>"
+    return text[1:-1]
 
 
 def _in_one_go(
@@ -69,30 +63,22 @@ TEXTS = st.lists(st.sampled_from(["", "a", "ü\n"]), max_size=2)
 MESSAGES = st.one_of(TEXTS.map(lambda texts: user(*texts)), TEXTS.map(lambda texts: said(*texts)))
 
 
-@given(
-    st.lists(MESSAGES, max_size=3),
-    st.integers(0, 3),
-    st.lists(MESSAGES, max_size=6),
-    st.sets(st.integers(0, 3 * RUN_MESSAGES_COUNT), max_size=2),
+SHOWN = st.tuples(
+    st.lists(MESSAGES, max_size=4), st.dictionaries(st.integers(0, 4), st.just(frozenset({0})))
 )
-def test_parts_join_to_what_the_whole_would_be(
-    head: list[ConversationMessage],
-    runs_count: int,
-    tail: list[ConversationMessage],
-    marked: set[int],
+
+
+@given(st.lists(MESSAGES, max_size=4), st.lists(SHOWN, max_size=5))
+def test_whatever_came_before_the_text_is_what_it_would_be_in_one_go(
+    shared: list[ConversationMessage],
+    shown: list[tuple[list[ConversationMessage], dict[int, frozenset[int]]]],
 ) -> None:
-    middle: list[ConversationMessage] = [user("q"), said("a")] * (
-        RUN_MESSAGES_COUNT // 2 * runs_count
-    )
-    conversation = (*head, *middle, *tail)
-    marks = {index: frozenset({0}) for index in marked}
     encoded = EncodedMessages(Lowering())
-    _encoded(encoded, conversation[:-1], {})
-    expected = msgspec.json.encode(_in_one_go(conversation, marks))
-    assert _encoded(encoded, conversation, marks) == expected
-    assert _encoded(encoded, conversation, marks) == expected
-    unmarked = msgspec.json.encode(_in_one_go(conversation, {}))
-    assert _encoded(encoded, conversation, {}) == unmarked
+    for own, marks in shown:
+        conversation = (*shared, *own)
+        expected = msgspec.json.encode(_in_one_go(conversation, marks))
+        assert _encoded(encoded, conversation, marks) == expected
+        assert _encoded(encoded, conversation, marks) == expected
 
 
 def test_a_growing_conversation_is_lowered_once_but_for_the_marked_message() -> None:
@@ -104,27 +90,15 @@ def test_a_growing_conversation_is_lowered_once_but_for_the_marked_message() -> 
         before = lowering.count
         _encoded(encoded, conversation[:length], {length - 1: frozenset({0})})
         costs.append(lowering.count - before)
-    # The marked message itself, and what became part of the history since: two messages a round.
+    # The message that lost its mark, the answer to it, and the message that is marked now.
     assert set(costs[1:]) == {3}
 
 
 def test_a_message_that_differs_is_never_mistaken_for_the_one_that_was_there() -> None:
     encoded = EncodedMessages(Lowering())
-    words: list[ConversationMessage] = [user("q"), said("a")] * (RUN_MESSAGES_COUNT // 2)
-    last = words[-1]
+    words: list[ConversationMessage] = [user("q"), said("a")] * 16
     first = _encoded(encoded, (*words, user("end")), {})
-    changed = _encoded(encoded, (user("other"), *words[1:-1], last, user("end")), {})
+    changed = _encoded(encoded, (user("other"), *words[1:], user("end")), {})
     assert b"other" in changed
     assert b"other" not in first
     assert _encoded(encoded, (*words, user("end")), {}) == first
-
-
-def test_runs_of_many_conversations_are_kept_within_a_bound() -> None:
-    encoded = EncodedMessages(Lowering())
-    for number in range(300):
-        run = tuple(
-            AssistantMessage(blocks=(TextBlock(text=f"{number}"),))
-            for _ in range(RUN_MESSAGES_COUNT)
-        )
-        assert str(number).encode() in _encoded(encoded, run, {})
-    assert len(encoded._runs) == 256

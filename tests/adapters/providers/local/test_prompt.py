@@ -23,7 +23,8 @@ from tests.adapters.providers.local.local_requests import (
     user,
 )
 
-OPENING = 1 + 2 * len(SMALL.examples)
+TAUGHT = [example for example in SMALL.examples if example.tool in (None, "ExecCommand")]
+OPENING = 1 + 2 * len(TAUGHT)
 
 
 def test_a_small_model_sees_its_own_system_text_and_examples() -> None:
@@ -31,6 +32,14 @@ def test_a_small_model_sees_its_own_system_text_and_examples() -> None:
     assert chat.lines[0] == Line("system", SMALL.system_text or "")
     assert chat.lines[OPENING:] == (Line("user", "hi"),)
     assert [tool.name for tool in chat.tools] == ["ExecCommand"]
+
+
+def test_without_the_command_tool_a_small_model_is_taught_to_rest() -> None:
+    chat = chat_of(request(user("hi"), tools=(SLEEP,)), SMALL)
+    shown = [line.content for line in chat.lines if line.role == "assistant"]
+    assert [tool.name for tool in chat.tools] == ["Sleep"]
+    assert any('"Sleep"' in content for content in shown)
+    assert not any("ExecCommand" in line.content for line in chat.lines)
 
 
 def test_another_model_sees_the_frame_and_the_tools() -> None:
@@ -41,7 +50,7 @@ def test_another_model_sees_the_frame_and_the_tools() -> None:
     assert [tool.name for tool in chat.tools] == ["ExecCommand", "Sleep"]
 
 
-def test_without_the_command_tool_a_small_model_gets_the_first_few() -> None:
+def test_with_none_of_its_tools_a_small_model_gets_the_first_few() -> None:
     many = tuple(ToolSpec(name=f"T{n}", description="", input_schema={}) for n in range(9))
     assert [tool.name for tool in offered_tools(many, SMALL)] == ["T0", "T1", "T2"]
     chat = chat_of(request(user("hi"), tools=many), SMALL)

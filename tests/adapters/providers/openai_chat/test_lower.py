@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from holon.adapters.providers.endpoint import Endpoint
-from holon.adapters.providers.item_memo import ItemMemo
-from holon.adapters.providers.openai_chat.lower import lower
+from holon.adapters.providers.openai_chat.lower import RequestMemo, lower
 from holon.decide.schema_emission import SchemaMode
 from holon.model.conversation import (
     AssistantMessage,
@@ -32,7 +31,7 @@ SYSTEM = {"role": "system", "content": "You are Holon.\n\nYou are agent main."}
 
 
 def body(asked: ProviderRequest, endpoint: Endpoint = ENDPOINT) -> dict[str, Any]:
-    decoded = msgspec.json.decode(lower(endpoint, asked, ItemMemo()))
+    decoded = msgspec.json.decode(lower(endpoint, asked, RequestMemo()))
     assert isinstance(decoded, dict)
     return decoded
 
@@ -141,14 +140,14 @@ def test_broken_arguments_go_back_inside_an_object(broken: object) -> None:
 
 def test_the_same_request_has_the_same_bytes_with_and_without_a_memo() -> None:
     asked = request(user("hi"), calling("c1"), result("c1"))
-    memo = ItemMemo()
+    memo = RequestMemo()
     first = lower(ENDPOINT, asked, memo)
     assert lower(ENDPOINT, asked, memo) == first
-    assert lower(ENDPOINT, asked, ItemMemo()) == first
+    assert lower(ENDPOINT, asked, RequestMemo()) == first
 
 
 def test_a_longer_conversation_begins_with_the_bytes_of_the_shorter_one() -> None:
-    memo = ItemMemo()
+    memo = RequestMemo()
     said: list[ConversationMessage] = [user("hi")]
     before = b""
     for number in range(20):

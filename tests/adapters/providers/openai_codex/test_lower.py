@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from holon.adapters.providers.endpoint import Endpoint
 from holon.adapters.providers.openai_codex.lower import lower
 from holon.adapters.providers.openai_codex.replay import OutputReplay
-from holon.adapters.providers.openai_responses.lower import RequestMemo, body_of
+from holon.adapters.providers.openai_responses.lower import RequestMemo
 from holon.decide.schema_emission import SchemaMode
 from holon.model.conversation import AssistantMessage, ConversationMessage, UserMessage
 from holon.model.prompt_frame import PromptFrame, ProviderRequest
@@ -29,7 +29,7 @@ from tests.adapters.providers.openai_responses.official_params import judged
 
 def whole(endpoint: Endpoint, request: ProviderRequest, memo: RequestMemo | None = None) -> bytes:
     lowered = lower(endpoint, request, memo or RequestMemo(), OutputReplay())
-    return body_of(lowered.shape, lowered.input.items)
+    return lowered.body
 
 
 def sent(endpoint: Endpoint, request: ProviderRequest) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from typing import Final
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holon.adapters.providers.openai_responses.continuation import (
     ContinuationNote,
@@ -15,7 +17,8 @@ from holon.adapters.providers.openai_responses.continuation import (
     plan_request,
     scope_of,
 )
-from holon.adapters.providers.openai_responses.conversation_memo import EncodedConversation
+from holon.adapters.providers.openai_responses.conversation_memo import EncodedMessage, Progress
+from holon.adapters.providers.openai_responses.items import is_reasoning
 from holon.model.prompt_frame import PromptFrame
 from tests.adapters.providers.openai_responses.canned import FRAME
 
@@ -32,19 +35,29 @@ def raws(*names: str) -> list[msgspec.Raw]:
     ]
 
 
-WINDOW: Final = Window(shape=b"shape", items=raws("a", "b"), response_id="resp_1")
+WINDOW: Final = Window(
+    shape=b"shape", progress=Progress().behind(raws("a", "b")), response_id="resp_1"
+)
+
+
+def messages_of(*names: str, size: int) -> tuple[EncodedMessage, ...]:
+    """A conversation of messages with so many items each."""
+    items, progress, messages = raws(*names), Progress(), []
+    for start in range(0, len(items), size):
+        own = tuple(items[start : start + size])
+        progress = progress.behind(own)
+        messages.append(EncodedMessage(items=own, progress=progress))
+    return tuple(messages)
 
 
 def planned(
-    *names: str, window: Window | None = WINDOW, scope: tuple[str, str] | None = SCOPE
+    *names: str,
+    window: Window | None = WINDOW,
+    scope: tuple[str, str] | None = SCOPE,
+    size: int = 1,
 ) -> Plan:
-    conversation = EncodedConversation(
-        messages=(),
-        items=raws(*names),
-        compared=raws(*(name for name in names if name[0] != "r")),
-        ends=[],
-    )
-    return plan_request(scope=scope, window=window, shape=b"shape", conversation=conversation)
+    messages = messages_of(*names, size=size)
+    return plan_request(scope=scope, window=window, shape=b"shape", messages=messages)
 
 
 @pytest.mark.requirement("provider-openai:continues-strict-extension")
@@ -58,10 +71,12 @@ def planned(
         (("a", "b", "c", "r2", "d"), ("c", "r2", "d")),
     ],
 )
+@pytest.mark.parametrize("size", [1, 2, 3, 9])
 def test_a_strict_extension_sends_only_what_is_new(
-    ours: tuple[str, ...], new: tuple[str, ...]
+    ours: tuple[str, ...], new: tuple[str, ...], size: int
 ) -> None:
-    assert planned(*ours) == OnlyNewItems(previous_response_id="resp_1", items=raws(*new))
+    plan = planned(*ours, size=size)
+    assert plan == OnlyNewItems(previous_response_id="resp_1", items=tuple(raws(*new)))
 
 
 MISSES: Final[dict[str, tuple[Plan, ContinuationNote]]] = {
@@ -81,6 +96,11 @@ MISSES: Final[dict[str, tuple[Plan, ContinuationNote]]] = {
     "an item changed": (planned("a", "x", "c"), ContinuationNote.NOT_APPEND_ONLY),
     "an item inserted": (planned("x", "a", "b", "c"), ContinuationNote.NOT_APPEND_ONLY),
     "compacted": (planned("b", "c", "d"), ContinuationNote.NOT_APPEND_ONLY),
+    "changed in a message of many": (
+        planned("a", "x", "c", size=9),
+        ContinuationNote.NOT_APPEND_ONLY,
+    ),
+    "nothing at all": (planned(), ContinuationNote.NOT_APPEND_ONLY),
 }
 
 
@@ -89,6 +109,25 @@ MISSES: Final[dict[str, tuple[Plan, ContinuationNote]]] = {
 def test_anything_else_goes_out_whole_with_its_reason(name: str) -> None:
     plan, why = MISSES[name]
     assert plan == WholeRequest(why=why)
+
+
+@given(
+    known=st.lists(st.sampled_from("abr"), max_size=4),
+    ours=st.lists(st.sampled_from("abr"), max_size=6),
+    size=st.integers(1, 4),
+)
+def test_progress_decides_as_comparing_the_items_would(
+    known: list[str], ours: list[str], size: int
+) -> None:
+    window = msgspec.structs.replace(WINDOW, progress=Progress().behind(raws(*known)))
+    held, told = ([name for name in names if name != "r"] for names in (known, ours))
+    is_extended = len(told) > len(held) and told[: len(held)] == held
+    plan = planned(*ours, window=window, size=size)
+    assert isinstance(plan, OnlyNewItems) is is_extended
+    if isinstance(plan, OnlyNewItems):
+        new = [item for item in plan.items if not is_reasoning(item)]
+        assert new == raws(*told[len(held) :])
+        assert plan.items[0] == new[0]
 
 
 def test_the_reasons_have_stable_names() -> None:

@@ -3,10 +3,15 @@
 from typing import Final
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.adapters.providers.openai_responses.conversation_memo import ConversationMemo
+from holon.adapters.providers.openai_responses.conversation_memo import (
+    ConversationMemo,
+    EncodedInput,
+    Progress,
+)
 from holon.adapters.providers.openai_responses.items import Item, ItemStyle, items_of
 from holon.model.conversation import (
     AssistantMessage,
@@ -41,50 +46,63 @@ class Lowering:
         return items_of(message, STYLE, before=before)
 
 
-def afresh(conversation: tuple[ConversationMessage, ...]) -> list[bytes]:
+def afresh(conversation: tuple[ConversationMessage, ...]) -> list[Item]:
     items = []
     before: ConversationMessage | None = None
     for message in conversation:
-        items += [msgspec.json.encode(each) for each in items_of(message, STYLE, before=before)]
+        items += items_of(message, STYLE, before=before)
         before = message
     return items
 
 
-def test_a_growing_conversation_is_lowered_once() -> None:
+def whole(conversation: tuple[ConversationMessage, ...]) -> bytes:
+    return msgspec.json.encode({"model": "m", "input": afresh(conversation)})
+
+
+def encoded_by(
+    memo: ConversationMemo,
+    conversation: tuple[ConversationMessage, ...],
+    lowering: Lowering,
+    *,
+    is_continued: bool = False,
+) -> EncodedInput:
+    return memo.encoded(
+        b'{"model":"m"}',
+        MAIN,
+        conversation,
+        lowering,
+        freeform=STYLE.freeform,
+        is_continued=is_continued,
+    )
+
+
+@pytest.mark.parametrize("is_continued", [False, True])
+def test_a_growing_conversation_is_lowered_once(is_continued: bool) -> None:
     memo, lowering = ConversationMemo(), Lowering()
     messages = (*every_block(OPENAI), AssistantMessage(blocks=(sealed_by(OPENAI),)), user("x"))
-    for count in range(1, len(messages) + 1):
-        encoded = memo.encoded(MAIN, messages[:count], lowering)
-        assert [bytes(item) for item in encoded.items] == afresh(messages[:count])
-        assert len(encoded.compared) == sum(
-            b'"encrypted_content"' not in bytes(item) for item in encoded.items
-        )
+    for count in range(len(messages) + 1):
+        shown = messages[:count]
+        assert encoded_by(memo, shown, lowering, is_continued=is_continued).body == whole(shown)
     assert lowering.count == len(messages)
 
 
-def test_an_opening_that_is_laid_out_anew_each_round_breaks_nothing() -> None:
+def test_progress_counts_every_item_but_reasoning() -> None:
+    conversation = (*every_block(OPENAI), AssistantMessage(blocks=(sealed_by(OPENAI),)))
+    encoded = encoded_by(ConversationMemo(), conversation, Lowering(), is_continued=True)
+    items = [msgspec.Raw(msgspec.json.encode(item)) for item in afresh(conversation)]
+    assert [item for message in encoded.messages for item in message.items] == items
+    assert encoded.messages[-1].progress == Progress().behind(items)
+    counted = sum(item["type"] != "reasoning" for item in afresh(conversation))
+    assert encoded.messages[-1].progress.count == counted < len(items)
+
+
+def test_what_was_handed_out_does_not_change_with_the_next_request() -> None:
     memo, lowering = ConversationMemo(), Lowering()
-    said = AssistantMessage(blocks=(TextBlock(text="a"),))
-    first = memo.encoded(MAIN, (user("Turn text"), said), lowering)
-    second = memo.encoded(MAIN, (user("Turn text"), said, user("More")), lowering)
-    assert lowering.count == 3
-    assert all(a is b for a, b in zip(first.items, second.items, strict=False))
-
-
-def test_equal_answers_are_not_taken_for_the_same() -> None:
-    memo, lowering = ConversationMemo(), Lowering()
-    for number in (1, True, 1.0):
-        call = AssistantMessage(blocks=(use("c", "ExecCommand", {"n": number}),))
-        encoded = memo.encoded(MAIN, (user("Hi"), call), lowering)
-        assert [bytes(item) for item in encoded.items] == afresh((user("Hi"), call))
-
-
-def test_agents_are_bounded_and_kept_apart() -> None:
-    memo, lowering = ConversationMemo(agents_max=1), Lowering()
-    for name in ("a", "b", "a"):
-        conversation = (user(name),)
-        encoded = memo.encoded(AgentId(name), conversation, lowering)
-        assert [bytes(item) for item in encoded.items] == afresh(conversation)
+    first = encoded_by(memo, (user("a"), user("b")), lowering, is_continued=True)
+    body, messages = bytes(first.body), tuple(first.messages)
+    encoded_by(memo, (user("a"), user("c"), user("d")), lowering, is_continued=True)
+    assert first.body == body
+    assert first.messages == messages
 
 
 _POOL: Final[tuple[ConversationMessage, ...]] = (
@@ -110,5 +128,4 @@ def test_whatever_came_before_the_bytes_are_those_of_lowering_afresh(
         conversation = tuple(
             msgspec.structs.replace(message) if is_copied else message for message in messages
         )
-        encoded = memo.encoded(MAIN, conversation, lowering)
-        assert [bytes(item) for item in encoded.items] == afresh(conversation)
+        assert encoded_by(memo, conversation, lowering).body == whole(conversation)

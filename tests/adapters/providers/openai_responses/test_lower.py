@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from holon.adapters.providers.endpoint import Endpoint
-from holon.adapters.providers.openai_responses.lower import RequestMemo, body_of, lower
+from holon.adapters.providers.openai_responses.lower import RequestMemo, continued_body, lower
 from holon.decide.schema_emission import SchemaMode
 from holon.model.conversation import (
     AssistantMessage,
@@ -51,7 +51,7 @@ def sent(
 
 def whole(endpoint: Endpoint, request: ProviderRequest, memo: RequestMemo | None = None) -> bytes:
     lowered = lower(endpoint, request, memo or RequestMemo())
-    return body_of(lowered.shape, lowered.input.items)
+    return lowered.body
 
 
 def variant(**fields: Any) -> Endpoint:
@@ -219,9 +219,10 @@ def test_keys_too_long_for_the_api_are_told_by_a_stable_stand_in() -> None:
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_every_body_is_one_the_official_package_would_send(name: str) -> None:
     endpoint = ENDPOINTS[name]
-    for previous in (None, "resp_1"):
-        lowered = lower(endpoint, request_for(every_block(endpoint)), RequestMemo())
-        body = body_of(lowered.shape, lowered.input.items, previous_response_id=previous)
+    lowered = lower(endpoint, request_for(every_block(endpoint)), RequestMemo())
+    item = msgspec.Raw(msgspec.json.encode(msgspec.json.decode(lowered.body)["input"][0]))
+    shortened = continued_body(lowered.shape, [item], previous_response_id="resp_1")
+    for body in (lowered.body, shortened):
         value = msgspec.json.decode(body)
         assert judged(value) == value
 

@@ -3,18 +3,20 @@
 Owns:  the options that are sent, the beta they need, and the remark on what could be cleared.
 Rule 1: the request itself stays whole and replayable: the provider clears its own view, never ours.
 Rule 2: the remark is a number. It repeats nothing of what a tool returned.
-Rule 3: patches are never cleared: the model builds on what it has changed.
+Rule 3: counting costs what a round adds: results follow their calls in the next message.
+Rule 4: patches are never cleared: the model builds on what it has changed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 from holon.adapters.providers.endpoint import ContextEditing
+from holon.adapters.providers.joined_conversations import JoinedConversations, Piece
 from holon.model.conversation import (
     AssistantMessage,
     ConversationMessage,
     ToolResultBlock,
-    UserMessage,
+    ToolUseBlock,
     tool_uses_of,
 )
 from holon.model.json_value import JsonValue
@@ -39,25 +41,55 @@ def context_management(editing: ContextEditing) -> JsonValue:
     return {"edits": [edit]}
 
 
-def eligible_bytes(conversation: Sequence[ConversationMessage], editing: ContextEditing) -> int:
-    """Return how many bytes of tool results are old enough to be cleared."""
-    calls = [
-        call
-        for message in conversation
-        if isinstance(message, AssistantMessage)
-        for call in tool_uses_of(message.blocks)
-    ]
-    old = calls[: max(len(calls) - editing.keep_recent_tool_uses, 0)]
-    clearable = {call.call_id for call in old if call.name not in KEPT_TOOLS}
+class ClearableResults:
+    """What could be cleared of each conversation, counted on as it grows."""
+
+    def __init__(self) -> None:
+        self._counted = JoinedConversations(start=0)  # bytes of all results that are not kept
+
+    def note(
+        self, key: Hashable, conversation: tuple[ConversationMessage, ...], editing: ContextEditing
+    ) -> str:
+        """Return the remark for the diagnostics of this exchange."""
+        eligible = self.eligible_bytes(key, conversation, editing)
+        return f"context_editing: eligible_tool_result_bytes={eligible}"
+
+    def eligible_bytes(
+        self, key: Hashable, conversation: tuple[ConversationMessage, ...], editing: ContextEditing
+    ) -> int:
+        """Return how many bytes of tool results are old enough to be cleared."""
+
+        def count(index: int, so_far: int) -> Piece[int]:
+            calls = _calls_of(conversation[index - 1]) if index else ()
+            return Piece(b"", so_far + _result_bytes(conversation[index], calls))
+
+        counts = self._counted.joined(key, conversation, count).notes
+        whole = counts[-1] if counts else 0
+        return whole - _recent_bytes(conversation, editing.keep_recent_tool_uses)
+
+
+def _recent_bytes(conversation: Sequence[ConversationMessage], calls_count: int) -> int:
+    """Return how many bytes the last calls gave."""
+    found = 0
+    for index in range(len(conversation) - 1, -1, -1):
+        if calls_count <= 0:
+            break
+        calls = _calls_of(conversation[index])[-calls_count:]
+        calls_count -= len(calls)
+        if index + 1 < len(conversation):
+            found += _result_bytes(conversation[index + 1], calls)
+    return found
+
+
+def _calls_of(message: ConversationMessage) -> tuple[ToolUseBlock, ...]:
+    return tool_uses_of(message.blocks) if isinstance(message, AssistantMessage) else ()
+
+
+def _result_bytes(message: ConversationMessage, calls: Sequence[ToolUseBlock]) -> int:
+    """Return how many bytes a message holds of what these calls gave and may be cleared."""
+    clearable = {call.call_id for call in calls if call.name not in KEPT_TOOLS}
     return sum(
         len(block.content.encode())
-        for message in conversation
-        if isinstance(message, UserMessage)
         for block in message.blocks
         if isinstance(block, ToolResultBlock) and block.call_id in clearable
     )
-
-
-def clearing_note(conversation: Sequence[ConversationMessage], editing: ContextEditing) -> str:
-    """Return the remark for the diagnostics of this exchange."""
-    return f"context_editing: eligible_tool_result_bytes={eligible_bytes(conversation, editing)}"

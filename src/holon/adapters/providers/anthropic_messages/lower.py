@@ -26,11 +26,12 @@ from holon.adapters.providers.anthropic_messages.cache_markers import (
 )
 from holon.adapters.providers.anthropic_messages.context_editing import (
     BETA,
-    clearing_note,
+    ClearableResults,
     context_management,
 )
 from holon.adapters.providers.anthropic_messages.encoded_messages import EncodedMessages
 from holon.adapters.providers.endpoint import Endpoint
+from holon.adapters.providers.tool_catalogs import ToolCatalogs
 from holon.decide.prompt_layout import PromptLayout, layout_of
 from holon.decide.schema_emission import SchemaMode, emit_schema
 from holon.model.conversation import (
@@ -68,25 +69,22 @@ class RequestMemo:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.messages = EncodedMessages(partial(_blocks, endpoint.thinking_origin))
-        self._tools: tuple[tuple[ToolSpec, ...], msgspec.Raw] | None = None
-
-    def tools(self, tools: tuple[ToolSpec, ...]) -> msgspec.Raw:
-        """Return the encoded catalog; it changes far more rarely than it is sent."""
-        if self._tools is None or self._tools[0] != tools:
-            lowered = [_tool(tool) for tool in tools]
-            self._tools = (tools, msgspec.Raw(msgspec.json.encode(lowered)))
-        return self._tools[1]
+        self.tools = ToolCatalogs()
+        self.clearable = ClearableResults()
 
 
 def lower(endpoint: Endpoint, request: ProviderRequest, memo: RequestMemo) -> LoweredRequest:
     """Return the request for this endpoint."""
     layout = layout_of(request)
-    editing = endpoint.context_editing
+    notes: tuple[str, ...] = ()
+    if endpoint.context_editing is not None:
+        conversation = layout.conversation
+        notes = (memo.clearable.note(request.agent_id, conversation, endpoint.context_editing),)
     return LoweredRequest(
         url=_url(endpoint.base_url),
         headers=_headers(endpoint),
         body=_body(endpoint, request, layout, memo),
-        notes=() if editing is None else (clearing_note(layout.conversation, editing),),
+        notes=notes,
     )
 
 
@@ -113,10 +111,14 @@ def _body(
     endpoint: Endpoint, request: ProviderRequest, layout: PromptLayout, memo: RequestMemo
 ) -> bytes:
     """The body in the order the provider caches it; the part that grows stands last."""
-    marks = conversation_marks(layout.conversation, request.turn_start)
-    messages = memo.messages.parts(layout.conversation, marks)
     head = msgspec.json.encode(_head(endpoint, request, layout, memo))
-    return b"".join((head.removesuffix(b"}"), b',"messages":', *messages, b"}"))
+    return memo.messages.between(
+        head.removesuffix(b"}") + b',"messages":',
+        b"}",
+        key=request.agent_id,
+        conversation=layout.conversation,
+        marks=conversation_marks(layout.conversation, request.turn_start),
+    )
 
 
 def _head(
@@ -134,13 +136,13 @@ def _head(
     if endpoint.context_editing is not None:
         body["context_management"] = context_management(endpoint.context_editing)
     if request.tools:
-        body["tools"] = memo.tools(request.tools)
+        body["tools"] = memo.tools.encoded(request.tools, _tool)
     if layout.system:
         body["system"] = _system(layout.system)
     return body
 
 
-def _tool(tool: ToolSpec) -> JsonValue:
+def _tool(tool: ToolSpec) -> dict[str, JsonValue]:
     schema = emit_schema(tool.input_schema, SchemaMode.RELAXED)
     return {"name": tool.name, "description": tool.description, "input_schema": schema}
 

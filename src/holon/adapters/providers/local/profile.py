@@ -10,16 +10,19 @@ from dataclasses import dataclass
 from typing import Final
 
 COMMAND_TOOL: Final = "ExecCommand"
+REST_TOOL: Final = "Sleep"
 
 _COMMAND: Final = '{"tool": "ExecCommand", "arguments": {"cmd": "%s"}}'
+_REST: Final = '{"tool": "Sleep", "arguments": {}}'
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Example:
-    """One worked exchange that is put in front of the conversation."""
+    """One worked exchange that is put in front of the conversation, while its tool is offered."""
 
     asked: str
     answered: str
+    tool: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,7 +37,8 @@ class Profile:
     required_arguments_only: bool
     calls_per_turn_max: int | None
     system_text: str | None  # in the place of the frame
-    # Shown only while the command tool is offered: they are about it.
+    # A model that is taught by example is offered one tool: the first of these that there is.
+    taught_tools: tuple[str, ...] = ()
     examples: tuple[Example, ...] = ()
 
 
@@ -51,15 +55,21 @@ SMALL: Final = Profile(
         "You are a helpful assistant. Answer in one short sentence."
         " To run a command, reply with JSON."
     ),
+    taught_tools=(COMMAND_TOOL, REST_TOOL),
     examples=(
         Example(asked="What is the capital of Italy?", answered="The capital of Italy is Rome."),
-        Example(asked="Run the command: date", answered=_COMMAND % "date"),
+        Example(asked="Run the command: date", answered=_COMMAND % "date", tool=COMMAND_TOOL),
+        Example(asked="Go to sleep.", answered=_REST, tool=REST_TOOL),
         Example(asked="Say hi.", answered="Hi! How can I help you?"),
-        Example(asked="Please run: ls -l /tmp", answered=_COMMAND % "ls -l /tmp"),
+        Example(
+            asked="Please run: ls -l /tmp", answered=_COMMAND % "ls -l /tmp", tool=COMMAND_TOOL
+        ),
+        Example(asked="Please sleep now.", answered=_REST, tool=REST_TOOL),
         Example(asked="How many days are in a week?", answered="There are seven days in a week."),
         Example(
             asked="Use ExecCommand to run `whoami` and tell me what it prints.",
             answered=_COMMAND % "whoami",
+            tool=COMMAND_TOOL,
         ),
     ),
 )

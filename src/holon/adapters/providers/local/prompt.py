@@ -80,19 +80,19 @@ def chat_of(request: ProviderRequest, profile: Profile, *, shrink: int = 1) -> C
 
 def offered_tools(tools: Sequence[ToolSpec], profile: Profile) -> tuple[ToolSpec, ...]:
     """Return the tools a model of this profile can be trusted with."""
-    if len(tools) <= profile.tools_count_max and not profile.required_arguments_only:
-        return tuple(tools)
-    command = tuple(tool for tool in tools if tool.name == COMMAND_TOOL)
-    if command and profile.required_arguments_only:
-        return command
-    others = tuple(tool for tool in tools if tool.name != COMMAND_TOOL)
-    return (*command, *others)[: profile.tools_count_max]
+    for taught in profile.taught_tools:
+        if found := tuple(tool for tool in tools if tool.name == taught):
+            return found
+    first = sorted(tools, key=lambda tool: tool.name != COMMAND_TOOL)  # stable: the rest as it was
+    return tuple(first[: profile.tools_count_max])
 
 
 def _opening(
     request: ProviderRequest, profile: Profile, tools: tuple[ToolSpec, ...]
 ) -> Iterator[Line]:
-    examples = profile.examples if [tool.name for tool in tools] == [COMMAND_TOOL] else ()
+    names = {tool.name for tool in tools}
+    taught = bool(names.intersection(profile.taught_tools))
+    examples = [each for each in profile.examples if taught and each.tool in (None, *names)]
     if profile.system_text is not None:
         system = profile.system_text
     else:

@@ -1,18 +1,20 @@
 """A request in the Chat Completions form.
 
-Owns:  the JSON body. Pure; conversation items come from the memo where they were encoded before.
+Owns:  the JSON body. Pure; what was encoded for an earlier request comes from the memo.
 Rule 1: always the whole history: this wire has no continuation.
 Rule 2: tool results directly follow the calls they answer; words of the same message come after.
 Rule 3: reasoning goes back only to the endpoint it came from, under the name it came by.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from holon.adapters.providers.endpoint import Endpoint
-from holon.adapters.providers.item_memo import ItemMemo
+from holon.adapters.providers.joined_conversations import JoinedConversations, Piece
+from holon.adapters.providers.tool_catalogs import ToolCatalogs
 from holon.decide.prompt_layout import layout_of
 from holon.decide.schema_emission import SchemaMode, emit_schema
 from holon.model.conversation import (
@@ -34,37 +36,54 @@ CHAT_PATH: Final = "/chat/completions"
 REASONING_FIELDS: Final = ("reasoning_content", "reasoning")  # the servers' two names for it
 
 
-def lower(endpoint: Endpoint, request: ProviderRequest, memo: ItemMemo) -> bytes:
+class RequestMemo:
+    """Remembers encoded conversations and tool catalogs of one endpoint."""
+
+    def __init__(self) -> None:
+        self.conversations = JoinedConversations[None](start=None)
+        self.tools = ToolCatalogs()
+
+
+def lower(endpoint: Endpoint, request: ProviderRequest, memo: RequestMemo) -> bytes:
     """Return the body of the request."""
     layout = layout_of(request)
-    messages: list[msgspec.Raw] = [*_system(layout.system)]
     origin = endpoint.thinking_origin
 
-    def items(message: ConversationMessage) -> list[JsonValue]:
-        return _items(message, origin)
+    def write(index: int, _: None) -> Piece[None]:
+        items = _items(layout.conversation[index], origin)
+        return Piece(b"," + msgspec.json.encode(items)[1:-1], None)
 
-    for message in layout.conversation:
-        messages += memo.items_of(message, items)
-    body: dict[str, Any] = {"model": endpoint.model, "messages": messages}
-    if request.tools:
-        body["tools"] = [_tool(spec, endpoint.schema_mode) for spec in request.tools]
-    if endpoint.output_tokens_max is not None:
-        body["max_tokens"] = endpoint.output_tokens_max
-    if endpoint.reasoning_effort is not None:
-        body["reasoning_effort"] = endpoint.reasoning_effort
-    if endpoint.stream:
-        body |= {"stream": True, "stream_options": {"include_usage": True}}
-    return msgspec.json.encode(body)
+    joined = memo.conversations.joined(request.agent_id, layout.conversation, write)
+    system = _system(layout.system)
+    head = b'{"model":%b,"messages":[%b' % (msgspec.json.encode(endpoint.model), system)
+    tail = b"]%b" % _tail(endpoint, request, memo)
+    # The comma before the first message is one too many where no system message comes before it.
+    with memoryview(joined.text)[0 if system else 1 :] as messages:
+        return b"".join((head, messages, tail))
 
 
-def _system(pieces: tuple[PromptBlock, ...]) -> tuple[msgspec.Raw, ...]:
+def _system(pieces: tuple[PromptBlock, ...]) -> bytes:
     if not pieces:
-        return ()
+        return b""
     text = "\n\n".join(piece.text for piece in pieces)
-    return (msgspec.Raw(msgspec.json.encode({"role": "system", "content": text})),)
+    return msgspec.json.encode({"role": "system", "content": text})
 
 
-def _tool(spec: ToolSpec, mode: SchemaMode) -> JsonValue:
+def _tail(endpoint: Endpoint, request: ProviderRequest, memo: RequestMemo) -> bytes:
+    """Return the rest of the body, behind the messages."""
+    rest: dict[str, Any] = {}
+    if request.tools:
+        rest["tools"] = memo.tools.encoded(request.tools, partial(_tool, mode=endpoint.schema_mode))
+    if endpoint.output_tokens_max is not None:
+        rest["max_tokens"] = endpoint.output_tokens_max
+    if endpoint.reasoning_effort is not None:
+        rest["reasoning_effort"] = endpoint.reasoning_effort
+    if endpoint.stream:
+        rest |= {"stream": True, "stream_options": {"include_usage": True}}
+    return b"," + msgspec.json.encode(rest)[1:] if rest else b"}"
+
+
+def _tool(spec: ToolSpec, mode: SchemaMode) -> dict[str, JsonValue]:
     return {
         "type": "function",
         "function": {

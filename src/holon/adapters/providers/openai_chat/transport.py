@@ -8,9 +8,8 @@ from contextlib import aclosing
 
 from holon.adapters.providers.endpoint import Authorization, Endpoint
 from holon.adapters.providers.http_exchange import HttpCall, HttpExchange, HttpReply
-from holon.adapters.providers.item_memo import ItemMemo
 from holon.adapters.providers.openai_chat.lift import lift
-from holon.adapters.providers.openai_chat.lower import CHAT_PATH, lower
+from holon.adapters.providers.openai_chat.lower import CHAT_PATH, RequestMemo, lower
 from holon.adapters.providers.openai_chat.stream import ChatStream
 from holon.adapters.providers.reply_reading import blaming, completed, events_of, json_of
 from holon.model.answer import ModelAnswer
@@ -28,7 +27,7 @@ class OpenAiChatTransport:
         self._endpoint = endpoint
         self._exchange = exchange
         self._authorization = authorization
-        self._memo = ItemMemo()
+        self._memo = RequestMemo()
 
     async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
         """Return the next round."""

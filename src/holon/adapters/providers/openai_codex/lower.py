@@ -8,8 +8,6 @@ Rule 2: every request is whole, streamed and unstored; `input` comes last (see o
 
 from typing import Any
 
-import msgspec
-
 from holon.adapters.providers.endpoint import Endpoint
 from holon.adapters.providers.openai_codex.replay import OutputReplay
 from holon.adapters.providers.openai_responses.items import ItemStyle, wire_key
@@ -48,8 +46,4 @@ def lower(
         freeform=freeform_of(endpoint, request.tools),
         assistant_parts=True,
     )
-    return LoweredRequest(
-        shape=msgspec.json.encode(shape),
-        input=memo.input_of(request, layout, style, replay=replay.in_place_of),
-        style=style,
-    )
+    return memo.with_input(shape, request, layout, style, replay=replay.in_place_of)

@@ -12,7 +12,7 @@ from holon.adapters.providers.openai_codex.lower import lower
 from holon.adapters.providers.openai_codex.replay import OutputReplay
 from holon.adapters.providers.openai_responses.items import items_of
 from holon.adapters.providers.openai_responses.lift import LiftStyle, lift
-from holon.adapters.providers.openai_responses.lower import LoweredRequest, RequestMemo, body_of
+from holon.adapters.providers.openai_responses.lower import LoweredRequest, RequestMemo
 from holon.adapters.providers.openai_responses.reading import response_in
 from holon.adapters.providers.reply_reading import blaming, completed
 from holon.model.answer import ModelAnswer
@@ -58,7 +58,7 @@ class OpenAiCodexTransport:
                 **self._endpoint.extra_headers,
                 **await self._authorization.headers(),
             },
-            body=body_of(lowered.shape, lowered.input.items),
+            body=lowered.body,
         )
         async with self._exchange.open(call) as reply:
             with blaming(reply):

@@ -11,11 +11,12 @@ Rule 3: reasoning is not compared: the provider keeps its own, and what we repla
 from collections import OrderedDict
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import dropwhile
 from typing import Final, TypeAlias
 
 import msgspec
 
-from holon.adapters.providers.openai_responses.conversation_memo import EncodedConversation
+from holon.adapters.providers.openai_responses.conversation_memo import EncodedMessage, Progress
 from holon.adapters.providers.openai_responses.items import is_reasoning
 from holon.model.prompt_frame import PromptFrame
 from holon.model.record import Record
@@ -41,7 +42,7 @@ class Window(Record, frozen=True, kw_only=True):
     """What the provider holds of one conversation after its last response."""
 
     shape: bytes
-    items: list[msgspec.Raw]  # without reasoning
+    progress: Progress
     response_id: str | None
 
 
@@ -67,7 +68,11 @@ def scope_of(frame: PromptFrame) -> Scope | None:
 
 
 def plan_request(
-    *, scope: Scope | None, window: Window | None, shape: bytes, conversation: EncodedConversation
+    *,
+    scope: Scope | None,
+    window: Window | None,
+    shape: bytes,
+    messages: Sequence[EncodedMessage],
 ) -> Plan:
     """Decide what to send. First matching rule wins; read top to bottom."""
     if scope is None:
@@ -78,24 +83,31 @@ def plan_request(
         return WholeRequest(why=ContinuationNote.MISSING_RESPONSE_ID)
     if window.shape != shape:
         return WholeRequest(why=ContinuationNote.SHAPE_CHANGED)
-    new_count = len(conversation.compared) - len(window.items)
-    # Lists compare their elements by identity first, so items seen before cost next to nothing.
-    if new_count <= 0 or conversation.compared[:-new_count] != window.items:
+    items = _items_behind(window.progress, messages)
+    if not items:
         return WholeRequest(why=ContinuationNote.NOT_APPEND_ONLY)
-    return OnlyNewItems(
-        previous_response_id=window.response_id,
-        items=_last_items(conversation.items, new_count),
-    )
+    return OnlyNewItems(previous_response_id=window.response_id, items=items)
 
 
-def _last_items(items: Sequence[msgspec.Raw], new_count: int) -> Sequence[msgspec.Raw]:
-    """Return the items from the first new one on; reasoning before it is part of the known."""
-    index = len(items)
-    while new_count:
-        index -= 1
-        if not is_reasoning(items[index]):
-            new_count -= 1
-    return items[index:]
+def _items_behind(known: Progress, messages: Sequence[EncodedMessage]) -> Sequence[msgspec.Raw]:
+    """Return what follows the known items; nothing where ours do not begin with them."""
+    first = len(messages)
+    while first and _before(first, messages).count > known.count:
+        first -= 1
+    progress = _before(first, messages)
+    items = [item for message in messages[first:] for item in message.items]
+    passed = 0
+    while progress.count < known.count and passed < len(items):
+        progress = progress.behind((items[passed],))
+        passed += 1
+    if progress != known:
+        return ()
+    # Reasoning before the first new item is part of what is known.
+    return tuple(dropwhile(is_reasoning, items[passed:]))
+
+
+def _before(index: int, messages: Sequence[EncodedMessage]) -> Progress:
+    return messages[index - 1].progress if index else Progress()
 
 
 class ContinuationWindows:

@@ -1,102 +1,94 @@
 """Encoded conversations, kept so that a round costs what it adds and not what came before.
 
-Owns:  the last conversation of each agent in encoded form, for one endpoint and one set of freeform
-       tools. What a new one shares with it is taken over; the rest is looked up by message.
-Rule 1: a message is taken over when it is the same object, or equal words of the user (the turn's
-        opening is laid out anew each round). Nothing else could have the same bytes for sure.
-Rule 2: the memo is bounded and never changes a byte. It counts on one thing: the message object
-        with the results of some calls always follows the message with those calls.
+Owns:  the input of a request as text, and where endpoints continue from stored responses, how far
+       a conversation has come by the end of each message.
+Rule 1: two conversations with the same progress hold the same items, reasoning apart: the progress
+        is the number of items and a digest over all of them, in order.
+Rule 2: what is handed out is never changed by a later request.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from itertools import compress
-from operator import is_not
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Final
 
 import msgspec
 
-from holon.adapters.providers.item_memo import ItemMemo
-from holon.adapters.providers.openai_responses.items import is_reasoning
-from holon.model.conversation import ConversationMessage, UserMessage
+from holon.adapters.providers.joined_conversations import JoinedConversations, Piece
+from holon.adapters.providers.openai_responses.items import Item, is_reasoning
+from holon.model.conversation import ConversationMessage
 from holon.model.ids import AgentId
-from holon.model.json_value import JsonValue
 from holon.model.record import Record
 
-_AGENTS_COUNT_MAX: Final = 32
-
-LowerMessage = Callable[[ConversationMessage, ConversationMessage | None], Sequence[JsonValue]]
+LowerMessage = Callable[[ConversationMessage, ConversationMessage | None], Sequence[Item]]
 
 
-class EncodedConversation(Record, frozen=True, kw_only=True):
-    """A conversation as items; `compared` are the items without reasoning."""
+class Progress(Record, frozen=True, kw_only=True):
+    """How far a conversation has come; reasoning is not counted."""
 
-    messages: tuple[ConversationMessage, ...]
-    items: list[msgspec.Raw]
-    compared: list[msgspec.Raw]
-    ends: list[tuple[int, int]]  # how many items, and compared ones, each message ends at
+    count: int = 0
+    digest: bytes = b""
+
+    def behind(self, items: Iterable[msgspec.Raw]) -> "Progress":
+        """Return how far it has come behind some more items."""
+        return reduce(_behind_one, items, self)
+
+
+def _behind_one(progress: Progress, item: msgspec.Raw) -> Progress:
+    if is_reasoning(item):
+        return progress
+    digest = hashlib.sha256(progress.digest + bytes(item)).digest()
+    return Progress(count=progress.count + 1, digest=digest)
+
+
+class EncodedMessage(Record, frozen=True, kw_only=True):
+    """The items of one message, and how far the conversation has come behind it."""
+
+    items: tuple[msgspec.Raw, ...] = ()
+    progress: Progress = Progress()
+
+
+class EncodedInput(Record, frozen=True, kw_only=True):
+    """A body whose last field is the input; its messages only where they may be continued."""
+
+    body: bytes
+    messages: tuple[EncodedMessage, ...] = ()
+
+
+_NOTHING: Final = EncodedMessage()
 
 
 class ConversationMemo:
-    """Remembers how conversations look on the wire."""
+    """Remembers how conversations look on the wire, for each agent and set of freeform tools."""
 
-    def __init__(self, *, agents_max: int = _AGENTS_COUNT_MAX) -> None:
-        self._messages = ItemMemo()
-        self._latest: OrderedDict[AgentId, EncodedConversation] = OrderedDict()
-        self._agents_max = agents_max
+    def __init__(self) -> None:
+        self._joined = JoinedConversations(start=_NOTHING)
 
     def encoded(
         self,
+        shape: bytes,
         agent_id: AgentId,
         conversation: tuple[ConversationMessage, ...],
         lower: LowerMessage,
-    ) -> EncodedConversation:
-        """Return the conversation as items; `lower` is given a message and the one before it."""
-        known = self._latest.pop(agent_id, _NOTHING)
-        encoded = self._extended(known, conversation, lower)
-        self._latest[agent_id] = encoded
-        if len(self._latest) > self._agents_max:
-            self._latest.popitem(last=False)
-        return encoded
+        *,
+        freeform: Mapping[str, str],
+        is_continued: bool,
+    ) -> EncodedInput:
+        """Return a body; `lower` is given a message and the one before it."""
 
-    def _extended(
-        self,
-        known: EncodedConversation,
-        conversation: tuple[ConversationMessage, ...],
-        lower: LowerMessage,
-    ) -> EncodedConversation:
-        shared = _shared_count(known.messages, conversation)
-        items_end, compared_end = known.ends[shared - 1] if shared else (0, 0)
-        items, compared = known.items[:items_end], known.compared[:compared_end]
-        ends = known.ends[:shared]
-        for index in range(shared, len(conversation)):
-            before = conversation[index - 1] if index else None
-            own = self._messages.items_of(conversation[index], _behind(before, lower))
-            items += own
-            compared += [item for item in own if not is_reasoning(item)]
-            ends.append((len(items), len(compared)))
-        return EncodedConversation(messages=conversation, items=items, compared=compared, ends=ends)
+        def write(index: int, before: EncodedMessage) -> Piece[EncodedMessage]:
+            items = lower(conversation[index], conversation[index - 1] if index else None)
+            if not is_continued:
+                text = b"," + msgspec.json.encode(items)[1:-1] if items else b""
+                return Piece(text, _NOTHING)
+            encoded = tuple(msgspec.Raw(msgspec.json.encode(item)) for item in items)
+            progress = before.progress.behind(encoded)
+            text = b"".join(b"," + bytes(item) for item in encoded)
+            return Piece(text, EncodedMessage(items=encoded, progress=progress))
 
-
-_NOTHING: Final = EncodedConversation(messages=(), items=[], compared=[], ends=[])
-
-
-def _behind(
-    before: ConversationMessage | None, lower: LowerMessage
-) -> Callable[[ConversationMessage], Sequence[JsonValue]]:
-    def lowered(message: ConversationMessage) -> Sequence[JsonValue]:
-        return lower(message, before)
-
-    return lowered
-
-
-def _shared_count(
-    known: tuple[ConversationMessage, ...], ours: tuple[ConversationMessage, ...]
-) -> int:
-    """Return how many messages two conversations begin with in common."""
-    count = min(len(known), len(ours))
-    for index in compress(range(count), map(is_not, known, ours)):
-        same_words = isinstance(ours[index], UserMessage) and known[index] == ours[index]
-        if not same_words:
-            return index
-    return count
+        # A call looks different where its tool is freeform.
+        key = (agent_id, tuple(freeform.items()), is_continued)
+        joined = self._joined.joined(key, conversation, write)
+        with memoryview(joined.text)[1:] as items:  # without the comma before the first
+            body = b"".join((shape[:-1], b',"input":[', items, b"]}"))
+        return EncodedInput(body=body, messages=tuple(joined.notes) if is_continued else ())

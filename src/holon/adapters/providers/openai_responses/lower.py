@@ -7,8 +7,8 @@ Rule 2: lowering is pure; the memo saves encoding and never changes a byte.
 Rule 3: a response is stored by the provider only where the endpoint continues from stored ones.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -16,9 +16,10 @@ import msgspec
 from holon.adapters.providers.endpoint import Endpoint
 from holon.adapters.providers.openai_responses.conversation_memo import (
     ConversationMemo,
-    EncodedConversation,
+    EncodedMessage,
 )
 from holon.adapters.providers.openai_responses.items import Item, ItemStyle, items_of, wire_key
+from holon.adapters.providers.tool_catalogs import ToolCatalogs
 from holon.decide.prompt_layout import PromptLayout, layout_of
 from holon.decide.schema_emission import SchemaMode, emit_schema
 from holon.model.conversation import AssistantMessage, ConversationMessage
@@ -27,49 +28,41 @@ from holon.model.record import Record
 from holon.model.tool import ToolSpec
 
 ENCRYPTED_REASONING: Final = "reasoning.encrypted_content"
-_TOOL_SETS_COUNT_MAX: Final = 32
-_FREEFORM_SETS_COUNT_MAX: Final = 8
 
 Replay = Callable[[Sequence[Item]], Sequence[Item]]
 
 
 class LoweredRequest(Record, frozen=True, kw_only=True):
-    """A full request: everything but the input as one JSON object, and the input."""
+    """A full request: its body, and everything but the input as one JSON object."""
 
+    body: bytes
     shape: bytes
-    input: EncodedConversation
+    messages: tuple[EncodedMessage, ...]  # where the endpoint continues from stored responses
     style: ItemStyle
 
 
 class RequestMemo:
-    """Remembers encoded messages and tool catalogs of one endpoint."""
+    """Remembers encoded conversations and tool catalogs of one endpoint."""
 
     def __init__(self) -> None:
-        self._catalogs: OrderedDict[tuple[int, ...], tuple[tuple[ToolSpec, ...], msgspec.Raw]]
-        self._catalogs = OrderedDict()
-        self._inputs: OrderedDict[tuple[tuple[str, str], ...], ConversationMemo] = OrderedDict()
+        self._conversations = ConversationMemo()
+        self._tools = ToolCatalogs()
 
     def catalog(self, endpoint: Endpoint, tools: tuple[ToolSpec, ...]) -> msgspec.Raw:
         """Return the encoded tools, emitting their schemas only the first time they are seen."""
-        key = tuple(map(id, tools))
-        found = self._catalogs.get(key)
-        if found is None:
-            found = (tools, msgspec.Raw(msgspec.json.encode(tools_of(endpoint, tools))))
-            self._catalogs[key] = found
-            if len(self._catalogs) > _TOOL_SETS_COUNT_MAX:
-                self._catalogs.popitem(last=False)
-        self._catalogs.move_to_end(key)
-        return found[1]
+        return self._tools.encoded(tools, partial(_tool, endpoint))
 
-    def input_of(
+    def with_input(
         self,
+        shape: Mapping[str, Any],
         request: ProviderRequest,
         layout: PromptLayout,
         style: ItemStyle,
         *,
         replay: Replay | None = None,
-    ) -> EncodedConversation:
-        """Return the encoded conversation; `replay` may put known originals of answers in place."""
+        is_continued: bool = False,
+    ) -> LoweredRequest:
+        """Return the request; `replay` may put known originals of answers in place."""
 
         def lowered(
             message: ConversationMessage, before: ConversationMessage | None
@@ -78,17 +71,18 @@ class RequestMemo:
             is_answer = isinstance(message, AssistantMessage)
             return replay(items) if replay is not None and is_answer else items
 
-        memo = self._conversations(style.freeform)
-        return memo.encoded(request.agent_id, layout.conversation, lowered)
-
-    def _conversations(self, freeform: Mapping[str, str]) -> ConversationMemo:
-        """Return the memo to use: a call looks different where its tool is freeform."""
-        key = tuple(freeform.items())
-        memo = self._inputs.setdefault(key, ConversationMemo())
-        self._inputs.move_to_end(key)
-        if len(self._inputs) > _FREEFORM_SETS_COUNT_MAX:
-            self._inputs.popitem(last=False)
-        return memo
+        encoded_shape = msgspec.json.encode(shape)
+        encoded = self._conversations.encoded(
+            encoded_shape,
+            request.agent_id,
+            layout.conversation,
+            lowered,
+            freeform=style.freeform,
+            is_continued=is_continued,
+        )
+        return LoweredRequest(
+            body=encoded.body, shape=encoded_shape, messages=encoded.messages, style=style
+        )
 
 
 def lower(endpoint: Endpoint, request: ProviderRequest, memo: RequestMemo) -> LoweredRequest:
@@ -115,28 +109,16 @@ def lower(endpoint: Endpoint, request: ProviderRequest, memo: RequestMemo) -> Lo
     style = ItemStyle(
         thinking_origin=endpoint.thinking_origin, freeform=freeform_of(endpoint, request.tools)
     )
-    return LoweredRequest(
-        shape=msgspec.json.encode(shape),
-        input=memo.input_of(request, layout, style),
-        style=style,
-    )
+    return memo.with_input(shape, request, layout, style, is_continued=endpoint.incremental)
 
 
-def body_of(
-    shape: bytes, items: Sequence[msgspec.Raw], *, previous_response_id: str | None = None
+def continued_body(
+    shape: bytes, items: Sequence[msgspec.Raw], *, previous_response_id: str
 ) -> bytes:
-    """Return the body: the shape, where to continue from, and the input last."""
-    previous = b""
-    if previous_response_id is not None:
-        previous = b',"previous_response_id":' + msgspec.json.encode(previous_response_id)
-    head = b"".join((shape[:-1], previous, b',"input":['))
-    if not items:
-        return head + b"]}"
-    # The ends are glued to the outer items, so that a long conversation is copied only once.
-    if len(items) == 1:
-        return b"".join((head, items[0], b"]}"))
-    first, last = b"".join((head, items[0])), b"".join((items[-1], b"]}"))
-    return b",".join((first, *items[1:-1], last))
+    """Return the body that continues from a stored response with only what is new."""
+    previous = msgspec.json.encode(previous_response_id)
+    head = b"".join((shape[:-1], b',"previous_response_id":', previous, b',"input":['))
+    return b"".join((head, b",".join(items), b"]}"))
 
 
 def instructions_of(layout: PromptLayout) -> str:
@@ -149,11 +131,6 @@ def freeform_of(endpoint: Endpoint, tools: tuple[ToolSpec, ...]) -> Mapping[str,
     if not endpoint.freeform_tools:
         return {}
     return {tool.name: tool.freeform.argument for tool in tools if tool.freeform is not None}
-
-
-def tools_of(endpoint: Endpoint, tools: tuple[ToolSpec, ...]) -> list[dict[str, Any]]:
-    """Return the catalog as the API takes it."""
-    return [_tool(endpoint, tool) for tool in tools]
 
 
 def _tool(endpoint: Endpoint, tool: ToolSpec) -> dict[str, Any]:

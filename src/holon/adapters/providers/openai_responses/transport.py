@@ -20,12 +20,13 @@ from holon.adapters.providers.openai_responses.continuation import (
     plan_request,
     scope_of,
 )
-from holon.adapters.providers.openai_responses.items import is_reasoning, items_of
+from holon.adapters.providers.openai_responses.conversation_memo import Progress
+from holon.adapters.providers.openai_responses.items import items_of
 from holon.adapters.providers.openai_responses.lift import LiftStyle, lift
 from holon.adapters.providers.openai_responses.lower import (
     LoweredRequest,
     RequestMemo,
-    body_of,
+    continued_body,
     lower,
 )
 from holon.adapters.providers.openai_responses.reading import response_in
@@ -71,8 +72,7 @@ class OpenAiResponsesTransport:
         """Return the next round."""
         lowered = lower(self._endpoint, request, self._memo)
         if not self._endpoint.incremental:
-            body = body_of(lowered.shape, lowered.input.items)
-            return (await self._send(body, lowered, hear, note=None)).answer
+            return (await self._send(lowered.body, lowered, hear, note=None)).answer
         return await self._continued(request, lowered, hear)
 
     async def _continued(
@@ -83,13 +83,12 @@ class OpenAiResponsesTransport:
             scope=scope,
             window=self._windows.take(scope),
             shape=lowered.shape,
-            conversation=lowered.input,
+            messages=lowered.messages,
         )
         if isinstance(plan, OnlyNewItems):
             exchanged = await self._shortened(plan, lowered, hear)
         else:
-            body = body_of(lowered.shape, lowered.input.items)
-            exchanged = await self._send(body, lowered, hear, note=plan.why)
+            exchanged = await self._send(lowered.body, lowered, hear, note=plan.why)
         if exchanged.answer.stop_reason is not StopReason.MAX_TOKENS:
             self._windows.keep(scope, _window_after(lowered, exchanged))
         return exchanged.answer
@@ -97,15 +96,16 @@ class OpenAiResponsesTransport:
     async def _shortened(
         self, plan: OnlyNewItems, lowered: LoweredRequest, hear: Hear
     ) -> _Exchanged:
-        body = body_of(lowered.shape, plan.items, previous_response_id=plan.previous_response_id)
+        body = continued_body(
+            lowered.shape, plan.items, previous_response_id=plan.previous_response_id
+        )
         try:
             return await self._send(body, lowered, hear, note=ContinuationNote.HIT)
         except RequestRejectedError as error:
             if not _is_about_the_request(error):
                 raise
             # Most likely the stored response is gone. The whole request needs nothing stored.
-            whole = body_of(lowered.shape, lowered.input.items)
-            return await self._send(whole, lowered, hear, note=ContinuationNote.REFUSED)
+            return await self._send(lowered.body, lowered, hear, note=ContinuationNote.REFUSED)
 
     async def _send(
         self, body: bytes, lowered: LoweredRequest, hear: Hear, *, note: ContinuationNote | None
@@ -140,10 +140,10 @@ class OpenAiResponsesTransport:
 def _window_after(lowered: LoweredRequest, exchanged: _Exchanged) -> Window:
     said = items_of(AssistantMessage(blocks=exchanged.answer.blocks), lowered.style)
     encoded = (msgspec.Raw(msgspec.json.encode(item)) for item in said)
-    compared = (item for item in encoded if not is_reasoning(item))
+    progress = lowered.messages[-1].progress if lowered.messages else Progress()
     return Window(
         shape=lowered.shape,
-        items=[*lowered.input.compared, *compared],
+        progress=progress.behind(encoded),
         response_id=exchanged.response_id,
     )
 
