@@ -171,36 +171,6 @@ class Demo:
         said = (checked.stdout + checked.stderr).strip()
         self._say.check(checked.returncode == 0 and said.startswith("clean"), said)
 
-    def real_model_answers(self) -> None:
-        """The command line, nothing configured, no network: a real model in the process."""
-        self._say.chapter("A real model answers, offline and with nothing configured")
-        if not local_is_installed():
-            self._say.tell("skipped: the packages of `holon-runtime[local]` are not installed")
-            return
-        told = self._run("What is the capital of France?")
-        self._say.check("Paris" in str(told["final_text"]), f"it says: {told['final_text']}")
-        told = self._run("Go to sleep now, please.")
-        self._say.check(told["tool_calls"] == 1, "asked to rest, it calls the tool for that")
-        self._say.check(told["final_status"] == "completed", "and the agent sleeps")
-
-    def _run(self, text: str) -> dict[str, JsonValue]:
-        """Ask through `python -m holon run`, as a new user would."""
-        self._say.tell(f"holon run “{text}”")
-        home = self._home.with_name("offline")
-        done = subprocess.run(
-            [sys.executable, "-m", "holon", "run", "--json", text],
-            env={"PATH": os.environ["PATH"], "HOME": str(home), "HOLON_HOME": str(home / "holon")},
-            capture_output=True,
-            text=True,
-            timeout=RUN_S_MAX,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise StoryBrokenError(done.stderr.strip() or "holon run failed")
-        told = json.loads(done.stdout)
-        assert isinstance(told, dict)
-        return told
-
     def _prompt(self, text: str) -> str:
         began = time.monotonic()
         message = str(self._ok(ask.Prompt(id=0, agent=AGENT, text=text))["message_id"])
@@ -238,6 +208,37 @@ class Demo:
         return _event_of(note)
 
 
+def real_model_answers(folder: Path, say: Narrator) -> None:
+    """The command line, nothing configured, no network: a real model in the process."""
+    say.chapter("A real model answers, offline and with nothing configured")
+    if not local_is_installed():
+        say.tell("skipped: the packages of `holon-runtime[local]` are not installed")
+        return
+    told = run_once(folder, say, "What is the capital of France?")
+    say.check("Paris" in str(told["final_text"]), f"it says: {told['final_text']}")
+    told = run_once(folder, say, "Go to sleep now, please.")
+    say.check(told["tool_calls"] == 1, "asked to rest, it calls the tool for that")
+    say.check(told["final_status"] == "completed", "and the agent sleeps")
+
+
+def run_once(folder: Path, say: Narrator, text: str) -> dict[str, JsonValue]:
+    """Ask through `python -m holon run`, as a new user would."""
+    say.tell(f"holon run “{text}”")
+    done = subprocess.run(
+        [sys.executable, "-m", "holon", "run", "--json", text],
+        env={"PATH": os.environ["PATH"], "HOME": str(folder), "HOLON_HOME": str(folder / "holon")},
+        capture_output=True,
+        text=True,
+        timeout=RUN_S_MAX,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise StoryBrokenError(done.stderr.strip() or "holon run failed")
+    told = json.loads(done.stdout)
+    assert isinstance(told, dict)
+    return told
+
+
 def _newest_event_seq(host: HostClient) -> int:
     data = [note.data for note in host.notes() if note.note == "event"]
     return max(int(str(d["event_seq"])) for d in data if isinstance(d, dict))
@@ -272,7 +273,6 @@ def tell_story(home: Path, narrator: Narrator) -> None:
         turn = demo.killed_in_mid_turn()
         demo.finishes_after_restart(turn)
         demo.everything_holds()
-        demo.real_model_answers()
     finally:
         demo.end()
 
@@ -285,6 +285,7 @@ def main() -> int:
     narrator = Narrator()
     try:
         tell_story(folder / "home", narrator)
+        real_model_answers(folder / "offline", narrator)
     except (StoryBrokenError, HostGoneError) as broken:
         print(f"\nThe story broke: {broken}", file=sys.stderr)
         errors = folder / "stderr"

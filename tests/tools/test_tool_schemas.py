@@ -1,6 +1,5 @@
 """Every built-in tool, as each provider is shown it."""
 
-
 import pytest
 
 from holon.decide.schema_emission import (

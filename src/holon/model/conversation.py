@@ -25,8 +25,8 @@ class ThinkingBlock(Record, tag_field="type", tag="thinking", frozen=True, kw_on
     """A provider's reasoning, kept verbatim.
 
     `signature` is the provider's own sealed form of it (a signature, redacted data, or a whole
-    reasoning item as JSON text); `origin` is the `transport:provider/model` that can read it. Nobody
-    else is ever sent the block.
+    reasoning item as JSON text); `origin` is the `transport:provider/model` that can read it.
+    Nobody else is ever sent the block.
     """
 
     text: str

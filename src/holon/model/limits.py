@@ -39,6 +39,9 @@ PROVIDER_HTTP_TIMEOUT_MS_DEFAULT: Final = 300 * SECOND_MS
 PROVIDER_CONNECT_TIMEOUT_MS_DEFAULT: Final = 15 * SECOND_MS
 PROVIDER_STREAM_IDLE_MS_DEFAULT: Final = 300 * SECOND_MS
 PROVIDER_ANSWER_BYTES_MAX: Final = 32 * MIB
+# A stream wraps every few characters and says the whole again at its end; it is not kept.
+PROVIDER_STREAM_BYTES_MAX: Final = 128 * MIB
+PROVIDER_ANSWER_CHARS_MAX: Final = PROVIDER_ANSWER_BYTES_MAX  # of what is kept of a stream
 PROVIDER_ERROR_BYTES_MAX: Final = 64 * KIB
 PROVIDER_MESSAGE_CHARS_MAX: Final = 400  # of a provider's own words in our errors
 PROVIDER_SOURCE_CHAIN_COUNT_MAX: Final = 6

@@ -119,7 +119,7 @@ def test_each_provider_speaks_its_wire(
 
 
 def test_budgets_follow_from_the_window() -> None:
-    info = model_info(ModelRef(provider="anthropic", model="claude-sonnet-5-5"), PLAIN)
+    info = model_info(ModelRef(provider="anthropic", model="claude-haiku-4-5"), PLAIN)
     assert info.prompt_budget_tokens == 190_000
     assert info.compaction_trigger_tokens == 171_000
     assert info.compaction_keep_recent_tokens == 64_980

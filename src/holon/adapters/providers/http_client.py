@@ -5,7 +5,8 @@ Owns:  the client, its limits and timeouts, and the mapping of its errors. Nothi
 Rule 1: redirects are not followed, certificates are verified: a credential goes only where it was
         configured to go. The operator's proxy is used, except for addresses of this machine.
 Rule 2: a body is read up to its cap and no further. A whole answer has one deadline; a stream may
-        last, but not fall silent.
+        last, but not fall silent. A stream's cap is wider: it says most things more than once, and
+        what is kept of it has a cap of its own.
 Rule 3: the credential of a call is masked in whatever the server says back before anyone reads it.
 """
 
@@ -27,7 +28,12 @@ from holon.adapters.providers.exchange_errors import (
 from holon.adapters.providers.http_exchange import ExchangeTimeouts, HttpCall, HttpReply
 from holon.adapters.providers.refusals import refused
 from holon.adapters.system.clock import SystemClock
-from holon.model.limits import PROVIDER_ANSWER_BYTES_MAX, PROVIDER_ERROR_BYTES_MAX, SECOND_MS
+from holon.model.limits import (
+    PROVIDER_ANSWER_BYTES_MAX,
+    PROVIDER_ERROR_BYTES_MAX,
+    PROVIDER_STREAM_BYTES_MAX,
+    SECOND_MS,
+)
 from holon.model.provider_attempt import ExchangeStage, TransportDiagnostics
 from holon.model.provider_errors import ModelUnavailableError, ProviderError
 from holon.ports.clock import Clock
@@ -158,6 +164,7 @@ class _Reply:
         self._facts = facts
         self._deadline_s = deadline_s
         self._idle_s = idle_ms / SECOND_MS
+        self._bytes_max = PROVIDER_ANSWER_BYTES_MAX
         self._headers = {name.lower(): value for name, value in response.headers.items()}
 
     @property
@@ -178,6 +185,7 @@ class _Reply:
         return bytes(body)
 
     async def chunks(self) -> AsyncIterator[bytes]:
+        self._bytes_max = PROVIDER_STREAM_BYTES_MAX
         async with aclosing(self._response.aiter_bytes()) as pieces:
             while True:
                 piece = await self._next(pieces, anyio.current_time() + self._idle_s)
@@ -208,8 +216,8 @@ class _Reply:
         piece = await _in_time(lambda: anext(pieces, None), self._facts, deadline_s)
         if piece is not None:
             self._facts.bytes_received += len(piece)
-            if self._facts.bytes_received > PROVIDER_ANSWER_BYTES_MAX:
-                raise too_large(PROVIDER_ANSWER_BYTES_MAX, self._facts)
+            if self._facts.bytes_received > self._bytes_max:
+                raise too_large(self._bytes_max, self._facts)
         return piece
 
 

@@ -170,10 +170,11 @@ def refusal_of(
 def not_json(body: bytes, diagnostics: TransportDiagnostics) -> UnreadableResponseError:
     """Return the error for a 2xx body that should have been JSON."""
     what = "an HTML page" if is_html(body) else "something that is not JSON"
+    flags = FailureFlags(is_decode=True, status=diagnostics.status)
     return UnreadableResponseError(
         f"the provider answered with {what}",
         hint="check the provider's base URL: this does not look like its API",
-        diagnostics=msgspec.structs.replace(diagnostics, flags=FailureFlags(is_decode=True)),
+        diagnostics=msgspec.structs.replace(diagnostics, flags=flags),
     )
 
 

@@ -27,7 +27,7 @@ from holon.model.provider_setting import TransportKind
 from holon.model.tool import ToolSpec
 from holon.tools.registry import builtin_tools
 
-ORIGIN: Final = "anthropic_messages:anthropic"
+ORIGIN: Final = "anthropic_messages:anthropic/claude-x"
 FRAME: Final = PromptFrame(
     system_prompt="You are an agent.",
     system_blocks=(PromptBlock(text="Stable rules.", stability=Stability.STABLE),),

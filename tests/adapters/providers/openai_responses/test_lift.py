@@ -53,7 +53,7 @@ def test_every_kind_of_item_becomes_its_block() -> None:
             ThinkingBlock(
                 text="Look first.",
                 signature=msgspec.json.encode(SEALED).decode(),
-                origin="openai_responses:openai",
+                origin="openai_responses:openai/gpt-5.4",
             ),
             TextBlock(text="Hi"),
             use("call_1", "ExecCommand", {"cmd": "ls"}),

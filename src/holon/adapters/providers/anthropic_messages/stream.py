@@ -19,6 +19,7 @@ from holon.adapters.providers.json_reading import (
     optional_object,
     text_at,
 )
+from holon.adapters.providers.kept_size import KeptSize
 from holon.adapters.providers.refusals import refusal_of
 from holon.adapters.providers.server_sent_events import SseEvent
 from holon.model.answer import AnswerProgress, CallGrew, TextGrew, ThinkingGrew
@@ -38,10 +39,11 @@ _PIECES: Final = {
 class _OpenBlock:
     """A block whose end has not come."""
 
-    def __init__(self, begun: dict[str, Any], where: str) -> None:
+    def __init__(self, begun: dict[str, Any], where: str, size: KeptSize) -> None:
         self.kind = text_at(begun, "type", where)
         self.where = where
         self._begun = begun
+        self._size = size
         self._pieces: dict[str, list[str]] = {}
         self._arguments_chars = 0
         if self.kind == "tool_use":
@@ -56,6 +58,7 @@ class _OpenBlock:
         if kind != self.kind:
             raise UnreadableResponseError(f"a piece for {self.where} is of another kind than it")
         piece = text_at(delta, field, self.where)
+        self._size.grow(len(piece))
         self._pieces.setdefault(field, []).append(piece)
         return self._seen(field, piece)
 
@@ -95,6 +98,7 @@ class MessageAssembler:
         self._blocks: list[JsonValue] = []
         self._open: dict[int, _OpenBlock] = {}
         self._stopped = False
+        self._size = KeptSize()
 
     @property
     def is_complete(self) -> bool:
@@ -152,7 +156,7 @@ class MessageAssembler:
             raise UnreadableResponseError(f"the stream has more than {index} content blocks")
         where = f"content block {index}"
         begun = as_object(told.get("content_block"), where)
-        self._open[index] = _OpenBlock(begun, where)
+        self._open[index] = _OpenBlock(begun, where, self._size)
         self._blocks.append(None)
         text = begun.get("text")
         return TextGrew(text=text) if isinstance(text, str) and text else None

@@ -18,6 +18,7 @@ from holon.adapters.providers.json_reading import (
     optional_object,
     optional_text,
 )
+from holon.adapters.providers.kept_size import KeptSize
 from holon.adapters.providers.openai_chat.lower import REASONING_FIELDS
 from holon.adapters.providers.refusals import refusal_inside_200
 from holon.adapters.providers.server_sent_events import SseEvent
@@ -49,6 +50,7 @@ class ChatStream:
         self._at_index: dict[int, _GrowingCall] = {}
         self._finish_reason: str | None = None
         self._usage: JsonValue = None
+        self._size = KeptSize()
 
     def feed(self, event: SseEvent) -> list[AnswerProgress]:
         """Take one event and return what grew."""
@@ -92,6 +94,7 @@ class ChatStream:
             is_thinking = name in REASONING_FIELDS
             if not text or (is_thinking and grew):
                 continue  # a server that gives both names for reasoning says it twice
+            self._size.grow(len(text))
             self._texts.setdefault(name, []).append(text)
             grew.append(ThinkingGrew(text=text) if is_thinking else TextGrew(text=text))
         return grew

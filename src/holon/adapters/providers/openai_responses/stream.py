@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from holon.adapters.providers.json_reading import as_object, decode_json
+from holon.adapters.providers.kept_size import KeptSize
 from holon.adapters.providers.server_sent_events import SseEvent
 from holon.model.answer import AnswerProgress, CallGrew, TextGrew, ThinkingGrew
 from holon.model.json_value import JsonValue
@@ -40,6 +41,7 @@ class ResponseStream:
         self._done: dict[str, tuple[int, dict[str, Any]]] = {}
         self._calls: dict[str, tuple[str, str]] = {}
         self._response: dict[str, Any] | None = None
+        self._size = KeptSize()
 
     @property
     def is_finished(self) -> bool:
@@ -61,6 +63,7 @@ class ResponseStream:
         elif kind == "error":
             self._response = {"status": "failed", "error": data.get("error") or data}
         elif kind == "response.output_item.done":
+            self._size.grow(len(event.data))
             self._take(data)
         else:
             return self._progress(kind, data)

@@ -1,0 +1,288 @@
+"""The real plane, connected to real servers: settings, credentials, HTTP and the walk over models.
+
+Nothing here is a stand-in but time: waits between attempts are skipped and written down. Leaving a
+switchboard looks through everything that was said, logged and recorded for the secrets it held.
+"""
+
+import base64
+import json
+import logging
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+import anyio
+import msgspec
+
+from holon.adapters.providers.plane import ProviderPlane
+from holon.adapters.system.secrets import SecretRegistry
+from holon.config.load_settings import Settings, load_settings
+from holon.model.answer import AnswerProgress, TextGrew
+from holon.model.conversation import ConversationMessage, TextBlock, UserMessage
+from holon.model.ids import AgentId
+from holon.model.instant import later
+from holon.model.prompt_frame import ProviderRequest
+from holon.model.provider_setting import TransportKind
+from holon.model.turn import ModelFailed, ModelSpoke
+from holon.prompt.frame import frame_of
+from holon.runtime.provider_caller import ask_provider
+from holon.runtime.services import Services
+from holon.serve.provider_plane import build_plane
+from holon.testing.inline_writer import InlineWriter, NoFaults
+from holon.testing.manual_clock import DAWN
+from holon.testing.memory_store import memory_connection, memory_store
+from holon.testing.sequential_ids import SequentialIds
+from holon.testing.wire_server.server import WireServer
+from holon.tools.registry import builtin_tools
+
+RESPONSES: Final = TransportKind.OPENAI_RESPONSES
+CODEX: Final = TransportKind.OPENAI_CODEX_RESPONSES
+CHAT: Final = TransportKind.OPENAI_CHAT_COMPLETIONS
+MESSAGES: Final = TransportKind.ANTHROPIC_MESSAGES
+WIRES: Final = (RESPONSES, CODEX, CHAT, MESSAGES)
+
+PATHS: Final[Mapping[TransportKind, str]] = {
+    RESPONSES: "/v1/responses",
+    CODEX: "/backend-api/codex/responses",
+    CHAT: "/v1/chat/completions",
+    MESSAGES: "/v1/messages",
+}
+# The three the catalog knows, and one that only its configuration describes.
+_PROVIDERS: Final[Mapping[TransportKind, str]] = {
+    RESPONSES: "openai",
+    CODEX: "openai-codex",
+    CHAT: "deskside",
+    MESSAGES: "anthropic",
+}
+
+ADA: Final = AgentId("ada")
+MODEL: Final = "thinker-1"
+HELLO: Final = (UserMessage(blocks=(TextBlock(text="hello"),)),)
+
+
+class SkippingClock:
+    """Time that passes by a millisecond when a duration is read, and by every wait at once."""
+
+    def __init__(self) -> None:
+        self._passed = timedelta()
+        self.waits_ms: list[int] = []
+
+    def now(self) -> datetime:
+        return DAWN + self._passed
+
+    def monotonic_ns(self) -> int:
+        reading = self._passed // timedelta(microseconds=1) * 1_000
+        self._passed += timedelta(milliseconds=1)
+        return reading
+
+    async def sleep_until(self, deadline: datetime) -> None:
+        wait = max(timedelta(), deadline - self.now())
+        self._passed += wait
+        self.waits_ms.append(wait // timedelta(milliseconds=1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One configured provider: where it is, which wire it speaks, and the secret it is sent."""
+
+    kind: TransportKind
+    base_url: str
+    provider: str
+    stream: bool = False
+    has_key: bool = True
+    effort: str | None = None
+    transport: str | None = None  # as the configuration has it, when it is not the wire's own
+
+    @property
+    def ref(self) -> str:
+        return f"{self.provider}/{MODEL}"
+
+    @property
+    def url(self) -> str:
+        """Where requests go."""
+        own = "/v1/messages" if self.kind is MESSAGES else PATHS[self.kind].rpartition("/v1")[2]
+        own = "/responses" if self.kind is CODEX else own
+        return self.base_url + own
+
+    @property
+    def variable(self) -> str:
+        return f"{self.provider.upper().replace('-', '_')}_TEST_SECRET"
+
+    @property
+    def secret(self) -> str:
+        return f"very/secret+{self.provider}=0123456789"
+
+    def configuration(self) -> str:
+        effort = "" if self.effort is None else f'reasoning_effort = "{self.effort}"\n'
+        return (
+            f'[providers.{self.provider}]\ntransport = "{self.transport or self.kind.value}"\n'
+            f'base_url = "{self.base_url}"\nstream = {str(self.stream).lower()}\n'
+            f'auth.source = "env"\nauth.kind = "api_key"\nauth.env = "{self.variable}"\n{effort}'
+        )
+
+
+def line_to(server: WireServer, kind: TransportKind, **others: object) -> Line:
+    """The line of a wire's usual provider to a server."""
+    named = {"provider": _PROVIDERS[kind], **others}
+    return Line(kind=kind, base_url=server.base_url(kind), **named)  # type: ignore[arg-type]
+
+
+@dataclass(kw_only=True)
+class Switchboard:
+    """A host's provider plane and everything that came out of it."""
+
+    services: Services
+    plane: ProviderPlane
+    clock: SkippingClock
+    lines: Sequence[Line]
+    recorded_in: Path
+    grown: list[AnswerProgress] = field(default_factory=list)
+    came: list[ModelSpoke | ModelFailed] = field(default_factory=list)
+    logged: list[str] = field(default_factory=list)
+    first_word: anyio.Event = field(default_factory=anyio.Event)
+
+    def hear(self, _: AgentId, progress: AnswerProgress) -> None:
+        """Watch an answer grow."""
+        self.grown.append(progress)
+        if isinstance(progress, TextGrew):
+            self.first_word.set()
+
+    async def ask(
+        self, conversation: tuple[ConversationMessage, ...] = HELLO
+    ) -> ModelSpoke | ModelFailed:
+        """Have a round, whatever comes of it."""
+        specs = self.services.tools.specs
+        request = ProviderRequest(
+            agent_id=ADA,
+            frame=frame_of(ADA, "You are careful.", specs),
+            conversation=conversation,
+            tools=specs,
+        )
+        self.came.append(await ask_provider(self.services, request, override=None))
+        return self.came[-1]
+
+    async def succeed(self, conversation: tuple[ConversationMessage, ...] = HELLO) -> ModelSpoke:
+        """Have a round that must be answered."""
+        came = await self.ask(conversation)
+        assert isinstance(came, ModelSpoke), came
+        return came
+
+    async def fail(self, conversation: tuple[ConversationMessage, ...] = HELLO) -> ModelFailed:
+        """Have a round that must fail."""
+        came = await self.ask(conversation)
+        assert isinstance(came, ModelFailed), came
+        return came
+
+    @property
+    def text_grown(self) -> str:
+        """What a watcher has read so far."""
+        return "".join(each.text for each in self.grown if isinstance(each, TextGrew))
+
+    def leaks(self) -> list[str]:
+        """Every place a secret got to, in any of the forms it may take."""
+        kept = [path.read_text() for path in sorted(self.recorded_in.glob("*"))]
+        said = [repr(each) for each in (*self.came, *self.grown)]
+        wired = [msgspec.json.encode(each).decode() for each in (*self.came, *self.grown)]
+        places = {"said": said, "wired": wired, "recorded": kept, "logged": self.logged}
+        return [
+            f"{place}: {text[:200]}"
+            for place, texts in places.items()
+            for text in texts
+            if any(form in text for line in self.lines for form in forms_of(line.secret))
+        ]
+
+
+def forms_of(secret: str) -> tuple[str, ...]:
+    """A secret as it is, and as it is written in addresses, JSON and basic credentials."""
+    return (
+        secret,
+        quote(secret, safe=""),
+        base64.b64encode(secret.encode()).decode().rstrip("="),
+        json.dumps(secret).strip('"').replace("/", "\\/"),
+    )
+
+
+def settings_for(
+    home: Path, lines: Sequence[Line], environ: Mapping[str, str], **changes: object
+) -> Settings:
+    """What an operator's file and environment say; `changes` are made to the plane's part."""
+    models = f'[model]\ndefault = "{lines[0].ref}"\n'
+    models += f"fallbacks = {json.dumps([line.ref for line in lines[1:]])}\n"
+    home.mkdir(parents=True, exist_ok=True)
+    text = "\n".join([models, *(line.configuration() for line in lines)])
+    (home / "config.toml").write_text(text, encoding="utf-8")
+    settings = load_settings(home, environ)
+    plane = msgspec.structs.replace(settings.plane, **changes)
+    return msgspec.structs.replace(settings, plane=plane)
+
+
+def environ_of(lines: Sequence[Line]) -> dict[str, str]:
+    """An environment that holds each line's secret, and nothing else."""
+    return {line.variable: line.secret for line in lines if line.has_key}
+
+
+@asynccontextmanager
+async def open_switchboard(
+    home: Path, *lines: Line, deferral_allowed: bool = True, **changes: object
+) -> AsyncIterator[Switchboard]:
+    """Connect lines, the first one preferred; on leaving, no secret may have got out."""
+    clock, registry = SkippingClock(), SecretRegistry()
+    recorded_in = home / "recorded"
+    environ = environ_of(lines)
+    told = {"record_dir": str(recorded_in), "failure_trace": True, "http_trace": True, **changes}
+    plane = build_plane(settings_for(home, lines, environ, **told), environ, registry, clock)
+    watched: list[Switchboard] = []
+    services = Services(
+        store=memory_store(
+            memory_connection(), InlineWriter(memory_connection(), clock, NoFaults())
+        ),
+        clock=clock,
+        ids=SequentialIds(),
+        models=plane,
+        tools=builtin_tools(),
+        redactor=registry,
+        progress=lambda agent_id, progress: watched[0].hear(agent_id, progress),
+        deferral_allowed=deferral_allowed,
+    )
+    board = Switchboard(
+        services=services,
+        plane=plane,
+        clock=clock,
+        lines=lines,
+        recorded_in=recorded_in,
+    )
+    watched.append(board)
+    with _listening(board.logged):
+        try:
+            yield board
+        finally:
+            await plane.aclose()
+    assert board.leaks() == []
+
+
+@contextmanager
+def _listening(logged: list[str]) -> Iterator[None]:
+    """Hear everything that is logged, as it is before any redaction of a handler."""
+
+    class Ear(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            logged.append(f"{record.getMessage()} {record.exc_text or ''}")
+
+    root, ear = logging.getLogger(), Ear()
+    level = root.level
+    root.addHandler(ear)
+    root.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        root.removeHandler(ear)
+        root.setLevel(level)
+
+
+def moment_after(clock_moment: datetime, *, seconds: int) -> datetime:
+    """The moment a provider names when it asks for so many seconds."""
+    return later(clock_moment, by_ms=seconds * 1_000)
