@@ -19,6 +19,7 @@ import anyio
 import msgspec
 
 from holon.adapters.providers.plane import ProviderPlane
+from holon.adapters.system.log_redaction import install_log_redaction
 from holon.adapters.system.secrets import SecretRegistry
 from holon.config.load_settings import Settings, load_settings
 from holon.model.answer import AnswerProgress, TextGrew
@@ -256,31 +257,39 @@ async def open_switchboard(
         recorded_in=recorded_in,
     )
     watched.append(board)
-    with _listening(board.logged):
+    with _listening(board.logged, registry):
         try:
             yield board
         finally:
             await plane.aclose()
-    assert board.leaks() == []
+    leaks = board.leaks()
+    assert not leaks, "\n".join(leaks[:3])
+
+
+class _Ear(logging.Handler):
+    def __init__(self, logged: list[str]) -> None:
+        super().__init__()
+        self._logged = logged
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._logged.append(f"{record.getMessage()} {record.exc_text or ''}")
 
 
 @contextmanager
-def _listening(logged: list[str]) -> Iterator[None]:
-    """Hear everything that is logged, as it is before any redaction of a handler."""
-
-    class Ear(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            logged.append(f"{record.getMessage()} {record.exc_text or ''}")
-
-    root, ear = logging.getLogger(), Ear()
-    level = root.level
-    root.addHandler(ear)
-    root.setLevel(logging.DEBUG)
+def _listening(logged: list[str], registry: SecretRegistry) -> Iterator[None]:
+    """Hear everything: what Holon logs as it is, and what libraries log as handlers are set up."""
+    ears = {"holon": _Ear(logged), "": _Ear(logged)}
+    install_log_redaction(registry, [ears[""]])
+    levels = {name: logging.getLogger(name).level for name in ears}
+    for name, ear in ears.items():
+        logging.getLogger(name).addHandler(ear)
+        logging.getLogger(name).setLevel(logging.DEBUG)
     try:
         yield
     finally:
-        root.removeHandler(ear)
-        root.setLevel(level)
+        for name, ear in ears.items():
+            logging.getLogger(name).removeHandler(ear)
+            logging.getLogger(name).setLevel(levels[name])
 
 
 def moment_after(clock_moment: datetime, *, seconds: int) -> datetime:

@@ -65,6 +65,17 @@ SETTING_TEXT_CHARS_MAX: Final = 4_096
 MODEL_FALLBACKS_COUNT_MAX: Final = 16
 MODEL_TOKENS_COUNT_MAX: Final = 100_000_000  # what a setting may claim a model takes or gives
 
+# Commands and patches.
+COMMAND_YIELD_MS_DEFAULT: Final = 10 * SECOND_MS  # in the foreground, before it becomes a task
+COMMAND_WALL_CLOCK_MS_MAX: Final = DAY_MS
+COMMAND_OUTPUT_BYTES_MAX: Final = 256 * MIB  # of one stream, on disk
+COMMAND_PROCESSES_COUNT_MAX: Final = 512
+COMMAND_STOP_GRACE_MS: Final = 3 * SECOND_MS  # between the polite signal and the certain one
+COMMAND_DRAIN_MS_MAX: Final = 2 * SECOND_MS  # after the end, for what is still in the pipe
+PATCH_BYTES_MAX: Final = 4 * MIB
+PATCH_FILES_COUNT_MAX: Final = 500
+PATCH_FILE_BYTES_MAX: Final = 32 * MIB
+
 # The queue.
 QUEUED_PER_AGENT_COUNT_MAX: Final = 10_000
 CLAIMS_PASSED_OVER_COUNT_MAX: Final = 16  # then the oldest waiting message is served, any band

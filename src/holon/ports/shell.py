@@ -1,0 +1,69 @@
+"""Running commands: started, watched, fed and stopped, also across a restart of the runtime.
+
+Contract (kept by tests/contract/test_shell.py):
+- `start` returns once the process exists, in a session and process group of its own, its output
+  going to files from the first byte; or raises CommandSpawnError, having left nothing behind;
+- the process outlives us: a runtime that is killed and started again finds it by `attach`;
+- `wait` returns once the process itself has ended and its output was drained for a bounded time: a
+  grandchild that keeps a pipe open cannot hold it. Cancelling `wait` leaves the command running;
+- `stop` ends the whole group: first politely, then, with `force` or after a grace, for certain;
+- the environment of a command is an allow-list plus what the spec adds: no key, no token.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from holon.model.command import CommandExit, CommandSpec, OutputSpan
+from holon.model.errors import HolonError
+
+
+class CommandSpawnError(HolonError):
+    """The command could not be started."""
+
+    code = "command_spawn_failed"
+
+
+class RunningCommand(Protocol):
+    """A command that was started, by us or by an earlier life of the runtime."""
+
+    @property
+    def run_id(self) -> str:
+        """The id it was started under."""
+        ...
+
+    @property
+    def exit(self) -> CommandExit | None:
+        """How it ended, once that is known."""
+        ...
+
+    async def wait(self) -> CommandExit:
+        """Return once it has ended and its output is on disk."""
+        ...
+
+    async def feed(self, data: bytes) -> int:
+        """Write to its input; 0 when it takes none any more."""
+        ...
+
+    async def stop(self, *, force: bool = False) -> None:
+        """End it, and everything it started in its group."""
+        ...
+
+    def output(self, *, head_bytes: int, tail_bytes: int) -> Sequence[OutputSpan]:
+        """Look at what it has written so far: two streams, or one combined for a terminal."""
+        ...
+
+
+class Shell(Protocol):
+    """Where commands run."""
+
+    async def start(self, spec: CommandSpec) -> RunningCommand:
+        """Start a command, or raise CommandSpawnError."""
+        ...
+
+    async def attach(self, run_id: str) -> RunningCommand | None:
+        """Find a command an earlier process started; None when nothing is known of it."""
+        ...
+
+    async def forget(self, run_id: str) -> None:
+        """Remove what an ended command left on disk."""
+        ...

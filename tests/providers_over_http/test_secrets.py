@@ -1,0 +1,76 @@
+"""A server that gives away the key it was sent: nobody behind the wire may read it."""
+
+from pathlib import Path
+
+import pytest
+
+from holon.adapters.providers.scripted.script import Script, ScriptedCall, ScriptedRound
+from holon.model.conversation import text_of
+from holon.model.provider_setting import TransportKind
+from holon.model.turn import ModelFailed
+from holon.testing.wire_server.faults import ErrorInside, Fault, Raw, Refuse
+from holon.testing.wire_server.server import open_wire_server
+from tests.providers_over_http.switchboard import (
+    CHAT,
+    MESSAGES,
+    WIRES,
+    forms_of,
+    line_to,
+    open_switchboard,
+)
+
+SCRIPT = Script(rounds=(ScriptedRound(text="Nothing to hide."),))
+
+
+def _tattling(said: str) -> list[Fault]:
+    """Every way this server can repeat something."""
+    page = f"<!doctype html><html><body>{said}</body></html>".encode()
+    head = {"x-request-id": said, "content-type": f"text/plain; x={said}"}
+    return [
+        Fault(instead=Refuse(status=401, message=f"Incorrect API key provided: {said}.")),
+        Fault(instead=Refuse(status=400, code=said, message="Bad.")),
+        Fault(instead=Refuse(status=400, message="Bad.", details={said: said, "param": said})),
+        Fault(instead=Refuse(status=429, message=f"{said} is used up", headers={"retry-after": said})),
+        Fault(instead=ErrorInside(code="invalid_request_error", message=f"no: {said}")),
+        Fault(instead=Raw(status=418, headers=head, body=said.encode())),
+        Fault(instead=Raw(headers={"content-type": "text/html"}, body=page)),
+        Fault(instead=Raw(headers=head, body=f'{{"{said}": '.encode())),
+        Fault(instead=Raw(status=307, headers={"location": f"http://127.0.0.1:9/{said}"})),
+    ]
+
+
+@pytest.mark.requirement("provider-http:no-secret-in-errors")
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("kind", WIRES)
+async def test_a_key_the_server_repeats_is_nowhere(
+    tmp_path: Path, kind: TransportKind, stream: bool
+) -> None:
+    async with open_wire_server(SCRIPT) as server:
+        line = line_to(server, kind, stream=stream)
+        async with open_switchboard(tmp_path, line) as board:
+            for form in forms_of(line.secret)[:3]:
+                for fault in _tattling(form):
+                    server.plan(fault, fault, fault)
+                    before = len(server.requests)
+                    assert isinstance(await board.ask(), ModelFailed)
+                    server.plan()  # what is left of the plan is asked away below
+                    left = 3 - (len(server.requests) - before)
+                    for _ in range(left):
+                        await board.ask()
+    # The switchboard itself has looked; here, that it had something to look at.
+    assert line.secret in str(server.requests[0].headers)
+    assert any("[secret:" in repr(came) or "[redacted]" in repr(came) for came in board.came)
+    assert board.logged
+    assert list(board.recorded_in.glob("*.json"))
+
+
+@pytest.mark.parametrize("kind", [CHAT, MESSAGES])
+async def test_a_key_in_an_answer_is_not_kept(tmp_path: Path, kind: TransportKind) -> None:
+    async with open_wire_server(SCRIPT) as probe:
+        secret = line_to(probe, kind).secret
+    call = ScriptedCall(name="Enqueue", input={"text": f"tell {secret}"})
+    script = Script(rounds=(ScriptedRound(text=f"Your key is {secret}!", calls=(call,)),))
+    async with open_wire_server(script) as server:
+        async with open_switchboard(tmp_path, line_to(server, kind)) as board:
+            spoke = await board.succeed()
+    assert text_of(spoke.blocks).startswith("Your key is [secret:")
