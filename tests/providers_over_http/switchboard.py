@@ -34,7 +34,7 @@ from holon.runtime.provider_caller import ask_provider
 from holon.runtime.services import Services
 from holon.serve.provider_plane import build_plane
 from holon.testing.inline_writer import InlineWriter, NoFaults
-from holon.testing.manual_clock import DAWN
+from holon.testing.manual_clock import DAWN, ManualClock
 from holon.testing.memory_store import memory_connection, memory_store
 from holon.testing.sequential_ids import SequentialIds
 from holon.testing.wire_server.server import WireServer
@@ -239,7 +239,7 @@ async def open_switchboard(
     watched: list[Switchboard] = []
     services = Services(
         store=memory_store(
-            memory_connection(), InlineWriter(memory_connection(), clock, NoFaults())
+            memory_connection(), InlineWriter(memory_connection(), ManualClock(), NoFaults())
         ),
         clock=clock,
         ids=SequentialIds(),

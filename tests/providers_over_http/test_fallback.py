@@ -173,8 +173,7 @@ async def test_a_conversation_that_is_too_long_is_sent_to_nobody_else(
 async def test_when_nobody_answers_the_failure_names_everybody(
     tmp_path: Path, kind: TransportKind
 ) -> None:
-    faults = {"first": (BROKEN,) * 3, "second": (LOCKED,)}
-    async with open_pair(tmp_path, (kind, CHAT), **faults) as pair:
+    async with open_pair(tmp_path, (kind, CHAT), first=(BROKEN,) * 3, second=(LOCKED,)) as pair:
         failed = await pair.board.fail()
     timeline = failed.timeline
     assert timeline is not None

@@ -137,9 +137,11 @@ async def test_no_moment_is_named_when_waiting_is_switched_off(tmp_path: Path) -
 
 async def test_a_moment_weeks_away_is_looked_at_again_after_a_week(tmp_path: Path) -> None:
     fault = usage_limited(resets_in_seconds=30 * 86_400)
-    async with open_wire_server(SCRIPT, faults=[fault]) as server:
-        async with open_switchboard(tmp_path, line_to(server, CHAT)) as board:
-            failed = await board.fail()
+    async with (
+        open_wire_server(SCRIPT, faults=[fault]) as server,
+        open_switchboard(tmp_path, line_to(server, CHAT)) as board,
+    ):
+        failed = await board.fail()
     assert failed.timeline is not None
     at = failed.timeline.attempts[0].completed_at
     assert failed.retry_at == moment_after(at, seconds=PROVIDER_DEFERRAL_MS_MAX // 1_000)

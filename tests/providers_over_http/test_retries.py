@@ -189,8 +189,9 @@ async def test_an_answer_that_does_not_come_is_a_timeout(
     faults = [row.fault() for _ in range(3)]
     async with open_wire_server(SCRIPT, faults=faults) as server:
         line = line_to(server, kind)
-        timeouts = {"http_timeout_ms": 250, "stream_idle_ms": 250}
-        async with open_switchboard(tmp_path, line, **timeouts) as board:
+        async with open_switchboard(
+            tmp_path, line, http_timeout_ms=250, stream_idle_ms=250
+        ) as board:
             failed = await board.fail()
         for request in server.requests:
             await request.left.wait()  # nobody is left hanging on the server's side
@@ -248,9 +249,11 @@ async def test_a_port_that_refuses_is_a_connection_failure(
 @pytest.mark.requirement("provider-retry:retry-after")
 async def test_a_moment_the_provider_names_is_waited_for(tmp_path: Path) -> None:
     faults = [rate_limited(retry_after_seconds=7), rate_limited(retry_after_seconds=60)]
-    async with open_wire_server(SCRIPT, faults=faults) as server:
-        async with open_switchboard(tmp_path, line_to(server, CHAT)) as board:
-            await board.succeed()
+    async with (
+        open_wire_server(SCRIPT, faults=faults) as server,
+        open_switchboard(tmp_path, line_to(server, CHAT)) as board,
+    ):
+        await board.succeed()
     first, second = board.clock.waits_ms
     assert 7_000 <= first < 7_500
     assert 60_000 <= second < 60_500

@@ -147,9 +147,7 @@ async def test_a_silence_is_recovered_from(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("provider-retry:fail-fast-failures")
-@pytest.mark.parametrize(
-    "twist", [Twist.MISSING_TERMINAL, Twist.DONE_EARLY, Twist.MALFORMED_JSON]
-)
+@pytest.mark.parametrize("twist", [Twist.MISSING_TERMINAL, Twist.DONE_EARLY, Twist.MALFORMED_JSON])
 @pytest.mark.parametrize("kind", WIRES)
 async def test_a_stream_that_ends_before_its_answer_is_unreadable(
     tmp_path: Path, kind: TransportKind, twist: Twist
@@ -185,7 +183,9 @@ async def test_the_pieces_a_stream_comes_in_change_nothing(
 async def test_events_told_twice(tmp_path: Path) -> None:
     """Items have names on two wires and blocks an order on a third; chunks have neither."""
     said = {}
-    async with open_wire_server(SCRIPT, otherwise=Fault(twists=(Twist.DUPLICATE_EVENTS,))) as server:
+    async with open_wire_server(
+        SCRIPT, otherwise=Fault(twists=(Twist.DUPLICATE_EVENTS,))
+    ) as server:
         for kind in WIRES:
             line = line_to(server, kind, stream=True)
             async with open_switchboard(tmp_path / kind, line) as board:

@@ -14,6 +14,7 @@ from holon.model.event import AuditEvent
 from holon.model.ids import AgentId, MessageId, TaskId, TimerId, TurnId, WorkItemId
 from holon.model.message import MessageEnvelope, QueueEntry
 from holon.model.provenance import DeliverySurface
+from holon.model.provider_attempt import TokenUsage
 from holon.model.snapshot import AdmissionTarget, AgentSnapshot, DueTimer, KeyedMessage
 from holon.model.task import TaskRecord
 from holon.model.transcript import TurnLog
@@ -105,6 +106,10 @@ class RecordReads(Protocol):
 
     async def recent_turns(self, agent_id: AgentId, *, limit: int) -> Sequence[TurnLog]:
         """The newest settled turns, oldest of them first."""
+        ...
+
+    async def last_reported_usage(self, agent_id: AgentId) -> TokenUsage | None:
+        """What the newest settled turn used of which a provider reported tokens."""
         ...
 
     async def briefs(self, agent_id: AgentId, *, limit: int) -> Sequence[BriefRecord]:

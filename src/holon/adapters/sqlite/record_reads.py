@@ -7,6 +7,7 @@ from holon.adapters.sqlite.read_session import ReadSession
 from holon.adapters.sqlite.row_codec import (
     BRIEFS,
     ITEMS,
+    USAGES,
     CallRow,
     EntryRow,
     EventRow,
@@ -26,6 +27,7 @@ from holon.adapters.sqlite.statements import Row
 from holon.model.brief import BriefRecord
 from holon.model.event import AuditEvent
 from holon.model.ids import AgentId, TaskId, TimerId, TurnId, WorkItemId
+from holon.model.provider_attempt import TokenUsage
 from holon.model.task import TaskRecord
 from holon.model.transcript import TurnLog
 from holon.model.wait import WaitRecord
@@ -66,6 +68,11 @@ class SqliteRecordReads(ReadSession):
             ),
             calls=tuple(recorded_call(CallRow._make(row), agent_id=turn.agent_id) for row in calls),
         )
+
+    async def last_reported_usage(self, agent_id: AgentId) -> TokenUsage | None:
+        """What the newest settled turn used of which a provider reported tokens."""
+        found = self._one("last_reported_usage", (agent_id,))
+        return None if found is None else USAGES.decode(str(found[0]))
 
     async def briefs(self, agent_id: AgentId, *, limit: int) -> Sequence[BriefRecord]:
         """The newest briefs, oldest of them first."""

@@ -25,6 +25,7 @@ from holon.model.ids import AgentId, CallId, MessageId, TurnId, WorkItemId
 from holon.model.instant import from_micros
 from holon.model.json_value import JsonValue
 from holon.model.message import MessageEnvelope
+from holon.model.provider_attempt import TokenUsage
 from holon.model.task import TaskRecord, TaskStatus
 from holon.model.tool import ToolCallRecord, ToolCallState
 from holon.model.transcript import RecordedCall, TranscriptData, TranscriptEntry
@@ -35,6 +36,7 @@ from holon.model.work_item import ActivationMemory, WorkItemRecord
 
 ENVELOPES: Final = msgspec.json.Decoder(MessageEnvelope)
 BRIEFS: Final = msgspec.json.Decoder(BriefRecord)
+USAGES: Final = msgspec.json.Decoder(TokenUsage)
 HINTS: Final = msgspec.json.Decoder(WakeHint)
 ITEMS: Final = msgspec.json.Decoder(WorkItemRecord)
 _IDENTITIES: Final = msgspec.json.Decoder(AgentIdentity)

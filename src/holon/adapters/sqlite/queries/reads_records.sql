@@ -15,6 +15,12 @@ from tool_calls where turn_id = ?1 order by round, position;
 select turn_id, agent_id, turn_index, message_id, opened_at, work_item_id, resume_count, terminal
 from turns where agent_id = ?1 and state = 'settled' order by turn_index desc limit ?2;
 
+-- last_reported_usage --
+select usage from turns
+where agent_id = ?1 and state = 'settled'
+    and json_extract(usage, '$.input_tokens') + json_extract(usage, '$.output_tokens') > 0
+order by turn_index desc limit 1;
+
 -- briefs --
 select record from (
     select brief_seq, record from briefs where agent_id = ?1 order by brief_seq desc limit ?2

@@ -1,0 +1,40 @@
+"""What an agent has cost, from persisted totals."""
+
+import pytest
+
+from holon.model.ids import AgentId
+from holon.model.limits import MINUTE_MS
+from holon.model.provider_attempt import TokenUsage
+from holon.projections.token_summary import token_summary
+from holon.testing.builders import MAIN
+from holon.testing.scripted_provider import ScriptedRound, ScriptedRule
+from tests.runtime.house import House, run_house
+
+SCRIPT = [
+    ScriptedRule(
+        when="count",
+        rounds=(ScriptedRound(text="done", usage=TokenUsage(input_tokens=40, output_tokens=2)),),
+    ),
+    ScriptedRule(when="fail", rounds=(ScriptedRound(fail="auth_rejected"),)),
+]
+
+
+@pytest.mark.requirement("provider-plane:token-summary-from-persisted-state")
+def test_the_summary_has_the_totals_and_the_newest_turn_that_reported_tokens() -> None:
+    async def story(house: House) -> None:
+        empty = token_summary(
+            (await house.agent()).totals, await house.store.reads.last_reported_usage(MAIN)
+        )
+        assert (empty.total.total_tokens, empty.total_model_rounds, empty.last_turn) == (0, 0, None)
+        for text in ("count one", "count two", "fail now"):
+            await house.prompt(text)
+            await house.rest(MINUTE_MS)
+        found = token_summary(
+            (await house.agent()).totals,
+            await house.store.reads.last_reported_usage(AgentId(MAIN)),
+        )
+        assert found.total.total_tokens == 84
+        assert found.total_model_rounds == 2
+        assert found.last_turn == TokenUsage(input_tokens=40, output_tokens=2)
+
+    run_house(story, script=SCRIPT)
