@@ -26,6 +26,7 @@ from holon.model.answer import AnswerProgress, TextGrew
 from holon.model.conversation import ConversationMessage, TextBlock, UserMessage
 from holon.model.ids import AgentId
 from holon.model.instant import later
+from holon.model.model_ref import parse_model_ref
 from holon.model.prompt_frame import ProviderRequest
 from holon.model.provider_setting import TransportKind
 from holon.model.turn import ModelFailed, ModelSpoke
@@ -153,7 +154,7 @@ class Switchboard:
             self.first_word.set()
 
     async def ask(
-        self, conversation: tuple[ConversationMessage, ...] = HELLO
+        self, conversation: tuple[ConversationMessage, ...] = HELLO, *, override: str | None = None
     ) -> ModelSpoke | ModelFailed:
         """Have a round, whatever comes of it."""
         specs = self.services.tools.specs
@@ -163,8 +164,23 @@ class Switchboard:
             conversation=conversation,
             tools=specs,
         )
-        self.came.append(await ask_provider(self.services, request, override=None))
-        return self.came[-1]
+        own = None if override is None else parse_model_ref(override)
+        came = await ask_provider(self.services, request, override=own)
+        self.came.append(came)
+        return came
+
+    async def ask_every_line(self) -> dict[Line, ModelSpoke | ModelFailed]:
+        """Have a round on each line at the same time, none of them standing in for another."""
+        assert self.services.fallback_disabled
+        came: dict[Line, ModelSpoke | ModelFailed] = {}
+
+        async def ask_one(line: Line) -> None:
+            came[line] = await self.ask(override=line.ref)
+
+        async with anyio.create_task_group() as tasks:
+            for line in self.lines:
+                tasks.start_soon(ask_one, line)
+        return came
 
     async def succeed(self, conversation: tuple[ConversationMessage, ...] = HELLO) -> ModelSpoke:
         """Have a round that must be answered."""
@@ -248,6 +264,7 @@ async def open_switchboard(
         redactor=registry,
         progress=lambda agent_id, progress: watched[0].hear(agent_id, progress),
         deferral_allowed=deferral_allowed,
+        fallback_disabled=plane.settings.fallback_disabled,
     )
     board = Switchboard(
         services=services,

@@ -1,5 +1,6 @@
 """A provider that will be back in hours: the next model is asked, or the turn is told when."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from holon.model.conversation import TextBlock
 from holon.model.limits import PROVIDER_DEFERRAL_MS_MAX
 from holon.model.provider_attempt import ExchangeStage
 from holon.model.provider_setting import TransportKind
+from holon.testing.manual_clock import DAWN
 from holon.testing.wire_server.faults import (
     ErrorInside,
     Fault,
@@ -145,3 +147,18 @@ async def test_a_moment_weeks_away_is_looked_at_again_after_a_week(tmp_path: Pat
     assert failed.timeline is not None
     at = failed.timeline.attempts[0].completed_at
     assert failed.retry_at == moment_after(at, seconds=PROVIDER_DEFERRAL_MS_MAX // 1_000)
+
+
+@pytest.mark.parametrize("kind", WIRES)
+async def test_a_reset_told_as_a_moment_is_that_moment(tmp_path: Path, kind: TransportKind) -> None:
+    reset = moment_after(DAWN, seconds=HOURS_S)
+    told = {"resets_at": int(reset.timestamp())}
+    fault = Fault(instead=Refuse(status=429, code="usage_limit_reached", details=told))
+    async with (
+        open_wire_server(SCRIPT, faults=[fault]) as server,
+        open_switchboard(tmp_path, line_to(server, kind)) as board,
+    ):
+        failed = await board.fail()
+    assert failed.retry_at is not None
+    # Counted from when the refusal was read, and the clock ticks until it is noted.
+    assert timedelta() <= failed.retry_at - reset < timedelta(milliseconds=20)

@@ -74,3 +74,19 @@ async def test_a_key_in_an_answer_is_not_kept(tmp_path: Path, kind: TransportKin
     ):
         spoke = await board.succeed()
     assert text_of(spoke.blocks).startswith("Your key is [secret:")
+
+
+async def test_the_search_for_secrets_can_find_one(tmp_path: Path) -> None:
+    async with (
+        open_wire_server(SCRIPT) as server,
+        open_switchboard(tmp_path, line_to(server, CHAT)) as board,
+    ):
+        await board.succeed()
+        recording = next(board.recorded_in.glob("*.json"))
+        clean = recording.read_text()
+        for form in forms_of(board.lines[0].secret):
+            board.logged.append(f"sent {form}")
+            recording.write_text(f"{clean}{form}")
+            assert [leak.partition(":")[0] for leak in board.leaks()] == ["recorded", "logged"]
+            board.logged.pop()
+        recording.write_text(clean)

@@ -11,7 +11,7 @@ from holon.model.answer import CallGrew, ThinkingGrew
 from holon.model.conversation import TextBlock, ToolUseBlock, text_of
 from holon.model.provider_attempt import ExchangeStage
 from holon.model.provider_setting import TransportKind
-from holon.model.turn import ModelSpoke, StopReason
+from holon.model.turn import ModelFailed, ModelSpoke, StopReason
 from holon.testing.wire_server.faults import Fault, Gate, Twist, silent_stream
 from holon.testing.wire_server.said import HUGE_TEXT_BYTES
 from holon.testing.wire_server.server import open_wire_server
@@ -112,26 +112,27 @@ async def test_a_stream_that_is_always_cut_is_given_up(
 
 
 @pytest.mark.requirement("provider-http:timeouts-are-retryable")
-@pytest.mark.parametrize("kind", WIRES)
+@pytest.mark.parametrize("after_bytes", [0, 250, 3_500])
 async def test_a_stream_that_falls_silent_is_cut_and_asked_for_again(
-    tmp_path: Path, kind: TransportKind
+    tmp_path: Path, after_bytes: int
 ) -> None:
-    faults = [silent_stream(after_bytes=at) for at in (0, 250, AMID[kind])]
+    faults = [silent_stream(after_bytes=after_bytes) for _ in range(3 * len(WIRES))]
     async with open_wire_server(SCRIPT, faults=faults) as server:
-        line = line_to(server, kind, stream=True)
-        async with open_switchboard(tmp_path, line, stream_idle_ms=250) as board:
-            failed = await board.fail()
+        lines = [line_to(server, kind, stream=True) for kind in WIRES]
+        async with open_switchboard(
+            tmp_path, *lines, fallback_disabled=True, stream_idle_ms=700
+        ) as board:
+            came = await board.ask_every_line()
         for request in server.requests:
             await request.left.wait()
-    assert failed.timeline is not None
-    for number, attempt in enumerate(failed.timeline.attempts, 1):
-        outcome = EXHAUSTED if number == 3 else RETRYING
-        check_failed(attempt, SILENT, line, number=number, outcome=outcome)
-    assert len(failed.timeline.attempts) == 3
-    assert "waiting too long" in failed.failure.summary
-    # A stream that keeps talking may last longer than a silence.
-    assert TEXT.startswith(board.text_grown)
-    assert board.text_grown
+    for line, failed in came.items():
+        assert isinstance(failed, ModelFailed)
+        assert failed.timeline is not None
+        for number, attempt in enumerate(failed.timeline.attempts, 1):
+            outcome = EXHAUSTED if number == 3 else RETRYING
+            check_failed(attempt, SILENT, line, number=number, outcome=outcome)
+        assert len(failed.timeline.attempts) == 3
+        assert "waiting too long" in failed.failure.summary
 
 
 async def test_a_silence_is_recovered_from(tmp_path: Path) -> None:

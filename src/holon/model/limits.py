@@ -39,8 +39,7 @@ PROVIDER_HTTP_TIMEOUT_MS_DEFAULT: Final = 300 * SECOND_MS
 PROVIDER_CONNECT_TIMEOUT_MS_DEFAULT: Final = 15 * SECOND_MS
 PROVIDER_STREAM_IDLE_MS_DEFAULT: Final = 300 * SECOND_MS
 PROVIDER_ANSWER_BYTES_MAX: Final = 32 * MIB
-# A stream wraps every few characters and says the whole again at its end; it is not kept.
-PROVIDER_STREAM_BYTES_MAX: Final = 128 * MIB
+PROVIDER_STREAM_BYTES_MAX: Final = 128 * MIB  # it says most things more than once; not kept
 PROVIDER_ANSWER_CHARS_MAX: Final = PROVIDER_ANSWER_BYTES_MAX  # of what is kept of a stream
 PROVIDER_ERROR_BYTES_MAX: Final = 64 * KIB
 PROVIDER_MESSAGE_CHARS_MAX: Final = 400  # of a provider's own words in our errors
@@ -67,6 +66,11 @@ MODEL_TOKENS_COUNT_MAX: Final = 100_000_000  # what a setting may claim a model 
 
 # Commands and patches.
 COMMAND_YIELD_MS_DEFAULT: Final = 10 * SECOND_MS  # in the foreground, before it becomes a task
+COMMAND_YIELD_MS_MAX: Final = 10 * MINUTE_MS
+COMMAND_TEXT_BYTES_MAX: Final = 96 * KIB  # the system takes no single argument of 128 KiB
+COMMAND_BATCH_ITEMS_COUNT_MAX: Final = 12
+COMMAND_BATCH_ITEM_MS_DEFAULT: Final = 30 * SECOND_MS
+COMMAND_INPUT_BYTES_MAX: Final = 64 * KIB  # in one go
 COMMAND_WALL_CLOCK_MS_MAX: Final = DAY_MS
 COMMAND_OUTPUT_BYTES_MAX: Final = 256 * MIB  # of one stream, on disk
 COMMAND_PROCESSES_COUNT_MAX: Final = 512
@@ -75,6 +79,15 @@ COMMAND_DRAIN_MS_MAX: Final = 2 * SECOND_MS  # after the end, for what is still 
 PATCH_BYTES_MAX: Final = 4 * MIB
 PATCH_FILES_COUNT_MAX: Final = 500
 PATCH_FILE_BYTES_MAX: Final = 32 * MIB
+PATCH_TREE_BYTES_MAX: Final = 128 * MIB  # of all files one patch touches, read together
+PATCH_FILE_LINES_COUNT_MAX: Final = 500_000
+PATCH_LINES_COUNT_MAX: Final = 100_000  # of the patch itself
+PATCH_HUNKS_COUNT_MAX: Final = 10_000
+PATCH_HUNK_CLAIM_COUNT_MAX: Final = 9_999_999  # a line number or count a hunk header may name
+PATCH_MATCH_STEPS_COUNT_MAX: Final = 2_000_000  # of looking for places, beside reading each file
+PATCH_PATH_BYTES_MAX: Final = 4_096
+PATCH_NOTES_COUNT_MAX: Final = 50
+PATCH_QUOTED_CHARS_MAX: Final = 120  # of a line of a file in an error
 
 # The queue.
 QUEUED_PER_AGENT_COUNT_MAX: Final = 10_000
@@ -115,9 +128,27 @@ HISTORY_TURNS_COUNT_DEFAULT: Final = 12
 # Tool output and previews.
 TOOL_ERROR_DETAIL_CHARS_MAX: Final = 1_000
 TOOL_RESULT_BYTES_MAX: Final = 512 * KIB
+TOOL_OUTPUT_TOKENS_DEFAULT: Final = 8_000  # of a command's output, as the model sees it
+TOOL_OUTPUT_TOKENS_MAX: Final = 64_000
+TOKEN_BYTES_ESTIMATE: Final = 4
+TASK_OUTPUT_TOKENS: Final = 2_000  # of a task's output, in a look at it and in its result
+TASK_OUTPUT_WAIT_MS_DEFAULT: Final = 30 * SECOND_MS
+TASK_OUTPUT_WAIT_MS_MAX: Final = 10 * MINUTE_MS
 ENQUEUE_TEXT_BYTES_MAX: Final = 64 * KIB
 EVENT_TEXT_CHARS_MAX: Final = 400
 OBJECTIVE_CHARS_MAX: Final = 4_000
+ARGUMENT_NOTES_COUNT_MAX: Final = 8  # on how the arguments of one call were read
+
+# Work items.
+WORK_ITEMS_LISTED_COUNT_DEFAULT: Final = 20
+WORK_ITEMS_LISTED_COUNT_MAX: Final = 100
+WORK_EVENTS_SEARCHED_COUNT_MAX: Final = 2_048  # newest events, for items completed of late
+TODO_ITEMS_COUNT_MAX: Final = 100
+TODO_TEXT_CHARS_MAX: Final = 1_000
+PLAN_BYTES_MAX: Final = 256 * KIB
+PLAN_PREVIEW_CHARS_MAX: Final = 1_600
+PLAN_PREVIEW_LISTED_CHARS_MAX: Final = 200  # where many items are shown
+AGENT_ROWS_SHOWN_COUNT_MAX: Final = 32  # waits, tasks and items in an agent's own summary
 
 # Events and their readers.
 EVENT_PAGE_COUNT_DEFAULT: Final = 128
@@ -149,3 +180,5 @@ assert EVENT_PAGE_COUNT_DEFAULT <= EVENT_PAGE_COUNT_MAX
 assert STORE_RETRY_MS_MIN <= STORE_RETRY_MS_MAX
 assert ENQUEUE_TEXT_BYTES_MAX <= MESSAGE_BODY_BYTES_MAX
 assert RETENTION_AGE_MS_DEFAULT >= IDEMPOTENCY_KEPT_MS_MIN
+assert COMMAND_YIELD_MS_DEFAULT <= COMMAND_YIELD_MS_MAX
+assert TOOL_OUTPUT_TOKENS_MAX * TOKEN_BYTES_ESTIMATE < TOOL_RESULT_BYTES_MAX
