@@ -71,11 +71,12 @@ def every_fact() -> Iterator[ClosureFacts]:
         for subset in itertools.combinations(kinds, size)
     ]
     choices = itertools.product(
-        terminals, (False, True), currents, (None, WorkItemId("work_2")), subsets
+        terminals, (False, True), (False, True), currents, (None, WorkItemId("work_2")), subsets
     )
-    for terminal, turn_open, current, queued, waits in choices:
+    for terminal, put_off, turn_open, current, queued, waits in choices:
         yield ClosureFacts(
             last_terminal=terminal,
+            put_off=put_off,
             turn_open=turn_open,
             current=current,
             queued_runnable_id=queued,
@@ -91,8 +92,8 @@ def oracle(facts: ClosureFacts) -> tuple[ClosureOutcome, WaitingReason | None]:
     failed = kind not in (None, "completed", "deferred")
     runnable = state == "runnable" or facts.queued_runnable_id is not None
     rules: list[tuple[bool, ClosureOutcome, WaitingReason | None]] = [
-        (kind == "deferred", ClosureOutcome.WAITING, TIMER),
         (failed, ClosureOutcome.FAILED, None),
+        (facts.put_off, ClosureOutcome.WAITING, TIMER),
         (facts.turn_open, ClosureOutcome.WAITING, EXTERNAL),
         (runnable, ClosureOutcome.CONTINUABLE, None),
         ("operator" in waits, ClosureOutcome.WAITING, OPERATOR),
@@ -131,7 +132,7 @@ def test_nothing_is_completed_without_a_turn_that_was_seen_to_end() -> None:
     for facts in every_fact():
         if isinstance(derive_closure(facts), Completed):
             assert facts.last_terminal is not None
-            assert facts.last_terminal.kind is TerminalKind.COMPLETED
+            assert facts.last_terminal.kind in ENDED_WELL
             assert not facts.turn_open
 
 
@@ -194,9 +195,12 @@ def test_every_terminal_but_a_completed_or_a_put_off_one_is_a_failure_that_says_
 def test_a_turn_that_was_put_off_waits_for_its_moment_whatever_work_there_is() -> None:
     facts = ClosureFacts(
         last_terminal=ended(TerminalKind.DEFERRED, "used up"),
+        put_off=True,
         queued_runnable_id=WorkItemId("work_2"),
     )
     assert derive_closure(facts) == Waiting(waiting_reason=TIMER, evidence=("provider_deferred",))
+    over = msgspec.structs.replace(facts, put_off=False)
+    assert isinstance(derive_closure(over), Continuable)
 
 
 # --- facts from rows ------------------------------------------------------------------------------

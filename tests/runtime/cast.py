@@ -43,7 +43,7 @@ class Listener:
     """Stands between the runtime and its model, and keeps every request."""
 
     def __init__(self, model: Provider) -> None:
-        self._model = model
+        self.model = model
         self.requests: list[ProviderRequest] = []
         self.problems: list[str] = []
 
@@ -53,7 +53,7 @@ class Listener:
         if len(self.requests) > REQUESTS_COUNT_MAX:
             raise Runaway
         self.problems.extend(problems_of(request.conversation))  # judged when the story is over
-        return await self._model.answer(request, hear)
+        return await self.model.answer(request, hear)
 
     def said(self, number: int = -1) -> str:
         """What one request tells the model last."""

@@ -38,12 +38,17 @@ class UsedUp:
         self._clock = clock
         self._model = ScriptedProvider(SCRIPT, clock)
         self._left = spent_after
+        self._reopens = REOPENS
+
+    def reopen(self) -> None:
+        """Take requests again from now on, before the moment that was named."""
+        self._reopens = self._clock.now()
 
     async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
         """Answer, unless the allowance is spent."""
         now = self._clock.now()
-        if self._left == 0 and now < REOPENS:
-            wait_ms = int((REOPENS - now).total_seconds() * 1_000)
+        if self._left == 0 and now < self._reopens:
+            wait_ms = int((self._reopens - now).total_seconds() * 1_000)
             raise UsageLimitedError("the allowance is used up", retry_after_ms=wait_ms)
         self._left = max(0, self._left - 1)
         return await self._model.answer(request, hear)
@@ -216,3 +221,42 @@ def test_with_deferral_switched_off_the_turn_fails_and_says_why() -> None:
         assert entry.state is MessageState.PROCESSED
 
     run_house(story, setup=used_up(deferral=False))
+
+
+def test_an_event_from_outside_that_was_put_off_is_taken_up_at_its_moment() -> None:
+    async def story(house: House) -> None:
+        await house.webhook("hello from outside")
+        await house.rest(MINUTE_MS)
+        assert len(house.model.requests) == 1
+        await house.rest(3 * HOUR_MS)
+        assert (await house.briefs())[-1].text == "hello yourself"
+
+    run_house(story, setup=used_up())
+
+
+def test_a_tick_that_was_put_off_is_taken_up_and_the_work_goes_on() -> None:
+    async def story(house: House) -> None:
+        await house.host.work.create(MAIN, objective="say hello")
+        await house.rest(HOUR_MS)
+        assert len(house.model.requests) == 1
+        await house.rest(3 * HOUR_MS)
+        assert len(house.model.requests) > 1
+        assert house.rows(
+            "select count(*) from messages where settled_reason = 'liveness_only'"
+        ) == [(0,)]
+
+    run_house(story, setup=used_up())
+
+
+def test_an_answer_before_the_moment_lets_what_was_put_off_go_at_once() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("hello one")
+        await house.rest(MINUTE_MS)
+        back = house.model.model
+        assert isinstance(back, UsedUp)
+        back.reopen()
+        await house.prompt("hello two")
+        await house.rest(MINUTE_MS)
+        assert [b.text for b in await house.briefs()][1:] == ["hello yourself"] * 2
+
+    run_house(story, setup=used_up())

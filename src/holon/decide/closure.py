@@ -1,7 +1,7 @@
 """How an execution pass ended, from the rows alone.
 
 Owns:  the order in which facts decide the outcome. First match wins.
-Rule 1: a turn that was put off or failed speaks first, then an open turn, then work, then waits;
+Rule 1: failure speaks first, then a message that is put off, an open turn, work, and waits;
         completed comes last and needs a turn that was seen to end.
 Rule 2: work goes before waiting: an agent with something to do is not waiting.
 Rule 3: a rest and an active timer never make an agent wait; a reminder on a blocked item neither.
@@ -51,6 +51,8 @@ ITEM_WAIT_REASONS: Final[dict[SchedulingState, WaitingReason | None]] = {
     SchedulingState.WAITING_SYSTEM: None,
 }
 
+_ENDED_WELL: Final = frozenset({TerminalKind.COMPLETED, TerminalKind.DEFERRED})
+
 _AWAKE: Final = frozenset(
     {AgentStatus.AWAKE_IDLE, AgentStatus.AWAKE_RUNNING, AgentStatus.AWAITING_TASK}
 )
@@ -70,6 +72,7 @@ class ClosureFacts(Record, frozen=True, kw_only=True):
     turn_open: bool = False
     current: CurrentWork | None = None
     queued_runnable_id: WorkItemId | None = None  # the first such item
+    put_off: bool = False  # a message waits for the moment a provider named
     agent_waits: frozenset[WaitKind] = frozenset()  # kinds of the agent's own open waits
     posture: RuntimePosture = RuntimePosture.SLEEPING
 
@@ -86,6 +89,7 @@ def closure_facts(snapshot: AgentSnapshot) -> ClosureFacts:
         turn_open=snapshot.agent.focus.open_turn_id is not None,
         current=_current_work(snapshot.current),
         queued_runnable_id=next(queued, None),
+        put_off=snapshot.deferred_until is not None,
         agent_waits=frozenset(wait.kind for wait in snapshot.agent_waits if wait.state.is_open),
         posture=posture_of(snapshot.agent.posture.status),
     )
@@ -105,10 +109,10 @@ def posture_of(status: AgentStatus) -> RuntimePosture:
 def derive_closure(facts: ClosureFacts) -> Closure:
     """Name the outcome. First matching rule wins; read top to bottom."""
     terminal = facts.last_terminal
-    if terminal is not None and terminal.kind is TerminalKind.DEFERRED:
-        return _waiting(facts, WaitingReason.AWAITING_TIMER, "provider_deferred")
-    if terminal is not None and terminal.kind is not TerminalKind.COMPLETED:
+    if terminal is not None and terminal.kind not in _ENDED_WELL:
         return _failed(terminal, facts.posture)
+    if facts.put_off:
+        return _waiting(facts, WaitingReason.AWAITING_TIMER, "provider_deferred")
     if facts.turn_open:
         return _waiting(facts, WaitingReason.AWAITING_EXTERNAL_CHANGE, "turn_open")
     if (signal := _work_signal(facts)) is not None:

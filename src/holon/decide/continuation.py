@@ -6,7 +6,9 @@ Rule 1: the prior closure is the one from before the message was claimed; a lane
 Rule 2: a message that ends a wait by identity resumes it, whatever else the agent waits for.
 Rule 3: only the operator and a finished task override a wait for something else. Outside events,
         timers and ticks never do.
-Rule 4: an agent that has never run is not waiting, although its closure cannot say completed.
+Rule 4: a message that was put off is taken up again, whatever happened in between: what it led to
+        once is not decided anew.
+Rule 5: an agent that has never run is not waiting, although its closure cannot say completed.
 """
 
 from typing import assert_never
@@ -33,6 +35,7 @@ class ContinuationFacts(Record, frozen=True, kw_only=True):
     task_terminal: bool  # for a task result: whether the task has ended
     ends_wait: bool  # the message names an open wait of this agent and is what ends it
     prior: Closure
+    was_put_off: bool = False  # it had its turn, and no provider would answer then
 
 
 def resolve_continuation(facts: ContinuationFacts) -> Continuation:
@@ -42,6 +45,8 @@ def resolve_continuation(facts: ContinuationFacts) -> Continuation:
         return _liveness(facts, trigger, "no_trigger_kind")
     if facts.ends_wait:
         return _reentry(facts, trigger, ReentryClass.RESUME_EXPECTED_WAIT, "ends_wait_by_identity")
+    if facts.was_put_off:
+        return _reentry(facts, trigger, ReentryClass.RESUME_EXPECTED_WAIT, "taken_up_again")
     if not _speaks(facts, trigger):
         return _liveness(facts, trigger, "nothing_to_say")
     if not is_waiting(facts.prior):

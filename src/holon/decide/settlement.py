@@ -39,6 +39,7 @@ from holon.model.commit import (
     PutWorkItem,
     RecordClosure,
     RecordEvent,
+    ReleaseDeferred,
     SetAgentStatus,
     SettleMessage,
     SettleTurn,
@@ -100,6 +101,7 @@ def settle_turn(facts: SettlementFacts, *, now: datetime) -> Commit:
             *_ended_waits(facts),
             *transition,
             *_told(facts, now=now),
+            *_released(facts),
             RecordClosure(agent_id=turn.agent_id, closure=closure),
             *_posture_changes(facts, status),
         ),
@@ -227,6 +229,17 @@ def _open_waits(snapshot: AgentSnapshot, bound: WeighedItem | None) -> tuple[Wai
     return tuple(wait for wait in (*snapshot.agent_waits, *owned) if wait.state.is_open)
 
 
+def _released(facts: SettlementFacts) -> tuple[ReleaseDeferred, ...]:
+    """Let what was put off go once a turn was answered: the provider is back before its time."""
+    if not _is_back(facts):
+        return ()
+    return (ReleaseDeferred(agent_id=facts.turn.agent_id),)
+
+
+def _is_back(facts: SettlementFacts) -> bool:
+    return facts.finish.failure is None and facts.snapshot.deferred_until is not None
+
+
 def _told(facts: SettlementFacts, *, now: datetime) -> tuple[AppendBrief, ...]:
     """What the operator is told: one brief, unless an earlier one already says until when."""
     put_off = facts.finish.deferred_until is not None
@@ -282,7 +295,7 @@ def _status_after(facts: SettlementFacts) -> AgentStatus | None:
     status = snapshot.agent.posture.status
     if status is not AgentStatus.AWAKE_RUNNING:
         return None
-    more_to_do = bool(snapshot.heads or (snapshot.hints and not put_off))
+    more_to_do = bool(snapshot.heads or (snapshot.hints and not put_off) or _is_back(facts))
     return next_status(status, AgentSignal.RUN_SETTLED if more_to_do else AgentSignal.RESTED)
 
 
@@ -324,6 +337,7 @@ def _snapshot_after(
 ) -> AgentSnapshot:
     """Return the rows the closure depends on, as this commit leaves them."""
     snapshot, ended = facts.snapshot, _ended_wait_ids(facts)
+    put_off_until = snapshot.deferred_until or facts.finish.deferred_until
     agent = snapshot.agent
     posture = agent.posture
     settled: AgentState = msgspec.structs.replace(
@@ -335,6 +349,7 @@ def _snapshot_after(
     return msgspec.structs.replace(
         snapshot,
         agent=settled,
+        deferred_until=None if _is_back(facts) else put_off_until,
         agent_waits=_without(snapshot.agent_waits, ended),
         current=snapshot.current and _freed(snapshot.current, ended),
         queued=tuple(_freed(weighed, ended) for weighed in snapshot.queued),

@@ -154,3 +154,4 @@ class QueueEntry(Record, frozen=True, kw_only=True):
     state: MessageState
     message: MessageEnvelope
     settled_reason: str | None = None
+    was_put_off: bool = False  # it waits in the queue although it has had a turn

@@ -42,7 +42,7 @@ from holon.model.errors import StoreError
 from holon.model.expectation import Applied
 from holon.model.ids import AgentId, IdPrefix, TurnId
 from holon.model.limits import UNSEEN_SHOWN_COUNT_MAX
-from holon.model.message import MessageEnvelope, MessageKind, is_contentful
+from holon.model.message import MessageEnvelope, MessageKind, QueueEntry, is_contentful
 from holon.model.snapshot import AgentSnapshot
 from holon.model.turn import Finish
 from holon.ports.failpoint import Failpoint
@@ -110,13 +110,12 @@ class Lane:
             return False
         entry = await self._services.store.reads.message(pick.message_id)
         if entry is not None:
-            await self._dispatch(snapshot, entry.message, pick)
+            await self._dispatch(snapshot, entry, pick)
         return True
 
-    async def _dispatch(
-        self, snapshot: AgentSnapshot, message: MessageEnvelope, pick: Pick
-    ) -> None:
-        continuation = await self._continuation(snapshot, message)
+    async def _dispatch(self, snapshot: AgentSnapshot, entry: QueueEntry, pick: Pick) -> None:
+        message = entry.message
+        continuation = await self._continuation(snapshot, entry)
         match continuation:
             case LivenessOnly():
                 commit = liveness_commit(message, continuation, now=self._services.clock.now())
@@ -126,10 +125,8 @@ class Lane:
             case _:
                 assert_never(continuation)
 
-    async def _continuation(
-        self, snapshot: AgentSnapshot, message: MessageEnvelope
-    ) -> Continuation:
-        task = None
+    async def _continuation(self, snapshot: AgentSnapshot, entry: QueueEntry) -> Continuation:
+        message, task = entry.message, None
         if message.kind is MessageKind.TASK_RESULT and message.task_id is not None:
             task = await self._services.store.reads.task(message.task_id)
         facts = ContinuationFacts(
@@ -138,6 +135,7 @@ class Lane:
             task_terminal=task is not None and is_terminal(task.status),
             ends_wait=message.wait_id is not None,
             prior=derive_closure(closure_facts(snapshot)),
+            was_put_off=entry.was_put_off,
         )
         return resolve_continuation(facts)
 

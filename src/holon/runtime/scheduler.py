@@ -89,15 +89,18 @@ class Scheduler:
             if clock.monotonic_ns() - seen_ns < BACKSTOP_GRACE_MS * 1_000_000:
                 continue  # the wall clock was set; nobody had time to react yet
             still = await self._overlooked()
-            for agent_id in (a for a in suspects if a in still):
+            for agent_id in (a for a, seq in suspects.items() if still.get(a) == seq):
                 self.rescue_count += 1
                 _log.error("agent %s was overlooked; waking it (a bug)", agent_id)
                 self.commit_applied([agent_id])
 
-    async def _overlooked(self) -> list[AgentId]:
-        """Agents without a lane, and none on its way, that have something to do."""
+    async def _overlooked(self) -> dict[AgentId, int]:
+        """Agents without a lane, and none on its way, that have something to do.
+
+        With each goes how far its log had come: an agent whose log moved since was looked after.
+        """
         reads, now = self._services.store.reads, self._services.clock.now()
-        found = []
+        found = {}
         for agent_id in await reads.restless(now=now):
             if agent_id in self._running or agent_id in self._news:
                 continue
@@ -105,5 +108,5 @@ class Scheduler:
             if snapshot is not None and not isinstance(
                 decide_activation(snapshot, now=now), StayDown | Rest | RestUntil
             ):
-                found.append(agent_id)
+                found[agent_id] = (await reads.event_bounds(agent_id))[1]
         return found

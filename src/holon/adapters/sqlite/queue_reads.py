@@ -30,13 +30,14 @@ class SqliteQueueReads(ReadSession):
         found = self._one("message", (message_id,))
         if found is None:
             return None
-        seq, state, envelope, reason = found
+        seq, state, envelope, reason, was_put_off = found
         assert isinstance(seq, int), "seq is the row's number"
         return QueueEntry(
             seq=seq,
             state=MessageState(str(state)),
             message=ENVELOPES.decode(str(envelope)),
             settled_reason=None if reason is None else str(reason),
+            was_put_off=bool(was_put_off),
         )
 
     async def keyed(

@@ -4,7 +4,11 @@ from agents a join queues q on q.agent_id = a.agent_id
 where a.agent_id = ?1;
 
 -- message --
-select seq, state, envelope, settled_reason from messages where message_id = ?1;
+-- A queued message that has had a turn was put off in it.
+select
+    m.seq, m.state, m.envelope, m.settled_reason,
+    m.state = 'queued' and exists (select 1 from turns t where t.message_id = m.message_id)
+from messages m where m.message_id = ?1;
 
 -- interjections --
 select envelope from messages
