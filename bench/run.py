@@ -16,6 +16,7 @@ import apsw
 
 from bench import (
     admission,
+    exec_spawn,
     provider_first_byte,
     provider_imports,
     provider_lowering,
@@ -33,6 +34,7 @@ BENCHES: Final[Mapping[str, Callable[[], Awaitable[list[Measurement]]]]] = {
     "provider_lowering": provider_lowering.run,
     "provider_first_byte": provider_first_byte.run,
     "provider_imports": provider_imports.run,
+    "exec_spawn": exec_spawn.run,
 }
 RESULTS: Final = Path(__file__).parent / "RESULTS.md"
 _HEAD: Final = """\

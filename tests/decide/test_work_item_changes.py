@@ -8,7 +8,15 @@ import pytest
 
 from holon.decide import work_item_changes
 from holon.decide.readiness import scheduling_state
-from holon.model.work_item import SchedulingState, WorkItemRecord, WorkItemState
+from holon.decide.work_item_changes import Edit, objective_refusal
+from holon.model.limits import OBJECTIVE_CHARS_MAX
+from holon.model.work_item import (
+    PlanStatus,
+    SchedulingState,
+    TodoItem,
+    WorkItemRecord,
+    WorkItemState,
+)
 from tests.decide.sample_rows import ITEM, NOW, seconds
 
 LATER = NOW + seconds(60)
@@ -26,6 +34,7 @@ CHANGES: dict[str, Callable[[WorkItemRecord, datetime], WorkItemRecord]] = {
     "block": _blocked,
     "unblock": lambda item, now: work_item_changes.unblock(item, now=now),
     "complete": lambda item, now: work_item_changes.complete(item, now=now),
+    "edit": lambda item, now: work_item_changes.edit(item, Edit(), now=now),
 }
 
 
@@ -65,3 +74,29 @@ def test_only_completion_ends_the_item() -> None:
     ended = [name for name, change in CHANGES.items() if change(ITEM, NOW).state is not ITEM.state]
     assert ended == ["complete"]
     assert CHANGES["complete"](ITEM, NOW).state is WorkItemState.COMPLETED
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        Edit(objective="else"),
+        Edit(plan_status=PlanStatus.READY),
+        Edit(todo_list=(TodoItem(text="a"),)),
+        Edit(todo_list=()),
+    ],
+)
+def test_an_edit_touches_what_it_names_and_leaves_the_blocker_alone(change: Edit) -> None:
+    changed = work_item_changes.edit(BLOCKED, change, now=LATER)
+    named = {k: v for k, v in msgspec.structs.asdict(change).items() if v is not None}
+    assert changed == msgspec.structs.replace(
+        BLOCKED, revision=BLOCKED.revision + 1, updated_at=LATER, **named
+    )
+
+
+@pytest.mark.parametrize(
+    ("objective", "fits"),
+    [("x", True), ("x" * OBJECTIVE_CHARS_MAX, True), ("", False), (" \n", False),
+     ("x" * (OBJECTIVE_CHARS_MAX + 1), False)],
+)  # fmt: skip
+def test_an_objective_says_something_and_not_too_much(objective: str, fits: bool) -> None:
+    assert (objective_refusal(objective) is None) is fits

@@ -3,7 +3,12 @@
 import msgspec
 import pytest
 
-from holon.decide.work_transition import decide_work_transition, promoted_report
+from holon.decide.work_transition import (
+    CompletionRound,
+    decide_work_transition,
+    promoted_report,
+    report_problem,
+)
 from holon.model.commit import AppendDeliverySummary, Change, PutWorkItem
 from holon.model.ids import SummaryId, WorkItemId
 from holon.model.snapshot import WeighedItem
@@ -73,3 +78,20 @@ def test_the_end_of_a_turn_completes_nothing_by_itself() -> None:
 @pytest.mark.parametrize("text", ["", "I have completed the work item.", "done"])
 def test_a_turn_that_ends_without_completion_leaves_its_item_open(text: str) -> None:
     assert decide(WeighedItem(item=ITEM), Finish(last_text=text)) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "completions_count", "is_bound", "words"),
+    [
+        ("done", 1, True, None),
+        (" \n", 1, True, "without a report"),
+        ("done", 2, True, "several items"),
+        ("done", 1, False, "not begun for the item"),
+    ],
+)
+def test_whoever_completes_an_item_is_told_when_its_words_will_not_be_kept(
+    text: str, completions_count: int, is_bound: bool, words: str | None
+) -> None:
+    spoken = CompletionRound(text=text, completions_count=completions_count, is_bound=is_bound)
+    problem = report_problem(spoken)
+    assert (problem is None) if words is None else (words in (problem or ""))

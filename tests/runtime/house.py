@@ -7,7 +7,7 @@ Rule 1: whatever the story was about, afterwards every invariant of the database
 Rule 2: a story outlives the process: see tests/runtime/telling.py.
 """
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import timedelta
 from random import Random
 from typing import Any, TypeAlias
@@ -26,6 +26,7 @@ from holon.model.retention import RetentionPolicy
 from holon.model.wake import WakeDisposition
 from holon.ports.failpoint import Failpoints, NoFailpoints
 from holon.ports.provider import Provider
+from holon.ports.redactor import NothingToRedact, Redactor
 from holon.ports.store import Store
 from holon.runtime.host import Host
 from holon.runtime.services import Services
@@ -36,6 +37,7 @@ from holon.testing.inline_writer import InlineWriter, NoFaults
 from holon.testing.manual_clock import ManualClock
 from holon.testing.memory_store import memory_connection, memory_store
 from holon.testing.scripted_provider import Script, ScriptedProvider, ScriptedRule
+from holon.testing.scripted_shell import CommandScript, NamedPlaces, ScriptedShell
 from holon.testing.sequential_ids import SequentialIds
 from holon.testing.sim_loop import SimLoop, SimulatedCrash
 from holon.testing.single_model import SingleModel
@@ -55,6 +57,9 @@ class Setup(msgspec.Struct, kw_only=True):
     wrap: Callable[[Store], Store] = lambda store: store
     failpoints: Failpoints = msgspec.field(default_factory=NoFailpoints)
     tools: ToolRegistry = msgspec.field(default_factory=builtin_tools)
+    commands: Mapping[str, CommandScript] = msgspec.field(default_factory=dict)
+    workspace_root: str | None = None
+    redactor: Redactor = msgspec.field(default_factory=NothingToRedact)
     retention: RetentionPolicy = RetentionPolicy()
     deferral_allowed: bool = True
     rescue_count: int = 0
@@ -73,6 +78,8 @@ class House:
         self.clock = ManualClock()
         self.connection = memory_connection()
         self.ids = SequentialIds()
+        self.shell = ScriptedShell(self.clock, setup.commands)
+        self.places = NamedPlaces()
         scripted = ScriptedProvider(Script(rules=tuple(script)), self.clock)
         self.model = Listener(setup.model(self.clock) if setup.model else scripted)
         self.acked: list[MessageId] = []
@@ -82,6 +89,7 @@ class House:
 
     def build(self) -> None:
         """Make the host of the next life."""
+        self.shell.begin_life()
         writer = InlineWriter(self.connection, self.clock, NoFaults())
         self.disk = FaultStore(memory_store(self.connection, writer), self.clock)
         self.store = self.setup.wrap(self.disk)
@@ -95,6 +103,11 @@ class House:
                 deferral_allowed=self.setup.deferral_allowed,
                 failpoints=self.setup.failpoints,
                 retention=self.setup.retention,
+                redactor=self.setup.redactor,
+                home="/home",
+                workspace_root=self.setup.workspace_root,
+                shell=self.shell,
+                places=self.places,
             )
         )
 

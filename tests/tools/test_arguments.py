@@ -5,10 +5,14 @@ from typing import Annotated
 import msgspec
 import pytest
 
+from holon.model.ids import MessageId, TurnId
 from holon.model.json_value import JsonValue
 from holon.model.tool import ToolRefused
+from holon.testing.builders import MAIN
 from holon.tools.arguments import decode_arguments, schema_of
-from holon.tools.tool import ToolExecution
+from holon.tools.enqueue import Enqueue
+from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
+from tests.runtime.house import House, run_house
 
 
 class Inner(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,11 +38,12 @@ def test_what_fits_is_decoded() -> None:
 @pytest.mark.parametrize(
     ("value", "field", "words"),
     [
-        ({}, None, "name"),
+        ({}, "name", "name"),
         ({"name": 1}, "name", "Expected `str`"),
         ({"name": "x", "inner": {"count": 0}}, "inner.count", ">= 1"),
         ({"name": "x", "inner": {"count": True}}, "inner.count", "Expected `int`"),
-        ({"name": "x", "more": 1}, None, "more"),
+        ({"name": "x", "more": 1}, "more", "more"),
+        ({"name": "x", "inner": {"more": 1}}, "inner.more", "more"),
         ([], None, "object"),
         ("x", None, "object"),
         (None, None, "object"),
@@ -63,3 +68,40 @@ def test_a_schema_stands_alone_with_its_parts_in_their_places() -> None:
     inner = schema["properties"]["inner"]
     assert inner["properties"]["count"]["minimum"] == 1
     assert inner["additionalProperties"] is False
+
+
+@pytest.mark.requirement("tools:bad-arguments-are-explained")
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({}, "name is a text"),
+        ({"name": "x", "inner": {"count": 0}}, "inner.count is a whole number (at least 1)"),
+        ({"name": "x", "inner": 3}, "inner is an object with count?"),
+        ({"name": "x", "more": 1}, "leave more out; the arguments are an object with name, inner?"),
+        ([], "the arguments are an object with name, inner?"),
+    ],
+)
+def test_a_refusal_says_which_form_is_wanted(value: JsonValue, words: str) -> None:
+    execution = decode_arguments(value, Arguments)
+    assert isinstance(execution, ToolExecution)
+    assert isinstance(execution.outcome, ToolRefused)
+    assert words in (execution.outcome.error.hint or "")
+
+
+def test_a_refusal_after_a_lenient_reading_tells_what_was_read() -> None:
+    async def story(house: House) -> None:
+        arguments: JsonValue = {"input": {"text": "x", "priority": "urgent"}}
+        scene = ToolScene(
+            agent_id=MAIN,
+            turn_id=TurnId("turn_1"),
+            message_id=MessageId("msg_1"),
+            effect_id="turn_1.1.0",
+            now=house.clock.now(),
+        )
+        ports = ToolPorts(reads=house.store.reads, ids=house.ids)
+        execution = await Enqueue().run(arguments, scene, ports)
+        assert isinstance(execution.outcome, ToolRefused)
+        assert execution.outcome.error.field == "priority"
+        assert "wrapped in 'input'" in execution.outcome.error.details["notes"][0]
+
+    run_house(story)

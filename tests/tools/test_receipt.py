@@ -5,6 +5,7 @@ import pytest
 
 from holon.model.conversation import ToolUseBlock
 from holon.model.ids import CallId, WorkItemId
+from holon.model.json_value import JsonValue
 from holon.model.limits import TOOL_RESULT_BYTES_MAX
 from holon.model.tool import ToolError, ToolOk, ToolRefused
 from holon.tools.receipt import receipt_of
@@ -60,3 +61,16 @@ def test_an_oversized_result_is_cut_to_a_readable_envelope_within_its_size(lette
     assert told["truncated"] is True
     assert told["preview"].startswith('{"ok":true,"tool_name":"Enqueue","result":"')
     assert len(receipt.content.encode()) <= TOOL_RESULT_BYTES_MAX
+
+
+@pytest.mark.parametrize("result", [{"enqueued": True}, "x" * TOOL_RESULT_BYTES_MAX])
+def test_notes_stand_beside_the_result_also_when_it_had_to_be_cut(result: JsonValue) -> None:
+    receipt = receipt_of(USE, ToolOk(result=result, notes=("'message' was read as 'text'",)))
+    assert msgspec.json.decode(receipt.content)["notes"] == ["'message' was read as 'text'"]
+
+
+def test_notes_without_end_stay_within_the_size() -> None:
+    flood = ToolOk(result="\x01" * TOOL_RESULT_BYTES_MAX, notes=("\x01" * 10_000,) * 1_000)
+    receipt = receipt_of(USE, flood)
+    assert len(receipt.content.encode()) <= TOOL_RESULT_BYTES_MAX
+    assert msgspec.json.decode(receipt.content)["truncated"] is True

@@ -1,15 +1,46 @@
 """The catalog: what every agent may ask for, and how it is described."""
 
+import re
 from typing import Any
 
 import pytest
 
 from holon.model.tool import ToolSpec
 from holon.tools.guidance_texts import guidance_for
-from holon.tools.registry import ToolRegistry, builtin_tools
+from holon.tools.registry import ToolRegistry, builtin_tools, local_registry
 from holon.tools.sleep import Sleep
 
-BUILTIN = builtin_tools()
+BUILTIN = local_registry()
+OWN = [
+    "Sleep",
+    "Enqueue",
+    "AgentGet",
+    "CreateWorkItem",
+    "PickWorkItem",
+    "GetWorkItem",
+    "ListWorkItems",
+    "UpdateWorkItem",
+    "CompleteWorkItem",
+]
+LOCAL = [
+    "ExecCommand",
+    "ExecCommandBatch",
+    "TaskList",
+    "TaskStatus",
+    "TaskOutput",
+    "TaskInput",
+    "TaskStop",
+    "ApplyPatch",
+]
+LOOKS_ONLY = {
+    "Sleep",
+    "AgentGet",
+    "GetWorkItem",
+    "ListWorkItems",
+    "TaskList",
+    "TaskStatus",
+    "TaskOutput",
+}
 
 
 def _objects(schema: Any) -> list[dict[str, Any]]:
@@ -23,8 +54,9 @@ def _objects(schema: Any) -> list[dict[str, Any]]:
 
 
 def test_the_catalog_has_its_tools_in_a_fixed_order() -> None:
-    assert [spec.name for spec in BUILTIN.specs] == ["Sleep", "Enqueue"]
-    assert BUILTIN.specs == builtin_tools().specs
+    assert [spec.name for spec in BUILTIN.specs] == LOCAL + OWN
+    assert [spec.name for spec in builtin_tools().specs] == OWN
+    assert BUILTIN.specs == local_registry().specs
 
 
 @pytest.mark.requirement("tools:schemas-are-well-formed")
@@ -40,14 +72,15 @@ def test_a_schema_is_a_closed_object_without_references(spec: ToolSpec) -> None:
 
 @pytest.mark.parametrize("spec", BUILTIN.specs, ids=lambda spec: spec.name)
 def test_a_tool_is_described_in_prose_from_its_guidance_file(spec: ToolSpec) -> None:
-    assert spec.description == guidance_for(spec.name.lower())
+    file_name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", spec.name).lower()
+    assert spec.description == guidance_for(file_name)
     assert len(spec.description) > 100
 
 
 def test_only_tools_that_change_something_are_guarded_against_truncation() -> None:
     policy = BUILTIN.policy
-    assert policy.known == policy.exposed == {"Sleep", "Enqueue"}
-    assert policy.mutating == {"Enqueue"}
+    assert policy.known == policy.exposed == {*LOCAL, *OWN}
+    assert policy.mutating == policy.known - LOOKS_ONLY
 
 
 def test_a_tool_is_found_by_its_name() -> None:

@@ -31,8 +31,8 @@ async def plan(house: House, arguments: JsonValue) -> ToolExecution:
 @pytest.mark.requirement("tools:sleep-without-duration-is-indefinite")
 @pytest.mark.parametrize(
     "arguments",
-    [{}, {"duration_ms": 0}, {"duration_ms": None}, {"reason": None}],
-    ids=["nothing", "zero", "null", "no reason"],
+    [{}, {"duration_ms": 0}, {"duration_ms": None}, {"reason": None}, None],
+    ids=["nothing", "zero", "null", "no reason", "no arguments"],
 )
 def test_no_duration_or_zero_is_rest_until_something_happens(arguments: JsonValue) -> None:
     async def story(house: House) -> None:
@@ -51,12 +51,13 @@ def test_no_duration_or_zero_is_rest_until_something_happens(arguments: JsonValu
         ({"duration_ms": -1}, "duration_ms"),
         ({"duration_ms": SLEEP_DURATION_MS_MAX + 1}, "duration_ms"),
         ({"duration_ms": 1.5}, "duration_ms"),
-        ({"duration_ms": "1000"}, "duration_ms"),
+        ({"duration_ms": "a while"}, "duration_ms"),
+        ({"duration_ms": True}, "duration_ms"),
         ({"reason": 7}, "reason"),
         ({"reason": "x" * (LABEL_CHARS_MAX + 1)}, "reason"),
-        ({"until": "noon"}, None),
+        ({"until": "noon"}, "until"),
         ("an hour", None),
-        (None, None),
+        ([], None),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused_with_the_field(

@@ -12,9 +12,9 @@ from holon.decide.schema_emission import (
 from holon.model.tool import ToolSpec
 from holon.tools.arguments import decode_arguments
 from holon.tools.enqueue import EnqueueArguments
-from holon.tools.registry import builtin_tools
+from holon.tools.registry import local_registry
 
-SPECS = builtin_tools().specs
+SPECS = local_registry().specs
 
 
 @pytest.mark.requirement("tool-schemas:sources-are-validated")

@@ -4,7 +4,8 @@ Owns:  the promotion of a completion report.
 Rule 1: only the item the turn was bound to when it opened is touched, whatever is in focus now.
 Rule 2: an item is completed by its tool alone; the end of a turn completes nothing. What is left to
         do here is to keep the words that came with the completion.
-Rule 3: without such words there is no report: none is made up from what happened.
+Rule 3: without such words there is no report: none is made up from what happened. Whoever
+        completes an item is told beforehand when its words will not be kept (`report_problem`).
 `bound` is the bound item as it stands just before settling, with the revision the tool left.
 """
 
@@ -14,6 +15,7 @@ import msgspec
 
 from holon.model.commit import AppendDeliverySummary, Change, PutWorkItem
 from holon.model.ids import SummaryId, TurnId
+from holon.model.record import Record
 from holon.model.snapshot import WeighedItem
 from holon.model.turn import Finish
 from holon.model.work_item import DeliverySummary, WorkItemRecord, WorkItemState
@@ -53,3 +55,25 @@ def promoted_report(bound: WeighedItem | None, finish: Finish) -> str | None:
         return None
     report = finish.completion_report
     return report if report and report.strip() else None
+
+
+class CompletionRound(Record, frozen=True, kw_only=True):
+    """The round that asks for a completion, as far as the report depends on it."""
+
+    text: str
+    completions_count: int  # calls that complete an item
+    is_bound: bool  # whether the turn was begun for the item
+
+
+def report_problem(spoken: CompletionRound) -> str | None:
+    """Say why the turn's end will promote no report, or nothing when it will."""
+    if not spoken.text.strip():
+        return (
+            "the item is completed without a report: nothing was said in the same answer as this"
+            " call; next time write the report for the operator beside the call"
+        )
+    if spoken.completions_count > 1:
+        return "one answer completes several items, so its text is kept as the report of none"
+    if not spoken.is_bound:
+        return "this turn was not begun for the item, so its text is not kept as the item's report"
+    return None

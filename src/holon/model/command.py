@@ -44,6 +44,7 @@ class StopCause(StrEnum):
     REQUESTED = "requested"
     WALL_CLOCK = "wall_clock"
     OUTPUT_SIZE = "output_size"
+    PROCESSES = "processes"
 
 
 class CommandExit(Record, frozen=True, kw_only=True):

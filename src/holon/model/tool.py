@@ -63,6 +63,7 @@ class ToolOk(Record, tag_field="status", tag="success", frozen=True, kw_only=Tru
     ends_turn: bool = False
     sleep_reason: str | None = None
     completes_work_item_id: WorkItemId | None = None
+    notes: tuple[str, ...] = ()  # what the model should know beside the result
 
     def __post_init__(self) -> None:
         require_json(self.result)

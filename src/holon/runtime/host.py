@@ -7,6 +7,7 @@ Rule 3: what a part cannot handle ends the host; a restart recovers from what is
 """
 
 from collections.abc import Collection
+from dataclasses import replace
 
 import anyio
 
@@ -24,6 +25,7 @@ from holon.runtime.retention_keeper import RetentionKeeper
 from holon.runtime.scheduler import Scheduler
 from holon.runtime.services import Services
 from holon.runtime.task_desk import TaskDesk
+from holon.runtime.task_supervisor import TaskSupervisor
 from holon.runtime.tick_desk import TickDesk
 from holon.runtime.timer_desk import TimerDesk
 from holon.runtime.timer_wheel import TimerWheel
@@ -35,19 +37,21 @@ class Host:
     """An in-process Holon."""
 
     def __init__(self, services: Services) -> None:
-        self._services = services
         self._ingress = Ingress(services)
+        self.tasks = TaskDesk(services, self._ingress)
+        self._supervisor = TaskSupervisor(services, self.tasks)
+        services = replace(services, tasks=self._supervisor)
+        self._services = services
         self._scheduler = Scheduler(services, Lane(services, TickDesk(services, self._ingress)))
         self._wheel = TimerWheel(services, self._ingress, self._scheduler)
         self._retention = RetentionKeeper(services)
         self._ready = anyio.Event()
         self._broke = anyio.Event()
         self._broken: StoreBrokenError | None = None
-        self.control = ControlDesk(services, self._scheduler.interrupt)
+        self.control = ControlDesk(services, self._cut_off)
         self.timers = TimerDesk(services)
         self.wake = WakeDesk(services)
         self.work = WorkDesk(services)
-        self.tasks = TaskDesk(services, self._ingress)
         self.events = EventFeed(services.store, services.clock)
         services.store.observe(self._commit_applied)
 
@@ -98,7 +102,7 @@ class Host:
 
     async def run(self) -> None:
         """Recover, then serve until cancelled."""
-        await Recovery(self._services, self.tasks).run()
+        await Recovery(self._services, self.tasks, self._supervisor).run()
         restless = await self._services.store.reads.restless(now=self._services.clock.now())
         self._scheduler.commit_applied(restless)
         async with anyio.create_task_group() as parts:
@@ -106,11 +110,17 @@ class Host:
             parts.start_soon(self._scheduler.run_backstop)
             parts.start_soon(self._wheel.run)
             parts.start_soon(self._retention.run)
+            parts.start_soon(self._supervisor.run)
             parts.start_soon(self._watch_disk)
             self._ready.set()
 
+    def _cut_off(self, agent_id: AgentId) -> None:
+        self._scheduler.interrupt(agent_id)
+        self._supervisor.agent_cut_off(agent_id)
+
     def _commit_applied(self, touched: Collection[AgentId]) -> None:
         self._ingress.commit_applied()
+        self._supervisor.commit_applied(touched)
         self._scheduler.commit_applied(touched)
         self._wheel.commit_applied()
         self._retention.commit_applied()

@@ -3,10 +3,14 @@
 Owns:  performing the recovery plan, agent by agent, for all agents, eagerly.
 Rule 1: every step is a commit that may be repeated; a crash inside recovery is just another crash.
 Rule 2: nothing is admitted and no lane runs until recovery is done.
+Rule 3: a command whose call was cut off is ended before the call is answered: what the model is
+        told is unknown does not go on behind its back.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
+from holon.decide.command_promotion import run_ids_of_call
 from holon.decide.lane_commits import LaneHold, resume_commit
 from holon.decide.recovery_plan import (
     AbandonTurnPlan,
@@ -16,6 +20,7 @@ from holon.decide.recovery_plan import (
     plan_turn,
 )
 from holon.decide.turn_replay import spent_in
+from holon.model.commit import FinishToolCall
 from holon.model.ids import AgentId
 from holon.model.snapshot import AgentSnapshot
 from holon.model.transcript import TurnLog
@@ -25,15 +30,17 @@ from holon.runtime.decided_commit import apply_patiently, patiently
 from holon.runtime.services import Services
 from holon.runtime.settler import Settler
 from holon.runtime.task_desk import TaskDesk
+from holon.runtime.task_supervisor import TaskSupervisor
 from holon.runtime.turn_driver import TurnEnd
 
 
 class Recovery:
     """Takes up after an earlier process."""
 
-    def __init__(self, services: Services, tasks: TaskDesk) -> None:
+    def __init__(self, services: Services, tasks: TaskDesk, supervisor: TaskSupervisor) -> None:
         self._services = services
         self._tasks = tasks
+        self._supervisor = supervisor
         self._settler = Settler(services)
 
     async def run(self) -> None:
@@ -42,7 +49,9 @@ class Recovery:
         for agent_id in await reads.agents_with_open_turns():
             await self._recover_turn(agent_id)
             await self._services.failpoints.reach(Failpoint.RECOVERY_BETWEEN_AGENTS)
-        for plan in plan_tasks(await reads.open_tasks(), live=()):
+        open_tasks = await reads.open_tasks()
+        live = await self._supervisor.take_up(open_tasks)
+        for plan in plan_tasks(open_tasks, live=live):
             if isinstance(plan, InterruptTask):
                 report = partial(self._tasks.report, plan.advance)
                 await patiently(report, clock=self._services.clock)
@@ -54,13 +63,24 @@ class Recovery:
         log = await reads.turn_log(turn_id) if turn_id else None
         if snapshot is None or log is None:
             return
-        match plan_turn(log):
+        plan = plan_turn(log)
+        await self._end_commands_of(plan.interrupted)
+        match plan:
             case ResumeTurnPlan(interrupted=interrupted):
                 held = snapshot.agent.generation
                 commit = resume_commit(log.turn, interrupted, held=held, now=now)
                 await apply_patiently(self._services.store, commit, clock=self._services.clock)
-            case AbandonTurnPlan() as plan:
+            case AbandonTurnPlan():
                 await self._abandon(snapshot, log, plan)
+
+    async def _end_commands_of(self, interrupted: Sequence[FinishToolCall]) -> None:
+        shell = self._services.shell
+        for call in interrupted:
+            for run_id in run_ids_of_call(call.tool_name, call.effect_id):
+                command = await shell.attach(run_id)
+                if command is not None:
+                    await command.stop(force=True)
+                    await shell.forget(run_id)
 
     async def _abandon(self, snapshot: AgentSnapshot, log: TurnLog, plan: AbandonTurnPlan) -> None:
         """Settle a turn that ends the process each time it is taken up."""

@@ -7,15 +7,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from holon.decide.bounded_text import OutputBudget
 from holon.model.answer import AnswerProgress
 from holon.model.ids import AgentId
 from holon.model.retention import RetentionPolicy
 from holon.ports.clock import Clock
 from holon.ports.failpoint import Failpoints, NoFailpoints
+from holon.ports.files import Files
 from holon.ports.id_source import IdSource
+from holon.ports.places import Places
 from holon.ports.provider import ModelDirectory
 from holon.ports.redactor import NothingToRedact, Redactor
+from holon.ports.shell import Shell
 from holon.ports.store import Store
+from holon.ports.task_control import TaskControl
+from holon.ports.unavailable import NoFiles, NoPlaces, NoShell, NoTasks
 from holon.runtime.provider_gate import ProviderGate
 from holon.tools.registry import ToolRegistry
 
@@ -42,3 +48,10 @@ class Services:
     fallback_disabled: bool = False
     failpoints: Failpoints = field(default_factory=NoFailpoints)
     retention: RetentionPolicy = field(default_factory=RetentionPolicy)
+    home: str = ""  # agents live under it, each in a directory of its own
+    workspace_root: str | None = None  # where every agent works instead of in its own home
+    shell: Shell = field(default_factory=NoShell)
+    files: Files = field(default_factory=NoFiles)
+    places: Places = field(default_factory=NoPlaces)
+    output_budget: OutputBudget = field(default_factory=OutputBudget)
+    tasks: TaskControl = field(default_factory=NoTasks)  # the host puts its supervisor here

@@ -4,9 +4,12 @@ Owns:  the boundary around tools: a tool that raises becomes a refusal the model
 Rule 1: the result and everything the tool changed are one commit, fenced by the lane's generation.
 Rule 2: a tool with an effect outside the database is never run twice; one that only plans is
         planned again when the rows it saw have moved on.
+Rule 3: an agent's home exists before its first tool runs; where it works is the workspace it was
+        given, or else its home.
 """
 
 import logging
+import posixpath
 
 import msgspec
 
@@ -18,6 +21,7 @@ from holon.model.ids import MessageId
 from holon.model.record import Record
 from holon.model.tool import ToolCallRecord, ToolCallState, ToolOk
 from holon.model.turn import ToolReceipt
+from holon.ports.places import PlaceRefusedError
 from holon.runtime.services import Services
 from holon.tools.receipt import receipt_of
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
@@ -38,7 +42,16 @@ class ToolRunner:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._ports = ToolPorts(reads=services.store.reads, ids=services.ids)
+        self._ports = ToolPorts(
+            reads=services.store.reads,
+            ids=services.ids,
+            clock=services.clock,
+            shell=services.shell,
+            files=services.files,
+            places=services.places,
+            tasks=services.tasks,
+            output_budget=services.output_budget,
+        )
 
     async def run(
         self, call: ToolCallRecord, hold: LaneHold, *, message_id: MessageId
@@ -47,22 +60,34 @@ class ToolRunner:
         clock = self._services.clock
         started_ns = clock.monotonic_ns()
         tool = self._services.tools.named(call.name)
-        scene = ToolScene(
-            agent_id=call.agent_id,
-            turn_id=call.turn_id,
-            message_id=message_id,
-            effect_id=call.effect_id,
-            now=clock.now(),
-            work_item_id=call.work_item_id,
-        )
+        scene = self._scene(call, message_id)
         try:
+            await self._services.places.ensure(scene.agent_home)
             execution = await tool.run(call.input, scene, self._ports)
         except StoreError:
             raise
+        except PlaceRefusedError as refused:
+            execution = refuse(refused.code, refused.message, hint=refused.hint)
         except Exception:  # noqa: BLE001 - named boundary: a tool's bug must not end the turn
             _log.exception("tool %s crashed on %s", call.name, call.effect_id)
             execution = _crashed(call.name)
         return self._finished(call, hold, execution, started_ns=started_ns)
+
+    def _scene(self, call: ToolCallRecord, message_id: MessageId) -> ToolScene:
+        services = self._services
+        agent_home = posixpath.join(services.home, "agents", call.agent_id)
+        execution_root = services.workspace_root or agent_home
+        return ToolScene(
+            agent_id=call.agent_id,
+            turn_id=call.turn_id,
+            message_id=message_id,
+            effect_id=call.effect_id,
+            now=services.clock.now(),
+            work_item_id=call.work_item_id,
+            agent_home=agent_home,
+            execution_root=execution_root,
+            cwd=execution_root,
+        )
 
     def _finished(
         self, call: ToolCallRecord, hold: LaneHold, execution: ToolExecution, *, started_ns: int

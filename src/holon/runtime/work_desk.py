@@ -2,8 +2,7 @@
 
 Owns:  work items as control-plane mutations; no message is made, the scheduler sees the rows.
 Rule 1: enqueueing an item never replaces what the agent is working on.
-Rule 2: a blocked item always has a reminder; the wait that carries it lives and dies with the
-        blocker.
+Rule 2: what moves along with an item is decided in decide/work_item_commits, for agents too.
 """
 
 from collections.abc import Callable
@@ -12,20 +11,14 @@ from datetime import datetime
 from holon.decide import work_item_changes
 from holon.decide.agent_lifecycle import admits
 from holon.decide.agent_refusals import refuse_stopped, refuse_unknown
-from holon.model.commit import Change, Commit, FocusWorkItem, MoveWait, OpenWait, PutWorkItem
-from holon.model.expectation import (
-    AgentAdmits,
-    Expect,
-    WaitInState,
-    WorkItemAtRevision,
-    WorkItemWaitsForOnly,
-)
+from holon.decide.work_item_commits import needs_reminder, open_item, put_blocker
+from holon.model.commit import Change, Commit, FocusWorkItem, PutWorkItem
+from holon.model.expectation import AgentAdmits, Expect, WorkItemAtRevision
 from holon.model.ids import AgentId, IdPrefix, WaitId, WorkItemId, parse_agent_id, parse_record_id
 from holon.model.instant import later
-from holon.model.limits import LABEL_CHARS_MAX, OBJECTIVE_CHARS_MAX, RECHECK_DEFAULT_MS
-from holon.model.refusal import Refusal, RefusalCode, RefusedError
-from holon.model.wait import WaitKind, WaitRecord, WaitState
-from holon.model.work_item import WorkItemRecord, WorkItemState
+from holon.model.limits import LABEL_CHARS_MAX, RECHECK_DEFAULT_MS
+from holon.model.refusal import Refusal, RefusedError
+from holon.model.work_item import WorkItemRecord
 from holon.runtime.decided_commit import commit_decided
 from holon.runtime.services import Services
 
@@ -39,14 +32,8 @@ class WorkDesk:
     async def create(self, agent_id: AgentId, *, objective: str) -> WorkItemRecord:
         """Open an item in the agent's queue."""
         parse_agent_id(agent_id)
-        if not objective.strip() or len(objective) > OBJECTIVE_CHARS_MAX:
-            raise RefusedError(
-                Refusal(
-                    code=RefusalCode.BAD_OBJECTIVE,
-                    message=f"an objective is 1 to {OBJECTIVE_CHARS_MAX} characters and not blank",
-                    field="objective",
-                )
-            )
+        if (refusal := work_item_changes.objective_refusal(objective)) is not None:
+            raise RefusedError(refusal)
         now = self._services.clock.now()
         item = WorkItemRecord(
             id=WorkItemId(self._services.ids.fresh(IdPrefix.WORK_ITEM)),
@@ -115,66 +102,18 @@ class WorkDesk:
             if isinstance(item, Refusal):
                 return item
             revised = revise(item, now)
-            ended, unmoved = await self._ended_waits(revised)
-            unmoved = (
-                WorkItemAtRevision(work_item_id=item.id, revision=item.revision),
-                *unmoved,
-            )
-            changes = (*ended, PutWorkItem(item=revised), *self._reminder(revised, now))
-            return self._commit(changes, unmoved, now=now)
+            waits = await self._services.store.reads.item_waits(item.id)
+            planned = put_blocker(revised, waits, now=now, wait_id=self._wait_id(revised))
+            return self._commit(planned.changes, planned.expects, now=now)
 
         await commit_decided(self._services.store, decide)
 
-    async def _ended_waits(
-        self, item: WorkItemRecord
-    ) -> tuple[tuple[Change, ...], tuple[Expect, ...]]:
-        """Reminders of the old blocker end; a completed item waits for nothing at all."""
-        done = item.state is WorkItemState.COMPLETED
-        waits = await self._services.store.reads.item_waits(item.id)
-        changes = tuple(
-            MoveWait(
-                agent_id=wait.agent_id,
-                wait_id=wait.id,
-                state=WaitState.CANCELLED if wait.state is WaitState.ACTIVE else WaitState.RESOLVED,
-                by=item.id,
-            )
-            for wait in waits
-            if done or wait.kind is WaitKind.RECHECK
-        )
-        unmoved = (WaitInState(wait_id=wait.id, state=wait.state) for wait in waits)
-        count = WorkItemWaitsForOnly(work_item_id=item.id, wait_count=len(waits))
-        return changes, (count, *unmoved)
-
-    def _reminder(self, item: WorkItemRecord, now: datetime) -> tuple[Change, ...]:
-        if item.blocked_by is None or item.recheck_at is None:
-            return ()
-        wait = WaitRecord(
-            id=WaitId(self._services.ids.fresh(IdPrefix.WAIT)),
-            agent_id=item.agent_id,
-            kind=WaitKind.RECHECK,
-            waiting_for=item.blocked_by,
-            created_at=now,
-            deadline_at=item.recheck_at,
-            work_item_id=item.id,
-        )
-        return (OpenWait(wait=wait),)
+    def _wait_id(self, item: WorkItemRecord) -> WaitId | None:
+        return WaitId(self._services.ids.fresh(IdPrefix.WAIT)) if needs_reminder(item) else None
 
     async def _open_item(self, work_item_id: WorkItemId) -> WorkItemRecord | Refusal:
         parse_record_id(work_item_id, what="work item id")
-        item = await self._services.store.reads.work_item(work_item_id)
-        if item is None:
-            return Refusal(
-                code=RefusalCode.WORK_ITEM_NOT_FOUND,
-                message=f"there is no work item {work_item_id}",
-                hint="list the agent's work items to find its id",
-            )
-        if item.state is WorkItemState.COMPLETED:
-            return Refusal(
-                code=RefusalCode.WORK_ITEM_COMPLETED,
-                message=f"work item {work_item_id} is completed",
-                hint="open a new item for further work",
-            )
-        return item
+        return open_item(await self._services.store.reads.work_item(work_item_id), work_item_id)
 
     def _commit(
         self, changes: tuple[Change, ...], expects: tuple[Expect, ...], *, now: datetime

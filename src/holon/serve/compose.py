@@ -3,30 +3,46 @@
 Owns:  the only place where adapters meet the runtime. No logic.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import anyio
 
+from holon.adapters.exec.local_shell import LocalShell
+from holon.adapters.files.contained_files import ContainedFiles
 from holon.adapters.sqlite.store import open_store
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.ids import TimeOrderedIds
+from holon.adapters.system.places import SystemPlaces
 from holon.model.retention import RetentionPolicy
 from holon.ports.failpoint import Failpoints, NoFailpoints
 from holon.ports.provider import ModelDirectory
 from holon.ports.redactor import NothingToRedact, Redactor
+from holon.ports.unavailable import NoShell
 from holon.runtime.host import Host
 from holon.runtime.provider_gate import ProviderGate
 from holon.runtime.services import Services
-from holon.tools.registry import builtin_tools
+from holon.tools.registry import builtin_tools, local_registry
+
+COMMANDS_FOLDER: Final = "commands"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hands:
+    """What lets agents act on this machine: the environment of commands, and where they work."""
+
+    environ: Mapping[str, str]
+    workspace_root: str | None = None  # instead of each agent's own home
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HostOptions:
-    """What a host may be given besides its home and its models."""
+    """What a host may be given besides its home and its models. Without hands: no commands."""
 
+    hands: Hands | None = None
     retention: RetentionPolicy = field(default_factory=RetentionPolicy)
     gate: ProviderGate = field(default_factory=ProviderGate)
     redactor: Redactor = field(default_factory=NothingToRedact)
@@ -44,13 +60,20 @@ async def open_host(
     Raises a StoreError when the home cannot be opened; the message says what to do.
     """
     chosen = options or HostOptions()
+    clock, hands = SystemClock(), chosen.hands
     store = open_store(home)
+    shell = LocalShell(home / COMMANDS_FOLDER, hands.environ, clock) if hands is not None else None
     services = Services(
         store=store,
-        clock=SystemClock(),
+        clock=clock,
         ids=TimeOrderedIds(),
         models=models,
-        tools=builtin_tools(),
+        tools=local_registry() if hands is not None else builtin_tools(),
+        home=str(home),
+        workspace_root=hands.workspace_root if hands is not None else None,
+        shell=shell or NoShell(),
+        files=ContainedFiles(),
+        places=SystemPlaces(),
         gate=chosen.gate,
         redactor=chosen.redactor,
         deferral_allowed=chosen.deferral_allowed,
@@ -68,3 +91,5 @@ async def open_host(
     finally:
         with anyio.CancelScope(shield=True):  # what was accepted is written before we let go
             await store.close()
+            if shell is not None:
+                shell.close()  # what runs goes on; the next host attaches to it

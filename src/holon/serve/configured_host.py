@@ -20,7 +20,7 @@ from holon.config.load_settings import Settings
 from holon.model.provider_setting import PlaneSettings
 from holon.runtime.host import Host
 from holon.runtime.provider_gate import ProviderGate
-from holon.serve.compose import HostOptions, open_host
+from holon.serve.compose import Hands, HostOptions, open_host
 from holon.serve.provider_plane import build_plane
 
 
@@ -34,24 +34,26 @@ class ConfiguredHost:
 
 @asynccontextmanager
 async def open_configured_host(
-    settings: Settings, environ: Mapping[str, str]
+    settings: Settings, environ: Mapping[str, str], *, workspace_root: str | None = None
 ) -> AsyncIterator[ConfiguredHost]:
     """Serve a home as its settings say, while the block runs."""
     registry = SecretRegistry()
     install_log_redaction(registry)
     with _visible_traces(settings.plane, registry):
-        async with _served(settings, environ, registry) as served:
+        hands = Hands(environ=environ, workspace_root=workspace_root)
+        async with _served(settings, hands, registry) as served:
             yield served
 
 
 @asynccontextmanager
 async def _served(
-    settings: Settings, environ: Mapping[str, str], registry: SecretRegistry
+    settings: Settings, hands: Hands, registry: SecretRegistry
 ) -> AsyncIterator[ConfiguredHost]:
-    plane = build_plane(settings, environ, registry, SystemClock())
+    plane = build_plane(settings, hands.environ, registry, SystemClock())
     notes = FailureNotes(settings.home)
     gate = ProviderGate(notice=notes.take)
     options = HostOptions(
+        hands=hands,
         retention=settings.retention,
         gate=gate,
         redactor=registry,

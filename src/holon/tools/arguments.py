@@ -1,37 +1,108 @@
-"""Tool arguments: strict structs, and the schema the model sees.
+"""Tool arguments: lenient at the edge, strict structs inside, and the schema the model sees.
 
 Owns:  decoding a call's input into its argument struct and deriving the JSON schema from it.
-Rule 1: unknown fields, wrong types and missing fields are refused with the field's name.
-Rule 2: a null for a field that may be left out means that it was left out: under a strict schema a
+Rule 1: `leniently` stands before a tool's `run`: what a model gets nearly right is bent to the
+        schema, and the result carries a note on each bend. Behind it everything is strict.
+Rule 2: unknown fields, wrong types and missing fields are refused with the field's name, the form
+        it wants, and what to do.
+Rule 3: a null for a field that may be left out means that it was left out: under a strict schema a
         model has no other way to say so.
 """
 
-from collections.abc import Mapping
-from functools import cache
-from typing import TypeVar
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from functools import cache, wraps
+from typing import Final, Protocol, TypeVar, cast
 
 import msgspec
 
+from holon.decide.lenient_arguments import coerce_arguments
 from holon.decide.schema_emission import arguments_from_strict
+from holon.decide.schema_parts import expected_form, schema_at
 from holon.model.json_value import JsonValue
-from holon.tools.tool import ToolExecution, refuse
+from holon.model.tool import ToolOk, ToolRefused, ToolSpec
+from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
 
 Arguments = TypeVar("Arguments", bound=msgspec.Struct)
+
+_PLACE: Final = re.compile(r" - at `\$\.?(?P<place>[^`]*)`$")
+_FIELD: Final = re.compile(r"(?:missing required|contains unknown) field `(?P<field>[^`]*)`")
+
+
+class Offered(Protocol):
+    """What `leniently` needs to know of a tool."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """How the tool is offered to a model."""
+        ...
+
+
+Run = TypeVar("Run", bound=Callable[..., Coroutine[None, None, ToolExecution]])
+
+
+def leniently(*aliases: tuple[str, str], drops_unknown: bool = True) -> Callable[[Run], Run]:
+    """Let a tool's `run` see arguments as they were meant, and note what was read differently.
+
+    `aliases` pairs what a model may call a field with the field's name. A tool whose result the
+    model does not read at once keeps unknown fields, and so refuses them: a note would come late.
+    """
+
+    def before(run: Run) -> Run:
+        @wraps(run)
+        async def lenient(
+            self: Offered, arguments: JsonValue, scene: ToolScene, ports: ToolPorts
+        ) -> ToolExecution:
+            meant = coerce_arguments(
+                arguments, self.spec.input_schema, aliases=aliases, drops_unknown=drops_unknown
+            )
+            return _noted(await run(self, meant.value, scene, ports), meant.notes)
+
+        return cast("Run", lenient)
+
+    return before
+
+
+def _noted(execution: ToolExecution, notes: tuple[str, ...]) -> ToolExecution:
+    if not notes:
+        return execution
+    match execution.outcome:
+        case ToolOk() as done:
+            done = msgspec.structs.replace(done, notes=(*notes, *done.notes))
+            return msgspec.structs.replace(execution, outcome=done)
+        case ToolRefused(error=error) as refused:
+            if error.details is None:
+                error = msgspec.structs.replace(error, details={"notes": list(notes)})
+            return msgspec.structs.replace(
+                execution, outcome=msgspec.structs.replace(refused, error=error)
+            )
 
 
 def decode_arguments(value: JsonValue, into: type[Arguments]) -> Arguments | ToolExecution:
     """Return the arguments, or the refusal that tells the model what is wrong with them."""
+    schema = schema_of(into)
     try:
-        return msgspec.convert(arguments_from_strict(value, schema_of(into)), into)
+        return msgspec.convert(arguments_from_strict(value, schema), into)
     except msgspec.ValidationError as problem:
         text = str(problem)
-        field = text.rsplit("`$.", 1)[-1].rstrip("`") if "`$." in text else None
-        return refuse(
-            "invalid_tool_input",
-            text,
-            hint="call the tool again with arguments that match its schema",
-            field=field,
-        )
+        field = _field_of(text)
+        return refuse("invalid_tool_input", text, hint=_hint(schema, field), field=field)
+
+
+def _field_of(text: str) -> str | None:
+    """The field a complaint is about: the place it names, and the field it names there."""
+    located, named = _PLACE.search(text), _FIELD.search(text)
+    place = located["place"] if located else ""
+    field = named["field"] if named else ""
+    return ".".join(part for part in (place, field) if part) or None
+
+
+def _hint(schema: JsonValue, field: str | None) -> str:
+    wanted = schema if field is None else schema_at(schema, field)
+    what = "the arguments are" if field is None else f"{field} is"
+    if wanted is None:  # the field is none of ours: say what there is
+        return f"leave {field} out; the arguments are {expected_form(schema)}"
+    return f"call the tool again; {what} {expected_form(wanted)}"
 
 
 @cache

@@ -19,7 +19,7 @@ from holon.model.message import MessageKind, Priority, TextBody
 from holon.model.provenance import AdmissionContext, DeliverySurface, SystemOrigin
 from holon.model.refusal import Refusal
 from holon.model.tool import ToolOk, ToolSpec
-from holon.tools.arguments import decode_arguments, schema_of
+from holon.tools.arguments import decode_arguments, leniently, schema_of
 from holon.tools.guidance_texts import guidance_for
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
 
@@ -46,6 +46,7 @@ class Enqueue:
             mutates=True,
         )
 
+    @leniently(("message", "text"), ("content", "text"), ("prompt", "text"))
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
         """Plan the follow-up."""
         asked = decode_arguments(arguments, EnqueueArguments)

@@ -8,9 +8,18 @@ from typing import Final
 
 from holon.decide.turn_step import ToolPolicy
 from holon.model.tool import ToolSpec
+from holon.tools.agent_get import AgentGet
+from holon.tools.apply_patch import ApplyPatch
+from holon.tools.complete_work_item import CompleteWorkItem
+from holon.tools.create_work_item import CreateWorkItem
 from holon.tools.enqueue import Enqueue
+from holon.tools.get_work_item import GetWorkItem
+from holon.tools.list_work_items import ListWorkItems
+from holon.tools.local_tools import local_tools
+from holon.tools.pick_work_item import PickWorkItem
 from holon.tools.sleep import Sleep
 from holon.tools.tool import Tool
+from holon.tools.update_work_item import UpdateWorkItem
 
 
 class ToolRegistry:
@@ -37,5 +46,24 @@ class ToolRegistry:
 
 
 def builtin_tools() -> ToolRegistry:
-    """The tools every agent has."""
-    return ToolRegistry((Sleep(), Enqueue()))
+    """The tools every agent has: rest, follow up, look at oneself, and keep track of work."""
+    return ToolRegistry(_own_tools())
+
+
+def local_registry() -> ToolRegistry:
+    """The tools of an agent on a host that runs commands and changes files."""
+    return ToolRegistry((*local_tools(), ApplyPatch(), *_own_tools()))
+
+
+def _own_tools() -> tuple[Tool, ...]:
+    return (
+        Sleep(),
+        Enqueue(),
+        AgentGet(),
+        CreateWorkItem(),
+        PickWorkItem(),
+        GetWorkItem(),
+        ListWorkItems(),
+        UpdateWorkItem(),
+        CompleteWorkItem(),
+    )

@@ -20,7 +20,7 @@ from holon.model.limits import LABEL_CHARS_MAX, SLEEP_DURATION_MS_MAX
 from holon.model.tool import ToolOk, ToolSpec
 from holon.model.wait import WaitKind, WaitRecord, WaitState
 from holon.model.wake import OneShot, TimerRecord
-from holon.tools.arguments import decode_arguments, schema_of
+from holon.tools.arguments import decode_arguments, leniently, schema_of
 from holon.tools.guidance_texts import guidance_for
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
 
@@ -50,6 +50,7 @@ class Sleep:
             input_schema=schema_of(SleepArguments),
         )
 
+    @leniently(("ms", "duration_ms"), ("why", "reason"), drops_unknown=False)
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
         """Plan the rest."""
         asked = decode_arguments(arguments, SleepArguments)

@@ -7,21 +7,29 @@ Rule 3: a tool that only plans changes says so (`only_plans`); it may be run aga
         saw have moved on. A tool with an effect outside the database is never run twice.
 """
 
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from holon.decide.bounded_text import OutputBudget
 from holon.model.commit import Change
 from holon.model.expectation import Expect
 from holon.model.ids import AgentId, MessageId, TurnId, WorkItemId
 from holon.model.json_value import JsonValue
 from holon.model.record import Record
 from holon.model.tool import ToolError, ToolOutcome, ToolRefused, ToolSpec
+from holon.ports.clock import Clock
+from holon.ports.files import Files
 from holon.ports.id_source import IdSource
+from holon.ports.places import Places
+from holon.ports.shell import Shell
 from holon.ports.store_reads import StoreReads
+from holon.ports.task_control import TaskControl
+from holon.ports.unavailable import NoClock, NoFiles, NoPlaces, NoShell, NoTasks
 
 
 class ToolScene(Record, frozen=True, kw_only=True):
-    """Where a call happens."""
+    """Where a call happens. Paths are absolute; `cwd` lies inside `execution_root`."""
 
     agent_id: AgentId
     turn_id: TurnId
@@ -29,6 +37,9 @@ class ToolScene(Record, frozen=True, kw_only=True):
     effect_id: str
     now: datetime
     work_item_id: WorkItemId | None = None
+    agent_home: str = ""
+    execution_root: str = ""
+    cwd: str = ""
 
 
 class ToolExecution(Record, frozen=True, kw_only=True):
@@ -39,12 +50,18 @@ class ToolExecution(Record, frozen=True, kw_only=True):
     expects: tuple[Expect, ...] = ()
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ToolPorts:
     """What a tool may touch."""
 
-    def __init__(self, *, reads: StoreReads, ids: IdSource) -> None:
-        self.reads = reads
-        self.ids = ids
+    reads: StoreReads
+    ids: IdSource
+    clock: Clock = field(default_factory=NoClock)
+    shell: Shell = field(default_factory=NoShell)
+    files: Files = field(default_factory=NoFiles)
+    places: Places = field(default_factory=NoPlaces)
+    tasks: TaskControl = field(default_factory=NoTasks)
+    output_budget: OutputBudget = field(default_factory=OutputBudget)
 
 
 class Tool(Protocol):

@@ -1,0 +1,222 @@
+"""A command on this machine, as the runtime holds it.
+
+Owns:  waiting for a command, feeding it, stopping it, and looking at its output.
+Rule 1: nothing here depends on our having started it: all is found through the run folder, so a
+        command of an earlier life of the runtime is the same to us.
+Rule 2: a command whose supervisor went without a word is lost. What is left of it is ended: a
+        command that nobody can answer for must not run on.
+"""
+
+import os
+import signal
+import weakref
+from collections.abc import Sequence
+from typing import Final
+
+import anyio
+
+from holon.adapters.exec.environment import marker_of
+from holon.adapters.exec.process_table import (
+    ProcessIdentity,
+    descendants_of,
+    end_for_certain,
+    is_living,
+    marked_with,
+    open_living,
+)
+from holon.adapters.exec.run_folder import FORCED, POLITE, RunFolder
+from holon.model.command import CommandExit, OutputSpan, OutputStream, StopCause
+from holon.model.limits import COMMAND_STOP_GRACE_MS, SECOND_MS
+
+FEED_MS_MAX: Final = 2 * SECOND_MS  # for a command that does not read what it is fed
+LOOK_AGAIN_MS: Final = 50  # for the end of a command that an earlier life of ours started
+CERTAIN_MS: Final = COMMAND_STOP_GRACE_MS + 3 * SECOND_MS  # then we do the supervisor's work
+_LOST: Final = CommandExit(exit_status=None)
+
+
+class LocalCommand:
+    """A command that was started, by us or by an earlier life of the runtime."""
+
+    def __init__(
+        self, run_id: str, folder: RunFolder, *, is_tty: bool, pipe: int | None = None
+    ) -> None:
+        self._run_id = run_id
+        self._folder = folder
+        self._is_tty = is_tty
+        self._exit: CommandExit | None = None
+        self._feeding = anyio.Lock()
+        # Its supervisor holds the other end until it has ended; only one of our own has this.
+        self._pipe = pipe
+        self._let_go = weakref.finalize(self, _close, pipe)
+
+    @property
+    def run_id(self) -> str:
+        """The id it was started under."""
+        return self._run_id
+
+    @property
+    def exit(self) -> CommandExit | None:
+        """How it ended, once that is known."""
+        if self._exit is None:
+            ended = self._folder.read().ended
+            if ended is not None:
+                self._exit = CommandExit(
+                    exit_status=ended.get("exit_status"),
+                    signal=ended.get("signal"),
+                    stopped=StopCause(ended["stopped"]) if ended.get("stopped") else None,
+                )
+        return self._exit
+
+    async def wait(self) -> CommandExit:
+        """Return once it has ended and its output is on disk."""
+        if self._exit is None:
+            if self._pipe is not None:
+                await _pipe_ends(self._pipe)
+            else:
+                await self._record_ends()
+        found = self.found_or_lost()
+        self.close()
+        return found
+
+    def found_or_lost(self) -> CommandExit:
+        """Return how a command ended that nobody looks after any more."""
+        found = self.exit
+        if found is None:
+            found = self._exit = _LOST
+            self._sweep()
+        return found
+
+    def close(self) -> None:
+        """Give back what waiting takes, once nobody waits."""
+        self._pipe = None
+        self._let_go()
+
+    async def _record_ends(self) -> None:
+        """Return once the record says how it ended, or nobody is left to say so."""
+        facts = self._folder.read()
+        await _process_ends(facts.process)
+        # Its output is drained now, for a bounded time: a few looks at the record will do.
+        while self.exit is None and is_living(facts.supervisor):
+            with anyio.move_on_after(LOOK_AGAIN_MS / 1_000):
+                await _process_ends(facts.supervisor)
+
+    async def feed(self, data: bytes) -> int:
+        """Write to its input; 0 when it takes none any more."""
+        if self.exit is not None:
+            return 0
+        async with self._feeding:
+            try:
+                pipe = os.open(self._folder.input, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            except OSError:  # no such pipe, or nobody reads it any more
+                return 0
+            try:
+                return await _write(pipe, data)
+            finally:
+                os.close(pipe)
+
+    async def stop(self, *, force: bool = False) -> None:
+        """End it and everything it started; return once all that is gone."""
+        identity = self._folder.read().supervisor
+        handle = None if identity is None else open_living(identity)
+        if identity is None or handle is None:
+            self._sweep()
+            return
+        try:
+            signal.pidfd_send_signal(handle, FORCED if force else POLITE)
+            with anyio.move_on_after(CERTAIN_MS / 1_000):
+                # It goes when nothing is left below it.
+                await anyio.wait_readable(handle)
+                return
+            end_for_certain(lambda: descendants_of(identity.pid))
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+        except ProcessLookupError:
+            return  # it has just gone by itself
+        finally:
+            os.close(handle)
+        self._sweep()
+        if self.exit is None:
+            self._exit = CommandExit(exit_status=None, stopped=StopCause.REQUESTED)
+
+    def output(self, *, head_bytes: int, tail_bytes: int) -> Sequence[OutputSpan]:
+        """Look at what it has written so far: two streams, or one combined for a terminal."""
+        paths = self._folder.streams(is_tty=self._is_tty)
+        return [_span(path, head_bytes=head_bytes, tail_bytes=tail_bytes) for path in paths]
+
+    def _sweep(self) -> None:
+        marker = marker_of(self._folder.path)
+        end_for_certain(lambda: marked_with(marker))
+
+
+def _close(pipe: int | None) -> None:
+    if pipe is not None:
+        os.close(pipe)
+
+
+async def _pipe_ends(pipe: int) -> None:
+    own = os.dup(pipe)  # each who waits has a handle, since a loop takes one reader for each
+    try:
+        while _is_held(own):
+            await anyio.wait_readable(own)
+    finally:
+        os.close(own)
+
+
+def _is_held(pipe: int) -> bool:
+    try:
+        return bool(os.read(pipe, 1))
+    except BlockingIOError:
+        return True
+
+
+async def _process_ends(identity: ProcessIdentity | None) -> None:
+    handle = None if identity is None else open_living(identity)
+    if handle is None:
+        return
+    try:
+        await anyio.wait_readable(handle)
+    finally:
+        os.close(handle)
+
+
+async def _write(pipe: int, data: bytes) -> int:
+    rest = memoryview(data)
+    with anyio.move_on_after(FEED_MS_MAX / 1_000):
+        while rest:
+            try:
+                rest = rest[os.write(pipe, rest) :]
+            except BlockingIOError:
+                await anyio.wait_writable(pipe)
+            except BrokenPipeError:
+                break
+    return len(data) - len(rest)
+
+
+def _span(path: str, *, head_bytes: int, tail_bytes: int) -> OutputSpan:
+    stream = OutputStream(os.path.basename(path))
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:  # made with the first byte
+        return OutputSpan(stream=stream, path=path, head=b"", tail=b"", total_bytes=0)
+    try:
+        total_bytes = os.fstat(file).st_size
+        head = _read_at(file, 0, min(head_bytes, total_bytes))
+        tail_begins = max(len(head), total_bytes - tail_bytes)
+        tail = _read_at(file, tail_begins, total_bytes - tail_begins)
+    finally:
+        os.close(file)
+    return OutputSpan(
+        stream=stream,
+        path=path,
+        head=head,
+        tail=tail,
+        total_bytes=total_bytes,
+    )
+
+
+def _read_at(file: int, offset: int, count: int) -> bytes:
+    chunks: list[bytes] = []
+    while count > 0 and (chunk := os.pread(file, count, offset)):
+        chunks.append(chunk)
+        offset += len(chunk)
+        count -= len(chunk)
+    return b"".join(chunks)

@@ -1,0 +1,177 @@
+"""Commands on the local machine.
+
+A command must outlive the runtime, be found again, and keep to its limits meanwhile, so each has a
+supervisor: a small process that copies its output, counts its processes, and writes down how it
+ended. A supervisor in shell language starts fast but can do none of that; a new interpreter for
+each can, but takes several times as long to start as the command. So one small interpreter is
+started once (fork_server) and each supervisor is a fork of it: that costs about as much as a shell,
+and a terminal, the input and every limit live on when the runtime is killed. The runtime itself is
+never forked: it has threads, and much memory.
+
+Owns:  what is asked of a supervisor, refusing what cannot be started, and finding runs again.
+Rule 1: a run id names one command for good: a second start under it is refused.
+Rule 2: a command is started at most once, whoever is killed when (see RunFolder.claim).
+Rule 3: the facts about processes come from /proc and process handles, which makes this a shell for
+        Linux.
+"""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from holon.adapters.exec.environment import command_environment
+from holon.adapters.exec.fork_client import ForkClient
+from holon.adapters.exec.local_command import LocalCommand
+from holon.adapters.exec.process_table import is_living
+from holon.adapters.exec.run_folder import NOBODY, PRIVATE_FOLDER, RunFolder
+from holon.model.command import CommandSpec
+from holon.model.limits import ID_CHARS_MAX
+from holon.ports.clock import Clock
+from holon.ports.shell import CommandSpawnError
+
+SHELL_DEFAULT: Final = "sh"
+ATTEMPTS_COUNT_MAX: Final = 3
+_RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:.-]*")
+
+
+class LocalShell:
+    """Runs commands on this machine; their files are under `root`, a folder each."""
+
+    def __init__(self, root: Path, environ: Mapping[str, str], clock: Clock) -> None:
+        self._root = Path(os.path.realpath(root))
+        self._environ = dict(environ)
+        self._clock = clock
+        self._forks = ForkClient(environ)
+
+    def prepare(self) -> None:
+        """Get ready for the first command, so that it need not wait for that."""
+        self._forks.prepare()
+
+    @property
+    def server_pid(self) -> int | None:
+        """The process commands are started by, while there is one."""
+        return self._forks.pid
+
+    def close(self) -> None:
+        """Give up what commands are started with. Those that run go on."""
+        self._forks.close()
+
+    async def start(self, spec: CommandSpec) -> LocalCommand:
+        """Start a command, or raise CommandSpawnError."""
+        folder = self._folder(spec.run_id)
+        if folder is None:
+            raise CommandSpawnError(f"{spec.run_id[:ID_CHARS_MAX]!r} cannot be the id of a run")
+        asked = self._asked(spec, folder)
+        attempts_left = ATTEMPTS_COUNT_MAX
+        while True:
+            attempts_left -= 1
+            self._make(folder, asked)
+            answer, pipe = await self._ask(folder)
+            command = LocalCommand(spec.run_id, folder, is_tty=spec.tty, pipe=pipe)
+            refused = _refusal(spec, answer)
+            if refused is None:
+                return command
+            command.close()
+            is_untouched = not answer and folder.claim(NOBODY)
+            if not answer and not is_untouched:
+                command.found_or_lost()  # it may have begun, with nobody to look after it
+            folder.remove()
+            # Whoever took the request may have been killed over it: then the next one will do.
+            if answer != b"" or not is_untouched or not attempts_left:
+                raise refused
+
+    def _make(self, folder: RunFolder, asked: Mapping[str, Any]) -> None:
+        try:
+            self._root.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+            folder.make(asked, takes_input=asked["accepts_input"])
+        except FileExistsError as error:
+            raise CommandSpawnError("a command was already started under this id") from error
+        except OSError as error:
+            folder.remove()
+            raise CommandSpawnError(f"a command has no place: {error.strerror}") from error
+
+    async def _ask(self, folder: RunFolder) -> tuple[bytes | None, int]:
+        try:
+            return await self._forks.ask(folder.path)
+        except OSError as error:
+            folder.remove()
+            raise CommandSpawnError(f"no process could be made: {error.strerror}") from error
+
+    async def attach(self, run_id: str) -> LocalCommand | None:
+        """Find a command an earlier process started; None when nothing is known of it."""
+        folder = self._folder(run_id)
+        if folder is None or not folder.exists():
+            return None
+        facts = folder.read()
+        if facts.supervisor is None and facts.asked:
+            folder.claim(NOBODY)  # or by somebody who came just before us
+            facts = folder.read()
+        command = LocalCommand(run_id, folder, is_tty=bool(facts.asked.get("tty")))
+        if not is_living(facts.supervisor):
+            command.found_or_lost()
+        return command
+
+    async def forget(self, run_id: str) -> None:
+        """Remove what an ended command left on disk; what it left running is ended first."""
+        folder = self._folder(run_id)
+        if folder is None or not folder.exists():
+            return
+        facts = folder.read()
+        if facts.ended is None or is_living(facts.supervisor):
+            command = LocalCommand(run_id, folder, is_tty=bool(facts.asked.get("tty")))
+            await command.stop(force=True)
+        folder.remove()
+
+    def _folder(self, run_id: str) -> RunFolder | None:
+        if len(run_id) > ID_CHARS_MAX or not _RUN_ID.fullmatch(run_id):
+            return None
+        return RunFolder(self._root / run_id)
+
+    def _asked(self, spec: CommandSpec, folder: RunFolder) -> dict[str, Any]:
+        environment = command_environment(
+            self._environ, spec.environment, folder=folder.path, is_tty=spec.tty
+        )
+        shell = _found_shell(spec.shell or SHELL_DEFAULT, environment["PATH"])
+        # A shell would take a command that begins like an option for one.
+        cmd = f" {spec.cmd}" if spec.cmd.startswith(("-", "+")) else spec.cmd
+        login = ["-l"] if spec.login else []
+        return {
+            "argv": [shell, *login, "-c", cmd],
+            "workdir": spec.workdir,
+            "environment": environment,
+            "tty": spec.tty,
+            "accepts_input": spec.accepts_input,
+            "wall_clock_ms": spec.limits.wall_clock_ms,
+            "output_bytes": spec.limits.output_bytes,
+            "processes_count": spec.limits.processes_count,
+            "asked_at": self._clock.now().isoformat(),
+        }
+
+
+def _found_shell(wanted: str, path: str) -> str:
+    found = shutil.which(wanted, path=path)
+    if found is None or ("/" in wanted and not os.path.isabs(wanted)):
+        raise CommandSpawnError(
+            f"there is no shell {wanted!r}", hint="name a shell that is installed, or none"
+        )
+    return os.path.abspath(found)
+
+
+def _refusal(spec: CommandSpec, answer: bytes | None) -> CommandSpawnError | None:
+    """Return why no command runs, or nothing when one does."""
+    if not answer:
+        return CommandSpawnError("nobody could look after the command", hint="try again")
+    said = json.loads(answer)
+    if "pid" in said:
+        return None
+    reason = os.strerror(said["errno"]) if said["errno"] else "it is no text a process can be given"
+    if said["failed"] == "workdir":
+        return CommandSpawnError(
+            f"the working directory {spec.workdir} cannot be used: {reason}",
+            hint="give an existing directory",
+        )
+    return CommandSpawnError(f"the command could not be started: {reason}")

@@ -1,0 +1,138 @@
+"""What one command has on disk: a folder named by its run id.
+
+    run.jsonl        what is known of it, a line each: how it was asked for, who looks after it,
+                     which process it is, how it ended
+    stdout, stderr   what it wrote, made with the first byte; a terminal has `combined` instead
+    input            a pipe with a name, for commands that accept input
+
+Owns:  these names, reading and writing the record, and the signals a supervisor heeds.
+Rule 1: a line is appended with one write and never changed. Of two lines of a kind the first one
+        counts, which makes the record a place where two processes can agree (see `claim`).
+Rule 2: a line that was cut short, by a full disk or a lost power line, is as good as none.
+Rule 3: few files are made, since making one costs more than all the rest.
+Rule 4: this module is also loaded by the fork server, which sees the standard library only.
+"""
+
+import json
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from holon.adapters.exec.process_table import ProcessIdentity
+
+RECORD_BYTES_MAX: Final = 16 * 1024 * 1024
+PRIVATE_FILE: Final = 0o600
+PRIVATE_FOLDER: Final = 0o700
+# How a supervisor that was found here is asked to end its command.
+POLITE: Final = signal.SIGTERM
+FORCED: Final = signal.SIGUSR1
+NOBODY: Final = ProcessIdentity(pid=0, start_ticks=0, boot_id="")
+_APPEND: Final = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class RunFacts(NamedTuple):
+    """What the record says."""
+
+    asked: Mapping[str, Any]
+    supervisor: ProcessIdentity | None
+    process: ProcessIdentity | None
+    ended: Mapping[str, Any] | None
+
+
+class RunFolder:
+    """The files of one command."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = str(path)
+        self.input = f"{self.path}/input"
+        self._record = f"{self.path}/run.jsonl"
+
+    def make(self, asked: Mapping[str, Any], *, takes_input: bool) -> None:
+        """Make the folder with what the supervisor needs; FileExistsError when the id was used."""
+        os.mkdir(self.path, PRIVATE_FOLDER)
+        self._append({"asked": asked}, flags=os.O_CREAT | os.O_EXCL)
+        if takes_input:
+            os.mkfifo(self.input, PRIVATE_FILE)
+
+    def exists(self) -> bool:
+        """Whether a command was ever asked for under this id."""
+        return os.path.isdir(self.path)
+
+    def remove(self) -> None:
+        """Remove the folder with everything in it."""
+        try:
+            for entry in os.scandir(self.path):
+                os.unlink(entry.path)
+            os.rmdir(self.path)
+        except FileNotFoundError:
+            return
+
+    def claim(self, identity: ProcessIdentity) -> bool:
+        """Say who looks after the command, unless somebody has said so; and whether that holds.
+
+        A runtime that finds no supervisor claims the run for nobody, so that one that comes late
+        cannot start a command that was already reported as lost.
+        """
+        self._append({"supervisor": identity._asdict()})
+        return self.read().supervisor == identity
+
+    def started(self, process: ProcessIdentity) -> None:
+        """Say which process the command is."""
+        self._append({"process": process._asdict()})
+
+    def ended(self, *, exit_status: int, signal_number: int | None, stopped: str | None) -> None:
+        """Say how the command ended."""
+        said = {"exit_status": exit_status, "signal": signal_number, "stopped": stopped}
+        self._append({"ended": said})
+
+    def read(self) -> RunFacts:
+        """Return what the record says; a record that cannot be read says nothing."""
+        said: dict[str, Any] = {}
+        for line in self._lines():
+            try:
+                found = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(found, dict):
+                said = {**found, **said}
+        return RunFacts(
+            asked=said.get("asked", {}),
+            supervisor=_identity(said.get("supervisor")),
+            process=_identity(said.get("process")),
+            ended=said.get("ended"),
+        )
+
+    def streams(self, *, is_tty: bool) -> Sequence[str]:
+        """Return the output files."""
+        names = ("combined",) if is_tty else ("stdout", "stderr")
+        return [f"{self.path}/{name}" for name in names]
+
+    def _lines(self) -> list[bytes]:
+        try:
+            record = os.open(self._record, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return []
+        try:
+            size = os.fstat(record).st_size
+            return os.read(record, min(size, RECORD_BYTES_MAX)).splitlines()
+        finally:
+            os.close(record)
+
+    def _append(self, content: Mapping[str, Any], *, flags: int = 0) -> None:
+        # Plain ASCII: an argument that is no Unicode comes back as the same bytes. The line begins
+        # anew, so that one cut short before it spoils nothing.
+        line = b"\n" + json.dumps(content).encode("ascii") + b"\n"
+        record = os.open(self._record, _APPEND | flags, PRIVATE_FILE)
+        try:
+            os.write(record, line)
+        finally:
+            os.close(record)
+
+
+def _identity(said: Any) -> ProcessIdentity | None:
+    try:
+        return ProcessIdentity(int(said["pid"]), int(said["start_ticks"]), str(said["boot_id"]))
+    except (KeyError, TypeError, ValueError):
+        return None

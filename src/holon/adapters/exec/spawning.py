@@ -1,0 +1,123 @@
+"""Starting the process of a command, from inside its supervisor.
+
+Owns:  the session, the working directory, the limits the kernel keeps, and where the process reads
+       and writes.
+Rule 1: the process gets a session of its own; with a terminal, that terminal controls it.
+Rule 2: what the process inherits is set on the supervisor before, so that the kernel's fast spawn
+        does the rest and says at once when the shell cannot be run.
+Rule 3: this module is loaded by the fork server, which sees the standard library only.
+"""
+
+import fcntl
+import os
+import pty
+import resource
+import signal
+import struct
+import termios
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from holon.adapters.exec.output_sink import OutputSink
+from holon.adapters.exec.process_table import tasks_count
+from holon.adapters.exec.run_folder import RunFolder
+
+ROWS_AND_COLUMNS: Final = (24, 80)
+THREADS_PER_PROCESS_COUNT: Final = 4  # the kernel's limit counts threads, ours does not
+# Python ignores two of these for itself, and we handle the others: a command gets none of that.
+SIGNALS_RESET: Final = (
+    signal.SIGPIPE,
+    signal.SIGXFSZ,
+    signal.SIGCHLD,
+    signal.SIGTERM,
+    signal.SIGINT,
+    signal.SIGHUP,
+    signal.SIGUSR1,
+)
+
+
+class Spawned(NamedTuple):
+    """A process with the supervisor's ends of what it reads and writes."""
+
+    pid: int
+    sinks: Mapping[int, OutputSink]
+    typed: int | None = None  # of a terminal: what arrives here is to be typed
+    kept: int | None = None  # of a pipe: held open so that the input does not end between feeds
+
+
+def spawn(folder: RunFolder, asked: Mapping[str, Any]) -> Spawned:
+    """Start the process, or raise OSError or ValueError."""
+    _limit(int(asked["processes_count"]))
+    return (_spawn_on_terminal if asked["tty"] else _spawn_on_pipes)(folder, asked)
+
+
+def _limit(processes_count: int) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump may hold what was in the input
+    # Counts everything the user runs, so it can only be a backstop to the supervisor's own count.
+    wanted = tasks_count() + THREADS_PER_PROCESS_COUNT * processes_count
+    _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NPROC, (most, hard))
+
+
+def _spawn_on_pipes(folder: RunFolder, asked: Mapping[str, Any]) -> Spawned:
+    out_read, out_write = os.pipe2(os.O_CLOEXEC)
+    err_read, err_write = os.pipe2(os.O_CLOEXEC)
+    sinks = _sinks((out_read, err_read), folder, asked)
+    source, both, kept = "/dev/null", None, None
+    if asked["accepts_input"]:
+        # A named pipe is opened for one side only while the other is held: hold both, for now.
+        source = folder.input
+        both = os.open(source, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
+        kept = os.open(source, os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, source, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_DUP2, out_write, 1),
+        (os.POSIX_SPAWN_DUP2, err_write, 2),
+    ]
+    pid = _posix_spawn(asked, actions)
+    for fd in (out_write, err_write, both):
+        if fd is not None:
+            os.close(fd)
+    return Spawned(pid, sinks, kept=kept)
+
+
+def _spawn_on_terminal(folder: RunFolder, asked: Mapping[str, Any]) -> Spawned:
+    terminal, end = pty.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", *ROWS_AND_COLUMNS, 0, 0))
+    sinks = _sinks((terminal,), folder, asked)
+    typed = None
+    if asked["accepts_input"]:
+        typed = os.open(folder.input, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
+    # The leader of a session without a terminal gets the one it opens first.
+    name = os.ttyname(end)
+    actions = [(os.POSIX_SPAWN_OPEN, fd, name, os.O_RDWR, 0) for fd in range(3)]
+    pid = _posix_spawn(asked, actions)
+    os.close(end)
+    return Spawned(pid, sinks, typed=typed)
+
+
+def _sinks(
+    sources: Sequence[int], folder: RunFolder, asked: Mapping[str, Any]
+) -> dict[int, OutputSink]:
+    bytes_max = int(asked["output_bytes"])
+    for source in sources:
+        os.set_blocking(source, False)
+    paths = folder.streams(is_tty=asked["tty"])
+    return {
+        source: OutputSink(path, bytes_max=bytes_max)
+        for source, path in zip(sources, paths, strict=True)
+    }
+
+
+def _posix_spawn(asked: Mapping[str, Any], actions: Sequence[tuple[Any, ...]]) -> int:
+    argv: list[str] = asked["argv"]
+    return os.posix_spawn(
+        argv[0],
+        argv,
+        asked["environment"],
+        file_actions=actions,
+        setsid=True,
+        setsigmask=(),
+        setsigdef=SIGNALS_RESET,
+    )

@@ -1,0 +1,218 @@
+"""Putting many files in place, or none.
+
+Owns:  the steps of one replacement and how each is undone.
+Rule 1: new versions are complete and on the disk before the first name changes hands. A name never
+        stands empty in between: it holds the old file whole or the new one whole.
+Rule 2: every step that changes something first says how it is taken back. When a later one fails,
+        all are taken back, the last first.
+Rule 3: a crash leaves whole files, some of them perhaps old, and drafts that nobody reads.
+"""
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from typing import Final, NamedTuple
+
+from holon.adapters.files.beneath import open_beneath, open_folder, parts_of
+from holon.ports.files import FileChange, FileRefusedError, PathEscapeError, StoredFile
+
+DRAFT_PREFIX: Final = ".holon-draft-"
+_PERMISSIONS: Final = 0o777
+_NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_CHUNK_BYTES: Final = 1 << 20
+_NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+
+Watch = Callable[[str], None]
+
+
+class _Slot(NamedTuple):
+    """A name in an open directory, and what stood there."""
+
+    folder: int
+    name: str
+    before: os.stat_result | None
+
+    @property
+    def path_facts(self) -> os.stat_result | None:
+        """What stands there now, without following a link."""
+        try:
+            return os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+
+class Replacement:
+    """One all-or-nothing change of files beneath an open root.
+
+    `watch` hears the name of every step before it is taken; it may raise to stop it.
+    """
+
+    def __init__(self, root: int, watch: Watch) -> None:
+        self._root = root
+        self._watch = watch
+        self._folders: dict[tuple[str, ...], int] = {}
+        self._leftovers: list[tuple[int, str]] = []
+
+    def make(self, changes: Sequence[FileChange]) -> None:
+        """Make all changes, or raise with none made."""
+        with ExitStack() as handles:
+            with ExitStack() as undo:
+                slots = [self._slot(change, handles, undo) for change in changes]
+                drafts = [
+                    None if change.after is None else self._draft(slot, change.after, undo)
+                    for slot, change in zip(slots, changes, strict=True)
+                ]
+                for slot, draft in zip(slots, drafts, strict=True):
+                    self._put(slot, draft, undo)
+                for folder in dict.fromkeys(self._folders.values()):
+                    self._watch("sync folder")
+                    os.fsync(folder)
+                undo.pop_all()  # from here on it is done
+            for folder, name in self._leftovers:
+                with suppress(OSError):
+                    self._watch("sweep")
+                    os.unlink(name, dir_fd=folder)
+
+    def _slot(self, change: FileChange, handles: ExitStack, undo: ExitStack) -> _Slot:
+        parts = parts_of(change.path)
+        creates = change.after is not None
+        folder = self._folder(parts[:-1], handles, undo, creates=creates)
+        slot = _Slot(folder, parts[-1], None)
+        before = slot.path_facts
+        if before is not None and stat.S_ISLNK(before.st_mode):
+            raise PathEscapeError(f"{change.path!r} is a link")
+        if before is not None and not stat.S_ISREG(before.st_mode):
+            raise FileRefusedError(f"{change.path!r} is no regular file")
+        if before is None and not creates:
+            raise FileRefusedError(f"{change.path!r} is gone already")
+        return slot._replace(before=before)
+
+    def _folder(
+        self, parts: tuple[str, ...], handles: ExitStack, undo: ExitStack, *, creates: bool
+    ) -> int:
+        """Return an open directory, made if it is missing and wanted; all are closed together."""
+        if parts in self._folders:
+            return self._folders[parts]
+        try:
+            handle = open_folder(self._root, parts)
+        except FileNotFoundError:
+            if not creates:
+                raise
+            above = self._folder(parts[:-1], handles, undo, creates=True)
+            self._watch("make folder")
+            os.mkdir(parts[-1], dir_fd=above)
+            undo.callback(self._forget, os.rmdir, parts[-1], above)
+            handle = open_beneath(above, parts[-1:], os.O_RDONLY | os.O_DIRECTORY)
+        self._folders[parts] = handle
+        handles.callback(os.close, handle)
+        return handle
+
+    def _draft(self, slot: _Slot, after: StoredFile, undo: ExitStack) -> str:
+        """Write the new version beside the old one."""
+        name = _draft_name()
+        self._watch("write draft")
+        handle = os.open(name, _NEW_FILE, 0o600, dir_fd=slot.folder)
+        undo.callback(self._forget, os.unlink, name, slot.folder)
+        try:
+            view = memoryview(after.content)
+            while view:
+                view = view[os.write(handle, view[:_CHUNK_BYTES]) :]
+            if slot.before is not None and slot.before.st_uid != os.geteuid():
+                with suppress(PermissionError):
+                    os.fchown(handle, slot.before.st_uid, slot.before.st_gid)
+            os.fchmod(handle, after.mode & _PERMISSIONS)
+            self._watch("sync draft")
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        return name
+
+    def _put(self, slot: _Slot, draft: str | None, undo: ExitStack) -> None:
+        _require_unmoved(slot)
+        if draft is None:
+            self._take_away(slot, undo)
+        elif slot.before is None:
+            self._add(slot, draft, undo)
+        else:
+            self._exchange(slot, draft, undo)
+
+    def _take_away(self, slot: _Slot, undo: ExitStack) -> None:
+        kept = _draft_name()
+        self._watch("take away")
+        _rename(slot.folder, slot.name, kept)
+        undo.callback(self._restore, slot.folder, kept, slot.name)
+        self._leftovers.append((slot.folder, kept))
+
+    def _add(self, slot: _Slot, draft: str, undo: ExitStack) -> None:
+        """Give the draft its name; unlike a rename, a link never covers what appeared meanwhile."""
+        self._watch("add")
+        if _linked(slot.folder, draft, slot.name):
+            self._leftovers.append((slot.folder, draft))
+        else:
+            _rename(slot.folder, draft, slot.name)
+        undo.callback(self._forget, os.unlink, slot.name, slot.folder)
+
+    def _exchange(self, slot: _Slot, draft: str, undo: ExitStack) -> None:
+        kept = _draft_name()
+        self._watch("keep old")
+        if not _linked(slot.folder, slot.name, kept):
+            _copy(slot, kept)
+        undo.callback(self._forget, os.unlink, kept, slot.folder)
+        self._watch("exchange")
+        _rename(slot.folder, draft, slot.name)
+        undo.callback(self._restore, slot.folder, kept, slot.name)
+        self._leftovers.append((slot.folder, kept))
+
+    def _restore(self, folder: int, kept: str, name: str) -> None:
+        self._watch("take back")
+        _rename(folder, kept, name)
+
+    def _forget(self, deed: Callable[..., None], name: str, folder: int) -> None:
+        self._watch("take back")
+        with suppress(OSError):
+            deed(name, dir_fd=folder)
+
+
+def _linked(folder: int, name: str, second: str) -> bool:
+    """Give a file a second name, or say that this file system has no such thing."""
+    try:
+        os.link(name, second, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    except OSError as error:
+        if error.errno in _NO_LINKS:
+            return False
+        raise
+    return True
+
+
+def _copy(slot: _Slot, kept: str) -> None:
+    source = open_beneath(slot.folder, (slot.name,), os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        target = os.open(kept, _NEW_FILE, 0o600, dir_fd=slot.folder)
+        try:
+            while chunk := os.read(source, _CHUNK_BYTES):
+                os.write(target, chunk)
+            os.fchmod(target, stat.S_IMODE(os.fstat(source).st_mode) & _PERMISSIONS)
+            os.fsync(target)
+        finally:
+            os.close(target)
+    finally:
+        os.close(source)
+
+
+def _require_unmoved(slot: _Slot) -> None:
+    """Refuse to touch a name that holds something else than when the replacement began."""
+    now = slot.path_facts
+    known = None if slot.before is None else (slot.before.st_dev, slot.before.st_ino)
+    if (None if now is None else (now.st_dev, now.st_ino)) != known:
+        raise FileRefusedError(f"{slot.name!r} was changed by somebody else meanwhile")
+
+
+def _rename(folder: int, old: str, new: str) -> None:
+    os.rename(old, new, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def _draft_name() -> str:
+    return f"{DRAFT_PREFIX}{secrets.token_hex(8)}"

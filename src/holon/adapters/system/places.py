@@ -1,0 +1,36 @@
+"""Directories of this machine.
+
+Owns:  finding out where a path really leads, and making the directories the runtime owns.
+"""
+
+import os
+
+from holon.ports.places import PlaceRefusedError
+
+_OWNER_ONLY = 0o700
+
+
+class SystemPlaces:
+    """The file system's directories. Each call is one or two quick system calls."""
+
+    async def ensure(self, path: str) -> None:
+        """Make the directory if there is none."""
+        try:
+            os.makedirs(path, mode=_OWNER_ONLY, exist_ok=True)
+        except (OSError, ValueError) as error:
+            raise PlaceRefusedError(
+                f"the directory {path!r} cannot be made: {error}",
+                hint="check the permissions and the space under HOLON_HOME",
+            ) from error
+
+    async def resolved(self, path: str) -> str | None:
+        """Return the directory a path leads to, free of symlinks."""
+        return _real_directory(path)
+
+
+def _real_directory(path: str) -> str | None:
+    try:
+        found = os.path.realpath(path, strict=True)
+    except (OSError, ValueError):
+        return None
+    return found if os.path.isdir(found) else None

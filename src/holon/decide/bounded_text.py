@@ -1,0 +1,109 @@
+"""Output of any size and any bytes, as text of a known size.
+
+Owns:  the head and tail view of output, and how a budget is shared among streams.
+Rule 1: what fits is shown whole; what does not keeps its beginning and its end, with a line between
+        them that says how much was left out.
+Rule 2: a cut never splits a character; bytes that are no UTF-8 become replacement characters.
+Rule 3: a budget is counted in bytes before decoding, so the text has at most as many characters.
+"""
+
+from collections.abc import Sequence
+
+from holon.model.command import OutputSpan, OutputStream
+from holon.model.limits import (
+    TOKEN_BYTES_ESTIMATE,
+    TOOL_OUTPUT_TOKENS_DEFAULT,
+    TOOL_OUTPUT_TOKENS_MAX,
+)
+from holon.model.record import Record
+
+
+class BoundedText(Record, frozen=True, kw_only=True):
+    """Text within its budget, and whether something was left out."""
+
+    text: str
+    truncated: bool = False
+
+
+class OutputBudget(Record, frozen=True, kw_only=True):
+    """How much of a command's output a model is shown, in estimated tokens."""
+
+    default_tokens: int = TOOL_OUTPUT_TOKENS_DEFAULT
+    tokens_max: int = TOOL_OUTPUT_TOKENS_MAX
+
+    def bytes_for(self, asked_tokens: int | None) -> int:
+        """Return how many bytes of output a model sees that asked for so many tokens."""
+        asked = self.default_tokens if asked_tokens is None else asked_tokens
+        return min(asked, self.tokens_max) * TOKEN_BYTES_ESTIMATE
+
+
+def preview_of(span: OutputSpan, *, bytes_max: int) -> BoundedText:
+    """Return one stream as text of at most `bytes_max` bytes of output."""
+    head, tail = span.head, span.tail
+    known = len(head) + len(tail)
+    if known > span.total_bytes:  # the two looks overlap
+        tail = tail[known - span.total_bytes :]
+        known = span.total_bytes
+    if known == span.total_bytes <= bytes_max:
+        return BoundedText(text=_decoded(head + tail))
+    if known == span.total_bytes:
+        head = tail = head + tail
+    kept_head = _without_half_character(head[: bytes_max - bytes_max // 2])
+    kept_tail = _from_whole_character(_last(tail, bytes_max // 2))
+    left_out = span.total_bytes - len(kept_head) - len(kept_tail)
+    mark = f"\n[… {left_out} bytes left out …]\n"
+    return BoundedText(text=_decoded(kept_head) + mark + _decoded(kept_tail), truncated=True)
+
+
+def previews_of(spans: Sequence[OutputSpan], *, bytes_max: int) -> tuple[BoundedText, ...]:
+    """Return every stream; those that hold something share the budget evenly."""
+    speaking = sum(1 for span in spans if span.total_bytes)
+    share = bytes_max // max(speaking, 1)
+    return tuple(preview_of(span, bytes_max=share) for span in spans)
+
+
+def transcript_of(spans: Sequence[OutputSpan], *, bytes_max: int) -> BoundedText:
+    """Return all streams as one text; where two of them speak, each is introduced by its name."""
+    shown = [
+        (span.stream, text)
+        for span, text in zip(spans, previews_of(spans, bytes_max=bytes_max), strict=True)
+        if text.text
+    ]
+    if len(shown) == 1 and shown[0][0] is not OutputStream.STDERR:
+        return shown[0][1]
+    parts = (f"[{stream.value}]\n{part.text}" for stream, part in shown)
+    return BoundedText(text="\n".join(parts), truncated=any(part.truncated for _, part in shown))
+
+
+def _last(data: bytes, count: int) -> bytes:
+    return data[-count:] if count else b""
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", errors="replace")
+
+
+def _without_half_character(data: bytes) -> bytes:
+    """Drop the beginning of a character that the cut took the rest of."""
+    for back in range(1, min(4, len(data) + 1)):
+        byte = data[-back]
+        if byte & 0b1100_0000 == 0b1000_0000:
+            continue  # the inside of a character: look further back for its first byte
+        return data[:-back] if _length_announced(byte) > back else data
+    return data
+
+
+def _length_announced(first: int) -> int:
+    if first >= 0b1111_0000:
+        return 4
+    if first >= 0b1110_0000:
+        return 3
+    return 2 if first >= 0b1100_0000 else 1
+
+
+def _from_whole_character(data: bytes) -> bytes:
+    """Drop the end of a character that the cut took the beginning of."""
+    start = 0
+    while start < min(3, len(data)) and data[start] & 0b1100_0000 == 0b1000_0000:
+        start += 1
+    return data[start:]

@@ -1,0 +1,128 @@
+"""A work item's new revision, with everything that must move along with it.
+
+Owns:  which waits end, which reminder is opened and what is expected when an item is revised; who
+       may touch an item; letting go of the focus.
+Rule 1: a blocked item always has a reminder; the wait that carries it lives and dies with the
+        blocker. A revision that leaves the blocker alone leaves its reminder alone.
+Rule 2: a completed item waits for nothing at all, and nobody focuses on it.
+Rule 3: the operator's desk and the agent's tools make these changes the same way.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from holon.model.commit import Change, FocusWorkItem, MoveWait, OpenWait, PutWorkItem
+from holon.model.expectation import Expect, WaitInState, WorkItemAtRevision, WorkItemWaitsForOnly
+from holon.model.ids import WaitId, WorkItemId
+from holon.model.record import Record
+from holon.model.refusal import Refusal, RefusalCode
+from holon.model.wait import WaitKind, WaitRecord, WaitState
+from holon.model.work_item import WorkItemRecord, WorkItemState
+
+
+class Planned(Record, frozen=True, kw_only=True):
+    """What becomes true together, and what must still hold then."""
+
+    changes: tuple[Change, ...]
+    expects: tuple[Expect, ...] = ()
+
+
+def open_item(item: WorkItemRecord | None, work_item_id: WorkItemId) -> WorkItemRecord | Refusal:
+    """Return the item when it can still be worked on."""
+    if item is None:
+        return unknown_item(work_item_id)
+    if item.state is WorkItemState.COMPLETED:
+        return Refusal(
+            code=RefusalCode.WORK_ITEM_COMPLETED,
+            message=f"work item {work_item_id} is completed",
+            hint="open a new item for further work",
+            field="work_item_id",
+        )
+    return item
+
+
+def unknown_item(work_item_id: WorkItemId) -> Refusal:
+    """There is no such item for whoever asks."""
+    return Refusal(
+        code=RefusalCode.WORK_ITEM_NOT_FOUND,
+        message=f"there is no work item {work_item_id}",
+        hint="list the agent's work items to find its id",
+        field="work_item_id",
+    )
+
+
+def needs_reminder(item: WorkItemRecord) -> bool:
+    """Whether the item stands blocked until a moment to look again."""
+    return item.blocked_by is not None and item.recheck_at is not None
+
+
+def put_revision(revised: WorkItemRecord) -> Planned:
+    """Write a revision that moves neither the blocker nor the item's end."""
+    return Planned(changes=(PutWorkItem(item=revised),), expects=(_unmoved(revised),))
+
+
+def put_blocker(
+    revised: WorkItemRecord,
+    waits: Sequence[WaitRecord],
+    *,
+    now: datetime,
+    wait_id: WaitId | None,
+) -> Planned:
+    """Write a revision that moves the blocker or ends the item; `waits` are its open ones.
+
+    `wait_id` names the new reminder; it is needed when there is one to open.
+    """
+    done = revised.state is WorkItemState.COMPLETED
+    ended = tuple(
+        MoveWait(
+            agent_id=wait.agent_id,
+            wait_id=wait.id,
+            state=WaitState.CANCELLED if wait.state is WaitState.ACTIVE else WaitState.RESOLVED,
+            by=revised.id,
+        )
+        for wait in waits
+        if done or wait.kind is WaitKind.RECHECK
+    )
+    return Planned(
+        changes=(*ended, PutWorkItem(item=revised), *_reminder(revised, wait_id, now=now)),
+        expects=(
+            _unmoved(revised),
+            WorkItemWaitsForOnly(work_item_id=revised.id, wait_count=len(waits)),
+            *(WaitInState(wait_id=wait.id, state=wait.state) for wait in waits),
+        ),
+    )
+
+
+def released_focus(item: WorkItemRecord, *, focus: WorkItemId | None) -> tuple[FocusWorkItem, ...]:
+    """Let go of an item that is over, if it is what the agent focuses on."""
+    if focus != item.id:
+        return ()
+    return (FocusWorkItem(agent_id=item.agent_id, work_item_id=None),)
+
+
+def _unmoved(revised: WorkItemRecord) -> WorkItemAtRevision:
+    return WorkItemAtRevision(work_item_id=revised.id, revision=revised.revision - 1)
+
+
+def _reminder(
+    item: WorkItemRecord, wait_id: WaitId | None, *, now: datetime
+) -> tuple[OpenWait, ...]:
+    if wait_id is None or item.blocked_by is None or item.recheck_at is None:
+        return ()
+    wait = WaitRecord(
+        id=wait_id,
+        agent_id=item.agent_id,
+        kind=WaitKind.RECHECK,
+        waiting_for=item.blocked_by,
+        created_at=now,
+        deadline_at=item.recheck_at,
+        work_item_id=item.id,
+    )
+    return (OpenWait(wait=wait),)
+
+
+def waits_after(waits: Sequence[WaitRecord], changes: Sequence[Change]) -> tuple[WaitRecord, ...]:
+    """The item's open waits as these changes leave them."""
+    ended = {change.wait_id for change in changes if isinstance(change, MoveWait)}
+    opened = (change.wait for change in changes if isinstance(change, OpenWait))
+    return (*(wait for wait in waits if wait.id not in ended), *opened)

@@ -1,0 +1,101 @@
+"""Ports of a host that was given no hands.
+
+Owns:  the stand-ins for commands, files, directories, time and tasks where a host has none. Each
+       refuses in the error its port is known for, so that no caller needs a second path.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NoReturn
+
+from holon.model.command import CommandSpec
+from holon.model.errors import HolonError
+from holon.model.ids import AgentId, TaskId, TurnId
+from holon.model.task import TaskRecord
+from holon.ports.files import FileRefusedError, RootedFiles
+from holon.ports.shell import CommandSpawnError, RunningCommand
+from holon.ports.task_control import StopRequest
+
+
+class UnavailableError(HolonError):
+    """The host was not given this port."""
+
+    code = "unsupported_runtime_capability"
+
+
+class NoShell:
+    """Runs no commands."""
+
+    async def start(self, spec: CommandSpec) -> RunningCommand:
+        """Refuse."""
+        raise CommandSpawnError("this host runs no commands")
+
+    async def attach(self, run_id: str) -> RunningCommand | None:
+        """Nothing was ever started."""
+        return None
+
+    async def forget(self, run_id: str) -> None:
+        """Nothing was ever left behind."""
+
+
+class NoFiles:
+    """Gives out no roots."""
+
+    def under(self, root: str) -> RootedFiles:
+        """Refuse."""
+        raise FileRefusedError("this host touches no files")
+
+
+class NoPlaces:
+    """Knows no directory."""
+
+    async def ensure(self, path: str) -> None:
+        """Leave the disk alone."""
+
+    async def resolved(self, path: str) -> str | None:
+        """No path leads anywhere."""
+        return None
+
+
+class NoClock:
+    """Tells no time."""
+
+    def now(self) -> datetime:
+        """Refuse."""
+        self._refuse()
+
+    def monotonic_ns(self) -> int:
+        """Refuse."""
+        self._refuse()
+
+    async def sleep_until(self, deadline: datetime) -> None:
+        """Refuse."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise UnavailableError("this host was given no clock for its tools")
+
+
+class NoTasks:
+    """Runs nothing in the background."""
+
+    def offer(
+        self, task: TaskRecord, command: RunningCommand, *, turn_id: TurnId, effect_id: str
+    ) -> None:
+        """Refuse."""
+        raise UnavailableError("this host runs no background tasks")
+
+    def running(self, agent_id: AgentId) -> Sequence[TaskRecord]:
+        """Nothing runs."""
+        return ()
+
+    def command(self, task_id: TaskId) -> RunningCommand | None:
+        """Nothing runs."""
+        return None
+
+    async def wait_ended(self, task_id: TaskId) -> None:
+        """There is nothing to wait for."""
+
+    async def stop(self, task_id: TaskId) -> StopRequest:
+        """There is nothing to stop."""
+        return StopRequest(stop_requested=False)

@@ -1,0 +1,81 @@
+"""What becomes of a command task, told to the desk.
+
+Owns:  turning the end of a command into the end of its task, and the patience this takes.
+Rule 1: a report is repeated until it is recorded or cannot matter any more; the desk's commit makes
+        a repeat harmless.
+Rule 2: a result is freed of secrets before it is kept: it goes to the model.
+"""
+
+import logging
+
+import msgspec
+
+from holon.decide.bounded_text import transcript_of
+from holon.decide.command_end import end_of_task
+from holon.decide.task_lifecycle import is_terminal
+from holon.model.command import CommandExit
+from holon.model.commit import AdvanceTask
+from holon.model.ids import TaskId
+from holon.model.instant import later
+from holon.model.limits import STORE_RETRY_MS_MIN, TASK_OUTPUT_TOKENS, TOKEN_BYTES_ESTIMATE
+from holon.model.refusal import RefusalCode, RefusedError
+from holon.model.task import TaskRecord, TaskStatus
+from holon.ports.task_control import StopRequest
+from holon.runtime.command_task import CommandTask
+from holon.runtime.decided_commit import patiently
+from holon.runtime.services import Services
+from holon.runtime.task_desk import TaskDesk
+
+_log = logging.getLogger(__name__)
+
+
+class TaskReporter:
+    """Reports for one host's command tasks."""
+
+    def __init__(self, services: Services, desk: TaskDesk) -> None:
+        self._services = services
+        self._desk = desk
+
+    async def end(self, held: CommandTask, ended: CommandExit) -> None:
+        """Record how a task ended, with its result message."""
+        budget = TASK_OUTPUT_TOKENS * TOKEN_BYTES_ESTIMATE
+        spans = held.command.output(head_bytes=budget, tail_bytes=budget)
+        redact = self._services.redactor.redact
+        named = msgspec.structs.replace(held.task, summary=redact(held.task.summary or ""))
+        output = redact(transcript_of(spans, bytes_max=budget).text)
+        await self._report(end_of_task(named, ended, asked=held.asked, output=output))
+
+    async def cancelling(self, task: TaskRecord) -> None:
+        """Record that a task was asked to end."""
+        await self._report(
+            AdvanceTask(agent_id=task.agent_id, task_id=task.id, status=TaskStatus.CANCELLING)
+        )
+
+    async def cancel_unowned(self, task_id: TaskId) -> StopRequest:
+        """End a task on the spot that nobody runs anything for."""
+        task = await self._desk.find(task_id)
+        if task is None or is_terminal(task.status):
+            return StopRequest(stop_requested=False)
+        await self._report(
+            AdvanceTask(
+                agent_id=task.agent_id,
+                task_id=task.id,
+                status=TaskStatus.CANCELLED,
+                result_summary=f"{task.summary or task.kind.value}: nothing ran for it any more",
+            )
+        )
+        return StopRequest(stop_requested=True)
+
+    async def _report(self, advance: AdvanceTask) -> None:
+        """Have the desk record it, however full the disk and however busy the rows are."""
+        clock = self._services.clock
+        while True:
+            try:
+                await patiently(lambda: self._desk.report(advance), clock=clock)
+            except RefusedError as refused:
+                if refused.refusal.code is not RefusalCode.BUSY:
+                    _log.warning("task %s: %s", advance.task_id, refused.refusal.message)
+                    return
+                await clock.sleep_until(later(clock.now(), by_ms=STORE_RETRY_MS_MIN))
+            else:
+                return

@@ -1,0 +1,151 @@
+"""Looks after every command that runs in the background.
+
+Owns:  running command tasks, from the commit that records them to the commit that ends them.
+Rule 1: a command becomes a task only once its row is durable. When the call that wanted it is
+        answered otherwise, the command is ended: no process without a row.
+Rule 2: a task's end goes to the desk, which records it together with its one result message.
+Rule 3: the end of this process is no end of a task: the next one attaches to the same command. Only
+        what cannot be found any more is interrupted.
+Rule 4: a stopped agent's commands are ended first and recorded as interrupted afterwards, so that a
+        crash in between leaves no process behind.
+"""
+
+import logging
+from collections.abc import Collection, Sequence
+
+import anyio
+from anyio.abc import TaskGroup
+
+from holon.decide.command_end import EndAsked
+from holon.decide.command_promotion import run_id_of
+from holon.model.agent_status import AgentStatus
+from holon.model.ids import AgentId, TaskId, TurnId
+from holon.model.task import TaskRecord
+from holon.ports.shell import RunningCommand
+from holon.ports.task_control import StopRequest
+from holon.runtime.command_task import CommandTask, OfferedBy, became_durable
+from holon.runtime.services import Services
+from holon.runtime.task_desk import TaskDesk
+from holon.runtime.task_reporter import TaskReporter
+
+_log = logging.getLogger(__name__)
+
+
+class TaskSupervisor:
+    """The background commands of one host."""
+
+    def __init__(self, services: Services, desk: TaskDesk) -> None:
+        self._services = services
+        self._reporter = TaskReporter(services, desk)
+        self._held: dict[TaskId, CommandTask] = {}
+        self._watching: TaskGroup | None = None
+
+    def offer(
+        self, task: TaskRecord, command: RunningCommand, *, turn_id: TurnId, effect_id: str
+    ) -> None:
+        """Hand over a command whose row is about to be committed."""
+        self._hold(
+            CommandTask(task, command, offered_by=OfferedBy(turn_id=turn_id, effect_id=effect_id))
+        )
+
+    def running(self, agent_id: AgentId) -> Sequence[TaskRecord]:
+        """The agent's command tasks that run right now, oldest first."""
+        return [held.as_it_stands for held in self._held.values() if held.task.agent_id == agent_id]
+
+    def command(self, task_id: TaskId) -> RunningCommand | None:
+        """The command of a running task."""
+        held = self._held.get(task_id)
+        return held.command if held is not None else None
+
+    async def wait_ended(self, task_id: TaskId) -> None:
+        """Return once the task's end is durable; at once for a task that does not run here."""
+        held = self._held.get(task_id)
+        if held is not None:
+            await held.ended.wait()
+
+    async def stop(self, task_id: TaskId) -> StopRequest:
+        """End a task: politely the first time, for certain the second time."""
+        held = self._held.get(task_id)
+        if held is None:
+            return await self._reporter.cancel_unowned(task_id)
+        force = held.asked is not EndAsked.NOBODY
+        if not force:
+            await self._reporter.cancelling(held.task)
+            held.ask_end(EndAsked.TASK_STOP)
+        self._end(held, force=force)
+        return StopRequest(stop_requested=True, force_stop_requested=force)
+
+    def commit_applied(self, touched: Collection[AgentId]) -> None:
+        """Rows of these agents changed: a row that was waited for may be there."""
+        for held in self._held.values():
+            if held.offered_by is not None and held.task.agent_id in touched:
+                held.tell_news()
+
+    def agent_cut_off(self, agent_id: AgentId) -> None:
+        """The operator took the agent off its lane; if it was stopped, its commands end too."""
+        if self._watching is not None and self.running(agent_id):
+            self._watching.start_soon(self._end_if_stopped, agent_id)
+
+    async def take_up(self, tasks: Sequence[TaskRecord]) -> Collection[TaskId]:
+        """Attach to what an earlier process started; return the tasks that are accounted for."""
+        found: list[TaskId] = []
+        for task in tasks:
+            run_id = run_id_of(task)
+            command = await self._services.shell.attach(run_id) if run_id is not None else None
+            if command is None:
+                continue
+            found.append(task.id)
+            held = CommandTask(task, command)
+            if command.exit is None:
+                self._hold(held)
+            else:
+                await self._reporter.end(held, command.exit)
+        return found
+
+    async def run(self) -> None:
+        """Look after every command until the host ends; the commands themselves go on."""
+        async with anyio.create_task_group() as watching:
+            self._watching = watching
+            for held in self._held.values():
+                self._watch(held)
+            for agent_id in {held.task.agent_id: None for held in self._held.values()}:
+                watching.start_soon(self._end_if_stopped, agent_id)
+            await anyio.Event().wait()
+
+    def _hold(self, held: CommandTask) -> None:
+        self._held[held.task.id] = held
+        if self._watching is not None:
+            self._watch(held)
+
+    def _watch(self, held: CommandTask) -> None:
+        if self._watching is not None:
+            self._watching.start_soon(self._see_through, held)
+            if held.asked is not EndAsked.NOBODY:  # an earlier process was asked; we carry it out
+                self._end(held)
+
+    def _end(self, held: CommandTask, *, force: bool = False) -> None:
+        if self._watching is not None:
+            self._watching.start_soon(_stop, held.command, force)
+
+    async def _see_through(self, held: CommandTask) -> None:
+        if await became_durable(held, self._services.store.reads):
+            await self._reporter.end(held, await held.command.wait())
+        else:
+            _log.info("the call that started %s was answered otherwise", held.command.run_id)
+            await held.command.stop()
+            await self._services.shell.forget(held.command.run_id)
+        del self._held[held.task.id]
+        held.ended.set()
+
+    async def _end_if_stopped(self, agent_id: AgentId) -> None:
+        agent = await self._services.store.reads.agent(agent_id)
+        if agent is None or agent.posture.status is not AgentStatus.STOPPED:
+            return
+        for held in self._held.values():
+            if held.task.agent_id == agent_id:
+                held.ask_end(EndAsked.AGENT_STOP)
+                self._end(held)
+
+
+async def _stop(command: RunningCommand, force: bool) -> None:
+    await command.stop(force=force)

@@ -1,0 +1,227 @@
+"""From a patch and the files it names to what every path shall hold.
+
+Owns:  carrying out entries in their order on a working copy; nothing is written here.
+Rule 1: one entry that cannot be carried out refuses the whole patch.
+Rule 2: several entries for one file follow each other: each sees what the one before left.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, assert_never
+
+import msgspec
+
+from holon.model.limits import PATCH_MATCH_STEPS_COUNT_MAX, PATCH_NOTES_COUNT_MAX
+from holon.model.record import Record
+from holon.ports.files import FileChange, StoredFile
+from holon.tools.patching.document import Action, FileEntry, Hunk, Note, Patch
+from holon.tools.patching.haystack import Budget, Haystack, Likeness
+from holon.tools.patching.placing import Placement, UnplacedError, place_all
+from holon.tools.patching.problem import NOT_FOUND, PatchRefusedError, quoted
+from holon.tools.patching.rewriting import rewritten
+from holon.tools.patching.text_file import TextFile, require_encodable
+from holon.tools.patching.working_tree import WorkingTree
+
+_PLAIN_MODE: Final = 0o644
+_LOOKS_PER_LINE: Final = 8  # once at every likeness, and once over
+_BOM: Final = "\ufeff"
+_RELAXED: Final = {
+    Likeness.LINE_ENDS: "line ends aside",
+    Likeness.TRAILING_BLANKS: "blanks at line ends aside",
+    Likeness.LOST_SPACE: "with the lost leading space of context lines",
+    Likeness.LOST_SIGN: "with the lost leading space of context lines",
+}
+
+
+class ChangedFile(Record, frozen=True, kw_only=True):
+    """One file that changes, as it is told."""
+
+    action: Action
+    path: str
+    from_path: str | None = None
+
+
+class PatchPlan(Record, frozen=True, kw_only=True):
+    """Everything a patch will do."""
+
+    changes: tuple[FileChange, ...]
+    changed_files: tuple[ChangedFile, ...]
+    notes: tuple[Note, ...]
+
+
+def paths_of(patch: Patch) -> list[str]:
+    """Return every path a plan must know, each once, in order."""
+    named = dict[str, None]()
+    for entry in patch.entries:
+        for path in (entry.path, entry.other_path, entry.target):
+            if path is not None:
+                named[path] = None
+    return list(named)
+
+
+def plan_patch(patch: Patch, files: Mapping[str, StoredFile | None]) -> PatchPlan:
+    """Return what every path shall hold, or raise PatchRefusedError."""
+    texts = (line.text for e in patch.entries for hunk in e.hunks for line in hunk.lines)
+    tree = WorkingTree(files, literal_mark=any(text.startswith(_BOM) for text in texts))
+    planner = _Planner(tree)
+    for entry in patch.entries:
+        planner.carry_out(entry)
+    changes = tree.changes()
+    notes = [*patch.notes, *planner.notes]
+    return PatchPlan(
+        changes=tuple(changes),
+        changed_files=tuple(_told(tree, changes)),
+        notes=tuple(notes[:PATCH_NOTES_COUNT_MAX]),
+    )
+
+
+class _Planner:
+    """Carries out entries on a working copy."""
+
+    def __init__(self, tree: WorkingTree) -> None:
+        self._tree = tree
+        self._budget = Budget(PATCH_MATCH_STEPS_COUNT_MAX)
+        self.notes: list[Note] = []
+
+    def carry_out(self, entry: FileEntry) -> None:
+        """Carry out one entry."""
+        match entry.action:
+            case Action.ADD:
+                self._add(entry)
+            case Action.DELETE:
+                self._delete(entry)
+            case Action.MODIFY:
+                self._modify(entry)
+            case Action.MOVE:
+                self._move(entry)
+            case _:
+                assert_never(entry.action)
+
+    def _add(self, entry: FileEntry) -> None:
+        path, tree = entry.path, self._tree
+        if tree.holds(path) and not tree.is_empty(path):
+            known = tree.was_there(path)
+            raise PatchRefusedError(
+                "existing_file" if known else "duplicate_file_patch",
+                f"{quoted(path)!r} is there already and not empty"
+                if known
+                else f"the patch adds {quoted(path)!r} twice",
+                hint="update the file instead, or delete it first in the same patch",
+                details={"path": path},
+            )
+        if any(not hunk.only_adds for hunk in entry.hunks):
+            raise PatchRefusedError(
+                "invalid_hunk_body",
+                f"the new file {quoted(path)!r} can only have added lines",
+                hint="begin every line of a new file with +",
+                details={"path": path},
+            )
+        mode = tree.mode_of(path) if tree.holds(path) else _PLAIN_MODE
+        lines = [text for hunk in entry.hunks for text in hunk.added]
+        tree.write(path, TextFile(lines=lines), mode=_with_bits(mode, entry.executable))
+
+    def _delete(self, entry: FileEntry) -> None:
+        path = self._existing(entry)
+        if not entry.whole and not self._tree.is_empty(path):
+            left = self._applied(path, entry.hunks)
+            if left.lines:
+                raise PatchRefusedError(
+                    NOT_FOUND,
+                    f"the patch deletes {quoted(path)!r}, but does not list all of its lines",
+                    hint="use `*** Delete File: path` to delete whatever it holds",
+                    details={"path": path, "expected": None, "found": quoted(left.lines[0])},
+                )
+        self._tree.remove(path)
+
+    def _modify(self, entry: FileEntry) -> None:
+        creates = bool(entry.hunks) and all(hunk.only_adds for hunk in entry.hunks)
+        spelled = (entry.path, entry.other_path or entry.path)
+        if creates and not any(self._tree.holds(path) for path in spelled):
+            self._note(entry.path, "created_file", "there was no such file; it was created")
+            self._add(entry)
+            return
+        path = self._existing(entry)
+        if entry.hunks:
+            text = self._applied(path, entry.hunks)
+            self._tree.write(path, text, mode=self._tree.mode_of(path))
+        self._tree.set_mode(path, _with_bits(self._tree.mode_of(path), entry.executable))
+
+    def _move(self, entry: FileEntry) -> None:
+        self._modify(msgspec.structs.replace(entry, action=Action.MODIFY, hunks=entry.hunks))
+        if entry.target == entry.path:
+            return
+        if self._tree.holds(entry.target):
+            raise PatchRefusedError(
+                "existing_file",
+                f"{quoted(entry.target)!r} is there already; nothing is moved over it",
+                details={"path": entry.target},
+            )
+        self._tree.move(entry.path, entry.target)
+
+    def _existing(self, entry: FileEntry) -> str:
+        for path in (entry.path, entry.other_path):
+            if path is not None and self._tree.holds(path):
+                return path
+        raise PatchRefusedError(
+            "missing_file",
+            f"there is no file {quoted(entry.path)!r}",
+            hint="check the path, relative to the execution root; to create a file, add it",
+            details={"path": entry.path},
+        )
+
+    def _applied(self, path: str, hunks: Sequence[Hunk]) -> TextFile:
+        """Return a file with its hunks applied: together, or one after the other if need be."""
+        text, is_first_look = self._tree.text(path)
+        if is_first_look:
+            self._budget.grant(_LOOKS_PER_LINE * len(text.lines))
+        require_encodable(text, [new for hunk in hunks for new in hunk.added], path=path)
+        lines, pending = text.lines, list(hunks)
+        while pending:
+            self._budget.spend(len(lines) // 4)
+            try:
+                placed = place_all(Haystack(lines, pending, self._budget), pending, path=path)
+                pending = []
+            except UnplacedError as problem:
+                if problem.index == 0:
+                    raise
+                ready, pending = pending[: problem.index], pending[problem.index :]
+                placed = place_all(Haystack(lines, ready, self._budget), ready, path=path)
+            lines = rewritten(lines, placed)
+            self._tell(path, placed)
+        return msgspec.structs.replace(text, lines=lines)
+
+    def _tell(self, path: str, placed: Sequence[Placement]) -> None:
+        for hunk, start, level in placed:
+            if level is not Likeness.EXACT:
+                how = _RELAXED[level]
+                where = f"the hunk at line {hunk.patch_line} of the patch fits line {start + 1}"
+                self._note(path, "relaxed_match", f"{where} {how}")
+            elif hunk.miscounted:
+                where = f"the hunk at line {hunk.patch_line} of the patch"
+                self._note(path, "hunk_count_mismatch", f"the counts of {where} are wrong")
+
+    def _note(self, path: str, kind: str, message: str) -> None:
+        if len(self.notes) < PATCH_NOTES_COUNT_MAX:
+            self.notes.append(Note(path=path, kind=kind, message=message))
+
+
+def _with_bits(mode: int, executable: bool | None) -> int:
+    """Return a mode that may, or may not, be executed by whoever may read."""
+    if executable is None:
+        return mode
+    return mode | (mode & 0o444) >> 2 if executable else mode & ~0o111
+
+
+def _told(tree: WorkingTree, changes: Sequence[FileChange]) -> list[ChangedFile]:
+    origins = {tree.origin_of(change.path) for change in changes}
+    told = list[ChangedFile]()
+    for change in changes:
+        origin = tree.origin_of(change.path)
+        if origin is not None:
+            told.append(ChangedFile(action=Action.MOVE, path=change.path, from_path=origin))
+        elif change.after is None:
+            if change.path not in origins:
+                told.append(ChangedFile(action=Action.DELETE, path=change.path))
+        else:
+            action = Action.MODIFY if tree.was_there(change.path) else Action.ADD
+            told.append(ChangedFile(action=action, path=change.path))
+    return told

@@ -1,0 +1,268 @@
+"""Unified diffs, as git and GNU diff write them.
+
+Owns:  file headers of both, and what git says beside the content: modes, renames, deletions.
+Rule 1: the headers of one entry must agree with each other. A file is never found by guessing
+        which of two names is meant.
+Rule 2: what cannot be carried out exactly is refused: copies, links, submodules, binary content.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from holon.model.limits import PATCH_NOTES_COUNT_MAX
+from holon.tools.patching.document import Action, FileEntry, Hunk, Patch
+from holon.tools.patching.hunk_reading import is_file_header, read_hunk
+from holon.tools.patching.paths import (
+    NULL_PATH,
+    NamedPaths,
+    clean_path,
+    git_names,
+    header_name,
+    single_side,
+    without_prefixes,
+)
+from holon.tools.patching.problem import SYNTAX, UNSUPPORTED, PatchRefusedError, quoted
+
+_EXECUTABLE: Final = {"100644": False, "100755": True}
+_IGNORED: Final = ("index ", "similarity index ", "dissimilarity index ", "Index: ", "old mode ")
+_BLOBS: Final = re.compile(r"index [0-9a-fA-F]+\.\.[0-9a-fA-F]+(?: (?P<mode>\d+))?")
+_BINARY: Final = ("GIT binary patch", "Binary files ")
+_BETWEEN: Final = ("diff ", "Only in ", "*** End Patch", "```", "====")
+_EXTENDED: Final = (
+    "old mode ", "new mode ", "new file mode ", "deleted file mode ",
+    "rename from ", "rename to ", "copy from ", "copy to ",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Headers:
+    """The headers of one entry, as they come in."""
+
+    patch_line: int
+    git: tuple[str, str] | None = None
+    is_git: bool = False
+    old: str | None = None
+    new: str | None = None
+    rename_from: str | None = None
+    rename_to: str | None = None
+    added: bool = False
+    deleted: bool = False
+    executable: bool | None = None
+    hunks: list[Hunk] = field(default_factory=list)
+
+
+class _Reading:
+    """One pass over the lines of a patch."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+        self._now: _Headers | None = None
+        self._entries: list[FileEntry] = []
+        self._ignored: list[str] = []
+
+    def whole(self) -> Patch:
+        """Read everything."""
+        at = 0
+        while at < len(self._lines):
+            at = self._step(at)
+        self._close()
+        if not self._entries:
+            raise PatchRefusedError(
+                SYNTAX,
+                "the patch names no file",
+                hint="begin with `--- a/path` and `+++ b/path`, or with `*** Begin Patch`",
+            )
+        return Patch(entries=tuple(self._entries), ignored_metadata=tuple(self._ignored))
+
+    def _step(self, at: int) -> int:
+        """Read what stands at `at`; return where to go on."""
+        line = self._lines[at]
+        if line.startswith("@@"):
+            return self._hunk(at)
+        if is_file_header(self._lines, at):
+            return self._names(at)
+        if line.startswith("diff --git "):
+            self._open(_Headers(patch_line=at + 1, is_git=True, git=git_names(line[11:])))
+        elif line.startswith(_BINARY):
+            raise PatchRefusedError(UNSUPPORTED, "the patch has binary content", hint=_SHELL_HINT)
+        elif line.startswith((*_EXTENDED, *_IGNORED)):
+            self._extended(line.rstrip("\r"), at)
+        elif line.rstrip() == "--":
+            return len(self._lines)  # a mail's signature
+        elif self._now is not None and line.strip() and not line.startswith(_BETWEEN):
+            raise PatchRefusedError(
+                SYNTAX,
+                f"line {at + 1} of the patch belongs to no hunk: {quoted(line)!r}",
+                hint="put every changed line below its @@ line",
+            )
+        return at + 1
+
+    def _open(self, headers: _Headers) -> None:
+        self._close()
+        self._now = headers
+
+    def _close(self) -> None:
+        if self._now is not None:
+            self._entries.append(_entry(self._now))
+        self._now = None
+
+    def _names(self, at: int) -> int:
+        if self._now is None or not self._now.is_git or self._now.old is not None:
+            self._open(_Headers(patch_line=at + 1))
+        assert self._now is not None  # opened above, or by the line that said diff --git
+        self._now.old = header_name(self._lines[at][4:])
+        self._now.new = header_name(self._lines[at + 1][4:])
+        return at + 2
+
+    def _hunk(self, at: int) -> int:
+        if self._now is None or (self._now.is_git and self._now.old is None):
+            raise PatchRefusedError(
+                SYNTAX,
+                f"line {at + 1} of the patch opens a hunk, but no file is named above it",
+                hint="write `--- a/path` and `+++ b/path` above the first @@ of each file",
+            )
+        hunk, end = read_hunk(self._lines, at)
+        self._now.hunks.append(hunk)
+        return end
+
+    def _extended(self, line: str, at: int) -> None:
+        blobs = _BLOBS.fullmatch(line)
+        if blobs is not None and blobs["mode"]:
+            _require_plain_mode(blobs["mode"])
+        if line.startswith(_IGNORED):
+            if len(self._ignored) < PATCH_NOTES_COUNT_MAX:
+                self._ignored.append(quoted(line))
+            return
+        if self._now is None or not self._now.is_git or self._now.hunks:
+            raise PatchRefusedError(
+                "missing_git_header",
+                f"line {at + 1} of the patch needs a `diff --git` line above it: {quoted(line)!r}",
+            )
+        _extend(self._now, line)
+
+
+_SHELL_HINT: Final = "change such a file with a command instead"
+
+
+def _extend(headers: _Headers, line: str) -> None:
+    verb, _, mode = line.rpartition(" ")
+    if verb.endswith(" mode"):
+        executable = _require_plain_mode(mode)
+        headers.added = headers.added or verb == "new file mode"
+        headers.deleted = headers.deleted or verb == "deleted file mode"
+        headers.executable = None if headers.deleted else executable
+    elif line.startswith("rename from "):
+        headers.rename_from = header_name(line[12:])
+    elif line.startswith("rename to "):
+        headers.rename_to = header_name(line[10:])
+    else:
+        raise PatchRefusedError(UNSUPPORTED, "copies cannot be applied", hint=_SHELL_HINT)
+
+
+def _require_plain_mode(mode: str) -> bool:
+    if mode not in _EXECUTABLE:
+        raise PatchRefusedError(
+            UNSUPPORTED,
+            f"mode {quoted(mode)} is refused: only plain files, 100644 and 100755",
+            hint=_SHELL_HINT,
+        )
+    return _EXECUTABLE[mode]
+
+
+def read_unified(lines: Sequence[str]) -> Patch:
+    """Read a unified diff."""
+    return _Reading(lines).whole()
+
+
+def _entry(headers: _Headers) -> FileEntry:
+    if headers.rename_from is not None or headers.rename_to is not None:
+        return _rename(headers)
+    named = _named(headers)
+    path = clean_path(named.path)
+    other = clean_path(named.other) if named.other is not None else None
+    action = _action(headers)
+    if action is Action.MODIFY and not headers.hunks and headers.executable is None:
+        raise PatchRefusedError(
+            SYNTAX, f"the patch changes nothing in {quoted(path)!r}", details={"path": path}
+        )
+    return FileEntry(
+        action=action,
+        path=path,
+        target=path,
+        other_path=other if action is not Action.ADD else None,
+        hunks=tuple(headers.hunks),
+        executable=headers.executable,
+        whole=action is Action.DELETE and not headers.hunks,
+    )
+
+
+def _action(headers: _Headers) -> Action:
+    if headers.added or headers.old == NULL_PATH:
+        return Action.ADD
+    if headers.deleted or headers.new == NULL_PATH:
+        return Action.DELETE
+    return Action.MODIFY
+
+
+def _named(headers: _Headers) -> NamedPaths:
+    """Return the one file an entry speaks of."""
+    by_git = without_prefixes(*headers.git) if headers.git is not None else None
+    if headers.old is None or headers.new is None:
+        if by_git is None:
+            raise PatchRefusedError(
+                SYNTAX, f"line {headers.patch_line} of the patch does not name its file"
+            )
+        return by_git
+    named = _named_by_pair(headers.old, headers.new)
+    if by_git is not None and named.path != by_git.path:
+        if named.path not in (by_git.other, headers.git and headers.git[0]):
+            raise PatchRefusedError(
+                "rename_path_mismatch",
+                f"the headers above line {headers.patch_line + 1} name different files:"
+                f" {quoted(by_git.path)!r} and {quoted(named.path)!r}",
+            )
+        return by_git
+    return named
+
+
+def _named_by_pair(old: str, new: str) -> NamedPaths:
+    if old == NULL_PATH and new == NULL_PATH:
+        raise PatchRefusedError(SYNTAX, "both names of an entry are /dev/null")
+    if old == NULL_PATH:
+        return single_side(new, old=False)
+    if new == NULL_PATH:
+        return single_side(old, old=True)
+    for spelled in (old, new):
+        clean_path(spelled)  # an escape is called an escape, whatever else is wrong
+    named = without_prefixes(old, new)
+    if named is None:
+        raise PatchRefusedError(
+            "missing_rename_header",
+            f"{quoted(old)!r} and {quoted(new)!r} are two files, and nothing says it is renamed",
+            hint="give the same path twice, or `diff --git` with `rename from` and `rename to`",
+        )
+    return named
+
+
+def _rename(headers: _Headers) -> FileEntry:
+    if headers.rename_from is None or headers.rename_to is None:
+        raise PatchRefusedError(
+            "missing_rename_header", "a rename needs both `rename from` and `rename to`"
+        )
+    path, target = clean_path(headers.rename_from), clean_path(headers.rename_to)
+    old, new = headers.old or headers.rename_from, headers.new or headers.rename_to
+    for said, meant in ((old, path), (new, target)):
+        if meant not in (said, said[2:]):
+            raise PatchRefusedError(
+                "rename_path_mismatch",
+                f"the rename says {quoted(meant)!r}, the header says {quoted(said)!r}",
+            )
+    return FileEntry(
+        action=Action.MOVE,
+        path=path,
+        target=target,
+        hunks=tuple(headers.hunks),
+        executable=headers.executable,
+    )

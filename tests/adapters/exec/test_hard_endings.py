@@ -1,0 +1,234 @@
+"""Commands that do not want to end, and those that want too much: real ones, kept small."""
+
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from holon.adapters.exec import supervisor as supervision
+from holon.adapters.exec.environment import marker_of
+from holon.adapters.exec.local_shell import LocalShell
+from holon.adapters.exec.process_table import living, marked_with
+from holon.adapters.exec.run_folder import RunFolder
+from holon.adapters.system.clock import SystemClock
+from holon.model.command import CommandExit, CommandLimits, CommandSpec, StopCause
+from tests.adapters.exec.processes import becomes, gone, line_of
+
+
+@pytest.fixture
+async def shell(tmp_path: Path) -> AsyncIterator[LocalShell]:
+    made = LocalShell(tmp_path / "runs", os.environ, SystemClock())
+    yield made
+    for folder in (tmp_path / "runs").glob("*"):
+        await made.forget(folder.name)
+        assert not marked_with(marker_of(str(folder)))
+    made.close()
+    assert not [facts for facts in living() if facts.parent == os.getpid()]
+
+
+def spec(cmd: str, *, run_id: str = "run_1", **limits: int) -> CommandSpec:
+    return CommandSpec(run_id=run_id, cmd=cmd, workdir="/", limits=CommandLimits(**limits))
+
+
+@pytest.mark.requirement("commands:whole-tree-ends")
+async def test_a_command_that_ignores_the_polite_signal_is_ended_after_a_grace(
+    shell: LocalShell,
+) -> None:
+    command = await shell.start(spec("trap '' TERM HUP INT; echo $$; while :; do sleep 600; done"))
+    pid = int(await line_of(command))
+    with anyio.fail_after(10):
+        await command.stop()
+    assert gone(pid)
+    assert await command.wait() == CommandExit(
+        exit_status=137, signal=signal.SIGKILL, stopped=StopCause.REQUESTED
+    )
+
+
+async def test_force_gives_no_grace_also_after_a_polite_request(shell: LocalShell) -> None:
+    command = await shell.start(spec("trap '' TERM; echo $$; while :; do sleep 600; done"))
+    pid = int(await line_of(command))
+    async with anyio.create_task_group() as group:
+        group.start_soon(command.stop)
+        group.start_soon(lambda: command.stop(force=True))
+    assert gone(pid)
+
+
+@pytest.mark.requirement("commands:whole-tree-ends")
+@pytest.mark.parametrize(
+    "leave",
+    [
+        "setsid nohup sleep 600 >/dev/null 2>&1 & echo $!",
+        "env -i setsid sleep 600 >/dev/null 2>&1 & echo $!",
+        "(setsid sh -c 'setsid sleep 600 >/dev/null 2>&1 & echo $!') | cat",
+    ],
+)
+@pytest.mark.parametrize("then", ["sleep 600", "exit 3"])
+async def test_a_daemon_that_left_the_session_is_ended_too(
+    shell: LocalShell, leave: str, then: str
+) -> None:
+    command = await shell.start(spec(f"{leave}; {then}"))
+    daemon = int(await line_of(command))
+    if then == "exit 3":
+        assert await command.wait() == CommandExit(exit_status=3)
+    assert not gone(daemon)
+    with anyio.fail_after(10):
+        await command.stop()
+    assert gone(daemon)
+    end = await command.wait()
+    assert end.stopped is (None if then == "exit 3" else StopCause.REQUESTED)
+
+
+async def test_what_was_left_running_is_ended_before_a_run_is_forgotten(shell: LocalShell) -> None:
+    command = await shell.start(spec("setsid sleep 600 & echo $!"))
+    await command.wait()
+    daemon = int(await line_of(command))
+    assert not gone(daemon)
+    await shell.forget("run_1")
+    assert gone(daemon)
+
+
+async def test_what_was_left_running_keeps_to_the_limits(shell: LocalShell) -> None:
+    command = await shell.start(spec("yes & echo $! >&2", output_bytes=500_000))
+    end = await command.wait()
+    [_, err] = command.output(head_bytes=99, tail_bytes=0)
+    await becomes(lambda: gone(int(err.head)))
+    assert command.output(head_bytes=0, tail_bytes=0)[0].total_bytes == 500_000
+    assert end.exit_status in (0, 128 + signal.SIGTERM)
+
+
+@pytest.mark.requirement("commands:limits-end-a-command")
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        # Each forks a bounded number of processes, far beyond what it is allowed to.
+        "i=0; while [ $i -lt 120 ]; do sleep 600 & i=$((i+1)); done; wait",
+        "i=0; while [ $i -lt 120 ]; do setsid sleep 600 & i=$((i+1)); done; wait",
+        "f() { [ $1 -gt 0 ] && { f $(($1-1)) & f $(($1-1)) & }; sleep 600; }; f 6",
+    ],
+)
+async def test_a_command_that_starts_too_many_processes_is_ended(
+    shell: LocalShell, tmp_path: Path, bomb: str
+) -> None:
+    command = await shell.start(spec(bomb, processes_count=20))
+    end = await command.wait()
+    assert end == CommandExit(exit_status=137, signal=9, stopped=StopCause.PROCESSES)
+    await becomes(lambda: not marked_with(marker_of(str(tmp_path / "runs" / "run_1"))))
+
+
+async def test_a_command_may_start_as_many_processes_as_it_is_allowed(shell: LocalShell) -> None:
+    cmd = "i=0; while [ $i -lt 30 ]; do sleep 0.3 & i=$((i+1)); done; wait; echo fine"
+    command = await shell.start(spec(cmd, processes_count=40))
+    assert await command.wait() == CommandExit(exit_status=0)
+    assert await line_of(command) == b"fine"
+
+
+async def test_a_command_leaves_no_core_behind(shell: LocalShell) -> None:
+    command = await shell.start(spec("ulimit -c; ulimit -H -c"))
+    await command.wait()
+    assert command.output(head_bytes=99, tail_bytes=0)[0].head == b"0\n0\n"
+
+
+async def test_a_command_starts_with_no_signal_ignored(shell: LocalShell) -> None:
+    command = await shell.start(spec("grep -E 'Sig(Blk|Ign)' /proc/self/status"))
+    await command.wait()
+    lines = command.output(head_bytes=999, tail_bytes=0)[0].head.decode().splitlines()
+    # Two that belong to the C library are ignored in whatever it spawns; nobody can send them.
+    own = 1 << (32 - 1) | 1 << (33 - 1)
+    assert [int(line.split()[1], 16) & ~own for line in lines] == [0, 0]
+
+
+async def test_a_command_holds_nothing_of_ours_open(shell: LocalShell) -> None:
+    os.dup2(0, 77, inheritable=True)
+    try:
+        command = await shell.start(spec("ls /proc/$$/fd"))
+    finally:
+        os.close(77)
+    await command.wait()
+    assert command.output(head_bytes=999, tail_bytes=0)[0].head.split() == [b"0", b"1", b"2"]
+
+
+async def test_a_killed_supervisor_loses_its_command_but_leaves_none_of_it(
+    shell: LocalShell, tmp_path: Path
+) -> None:
+    command = await shell.start(spec("setsid sleep 600 & echo $!; sleep 600"))
+    daemon = int(await line_of(command))
+    looking_after = RunFolder(tmp_path / "runs" / "run_1").read().supervisor
+    assert looking_after is not None
+    os.kill(looking_after.pid, signal.SIGKILL)
+    assert await command.wait() == CommandExit(exit_status=None)
+    await becomes(
+        lambda: gone(daemon) and not marked_with(marker_of(str(tmp_path / "runs" / "run_1")))
+    )
+
+
+async def test_a_supervisor_that_hangs_cannot_keep_its_command_alive(
+    shell: LocalShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holon.adapters.exec.local_command.CERTAIN_MS", 10)
+    command = await shell.start(spec("setsid env -i sleep 600 & echo $!; sleep 600"))
+    daemon = int(await line_of(command))
+    looking_after = RunFolder(tmp_path / "runs" / "run_1").read().supervisor
+    assert looking_after is not None
+    os.kill(looking_after.pid, signal.SIGSTOP)
+    await command.stop()
+    assert await command.wait() == CommandExit(exit_status=None, stopped=StopCause.REQUESTED)
+    await becomes(lambda: gone(daemon) and gone(looking_after.pid))
+
+
+async def test_a_killed_fork_server_is_replaced(shell: LocalShell) -> None:
+    first = await shell.start(spec("sleep 600", run_id="run_0"))
+    server = shell.server_pid
+    assert server is not None
+    os.kill(server, signal.SIGKILL)
+    # Whoever stood by takes one more; then a new server is needed.
+    for number in (1, 2, 3):
+        command = await shell.start(spec(f"exit {number}", run_id=f"run_{number}"))
+        assert await command.wait() == CommandExit(exit_status=number)
+    assert shell.server_pid != server
+    assert first.exit is None
+    await first.stop(force=True)
+
+
+async def test_a_server_without_anyone_standing_by_is_given_one(shell: LocalShell) -> None:
+    await (await shell.start(spec("true", run_id="run_1"))).wait()
+
+    def standing_by() -> list[int]:
+        return [facts.pid for facts in living() if facts.parent == shell.server_pid]
+
+    await becomes(lambda: len(standing_by()) == 1)
+    os.kill(standing_by()[0], signal.SIGKILL)
+    command = await shell.start(spec("exit 8", run_id="run_2"))
+    assert await command.wait() == CommandExit(exit_status=8)
+
+
+async def test_short_commands_leak_no_handles(shell: LocalShell) -> None:
+    count = int(os.environ.get("HOLON_DRILL_COMMANDS", "60"))
+    await (await shell.start(spec("true", run_id="warm"))).wait()
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(count):
+        command = await shell.start(spec("true", run_id=f"run_{number}"))
+        assert await command.wait() == CommandExit(exit_status=0)
+        await shell.forget(f"run_{number}")
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+async def test_many_commands_at_once_each_get_their_own_end(shell: LocalShell) -> None:
+    ends: dict[int, int | None] = {}
+
+    async def run(number: int) -> None:
+        command = await shell.start(spec(f"exit {number}", run_id=f"run_{number}"))
+        ends[number] = (await command.wait()).exit_status
+
+    async with anyio.create_task_group() as group:
+        for number in range(24):
+            group.start_soon(run, number)
+    assert ends == {number: number for number in range(24)}
+
+
+def test_the_supervisor_names_causes_as_the_runtime_does() -> None:
+    source = Path(supervision.__file__).read_text(encoding="utf-8")
+    for cause in StopCause:
+        assert f'self._stop("{cause.value}"' in source

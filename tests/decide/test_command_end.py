@@ -1,0 +1,86 @@
+"""How a command's end becomes its task's end."""
+
+import msgspec
+import pytest
+
+from holon.decide.command_end import EndAsked, end_of_task, failure_kind_of, how_it_ended
+from holon.model.command import CommandExit, StopCause
+from holon.model.task import TaskStatus
+from holon.testing.builders import a_task
+
+TASK = msgspec.structs.replace(a_task(), summary="make all")
+CLEAN = CommandExit(exit_status=0)
+TERMINATED = CommandExit(exit_status=None, signal=15, stopped=StopCause.REQUESTED)
+LOST = CommandExit(exit_status=None)
+
+
+@pytest.mark.requirement("task-tools:failure-carries-an-artifact")
+@pytest.mark.parametrize(
+    ("ended", "asked", "status", "kind"),
+    [
+        (CLEAN, EndAsked.NOBODY, TaskStatus.COMPLETED, None),
+        (CommandExit(exit_status=1), EndAsked.NOBODY, TaskStatus.FAILED, "command_failed"),
+        (
+            CommandExit(exit_status=None, signal=9),
+            EndAsked.NOBODY,
+            TaskStatus.FAILED,
+            "command_failed",
+        ),
+        (
+            CommandExit(exit_status=None, signal=9, stopped=StopCause.WALL_CLOCK),
+            EndAsked.NOBODY,
+            TaskStatus.FAILED,
+            "command_timed_out",
+        ),
+        (
+            CommandExit(exit_status=0, stopped=StopCause.OUTPUT_SIZE),
+            EndAsked.NOBODY,
+            TaskStatus.FAILED,
+            "command_output_too_large",
+        ),
+        (
+            CommandExit(exit_status=None, stopped=StopCause.PROCESSES),
+            EndAsked.NOBODY,
+            TaskStatus.FAILED,
+            "command_too_many_processes",
+        ),
+        (LOST, EndAsked.NOBODY, TaskStatus.INTERRUPTED, "command_lost"),
+        (TERMINATED, EndAsked.TASK_STOP, TaskStatus.CANCELLED, "task_cancelled"),
+        (CLEAN, EndAsked.TASK_STOP, TaskStatus.CANCELLED, "task_cancelled"),
+        (
+            TERMINATED,
+            EndAsked.AGENT_STOP,
+            TaskStatus.INTERRUPTED,
+            "task_interrupted_on_agent_stop",
+        ),
+    ],
+)
+def test_who_asked_and_how_it_ended_decide_the_status(
+    ended: CommandExit, asked: EndAsked, status: TaskStatus, kind: str | None
+) -> None:
+    advance = end_of_task(TASK, ended, asked=asked, output="")
+    assert advance.status is status
+    assert (advance.failure.kind if advance.failure else None) == kind
+    assert advance.exit_status == ended.exit_status
+    assert advance.result_summary is not None
+    assert advance.result_summary.startswith("make all: ")
+
+
+def test_a_result_says_how_it_ended_before_it_shows_output() -> None:
+    advance = end_of_task(TASK, CLEAN, asked=EndAsked.NOBODY, output="42 passed\n")
+    assert advance.result_summary == "make all: ended with exit status 0\n\n42 passed\n"
+
+
+def test_an_artifact_holds_the_line_and_none_of_the_output() -> None:
+    ended = CommandExit(exit_status=2)
+    advance = end_of_task(TASK, ended, asked=EndAsked.NOBODY, output="secret stuff")
+    assert advance.failure is not None
+    assert advance.failure.summary == "make all: ended with exit status 2"
+    assert (advance.failure.task_id, advance.failure.exit_status) == (TASK.id, 2)
+
+
+@pytest.mark.parametrize("cause", [*StopCause, None])
+def test_every_cause_has_words_and_a_kind(cause: StopCause | None) -> None:
+    ended = CommandExit(exit_status=None, signal=9, stopped=cause)
+    assert how_it_ended(ended)
+    assert failure_kind_of(ended).startswith("command_")

@@ -1,0 +1,66 @@
+"""Tasks as they are shown."""
+
+import msgspec
+import pytest
+
+from holon.decide.bounded_text import BoundedText
+from holon.decide.task_output import RetrievalStatus
+from holon.model.brief import FailureArtifact, FailureCategory
+from holon.model.provenance import TrustLevel
+from holon.model.task import CommandRecovery, CommandTaskSpec, TaskStatus
+from holon.projections.task_view import input_target_of, list_view, output_view, status_view
+from holon.testing.builders import a_task
+
+TASK = msgspec.structs.replace(
+    a_task(),
+    summary="make",
+    detail={"run_id": "r", "output_paths": ["/out", "/err"]},
+    recovery=CommandRecovery(
+        summary="make",
+        spec=CommandTaskSpec(cmd="make", workdir="/w"),
+        trust=TrustLevel.TRUSTED_OPERATOR,
+    ),
+)
+ENDED = msgspec.structs.replace(
+    TASK,
+    status=TaskStatus.FAILED,
+    result_summary="make: ended with exit status 2\n\nall the output",
+    exit_status=2,
+    failure=FailureArtifact(category=FailureCategory.TASK, kind="command_failed", summary="no"),
+)
+
+
+@pytest.mark.requirement("task-tools:status-is-lifecycle-without-output")
+def test_a_lifecycle_snapshot_has_no_output_in_it() -> None:
+    shown = status_view(ENDED)
+    assert "all the output" not in str(shown)
+    assert shown["command"]["result_summary"] == "make: ended with exit status 2"
+    assert shown["command"]["output_path"] == "/out"
+    assert shown["wait_policy"] == "background"
+
+
+def test_a_task_of_another_kind_has_no_command() -> None:
+    assert "command" not in status_view(a_task())
+    assert input_target_of(a_task()) is None
+
+
+def test_a_list_counts_what_it_shows() -> None:
+    assert list_view([])["task_count"] == 0
+    assert [task["task_id"] for task in list_view([TASK, ENDED])["tasks"]] == ["task_1", "task_1"]
+
+
+def test_an_output_snapshot_names_files_and_failure() -> None:
+    shown = output_view(
+        ENDED, RetrievalStatus.SUCCESS, BoundedText(text="cut", truncated=True), ("/out", "/err")
+    )
+    task = shown["task"]
+    assert shown["retrieval_status"] == "success"
+    assert (task["output_preview"], task["output_truncated"]) == ("cut", True)
+    assert task["artifacts"] == [{"path": "/out"}, {"path": "/err"}]
+    assert task["failure_artifact"]["kind"] == "command_failed"
+
+
+def test_without_files_there_is_no_artifact_to_point_at() -> None:
+    shown = output_view(TASK, RetrievalStatus.NOT_READY, BoundedText(text=""), ())
+    assert "output_artifact" not in shown["task"]
+    assert "failure_artifact" not in shown["task"]

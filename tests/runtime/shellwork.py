@@ -1,0 +1,59 @@
+"""What stories about commands share: the tools, the scripts, and what came of the calls."""
+
+from typing import Any
+
+import msgspec
+
+from holon.adapters.sqlite.row_codec import TaskRow, task_record
+from holon.model.event import MessageAdmitted
+from holon.model.message import MessageKind
+from holon.model.task import TaskRecord
+from holon.testing.scripted_shell import CommandScript
+from holon.tools.enqueue import Enqueue
+from holon.tools.local_tools import local_tools
+from holon.tools.registry import ToolRegistry
+from holon.tools.sleep import Sleep
+from tests.runtime.house import House, Setup
+
+COMMANDS = {
+    "make": CommandScript(after_ms=60_000, stdout=b"compiling\n", stderr=b"a warning\n"),
+    "fail": CommandScript(after_ms=60_000, stdout=b"boom\n", exit_status=2),
+    "quick": CommandScript(after_ms=50, stdout=b"quick as can be\n"),
+    "server": CommandScript(after_ms=86_400_000, stdout=b"listening\n"),
+    "stubborn": CommandScript(after_ms=86_400_000, ignores_terminate=True),
+    "ask": CommandScript(after_ms=86_400_000, stdout=b"name? ", echoes=True),
+    "broken": CommandScript(cannot_start="no such shell"),
+}
+
+
+def shell_setup(**other: Any) -> Setup:
+    """A house with hands."""
+    tools = ToolRegistry((Sleep(), Enqueue(), *local_tools()))
+    return Setup(**{"tools": tools, "commands": COMMANDS, **other})
+
+
+def receipts(house: House) -> list[dict[str, Any]]:
+    """What the model was told about its calls, in the order they were made."""
+    rows = house.rows("select receipt from tool_calls where receipt is not null order by rowid")
+    return [msgspec.json.decode(msgspec.json.decode(text)["content"]) for (text,) in rows]
+
+
+def results(house: House) -> list[dict[str, Any]]:
+    """The results of the calls that succeeded."""
+    return [told["result"] for told in receipts(house) if told["ok"]]
+
+
+def tasks(house: House) -> list[TaskRecord]:
+    """Every task on record, oldest first."""
+    columns = "record, status, updated_at, result_summary, exit_status, failure"
+    rows = house.rows(f"select {columns} from tasks order by rowid")
+    return [task_record(TaskRow(*row)) for row in rows]
+
+
+async def task_results(house: House) -> list[MessageAdmitted]:
+    """Every task_result that was queued."""
+    return [
+        event
+        for event in await house.events()
+        if isinstance(event, MessageAdmitted) and event.message_kind is MessageKind.TASK_RESULT
+    ]

@@ -1,0 +1,184 @@
+"""Patches that are refused: why, with what words, and how soon."""
+
+import tracemalloc
+from typing import Final
+
+import pytest
+
+from holon.model.limits import PATCH_FILES_COUNT_MAX, PATCH_LINES_COUNT_MAX
+from holon.ports.files import StoredFile
+from holon.tools.patching.parse import parse_patch
+from holon.tools.patching.plan import plan_patch
+from holon.tools.patching.problem import PatchRefusedError
+from tests.tools.patching.edits import Tree, applied, begin, plain_file
+
+TREE: Final[Tree] = {
+    "x": plain_file("a\nb\nc\na\nb\nd\n"),
+    "empty": plain_file(""),
+    "bin": StoredFile(content=b"a\0b\n", mode=0o644),
+    "latin": StoredFile(content=b"caf\xe9\n", mode=0o644),
+}
+UNSUPPORTED: Final = "unsupported_git_patch_feature"
+MISMATCH: Final = "rename_path_mismatch"
+HEAD: Final = "--- a/x\n+++ b/x\n"
+
+
+def refusal(patch: str, tree: Tree = TREE) -> PatchRefusedError:
+    """Why a patch is refused."""
+    with pytest.raises(PatchRefusedError) as refused:
+        applied(tree, patch)
+    return refused.value
+
+
+@pytest.mark.requirement("apply-patch:refusals-have-stable-kinds")
+@pytest.mark.parametrize(
+    ("kind", "patch"),
+    [
+        ("invalid_patch_syntax", " \n"),
+        ("invalid_patch_syntax", "hello"),
+        ("invalid_patch_syntax", "@@ -1 +1 @@\n-a\n+b\n"),
+        ("invalid_patch_syntax", "--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n-a\n+b\n"),
+        ("invalid_patch_syntax", "--- a/x\n+++ b/x\n"),
+        ("invalid_patch_syntax", begin("*** Update File: x")),
+        ("invalid_patch_syntax", begin("*** Delete File: x", "-a")),
+        ("invalid_patch_syntax", '--- "a/\\377"\n+++ "b/\\377"\n@@ -1 +1 @@\n-a\n+b\n'),
+        ("invalid_patch_syntax", "--- a/x\ud800\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"),
+        ("invalid_hunk_body", f"{HEAD}@@ -1 +1 @@\n"),
+        ("invalid_hunk_body", begin("*** Add File: n", "+a", "b")),
+        ("invalid_hunk_body", "--- /dev/null\n+++ b/n\n@@ -0,0 +1,2 @@\n+a\n b\n"),
+        ("invalid_hunk_overlap", f"{HEAD}@@\n-c\n+C\n@@\n-c\n+D\n"),
+        ("context_not_found", f"{HEAD}@@ -1,2 +1,2 @@\n a\n-z\n+b\n"),
+        ("context_not_found", "--- a/x\n+++ /dev/null\n@@ -3 +0,0 @@\n-c\n"),
+        ("ambiguous_context", f"{HEAD}@@ -9 +9 @@\n-a\n+A\n"),
+        ("ambiguous_context", f"{HEAD}@@\n a\n-b\n+B\n"),
+        ("ambiguous_context", f"{HEAD}@@\n+new\n"),
+        ("ambiguous_context", begin("*** Update File: x", "@@", "+new")),
+        ("missing_file", "--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n"),
+        ("missing_file", begin("*** Delete File: y")),
+        ("existing_file", "--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+a\n"),
+        ("existing_file", f"{HEAD}@@ -0,0 +1 @@\n+a\n"),
+        ("existing_file", begin("*** Add File: x", "+a")),
+        ("existing_file", begin("*** Update File: x", "*** Move to: empty")),
+        ("duplicate_file_patch", begin("*** Add File: n", "+a", "*** Add File: n", "+b")),
+        ("missing_git_header", f"rename from x\nrename to y\n{HEAD}@@ -3 +3 @@\n-c\n+C\n"),
+        ("missing_rename_header", "--- a/x\n+++ b/y\n@@ -3 +3 @@\n-c\n+C\n"),
+        ("missing_rename_header", "diff --git a/x b/y\nrename from x\n"),
+        (MISMATCH, "diff --git a/x b/y\nrename from x\nrename to y\n--- a/x\n"
+         "+++ b/z\n@@ -3 +3 @@\n-c\n+C\n"),
+        (MISMATCH, "diff --git a/y b/y\n--- a/x\n+++ b/x\n@@ -3 +3 @@\n-c\n+C\n"),
+        (UNSUPPORTED, "diff --git a/x b/y\ncopy from x\ncopy to y\n"),
+        (UNSUPPORTED, "diff --git a/l b/l\nnew file mode 120000\n"
+         "--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+/etc\n"),
+        (UNSUPPORTED, "diff --git a/x b/x\nold mode 100644\nnew mode 104755\n"),
+        (UNSUPPORTED, "diff --git a/s b/s\nindex 1..2 160000\n"
+         "--- a/s\n+++ b/s\n@@ -1 +1 @@\n-a\n+b\n"),
+        (UNSUPPORTED, "diff --git a/p b/p\nindex 1..2 100644\nGIT binary patch\nliteral 1\nIcmZ\n"),
+        (UNSUPPORTED, "diff --git a/p b/p\nBinary files a/p and b/p differ\n"),
+        (UNSUPPORTED, f"{HEAD}@@ -3 +3 @@\n-c\n+\0\n"),
+        (UNSUPPORTED, f"{HEAD}@@@ -3 -3 +3 @@@\n--c\n++d\n"),
+        ("binary_file", "--- a/bin\n+++ b/bin\n@@ -1 +1 @@\n-a\n+b\n"),
+        ("unsupported_encoding", "--- a/latin\n+++ b/latin\n@@ -1,0 +2 @@\n+thé\n"),
+        ("path_escape", "--- a/../../x\n+++ b/../../x\n@@ -1 +1 @@\n-a\n+b\n"),
+        ("path_escape", "--- /etc/passwd\n+++ /etc/passwd\n@@ -1 +1 @@\n-a\n+b\n"),
+        ("path_escape", "--- /dev/null\n+++ b/d/../../x\n@@ -0,0 +1 @@\n+b\n"),
+        ("path_escape", "--- /dev/null\n+++ /etc/x\n@@ -0,0 +1 @@\n+b\n"),
+        ("path_escape", "diff --git a/x b/x\nrename from x\nrename to ../x\n"),
+        ("path_escape", "--- /dev/null\n+++ b/.git/hooks/x\n@@ -0,0 +1 @@\n+b\n"),
+        ("path_escape", begin("*** Add File: sub/.GIT/config", "+a")),
+        ("path_escape", begin("*** Add File: ../n", "+a")),
+        ("path_escape", begin("*** Update File: x", "*** Move to: /tmp/x")),
+        ("path_escape", begin("*** Delete File: /dev/null")),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(kind: str, patch: str) -> None:
+    assert refusal(patch).kind == kind
+
+
+@pytest.mark.requirement("apply-patch:a-miss-shows-where-it-parts")
+def test_a_miss_shows_the_first_line_that_differs_and_what_comes_near() -> None:
+    lines = "".join(f"    value_{n} = compute({n})\n" for n in range(60))
+    patch = (
+        "@@ -30,3 +30,3 @@\n     value_29 = compute(29)\n     value_30 = compute(33)\n-    x\n+y\n"
+    )
+    error = refusal(HEAD + patch, {"x": plain_file(lines)})
+    assert error.kind == "context_not_found"
+    assert error.details is not None
+    assert error.details["expected"] == "    value_30 = compute(33)"
+    assert error.details["found"] == "    value_30 = compute(30)"
+    assert error.details["found_line"] == 31
+    assert error.details["candidates"][0]["text"] in lines
+    assert len(error.details["candidates"]) <= 3
+
+
+@pytest.mark.requirement("apply-patch:nothing-is-guessed")
+def test_an_exact_place_and_a_named_one_that_differ_are_a_doubt() -> None:
+    tree = {"x": plain_file("a\nb \nc\na\nb\nd\n")}
+    assert refusal(f"{HEAD}@@ -1,2 +1,2 @@\n a\n-b\n+B\n", tree).kind == "ambiguous_context"
+
+
+@pytest.mark.requirement("apply-patch:bombs-are-refused-early")
+@pytest.mark.parametrize(
+    "patch",
+    [
+        HEAD + "@@\n" * 1_000_000,
+        HEAD + "@@ -1 +1 @@\n-a\n+b\n" * 20_000,
+        HEAD + "\n" * (PATCH_LINES_COUNT_MAX + 1),
+        f"{HEAD}@@ -1,999999999 @@\n-a\n",
+        f"{HEAD}@@ -1,999999999 +1,1 @@\n-a\n+b\n",
+        f"{HEAD}@@ -{'9' * 100_000} +1 @@\n-a\n+b\n",
+        f"{HEAD}@@ -1 +1 @@\n-a\n+{'x' * (5 << 20)}\n",
+        "".join(
+            f"--- /dev/null\n+++ b/n{n}\n@@ -0,0 +1 @@\n+a\n"
+            for n in range(PATCH_FILES_COUNT_MAX + 1)
+        ),
+    ],
+    ids=["hunks", "full-hunks", "lines", "claim", "counted-claim", "digits", "long-line", "files"],
+)
+def test_a_patch_bomb_is_refused_before_it_is_kept(patch: str) -> None:
+    tracemalloc.start()
+    try:
+        assert refusal(patch).kind == "patch_too_large"
+        assert tracemalloc.get_traced_memory()[1] < 40 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.requirement("apply-patch:bombs-are-refused-early")
+@pytest.mark.parametrize(
+    ("content", "patch"),
+    [
+        ("x\n" * 100_000, HEAD + "@@\n" + " x\n" * 10_000 + "-y\n"),
+        ("x\n" * 100_000, HEAD + "@@\n" + " x\n" * 10_000 + "-x\n+z\n"),
+        ("x\ny\n" * 40_000, HEAD + "@@ -7 +7 @@\n x\n y\n x\n y\n-x\n-x\n+z\n" * 5_000),
+        ("x\n" * 400_000, HEAD + "@@ -9 +9 @@\n+a\n x\n-y\n" * 9_000),
+        ("x\n" * 200_000, "".join(f"{HEAD}@@ -9 +9 @@\n-x\n+x\n" for _ in range(500))),
+        ("x\n" * 600_000, f"{HEAD}@@ -9 +9 @@\n-x\n+x\n"),
+        ("x\n" * 200_000, HEAD + "@@ x\n" * 9_000 + "+y\n"),
+    ],
+    ids=[
+        "long-context",
+        "every-place",
+        "alternating",
+        "many-misses",
+        "many-entries",
+        "many-lines",
+        "anchors",
+    ],
+)
+def test_a_search_made_to_be_slow_ends(content: str, patch: str) -> None:
+    kinds = {"patch_too_large", "context_not_found", "ambiguous_context"}
+    assert refusal(patch, {"x": plain_file(content)}).kind in kinds
+
+
+@pytest.mark.parametrize("patch", [f"{HEAD}@@ -1 +1 @@\n-{'a' * 3_000}\n+b\n"])
+def test_an_error_quotes_little(patch: str) -> None:
+    error = refusal(patch, {"x": plain_file("a" * 2_999 + "\n")})
+    assert len(error.message) < 1_000
+    assert error.details is not None
+    assert len(str(error.details)) < 1_000
+
+
+def test_a_plan_reads_no_more_than_it_was_given() -> None:
+    patch = parse_patch(f"{HEAD}@@ -1 +1 @@\n-a\n+b\n")
+    with pytest.raises(PatchRefusedError):
+        plan_patch(patch, {"x": None})

@@ -1,0 +1,112 @@
+"""ExecCommandBatch: several commands in order, each with its own place in one receipt."""
+
+from typing import Any
+
+import pytest
+
+from holon.model.limits import COMMAND_BATCH_ITEMS_COUNT_MAX
+from holon.testing.scripted_shell import CommandScript
+from tests.runtime.cast import calls, rule, says
+from tests.runtime.house import House, run_house
+from tests.runtime.shellwork import receipts, shell_setup, tasks
+
+COMMANDS = {
+    "ok": CommandScript(after_ms=10, stdout=b"fine\n"),
+    "bad": CommandScript(after_ms=10, exit_status=3, stderr=b"oh\n"),
+    "slow": CommandScript(after_ms=3_600_000, stdout=b"so far\n"),
+    "stubborn": CommandScript(after_ms=3_600_000, ignores_terminate=True),
+    "broken": CommandScript(cannot_start="no such shell"),
+    "chatty": CommandScript(stdout=b"x" * 1_000_000),
+}
+
+
+def batch(*commands: str | dict[str, Any], **other: Any) -> House:
+    """One batch, with what came of it."""
+
+    async def story(house: House) -> None:
+        await house.prompt("begin")
+        await house.rest(600_000)
+
+    items = [{"cmd": each} if isinstance(each, str) else each for each in commands]
+    script = [rule("begin", calls("ExecCommandBatch", items=items, **other), says("done"))]
+    return run_house(story, script=script, setup=shell_setup(commands=COMMANDS))
+
+
+def receipt(house: House) -> dict[str, Any]:
+    """The grouped receipt."""
+    [told] = receipts(house)
+    assert told["ok"] is True
+    found: dict[str, Any] = told["result"]
+    return found
+
+
+@pytest.mark.requirement("command-tools:batch-is-sequential-and-grouped")
+def test_every_item_runs_in_order_and_has_its_place_in_the_receipt() -> None:
+    house = batch("ok", "bad", "ok")
+    told = receipt(house)
+    assert [item["status"] for item in told["items"]] == ["completed", "failed", "completed"]
+    assert [item["index"] for item in told["items"]] == [0, 1, 2]
+    assert (told["item_count"], told["completed_count"], told["failed_count"]) == (3, 2, 1)
+    assert told["items"][0]["result"]["stdout_preview"] == "fine\n"
+    assert told["items"][1]["result"]["exit_status"] == 3
+    assert told["items"][1]["error_kind"] == "command_failed"
+    assert all(item["duration_ms"] == 10 for item in told["items"])
+    assert told["summary_text"].splitlines()[1].startswith("[1] failed")
+    assert len({process.run_id for process in house.shell.started}) == 3
+    assert house.shell.kept == []
+
+
+@pytest.mark.requirement("command-tools:batch-stops-on-error-when-asked")
+@pytest.mark.parametrize("bad", ["bad", "broken", "slow", {"cmd": "ok", "workdir": "/etc"}])
+def test_with_stop_on_error_what_follows_is_skipped(bad: str | dict[str, Any]) -> None:
+    house = batch("ok", bad, "ok", stop_on_error=True)
+    told = receipt(house)
+    assert told["items"][0]["status"] == "completed"
+    assert told["items"][1]["status"] in {"failed", "rejected"}
+    assert told["items"][2] == {"index": 2, "cmd": "ok", "status": "skipped"}
+    assert told["skipped_count"] == 1
+
+
+@pytest.mark.requirement("command-tools:batch-items-are-ended-in-time")
+@pytest.mark.parametrize("slow", ["slow", "stubborn"])
+def test_an_item_that_takes_too_long_is_ended_and_reported_and_no_task(slow: str) -> None:
+    house = batch({"cmd": slow, "yield_time_ms": 500}, "ok")
+    told = receipt(house)
+    assert told["items"][0]["status"] == "failed"
+    assert told["items"][0]["error_kind"] == "command_timed_out"
+    assert told["items"][1]["status"] == "completed"
+    assert tasks(house) == []
+    assert house.shell.running == []
+
+
+def test_an_item_that_cannot_start_fails_alone() -> None:
+    told = receipt(batch("broken", {"cmd": "ok", "workdir": ".."}, "ok"))
+    assert [item["status"] for item in told["items"]] == ["failed", "rejected", "completed"]
+    assert told["items"][0]["error_kind"] == "command_spawn_failed"
+    assert told["items"][1]["error_kind"] == "execution_root_violation"
+    assert told["rejected_count"] == 1
+
+
+@pytest.mark.requirement("command-tools:batch-items-are-restricted")
+@pytest.mark.parametrize("field", ["tty", "accepts_input"])
+def test_what_only_a_single_command_has_refuses_the_whole_batch(field: str) -> None:
+    house = batch("ok", {"cmd": "ok", field: True})
+    [told] = receipts(house)
+    assert (told["ok"], told["kind"]) == (False, "unsupported_batch_command_field")
+    assert told["field"] == f"items[1].{field}"
+    assert house.shell.started == []
+
+
+@pytest.mark.parametrize("count", [0, COMMAND_BATCH_ITEMS_COUNT_MAX + 1])
+def test_a_batch_of_nothing_or_of_too_much_is_refused(count: int) -> None:
+    house = batch(*["ok"] * count)
+    [told] = receipts(house)
+    assert (told["ok"], told["kind"]) == (False, "invalid_tool_input")
+    assert house.shell.started == []
+
+
+def test_a_full_batch_of_long_output_stays_within_one_result() -> None:
+    house = batch(*[{"cmd": "chatty", "max_output_tokens": 64_000}] * COMMAND_BATCH_ITEMS_COUNT_MAX)
+    told = receipt(house)
+    assert all(item["result"]["truncated"] for item in told["items"])
+    assert sum(len(item["result"]["stdout_preview"]) for item in told["items"]) < 260_000

@@ -1,0 +1,148 @@
+"""Work items as an agent handles them in its own turns, through the whole runtime."""
+
+import msgspec
+import pytest
+
+from holon.model.work_item import WorkItemState
+from holon.testing.builders import MAIN
+from holon.testing.scripted_provider import ScriptedCall, ScriptedRound
+from tests.runtime.cast import calls, rule, says
+from tests.runtime.house import House, run_house
+from tests.tools.work_item_stage import item_in, receipts, with_work_tools
+
+
+def completes(*item_ids: str, text: str = "") -> ScriptedRound:
+    """A round that completes items, with or without a report."""
+    done = tuple(
+        ScriptedCall(name="CompleteWorkItem", input={"work_item_id": each}) for each in item_ids
+    )
+    return ScriptedRound(text=text, calls=done)
+
+
+@pytest.mark.requirement("work-item-tools:report-is-promoted")
+def test_the_text_beside_the_call_becomes_the_items_result() -> None:
+    async def story(house: House) -> None:
+        item = await house.host.work.create(MAIN, objective="deploy")
+        await house.host.work.focus(item.id)
+        await house.rest(1_000)
+        done = await item_in(house, item.id)
+        assert (done.state, done.result_summary) == (WorkItemState.COMPLETED, "All deployed.")
+        assert [brief.text for brief in await house.briefs()] == ["All deployed."]
+        assert house.rows("select count(*) from delivery_summaries") == [(1,)]
+        assert "warning" not in receipts(house)[0]["result"]
+        await house.prompt("and now")
+        await house.rest(1_000)
+        view = receipts(house)[-1]["result"]["work_item"]
+        assert view["completion_report"]["text"] == "All deployed."
+        assert (await house.agent()).focus.current_work_item_id is None
+
+    run_house(
+        story,
+        script=[
+            rule("and now", calls("GetWorkItem", work_item_id="work_1"), says("see above")),
+            rule("deploy", completes("work_1", text="All deployed."), says("bye")),
+        ],
+        setup=with_work_tools(),
+    )
+
+
+@pytest.mark.requirement("work-item-tools:missing-report-is-told")
+def test_a_completion_without_words_is_told_to_the_model_and_leaves_no_report() -> None:
+    async def story(house: House) -> None:
+        item = await house.host.work.create(MAIN, objective="deploy")
+        await house.host.work.focus(item.id)
+        await house.rest(1_000)
+        done = await item_in(house, item.id)
+        assert (done.state, done.result_summary) == (WorkItemState.COMPLETED, None)
+        assert house.rows("select count(*) from delivery_summaries") == [(0,)]
+        warning = receipts(house)[0]["result"]["warning"]
+        assert warning["kind"] == "no_completion_report"
+
+    script = [rule("deploy", completes("work_1"), says("bye"))]
+    run_house(story, script=script, setup=with_work_tools())
+
+
+@pytest.mark.requirement("work-item-tools:missing-report-is-told")
+def test_one_answer_that_completes_two_items_keeps_its_text_for_neither() -> None:
+    async def story(house: House) -> None:
+        item = await house.host.work.create(MAIN, objective="deploy")
+        await house.host.work.create(MAIN, objective="later")
+        await house.host.work.focus(item.id)
+        await house.rest(1_000)
+        assert house.rows("select count(*) from delivery_summaries") == [(0,)]
+        assert all("warning" in told["result"] for told in receipts(house))
+
+    script = [rule("deploy", completes("work_1", "work_2", text="Both done."), says("bye"))]
+    run_house(story, script=script, setup=with_work_tools())
+
+
+def test_an_agent_opens_picks_and_ends_an_item_in_one_turn() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("begin")
+        await house.rest(1_000)
+        created, picked, done = receipts(house)
+        assert created["result"]["work_item"]["focus"] == "queued"
+        assert created["notes"]
+        assert picked["result"]["work_item"]["is_current"] is True
+        assert "not begun for the item" in done["result"]["warning"]["message"]
+        kinds = [msgspec.to_builtins(event)["kind"] for event in await house.events()]
+        assert "work_item_picked" in kinds
+        assert "work_item_focus_released" in kinds
+
+    run_house(
+        story,
+        script=[
+            rule(
+                "begin",
+                calls("CreateWorkItem", goal="deploy"),
+                calls("PickWorkItem", work_item_id="work_1"),
+                completes("work_1", text="Deployed."),
+                says("bye"),
+            )
+        ],
+        setup=with_work_tools(),
+    )
+
+
+@pytest.mark.requirement("work-item-tools:blocker-brings-a-recheck")
+def test_a_blocked_item_is_brought_up_again_when_its_reminder_comes() -> None:
+    async def story(house: House) -> None:
+        item = await house.host.work.create(MAIN, objective="deploy")
+        await house.host.work.focus(item.id)
+        await house.rest(30_000)
+        assert len(house.model.requests) == 2
+        await house.rest(31_000)
+        assert len(house.model.requests) == 4
+        assert (await item_in(house, item.id)).state is WorkItemState.COMPLETED
+
+    blocks = calls("UpdateWorkItem", work_item_id="work_1", blocked_by="CI", recheck_after="60000")
+    run_house(
+        story,
+        script=[
+            rule("waits for CI", completes("work_1", text="CI is green."), says("bye")),
+            rule("CI", completes("work_1", text="CI is green."), says("bye")),
+            rule("deploy", blocks, says("I wait")),
+        ],
+        setup=with_work_tools(),
+    )
+
+
+@pytest.mark.parametrize("name", ["PickWorkItem", "UpdateWorkItem", "CompleteWorkItem"])
+def test_a_change_that_overtakes_the_call_is_planned_again_from_fresh_rows(name: str) -> None:
+    async def story(house: House) -> None:
+        item = await house.host.work.create(MAIN, objective="deploy")
+        await house.host.work.block(item.id, blocked_by="rain")
+        await house.prompt("begin")
+        await house.rest(100)
+        await house.host.work.unblock(item.id)
+        await house.rest(2_000)
+        told = receipts(house)[0]
+        assert told["ok"] is True
+        assert "blocked_by" not in told["result"]["work_item"]
+        if name != "CompleteWorkItem":
+            await house.host.work.complete(item.id)
+
+    more = {"objective": "deploy again"} if name == "UpdateWorkItem" else {}
+    slow = calls(name, after_ms=500, work_item_id="work_1", **more)
+    script = [rule("begin", slow, says("ok")), rule("deploy", says("ok"))]
+    run_house(story, script=script, setup=with_work_tools())

@@ -1,0 +1,152 @@
+"""What the stories about work-item tools share: the tools, a disk in memory, reading results."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from holon.model.commit import Commit
+from holon.model.expectation import Applied
+from holon.model.ids import AgentId, MessageId, TurnId, WorkItemId
+from holon.model.json_value import JsonValue
+from holon.model.tool import ToolOk, ToolRefused
+from holon.model.work_item import WorkItemRecord
+from holon.ports.files import (
+    FileChange,
+    FileRefusedError,
+    Files,
+    PathEscapeError,
+    RootedFiles,
+    StoredFile,
+)
+from holon.ports.unavailable import NoFiles
+from holon.testing.builders import MAIN
+from holon.tools.agent_get import AgentGet
+from holon.tools.complete_work_item import CompleteWorkItem
+from holon.tools.create_work_item import CreateWorkItem
+from holon.tools.enqueue import Enqueue
+from holon.tools.get_work_item import GetWorkItem
+from holon.tools.list_work_items import ListWorkItems
+from holon.tools.pick_work_item import PickWorkItem
+from holon.tools.registry import ToolRegistry
+from holon.tools.sleep import Sleep
+from holon.tools.tool import Tool, ToolExecution, ToolPorts, ToolScene
+from holon.tools.update_work_item import UpdateWorkItem
+from tests.runtime.house import House, Setup
+
+WORK_TOOLS: tuple[Tool, ...] = (
+    AgentGet(),
+    CreateWorkItem(),
+    PickWorkItem(),
+    GetWorkItem(),
+    ListWorkItems(),
+    UpdateWorkItem(),
+    CompleteWorkItem(),
+)
+HOME = "/home/agents/main"
+
+
+def with_work_tools() -> Setup:
+    """A house whose agents handle their own work items."""
+    return Setup(tools=ToolRegistry((Sleep(), Enqueue(), *WORK_TOOLS)))
+
+
+class MemoryFiles:
+    """A disk that forgets. Everything under any root is one table of paths."""
+
+    def __init__(self) -> None:
+        self.contents: dict[str, bytes] = {}
+        self.escapes = False
+
+    def under(self, root: str) -> RootedFiles:
+        """Files under a root."""
+        return _Rooted(self, root)
+
+
+class _Rooted:
+    def __init__(self, disk: MemoryFiles, root: str) -> None:
+        self._disk, self._root = disk, root
+
+    async def read(self, path: str, *, bytes_max: int) -> StoredFile | None:
+        content = self._disk.contents.get(self._at(path))
+        if content is not None and len(content) > bytes_max:
+            raise FileRefusedError(f"{path} is too large")
+        return None if content is None else StoredFile(content=content, mode=0o644)
+
+    async def replace_all(self, changes: Sequence[FileChange]) -> None:
+        for change in changes:
+            assert change.after is not None
+            self._disk.contents[self._at(change.path)] = change.after.content
+
+    def _at(self, path: str) -> str:
+        if self._disk.escapes:
+            raise PathEscapeError(f"{path} leads out of the root")
+        return f"{self._root}/{path}"
+
+
+async def perform(
+    house: House,
+    name: str,
+    arguments: JsonValue,
+    *,
+    agent: str = MAIN,
+    files: Files | None = None,
+    home: str = HOME,
+) -> ToolExecution:
+    """Run a tool outside any turn and commit what it plans."""
+    tool = next(tool for tool in WORK_TOOLS if tool.spec.name == name)
+    scene = ToolScene(
+        agent_id=AgentId(agent),
+        turn_id=TurnId("turn_none"),
+        message_id=MessageId("msg_none"),
+        effect_id="turn_none.1.0",
+        now=house.clock.now(),
+        agent_home=home,
+    )
+    ports = ToolPorts(reads=house.store.reads, ids=house.ids, files=files or NoFiles())
+    execution = await tool.run(arguments, scene, ports)
+    if execution.changes:
+        number = house.rows("select count(*) from commits")[0][0]
+        commit = Commit(
+            commit_id=f"tool:test:{number}",
+            at=house.clock.now(),
+            changes=execution.changes,
+            expects=execution.expects,
+        )
+        assert await house.store.apply(commit) == Applied()
+    return execution
+
+
+def result_of(execution: ToolExecution) -> Any:
+    """The result of a call that worked."""
+    assert isinstance(execution.outcome, ToolOk), execution.outcome
+    return execution.outcome.result
+
+
+def notes_of(execution: ToolExecution) -> str:
+    """The notes of a call that worked, as one text."""
+    assert isinstance(execution.outcome, ToolOk), execution.outcome
+    return "\n".join(execution.outcome.notes)
+
+
+def refusal_of(execution: ToolExecution) -> tuple[str, str | None]:
+    """What a refused call was refused for: the kind and the field. It always has a hint."""
+    assert isinstance(execution.outcome, ToolRefused), execution.outcome
+    assert execution.outcome.error.hint
+    assert execution.changes == ()
+    return execution.outcome.error.kind, execution.outcome.error.field
+
+
+async def item_in(house: House, work_item_id: str) -> WorkItemRecord:
+    """An item as it stands."""
+    item = await house.store.reads.work_item(WorkItemId(work_item_id))
+    assert item is not None
+    return item
+
+
+def receipts(house: House) -> list[Any]:
+    """What the model was told by its calls, in order."""
+    found = house.rows(
+        "select receipt from tool_calls order by started_at, turn_id, round, position"
+    )
+    return [msgspec.json.decode(msgspec.json.decode(row[0])["content"]) for row in found]
