@@ -5,12 +5,12 @@ Owns:  the judgement over a database after a kill, and after everything has come
 Rule 1: safety is judged after every kill; that everything ended is judged only at rest.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-import anyio
 import apsw
 
 from holon.adapters.sqlite.check.checker import check_database
@@ -55,7 +55,7 @@ def problems_at_rest(home: Path, ledger: Ledger) -> list[str]:
             *_lost_rows(connection, ledger),
             *_call_problems(connection),
         ]
-    return [*problems_after_kill(home, ledger), *found, *anyio.run(_sendable_problems, home)]
+    return [*problems_after_kill(home, ledger), *found, *asyncio.run(_sendable_problems(home))]
 
 
 def _message_problems(connection: apsw.Connection, acked: set[MessageId]) -> Iterator[str]:

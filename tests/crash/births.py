@@ -10,6 +10,7 @@ Prints one line of JSON: how many were cut off, and what was wrong with which ho
 """
 
 import argparse
+import asyncio
 import json
 import os
 import signal
@@ -18,8 +19,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-
-import anyio
 
 from holon.adapters.sqlite.check.checker import check_database
 from holon.adapters.sqlite.home_lock import database_path
@@ -91,7 +90,7 @@ def _grow_up(home: Path) -> None:
         await store.close()
 
     store = open_store(home)
-    anyio.run(close)
+    asyncio.run(close())
     violations = check_database(database_path(home)).violations
     if violations:
         raise HolonError(str(violations[0]))

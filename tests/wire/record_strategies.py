@@ -35,6 +35,7 @@ _PLAIN: Final[dict[type[inspect.Type], st.SearchStrategy[Any]]] = {
     inspect.IntType: st.integers(min_value=-(2**63), max_value=2**63 - 1),
     inspect.FloatType: st.floats(allow_nan=False, allow_infinity=False),
     inspect.StrType: st.text(max_size=8),
+    inspect.BytesType: st.binary(max_size=8),
     inspect.DateTimeType: st.datetimes(timezones=st.just(UTC)),
 }
 

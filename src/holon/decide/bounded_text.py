@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from holon.model.command import OutputSpan, OutputStream
 from holon.model.limits import (
-    TOKEN_BYTES_ESTIMATE,
+    ESTIMATED_TOKEN_BYTES,
     TOOL_OUTPUT_TOKENS_DEFAULT,
     TOOL_OUTPUT_TOKENS_MAX,
 )
@@ -34,7 +34,7 @@ class OutputBudget(Record, frozen=True, kw_only=True):
     def bytes_for(self, asked_tokens: int | None) -> int:
         """Return how many bytes of output a model sees that asked for so many tokens."""
         asked = self.default_tokens if asked_tokens is None else asked_tokens
-        return min(asked, self.tokens_max) * TOKEN_BYTES_ESTIMATE
+        return min(asked, self.tokens_max) * ESTIMATED_TOKEN_BYTES
 
 
 def preview_of(span: OutputSpan, *, bytes_max: int) -> BoundedText:

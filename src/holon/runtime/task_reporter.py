@@ -17,7 +17,7 @@ from holon.model.command import CommandExit
 from holon.model.commit import AdvanceTask
 from holon.model.ids import TaskId
 from holon.model.instant import later
-from holon.model.limits import STORE_RETRY_MS_MIN, TASK_OUTPUT_TOKENS, TOKEN_BYTES_ESTIMATE
+from holon.model.limits import ESTIMATED_TOKEN_BYTES, STORE_RETRY_MS_MIN, TASK_OUTPUT_TOKENS
 from holon.model.refusal import RefusalCode, RefusedError
 from holon.model.task import TaskRecord, TaskStatus
 from holon.ports.task_control import StopRequest
@@ -38,7 +38,7 @@ class TaskReporter:
 
     async def end(self, held: CommandTask, ended: CommandExit) -> None:
         """Record how a task ended, with its result message."""
-        budget = TASK_OUTPUT_TOKENS * TOKEN_BYTES_ESTIMATE
+        budget = TASK_OUTPUT_TOKENS * ESTIMATED_TOKEN_BYTES
         spans = held.command.output(head_bytes=budget, tail_bytes=budget)
         redact = self._services.redactor.redact
         named = msgspec.structs.replace(held.task, summary=redact(held.task.summary or ""))

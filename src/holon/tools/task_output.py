@@ -18,10 +18,10 @@ from holon.decide.task_output import retrieval_status_of
 from holon.model.instant import later
 from holon.model.json_value import JsonValue
 from holon.model.limits import (
+    ESTIMATED_TOKEN_BYTES,
     TASK_OUTPUT_TOKENS,
     TASK_OUTPUT_WAIT_MS_DEFAULT,
     TASK_OUTPUT_WAIT_MS_MAX,
-    TOKEN_BYTES_ESTIMATE,
 )
 from holon.model.task import TaskRecord
 from holon.model.tool import ToolOk, ToolSpec
@@ -32,7 +32,7 @@ from holon.tools.guidance_texts import guidance_for
 from holon.tools.task_lookup import TaskIdArgument, own_task
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
 
-_PREVIEW_BYTES: Final = TASK_OUTPUT_TOKENS * TOKEN_BYTES_ESTIMATE
+_PREVIEW_BYTES: Final = TASK_OUTPUT_TOKENS * ESTIMATED_TOKEN_BYTES
 
 
 class TaskOutputArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -31,6 +31,7 @@ SIGNALS_RESET: Final = (
     signal.SIGCHLD,
     signal.SIGTERM,
     signal.SIGINT,
+    signal.SIGQUIT,
     signal.SIGHUP,
     signal.SIGUSR1,
 )

