@@ -9,6 +9,7 @@ from holon.model.answer import ModelAnswer
 from holon.model.brief import BriefKind
 from holon.model.closure import Waiting, WaitingReason
 from holon.model.event import MessageDeferred, ProviderDeferred, RuntimeErrorRecorded
+from holon.model.instant import later
 from holon.model.limits import HOUR_MS, MINUTE_MS
 from holon.model.message import MessageState, Priority
 from holon.model.model_ref import BadModelRefError
@@ -34,7 +35,8 @@ SCRIPT = Script(
 class UsedUp:
     """A model whose allowance is spent from its `spent_after`-th answer until it reopens."""
 
-    def __init__(self, clock: Clock, *, spent_after: int = 0) -> None:
+    def __init__(self, clock: Clock, *, spent_after: int = 0, thinks_ms: int = 0) -> None:
+        self._thinks_ms = thinks_ms
         self._clock = clock
         self._model = ScriptedProvider(SCRIPT, clock)
         self._left = spent_after
@@ -46,6 +48,7 @@ class UsedUp:
 
     async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
         """Answer, unless the allowance is spent."""
+        await self._clock.sleep_until(later(self._clock.now(), by_ms=self._thinks_ms))
         now = self._clock.now()
         if self._left == 0 and now < self._reopens:
             wait_ms = int((self._reopens - now).total_seconds() * 1_000)
@@ -54,9 +57,9 @@ class UsedUp:
         return await self._model.answer(request, hear)
 
 
-def used_up(*, spent_after: int = 0, deferral: bool = True) -> Setup:
+def used_up(*, spent_after: int = 0, thinks_ms: int = 0, deferral: bool = True) -> Setup:
     def model(clock: ManualClock) -> UsedUp:
-        return UsedUp(clock, spent_after=spent_after)
+        return UsedUp(clock, spent_after=spent_after, thinks_ms=thinks_ms)
 
     return Setup(model=model, deferral_allowed=deferral)
 
@@ -260,3 +263,16 @@ def test_an_answer_before_the_moment_lets_what_was_put_off_go_at_once() -> None:
         assert [b.text for b in await house.briefs()][1:] == ["hello yourself"] * 2
 
     run_house(story, setup=used_up())
+
+
+def test_a_tick_that_is_put_off_after_its_timer_was_cancelled_is_silent() -> None:
+    async def story(house: House) -> None:
+        timer = await house.host.timers.create(MAIN, after_ms=1_000, every_ms=2 * HOUR_MS)
+        await house.rest(10_000)
+        assert len(house.model.requests) == 1
+        await house.host.timers.cancel(timer.id)  # its tick is in hand: the turn goes on
+        await house.rest(4 * HOUR_MS)
+        assert len(house.model.requests) == 1
+        assert house.rows("select count(*) from messages where state = 'queued'") == [(0,)]
+
+    run_house(story, setup=used_up(thinks_ms=30_000))

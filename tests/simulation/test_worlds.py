@@ -17,6 +17,7 @@ FAULTS_FOUND = {
     "the backstop judged by a clock that had been set twice": 1_000_893,
     "a resume decided on a paused agent met a stopped one": 1_002_929,
     "a message that was put off was taken for a mere sign of life": 1_003_741,
+    "a tick that was put off ran although its timer was cancelled": 1_010_812,
 }
 
 

@@ -7,7 +7,7 @@ Rule 2: a message that ends a wait by identity resumes it, whatever else the age
 Rule 3: only the operator and a finished task override a wait for something else. Outside events,
         timers and ticks never do.
 Rule 4: a message that was put off is taken up again, whatever happened in between: what it led to
-        once is not decided anew.
+        once is not decided anew. Only the tick of a timer that was cancelled meanwhile is silent.
 Rule 5: an agent that has never run is not waiting, although its closure cannot say completed.
 """
 
@@ -36,11 +36,14 @@ class ContinuationFacts(Record, frozen=True, kw_only=True):
     ends_wait: bool  # the message names an open wait of this agent and is what ends it
     prior: Closure
     was_put_off: bool = False  # it had its turn, and no provider would answer then
+    timer_cancelled: bool = False  # the timer it is a tick of was cancelled while it was put off
 
 
 def resolve_continuation(facts: ContinuationFacts) -> Continuation:
     """Say whether the message reaches the model now, and as what."""
     trigger = trigger_kind_of(facts.kind)
+    if facts.timer_cancelled:
+        return _liveness(facts, None, "timer_cancelled")
     if trigger is None:
         return _liveness(facts, trigger, "no_trigger_kind")
     if facts.ends_wait:

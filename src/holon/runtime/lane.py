@@ -43,8 +43,10 @@ from holon.model.expectation import Applied
 from holon.model.ids import AgentId, IdPrefix, TurnId
 from holon.model.limits import UNSEEN_SHOWN_COUNT_MAX
 from holon.model.message import MessageEnvelope, MessageKind, QueueEntry, is_contentful
+from holon.model.provenance import TimerOrigin
 from holon.model.snapshot import AgentSnapshot
 from holon.model.turn import Finish
+from holon.model.wake import TimerStatus
 from holon.ports.failpoint import Failpoint
 from holon.runtime.decided_commit import apply_patiently
 from holon.runtime.services import Services
@@ -136,8 +138,16 @@ class Lane:
             ends_wait=message.wait_id is not None,
             prior=derive_closure(closure_facts(snapshot)),
             was_put_off=entry.was_put_off,
+            timer_cancelled=entry.was_put_off and await self._is_silenced(message),
         )
         return resolve_continuation(facts)
+
+    async def _is_silenced(self, message: MessageEnvelope) -> bool:
+        """Whether the message is a tick of a timer that was cancelled."""
+        if not isinstance(message.origin, TimerOrigin):
+            return False
+        timer = await self._services.store.reads.timer(message.origin.timer_id)
+        return timer is None or timer.status is TimerStatus.CANCELLED
 
     async def _claim_and_run(
         self, snapshot: AgentSnapshot, message: MessageEnvelope, pick: Pick, reentry: Reentry
