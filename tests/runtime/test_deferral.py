@@ -276,3 +276,16 @@ def test_a_tick_that_is_put_off_after_its_timer_was_cancelled_is_silent() -> Non
         assert house.rows("select count(*) from messages where state = 'queued'") == [(0,)]
 
     run_house(story, setup=used_up(thinks_ms=30_000))
+
+
+def test_an_event_that_comes_while_another_message_is_put_off_is_kept_and_shown_then() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("hello")
+        await house.rest(MINUTE_MS)
+        await house.webhook("the gate is open")
+        await house.rest(MINUTE_MS)
+        assert len(house.model.requests) == 1
+        await house.rest(3 * HOUR_MS)
+        assert house.model.heard("the gate is open")
+
+    run_house(story, setup=used_up())

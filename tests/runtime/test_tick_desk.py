@@ -21,7 +21,9 @@ def test_no_tool_lets_a_model_make_a_tick() -> None:
         await house.prompt("tick yourself")
         await house.rest(1_000)
         [request, *_] = house.model.requests
-        assert not [tool.name for tool in request.tools if "Tick" in tool.name]
+        offered = [(tool.name, str(tool.input_schema)) for tool in request.tools]
+        assert {"Sleep", "Enqueue"} <= {name for name, _ in offered}
+        assert not [name for name, schema in offered if "tick" in f"{name} {schema}".lower()]
         ticks = [e for e in await house.events() if isinstance(e, SystemTickEmitted)]
         assert ticks == []
         assert house.rows("select kind from messages where seq > 1") == [("internal_followup",)]

@@ -8,7 +8,8 @@ Rule 3: an item that was offered and did not move is offered again ever later, a
         NO_PROGRESS_ACTIVATIONS_COUNT_MAX vain offers the operator is asked. A held item does not
         hold back the others.
 Rule 4: while a message is put off because no provider answers, the runtime offers nothing of its
-        own: it would be put off as well. What comes in from outside still gets its turn.
+        own: it would be put off as well. The operator, timers and finished tasks still get their
+        turn; any other event is kept, and shown in the next one.
 Rule 5: the decision carries the memory to store with it, so the count survives a restart.
 """
 
