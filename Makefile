@@ -16,7 +16,7 @@ PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11; do 
 	&& echo "$$candidate" && break; done)
 
 demo: $(READY)
-	@$(PY) scripts/demo.py
+	@$(PY) -m scripts.demo
 
 test: check
 	@echo "== tests"
@@ -47,7 +47,7 @@ bench: $(READY)
 	@$(PY) -m bench.run
 
 docs: $(READY)
-	@$(PY) scripts/gen_reference.py
+	@$(PY) -m scripts.gen_reference
 
 clean:
 	@rm -rf build dist .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.*

@@ -1,68 +1,42 @@
-"""`make demo`: a short story with real processes.
+"""The first chapters: a host is asked, woken, stopped, killed in mid-turn and started again.
 
-Owns:  the narration. A host runs on a fresh home with a scripted model; it is asked, it is woken by
-       a timer, it is stopped and resumed, it is killed in the middle of a turn and started again.
-       At the end a real model, in the process and offline, answers and calls a tool.
-Rule 1: every line with a mark was checked; the first one that does not hold ends the story with
-        exit code 1.
-Rule 2: nothing is left behind but the screen: the home is temporary, the processes are ended.
+Owns:  the story of one home with a host on it that is driven by lines of JSON, so that every step
+       can be seen as it happens.
+Rule 1: what is told is read from the host's own events and answers, never assumed.
 """
 
-import io
-import json
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
-from holon.adapters.providers.plane import local_is_installed
 from holon.model.json_value import JsonValue
 from holon.testing import host_commands as ask
 from holon.testing.host_client import HostClient
-from holon.testing.host_lines import HostGoneError
+from scripts.demo.command_line import check_home
+from scripts.demo.narrator import REHEARSALS, Narrator, StoryBrokenError
 
-AGENT = "main"
-SCRIPT = Path(__file__).with_name("demo_script.json")
-STEP_S_MAX = 15.0
-RUN_S_MAX = 180.0
-
-
-class StoryBrokenError(Exception):
-    """Something the story tells did not happen."""
+AGENT: Final = "main"
+SCRIPT: Final = REHEARSALS / "office.json"
+STEP_S_MAX: Final = 15.0
 
 
-class Narrator:
-    """Says what happens, numbers the chapters, and insists that it is true."""
-
-    def __init__(self) -> None:
-        self._chapter = 0
-        self._began = time.monotonic()
-
-    def chapter(self, title: str) -> None:
-        """Begin a chapter."""
-        self._chapter += 1
-        print(f"\n{self._chapter}. {title}", flush=True)
-
-    def tell(self, sentence: str) -> None:
-        """Say something that needs no proof."""
-        print(f"   · {sentence}", flush=True)
-
-    def check(self, holds: bool, sentence: str) -> None:
-        """Say something that must be true."""
-        print(f"   {'✓' if holds else '✗'} {sentence}", flush=True)
-        if not holds:
-            raise StoryBrokenError(sentence)
-
-    def elapsed(self) -> str:
-        """How long the story has taken so far."""
-        return f"{time.monotonic() - self._began:.1f} s"
+def tell_of_a_killed_host(home: Path, say: Narrator) -> None:
+    """Tell the chapters on one home; raises when a part of them does not hold."""
+    say.chapter("A host starts on an empty home")
+    office = _Office(home, say)
+    try:
+        office.prompt_leads_to_turn_and_brief()
+        office.timer_leads_to_turn()
+        office.stopped_agent_refuses()
+        turn = office.killed_in_mid_turn()
+        office.finishes_after_restart(turn)
+        office.everything_holds()
+    finally:
+        office.end()
 
 
-class Demo:
+class _Office:
     """The story, on one home."""
 
     def __init__(self, home: Path, narrator: Narrator) -> None:
@@ -160,16 +134,7 @@ class Demo:
         self._say.chapter("Looking at the database from outside")
         code = self._host.terminate()
         self._say.check(code == 0, f"SIGTERM ends the host in good order (exit {code})")
-        holon = Path(sys.executable).with_name("holon")
-        checked = subprocess.run(
-            [str(holon), "debug", "check", "--home", str(self._home)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        self._say.tell("holon debug check")
-        said = (checked.stdout + checked.stderr).strip()
-        self._say.check(checked.returncode == 0 and said.startswith("clean"), said)
+        check_home(self._home, self._say)
 
     def _prompt(self, text: str) -> str:
         began = time.monotonic()
@@ -208,37 +173,6 @@ class Demo:
         return _event_of(note)
 
 
-def real_model_answers(folder: Path, say: Narrator) -> None:
-    """The command line, nothing configured, no network: a real model in the process."""
-    say.chapter("A real model answers, offline and with nothing configured")
-    if not local_is_installed():
-        say.tell("skipped: the packages of `holon-runtime[local]` are not installed")
-        return
-    told = run_once(folder, say, "What is the capital of France?")
-    say.check("Paris" in str(told["final_text"]), f"it says: {told['final_text']}")
-    told = run_once(folder, say, "Run the command: echo holon-42")
-    say.check(told["tool_calls"] == 1, "asked to run a command, it calls the tool for that")
-    say.check("holon-42" in str(told["final_text"]), f"and reports: {told['final_text']}")
-
-
-def run_once(folder: Path, say: Narrator, text: str) -> dict[str, JsonValue]:
-    """Ask through `python -m holon run`, as a new user would."""
-    say.tell(f"holon run “{text}”")
-    done = subprocess.run(
-        [sys.executable, "-m", "holon", "run", "--json", text],
-        env={"PATH": os.environ["PATH"], "HOME": str(folder), "HOLON_HOME": str(folder / "holon")},
-        capture_output=True,
-        text=True,
-        timeout=RUN_S_MAX,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise StoryBrokenError(done.stderr.strip() or "holon run failed")
-    told = json.loads(done.stdout)
-    assert isinstance(told, dict)
-    return told
-
-
 def _newest_event_seq(host: HostClient) -> int:
     data = [note.data for note in host.notes() if note.note == "event"]
     return max(int(str(d["event_seq"])) for d in data if isinstance(d, dict))
@@ -259,43 +193,3 @@ def _event_matcher(wanted: dict[str, JsonValue]) -> Callable[[ask.Note], bool]:
 def _flat(event: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """The fields of an event that can be compared at a glance."""
     return {name: value for name, value in event.items() if isinstance(value, str | int)}
-
-
-def tell_story(home: Path, narrator: Narrator) -> None:
-    """Tell the whole story on one home; raises when a part of it does not hold."""
-    print("Holon: an agent runtime that survives being killed.")
-    narrator.chapter("A host starts on an empty home")
-    demo = Demo(home, narrator)
-    try:
-        demo.prompt_leads_to_turn_and_brief()
-        demo.timer_leads_to_turn()
-        demo.stopped_agent_refuses()
-        turn = demo.killed_in_mid_turn()
-        demo.finishes_after_restart(turn)
-        demo.everything_holds()
-    finally:
-        demo.end()
-
-
-def main() -> int:
-    """Tell the story; 0 when all of it is true."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that has no ✓ shows a ?
-    folder = Path(tempfile.mkdtemp(prefix="holon-demo-"))
-    narrator = Narrator()
-    try:
-        tell_story(folder / "home", narrator)
-        real_model_answers(folder / "offline", narrator)
-    except (StoryBrokenError, HostGoneError) as broken:
-        print(f"\nThe story broke: {broken}", file=sys.stderr)
-        errors = folder / "stderr"
-        sys.stderr.write(errors.read_text(encoding="utf-8") if errors.exists() else "")
-        return 1
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    print(f"\nThat took {narrator.elapsed()}. Next: make test")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
