@@ -1,0 +1,179 @@
+"""Requests to handlers, through every check in its order.
+
+Owns:  the order: route and method, framing, Host, Origin, credentials, limiter, type, size; only
+       then is a byte of a body read, decoded and given to the handler.
+Rule 1: a request that fails a check leaves no trace but a count.
+Rule 2: a method that does not exist is told before credentials are looked at, so that nobody can
+        be locked out by requests that could never have worked.
+"""
+
+import logging
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Final, Generic, TypeVar
+
+from holon.http.access import Allowed, Forbidden, Gatekeeper, Unauthenticated
+from holon.http.error_mapping import reply_for
+from holon.http.exchange import (
+    AnyReply,
+    BodySource,
+    BodyTooLargeError,
+    BodyTooSlowError,
+    Header,
+    PeerGoneError,
+    Reply,
+    RequestHead,
+    StreamReply,
+)
+from holon.http.head_checks import (
+    OwnNames,
+    check_body_head,
+    check_framing,
+    check_host,
+    check_origin,
+    too_large,
+)
+from holon.http.query import read_query
+from holon.http.rate_limiter import RateLimiter
+from holon.http.refused import refused_reply
+from holon.http.route import RAW_BODY, Call, CallerClass, Route
+from holon.http.routing import Found, NoSuchPath, RouteTable, WrongMethod
+from holon.model.errors import HolonError
+from holon.wire.codec import encode
+from holon.wire.strict_body import decode_body
+
+PlaneT = TypeVar("PlaneT")
+_log = logging.getLogger(__name__)
+
+_CHALLENGE: Final[Header] = (b"www-authenticate", b"Bearer")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class App(Generic[PlaneT]):
+    """One surface: its table, what its handlers work with, and who may come in."""
+
+    table: RouteTable[PlaneT]
+    plane: PlaneT
+    gatekeeper: Gatekeeper
+    names: OwnNames
+    guesses: RateLimiter
+    standing: tuple[Header, ...] = field(default=())
+
+    async def answer(self, head: RequestHead, body: BodySource) -> AnyReply:
+        """Answer one request; never raises but for a peer that has gone."""
+        try:
+            return await self._answer(head, body)
+        except HolonError as error:
+            if isinstance(error, PeerGoneError):
+                raise
+            return reply_for(error)
+        except Exception:  # noqa: BLE001 - named boundary: a bug fails one request, not the host
+            _log.exception("%s %s failed", head.method, self._known_path(head))
+            return refused_reply(
+                HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", "something went wrong in Holon"
+            )
+
+    async def _answer(self, head: RequestHead, body: BodySource) -> AnyReply:
+        match self.table.find(head.method, head.path):
+            case NoSuchPath():
+                return refused_reply(HTTPStatus.NOT_FOUND, "not_found", "nothing is served here")
+            case WrongMethod(allowed=allowed):
+                return _wrong_method(allowed)
+            case Found(route=route, params=params):
+                refused = check_framing(head) or check_host(head, self.names)
+                if refused is not None:
+                    return refused
+                refused = check_origin(head, self.names)
+                if refused is not None:
+                    return refused
+                caller = self._admit(route, head)
+                if isinstance(caller, Reply):
+                    return caller
+                return await self._carry_out(route, dict(params), head, body, caller=caller)
+
+    def _admit(self, route: Route[PlaneT], head: RequestHead) -> CallerClass | Reply:
+        match self.gatekeeper.judge(route.access, head):
+            case Allowed(caller=caller):
+                return caller
+            case Forbidden(reason=reason):
+                return refused_reply(HTTPStatus.FORBIDDEN, "forbidden", reason)
+            case Unauthenticated(guessed=guessed):
+                return self._unauthenticated(head, guessed=guessed)
+
+    def _unauthenticated(self, head: RequestHead, *, guessed: bool) -> Reply:
+        if guessed:
+            wait_s = self.guesses.wait_s(head.peer.address)
+            if wait_s is not None:
+                return too_many(wait_s)
+            self.guesses.count(head.peer.address)
+        return refused_reply(
+            HTTPStatus.UNAUTHORIZED,
+            "unauthorized",
+            "this needs the operator's token",
+            hint="send Authorization: Bearer with the token from <home>/run/token",
+            headers=(_CHALLENGE,),
+        )
+
+    async def _carry_out(
+        self,
+        route: Route[PlaneT],
+        params: dict[str, str],
+        head: RequestHead,
+        body: BodySource,
+        *,
+        caller: CallerClass,
+    ) -> AnyReply:
+        refused = check_body_head(head, route)
+        if refused is not None:
+            return refused
+        query = read_query(head.query, route.query)
+        try:
+            raw = await body.read(bytes_max=route.body_bytes_max if route.takes else 0)
+        except BodyTooLargeError:
+            return too_large(route.body_bytes_max)
+        except BodyTooSlowError as slow:
+            return refused_reply(HTTPStatus.REQUEST_TIMEOUT, slow.code, slow.message)
+        call = Call(
+            head=head,
+            caller=caller,
+            params=params,
+            query=query,
+            body=_decoded(route, raw),
+            raw=raw,
+            still_allowed=lambda: isinstance(self.gatekeeper.judge(route.access, head), Allowed),
+        )
+        given = await route.answer(self.plane, call)
+        if isinstance(given, Reply | StreamReply):
+            return given
+        return Reply(status=route.status, body=encode(given))
+
+    def _known_path(self, head: RequestHead) -> str:
+        """The row's path for a log: what a caller wrote there may be a secret."""
+        found = self.table.find(head.method, head.path)
+        return found.route.path if isinstance(found, Found) else "(no route)"
+
+
+def too_many(wait_s: int) -> Reply:
+    """The reply to whoever asks too often."""
+    return refused_reply(
+        HTTPStatus.TOO_MANY_REQUESTS,
+        "too_many_requests",
+        "too many requests",
+        hint=f"try again in {wait_s} s",
+        headers=((b"retry-after", str(wait_s).encode()),),
+    )
+
+
+def _decoded(route: Route[PlaneT], raw: bytes) -> object:
+    if route.takes is None or route.takes is RAW_BODY:
+        return raw
+    return decode_body(b"{}" if not raw and route.body_optional else raw, route.takes)
+
+
+def _wrong_method(allowed: tuple[str, ...]) -> Reply:
+    return refused_reply(
+        HTTPStatus.METHOD_NOT_ALLOWED,
+        "method_not_allowed",
+        f"use {' or '.join(allowed)} here",
+        headers=((b"allow", ", ".join(allowed).encode()),),
+    )

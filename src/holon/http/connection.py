@@ -1,0 +1,243 @@
+"""One connection: bytes to requests, replies to bytes.
+
+Owns:  HTTP/1.1 on one stream, by h11; every deadline a slow or silent peer can run into.
+Rule 1: no byte of a body is read, and no `100 Continue` sent, before the answerer asks for it.
+Rule 2: a body that was not read to its end ends the connection. A moment of it is thrown away, so
+        that whoever is still sending hears the answer and not a reset; no more than that.
+Rule 3: a peer that is slow to ask, to send or to take is cut off; it never holds a task for long.
+Rule 4: what cannot be parsed without doubt is refused and the connection closed.
+"""
+
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from http import HTTPStatus
+from typing import Final
+
+import anyio
+import h11
+from anyio.abc import ByteStream
+
+from holon.http.exchange import (
+    STANDING_HEADERS,
+    Answerer,
+    AnyReply,
+    BodyTooLargeError,
+    BodyTooSlowError,
+    BodyUnreadableError,
+    Header,
+    Peer,
+    PeerGoneError,
+    Reply,
+    RequestHead,
+    StreamReply,
+)
+from holon.http.head_checks import has_body
+from holon.http.refused import refused_reply
+from holon.model.limits import (
+    HTTP_BODY_MS_MAX,
+    HTTP_HEAD_BYTES_MAX,
+    HTTP_HEAD_MS_MAX,
+    HTTP_IDLE_MS_MAX,
+    HTTP_LINGER_BYTES_MAX,
+    HTTP_LINGER_MS_MAX,
+    HTTP_RECEIVE_BYTES,
+    HTTP_SEND_MS_MAX,
+    SECOND_MS,
+)
+
+_GONE: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
+
+
+class Connection:
+    """Serves the requests of one stream, one after another."""
+
+    def __init__(self, stream: ByteStream, peer: Peer, answer: Answerer) -> None:
+        self._stream = stream
+        self.peer: Final = peer
+        self._answer = answer
+        self._wire = h11.Connection(h11.SERVER, max_incomplete_event_size=HTTP_HEAD_BYTES_MAX)
+        self._asked_count = 0
+        self._hung_up = False
+        self._wants_body = True  # nobody who asks for a head alone takes more
+
+    @property
+    def asked(self) -> bool:
+        """Whether the peer has asked for anything yet."""
+        return self._asked_count > 0
+
+    async def serve(self) -> None:
+        """Answer until either side has had enough."""
+        try:
+            while await self._exchange():
+                self._wire.start_next_cycle()
+        except (*_GONE, PeerGoneError, TimeoutError):
+            return
+
+    async def _exchange(self) -> bool:
+        """Answer one request; False when the connection is of no more use."""
+        try:
+            head = await self._head()
+        except h11.RemoteProtocolError as unreadable:
+            await self._send(_unreadable(unreadable.error_status_hint))
+            await self._linger()
+            return False
+        if head is None:
+            return False
+        self._asked_count += 1
+        self._wants_body = head.method != "HEAD"
+        if not has_body(head):
+            self._wire.next_event()  # its end: there is nothing to be read, now or later
+        await self._send(await self._answer(head, self))
+        if self._wire.their_state in (h11.SEND_BODY, h11.ERROR):
+            await self._linger()
+        return self._wire.our_state is h11.DONE and self._wire.their_state is h11.DONE
+
+    async def _head(self) -> RequestHead | None:
+        """The next request, or nothing when the peer hung up between two."""
+        if self.asked and not self._wire.trailing_data[0]:
+            with anyio.fail_after(HTTP_IDLE_MS_MAX / SECOND_MS):
+                await self._receive()
+        with anyio.fail_after(HTTP_HEAD_MS_MAX / SECOND_MS):
+            while True:
+                _refuse_doubtful_lines(self._wire.trailing_data[0])
+                match self._wire.next_event():
+                    case h11.Request() as request:
+                        return _head_of(request, self.peer)
+                    case h11.NEED_DATA:
+                        await self._receive()
+                    case _:
+                        return None
+
+    async def _receive(self) -> None:
+        try:
+            data = await self._stream.receive(HTTP_RECEIVE_BYTES)
+        except anyio.EndOfStream:
+            data = b""
+        self._hung_up = not data
+        self._wire.receive_data(data)
+
+    async def _linger(self) -> None:
+        """A system that closes on bytes nobody read may take back the answer that was sent."""
+        await self._stream.send_eof()
+        left = HTTP_LINGER_BYTES_MAX
+        with anyio.move_on_after(HTTP_LINGER_MS_MAX / SECOND_MS):
+            while left > 0:
+                left -= len(await self._stream.receive(HTTP_RECEIVE_BYTES))
+
+    async def read(self, *, bytes_max: int) -> bytes:
+        """Read the body of the request under way."""
+        try:
+            with anyio.fail_after(HTTP_BODY_MS_MAX / SECOND_MS):
+                return await self._body(bytes_max)
+        except TimeoutError:
+            raise BodyTooSlowError("the body did not arrive in time") from None
+        except h11.RemoteProtocolError:
+            if self._hung_up:
+                raise PeerGoneError("the peer hung up in the middle of its body") from None
+            raise BodyUnreadableError("the body is not as its head announced it") from None
+
+    async def _body(self, bytes_max: int) -> bytes:
+        if self._wire.their_state is not h11.SEND_BODY:
+            return b""
+        if self._wire.they_are_waiting_for_100_continue:
+            await self._write(h11.InformationalResponse(status_code=100, headers=[]))
+        body = bytearray()
+        while True:
+            match self._wire.next_event():
+                case h11.Data(data=data):
+                    body += data
+                    if len(body) > bytes_max:
+                        raise BodyTooLargeError(f"the body is larger than {bytes_max} bytes")
+                case h11.EndOfMessage():
+                    return bytes(body)
+                case h11.NEED_DATA:
+                    await self._receive()
+                case _:
+                    raise PeerGoneError("the peer hung up in the middle of its body")
+
+    async def _send(self, reply: AnyReply) -> None:
+        match reply:
+            case Reply():
+                await self._send_whole(reply)
+            case StreamReply():
+                await self._send_stream(reply)
+
+    async def _send_whole(self, reply: Reply) -> None:
+        headers = [
+            *STANDING_HEADERS,
+            *reply.headers,
+            (b"content-length", str(len(reply.body)).encode()),
+        ]
+        if reply.body:
+            headers.append((b"content-type", reply.content_type))
+        if reply.closes or self._wire.their_state not in (h11.DONE, h11.MUST_CLOSE):
+            headers.append((b"connection", b"close"))
+        body = reply.body if self._wants_body else b""
+        await self._write(_response(reply.status, headers), h11.Data(data=body), h11.EndOfMessage())
+
+    async def _send_stream(self, reply: StreamReply) -> None:
+        headers = (
+            *STANDING_HEADERS,
+            *reply.headers,
+            (b"content-type", reply.content_type),
+            (b"connection", b"close"),
+        )
+        async with aclosing(reply.chunks) as chunks, anyio.create_task_group() as sending:
+            sending.start_soon(self._watch_reader, sending.cancel_scope)
+            await self._send_chunks(_response(HTTPStatus.OK, headers), chunks)
+            sending.cancel_scope.cancel()
+
+    async def _send_chunks(self, head: h11.Response, chunks: AsyncGenerator[bytes, None]) -> None:
+        """Send what is made until there is no more, or nobody takes it."""
+        try:
+            await self._write(head)
+            async for chunk in chunks:
+                await self._write(h11.Data(data=chunk))
+            await self._write(h11.EndOfMessage())
+        except (*_GONE, TimeoutError):
+            return
+
+    async def _watch_reader(self, scope: anyio.CancelScope) -> None:
+        """A reader says nothing while it reads; the end of its side ends the stream."""
+        try:
+            while await self._stream.receive(HTTP_RECEIVE_BYTES):
+                continue
+        except _GONE:
+            scope.cancel()
+
+    async def _write(self, *events: h11.Event) -> None:
+        data = b"".join(self._wire.send(event) or b"" for event in events)
+        with anyio.fail_after(HTTP_SEND_MS_MAX / SECOND_MS):
+            await self._stream.send(data)
+
+
+def _refuse_doubtful_lines(data: bytes) -> None:
+    """Where a header, or the head, ends is read differently by different readers."""
+    head, _, _ = data.partition(b"\r\n\r\n")
+    if b"\n " in head or b"\n\t" in head:
+        raise h11.RemoteProtocolError("a folded header")
+    if head.count(b"\n") != head.count(b"\r\n"):
+        raise h11.RemoteProtocolError("a line that ends in a newline alone")
+
+
+def _head_of(request: h11.Request, peer: Peer) -> RequestHead:
+    path, _, query = request.target.decode("ascii").partition("?")
+    return RequestHead(
+        method=request.method.decode("ascii"),
+        path=path,
+        query=query,
+        headers=tuple((bytes(name), bytes(value)) for name, value in request.headers),
+        peer=peer,
+    )
+
+
+def _response(status: int, headers: Iterable[Header]) -> h11.Response:
+    return h11.Response(
+        status_code=status, headers=list(headers), reason=HTTPStatus(status).phrase.encode()
+    )
+
+
+def _unreadable(status: int) -> Reply:
+    if status == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
+        return refused_reply(status, "header_too_large", "the request's head is too large")
+    return refused_reply(HTTPStatus.BAD_REQUEST, "bad_request", "this is not a request of HTTP/1.1")

@@ -1,0 +1,97 @@
+"""The error tree to status codes, in one table.
+
+Owns:  which status each refusal and each error becomes.
+Rule 1: an error no row knows is a bug of ours: 500 without particulars, and a line in the log.
+"""
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from types import MappingProxyType
+from typing import Final
+
+from holon.http.exchange import Reply
+from holon.http.refused import error_reply, refused_reply
+from holon.model.errors import (
+    BadInputError,
+    ForbiddenTransitionError,
+    HolonError,
+    StoreBrokenError,
+    StoreClosedError,
+    StoreFullError,
+)
+from holon.model.refusal import RefusalCode, RefusedError
+from holon.runtime.event_feed import CursorAheadError, CursorLostError, SubscriberLaggedError
+from holon.wire.error_body import ErrorBody
+
+_log = logging.getLogger(__name__)
+
+REFUSALS: Final[Mapping[RefusalCode, HTTPStatus]] = MappingProxyType(
+    {
+        RefusalCode.AGENT_NOT_FOUND: HTTPStatus.NOT_FOUND,
+        RefusalCode.AGENT_STOPPED: HTTPStatus.CONFLICT,
+        RefusalCode.AGENT_ARCHIVED: HTTPStatus.NOT_FOUND,
+        RefusalCode.AGENT_EXISTS: HTTPStatus.CONFLICT,
+        RefusalCode.KIND_ORIGIN_MISMATCH: HTTPStatus.FORBIDDEN,
+        RefusalCode.ADMISSION_MISMATCH: HTTPStatus.FORBIDDEN,
+        RefusalCode.PUBLIC_CEILING: HTTPStatus.FORBIDDEN,
+        RefusalCode.BODY_TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        RefusalCode.METADATA_TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        RefusalCode.LABEL_TOO_LONG: HTTPStatus.BAD_REQUEST,
+        RefusalCode.QUEUE_FULL: HTTPStatus.TOO_MANY_REQUESTS,
+        RefusalCode.IDEMPOTENCY_CONFLICT: HTTPStatus.CONFLICT,
+        RefusalCode.BAD_IDEMPOTENCY_KEY: HTTPStatus.BAD_REQUEST,
+        RefusalCode.TRANSITION_FORBIDDEN: HTTPStatus.CONFLICT,
+        RefusalCode.TIMER_NOT_FOUND: HTTPStatus.NOT_FOUND,
+        RefusalCode.BAD_DURATION: HTTPStatus.BAD_REQUEST,
+        RefusalCode.BAD_SCHEDULE: HTTPStatus.BAD_REQUEST,
+        RefusalCode.QUOTA_REACHED: HTTPStatus.TOO_MANY_REQUESTS,
+        RefusalCode.WORK_ITEM_NOT_FOUND: HTTPStatus.NOT_FOUND,
+        RefusalCode.WORK_ITEM_COMPLETED: HTTPStatus.CONFLICT,
+        RefusalCode.BAD_OBJECTIVE: HTTPStatus.BAD_REQUEST,
+        RefusalCode.TASK_NOT_FOUND: HTTPStatus.NOT_FOUND,
+        RefusalCode.NO_CURRENT_RUN: HTTPStatus.CONFLICT,
+        RefusalCode.STALE_RUN_ID: HTTPStatus.CONFLICT,
+        RefusalCode.BRIEF_NOT_FOUND: HTTPStatus.NOT_FOUND,
+        RefusalCode.MESSAGE_NOT_FOUND: HTTPStatus.NOT_FOUND,
+        RefusalCode.BUSY: HTTPStatus.SERVICE_UNAVAILABLE,
+        RefusalCode.SHUTTING_DOWN: HTTPStatus.SERVICE_UNAVAILABLE,
+    }
+)
+
+_STATUSES: Final[tuple[tuple[type[HolonError], HTTPStatus], ...]] = (
+    (BadInputError, HTTPStatus.BAD_REQUEST),
+    (ForbiddenTransitionError, HTTPStatus.CONFLICT),
+    (CursorAheadError, HTTPStatus.CONFLICT),  # before its parent
+    (CursorLostError, HTTPStatus.NOT_FOUND),
+    (SubscriberLaggedError, HTTPStatus.CONFLICT),
+    (StoreFullError, HTTPStatus.INSUFFICIENT_STORAGE),
+    (StoreClosedError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (StoreBrokenError, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+
+def reply_for(error: HolonError) -> Reply:
+    """Return the reply that tells a caller about this error."""
+    if isinstance(error, RefusedError):
+        return _refusal(error)
+    status = next((status for kind, status in _STATUSES if isinstance(error, kind)), None)
+    if status is None:
+        _log.error("an error that has no status: %s: %s", error.code, error.message)
+        return refused_reply(
+            HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", "something went wrong in Holon"
+        )
+    return refused_reply(status, error.code, error.message, hint=error.hint)
+
+
+def _refusal(error: RefusedError) -> Reply:
+    refusal = error.refusal
+    body = ErrorBody(
+        ok=False,
+        error=refusal.message,
+        code=refusal.code.value,
+        hint=refusal.hint,
+        field=refusal.field,
+        resume_path=refusal.resume_path,
+    )
+    return error_reply(REFUSALS[refusal.code], body)

@@ -1,0 +1,125 @@
+"""One HTTP exchange: who asks, what is asked, and what may be answered.
+
+Owns:  the values that travel between the connection (bytes) and the application (meaning).
+Rule 1: header names are lower case, values are the bytes that came; nothing here trusts them.
+Rule 2: a reply is whole, or a stream whose chunks are made as they are read.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Protocol, TypeAlias
+
+from holon.model.errors import BadInputError, HolonError
+
+Header: TypeAlias = tuple[bytes, bytes]
+
+JSON_TYPE: Final = b"application/json"
+EVENT_STREAM_TYPE: Final = b"text/event-stream"
+
+# What every reply carries: nothing of ours is cached, framed by others or guessed at.
+STANDING_HEADERS: Final[tuple[Header, ...]] = (
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+
+
+class Door(StrEnum):
+    """The kind of socket a connection came through."""
+
+    UNIX = "unix"
+    TCP = "tcp"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Peer:
+    """Who is at the other end. `uid` and `pid` are the kernel's word, on a unix socket only."""
+
+    door: Door
+    address: str
+    uid: int | None = None
+    pid: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RequestHead:
+    """Everything of a request but its body."""
+
+    method: str
+    path: str
+    query: str
+    headers: tuple[Header, ...]
+    peer: Peer
+
+    def values(self, name: bytes) -> list[bytes]:
+        """Every value of a header, in order."""
+        return [value for key, value in self.headers if key == name]
+
+    def value(self, name: bytes) -> bytes | None:
+        """The first value of a header, if it is there."""
+        return next((value for key, value in self.headers if key == name), None)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reply:
+    """A whole answer."""
+
+    status: int
+    body: bytes = b""
+    content_type: bytes = JSON_TYPE
+    headers: tuple[Header, ...] = ()
+    closes: bool = False  # the connection is not to be used again
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StreamReply:
+    """An answer that goes on until its reader or its source ends."""
+
+    chunks: AsyncGenerator[bytes, None]
+    content_type: bytes = EVENT_STREAM_TYPE
+    headers: tuple[Header, ...] = ()
+
+
+AnyReply: TypeAlias = Reply | StreamReply
+
+
+class BodyTooLargeError(HolonError):
+    """More came than the route takes."""
+
+    code = "body_too_large"
+
+
+class BodyTooSlowError(HolonError):
+    """The body did not arrive in time."""
+
+    code = "request_timeout"
+    hint = "send the whole body at once"
+
+
+class BodyUnreadableError(BadInputError):
+    """What came in place of the body cannot be read without doubt."""
+
+    code = "unreadable_body"
+    hint = "announce the body's length, or send it in well-formed chunks"
+
+
+class PeerGoneError(HolonError):
+    """The peer hung up before the exchange was over."""
+
+    code = "peer_gone"
+
+
+class BodySource(Protocol):
+    """A request's body, not yet read."""
+
+    async def read(self, *, bytes_max: int) -> bytes:
+        """Read all of it.
+
+        Raises BodyTooLargeError, BodyTooSlowError, BodyUnreadableError or PeerGoneError.
+        """
+        ...
+
+
+Answerer: TypeAlias = Callable[[RequestHead, BodySource], Awaitable[AnyReply]]

@@ -1,0 +1,110 @@
+"""The records a path names.
+
+Owns:  finding an agent, and what belongs to it.
+Rule 1: a private or archived agent is not there for a reader; the answer is that of an unknown one.
+Rule 2: what belongs to another agent does not exist under this one's path, byte for byte.
+"""
+
+from holon.decide.agent_refusals import refuse_unknown
+from holon.decide.work_item_commits import unknown_item
+from holon.http.plane import Plane
+from holon.http.route import Call
+from holon.model.agent import AgentIdentity, IdentityStatus, Visibility
+from holon.model.brief import BriefRecord
+from holon.model.ids import (
+    AgentId,
+    BriefId,
+    MessageId,
+    TaskId,
+    TimerId,
+    WorkItemId,
+    parse_agent_id,
+    parse_record_id,
+)
+from holon.model.message import QueueEntry
+from holon.model.refusal import Refusal, RefusalCode, RefusedError
+from holon.model.task import TaskRecord
+from holon.model.wake import TimerRecord
+from holon.model.work_item import WorkItemRecord
+
+
+def named_agent(call: Call) -> AgentId:
+    """The agent the path names, whether it exists or not."""
+    return parse_agent_id(call.params["agent_id"])
+
+
+async def shown_agent(plane: Plane, call: Call) -> AgentId:
+    """The agent a read is about; raises RefusedError when a reader sees none."""
+    agent_id = call.agent_id(plane.facts.default_agent)
+    found = await plane.host.reads.agent(agent_id)
+    if found is None or not is_shown(found.identity):
+        raise RefusedError(refuse_unknown(agent_id))
+    return agent_id
+
+
+def is_shown(identity: AgentIdentity) -> bool:
+    """Whether ordinary listings and reads know an agent."""
+    is_public = identity.visibility is Visibility.PUBLIC
+    return is_public and identity.status is not IdentityStatus.ARCHIVED
+
+
+async def own_task(plane: Plane, call: Call) -> TaskRecord:
+    """The task the path names."""
+    agent_id, task_id = named_agent(call), TaskId(_record_id(call, "task_id", "task id"))
+    found = await plane.host.reads.task(task_id)
+    if found is None or found.agent_id != agent_id:
+        raise _missing(RefusalCode.TASK_NOT_FOUND, "task", task_id)
+    return found
+
+
+async def own_timer(plane: Plane, call: Call) -> TimerRecord:
+    """The timer the path names."""
+    agent_id, timer_id = named_agent(call), TimerId(_record_id(call, "timer_id", "timer id"))
+    found = await plane.host.reads.timer(timer_id)
+    if found is None or found.agent_id != agent_id:
+        raise _missing(RefusalCode.TIMER_NOT_FOUND, "timer", timer_id)
+    return found
+
+
+async def own_work_item(plane: Plane, call: Call) -> WorkItemRecord:
+    """The work item the path names."""
+    agent_id = named_agent(call)
+    item_id = WorkItemId(_record_id(call, "work_item_id", "work item id"))
+    found = await plane.host.reads.work_item(item_id)
+    if found is None or found.agent_id != agent_id:
+        raise RefusedError(unknown_item(item_id))
+    return found
+
+
+async def own_brief(plane: Plane, call: Call) -> BriefRecord:
+    """The brief the path names."""
+    agent_id, brief_id = named_agent(call), BriefId(_record_id(call, "brief_id", "brief id"))
+    found = await plane.host.reads.brief(brief_id)
+    if found is None or found.agent_id != agent_id:
+        raise _missing(RefusalCode.BRIEF_NOT_FOUND, "brief", brief_id)
+    return found
+
+
+async def own_message(plane: Plane, call: Call) -> QueueEntry:
+    """The message the path names."""
+    agent_id = named_agent(call)
+    message_id = MessageId(_record_id(call, "message_id", "message id"))
+    found = await plane.host.reads.messages(agent_id, [message_id])
+    if not found:
+        raise _missing(RefusalCode.MESSAGE_NOT_FOUND, "message", message_id)
+    return found[0]
+
+
+def _record_id(call: Call, name: str, what: str) -> str:
+    return parse_record_id(call.params[name], what=what)
+
+
+def _missing(code: RefusalCode, what: str, record_id: str) -> RefusedError:
+    return RefusedError(
+        Refusal(
+            code=code,
+            message=f"there is no {what} {record_id}",
+            hint=f"list the agent's {what}s to find its id",
+            field=f"{what}_id",
+        )
+    )

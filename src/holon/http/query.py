@@ -1,0 +1,79 @@
+"""Reads a query string into the type a route names.
+
+Owns:  the strict reading of query parameters.
+Rule 1: a number is ASCII digits and nothing else: no sign, no blank, no underscore, no exponent.
+Rule 2: a name that is unknown or comes twice is refused; nothing is guessed.
+"""
+
+import re
+from functools import cache
+from typing import Final, TypeVar
+from urllib.parse import unquote_plus
+
+import msgspec
+from msgspec import inspect
+
+from holon.model.errors import BadInputError
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+_DIGITS: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
+_WORDS: Final = {"true": True, "false": False}
+_QUOTED_CHARS_MAX: Final = 40
+
+
+class BadQueryError(BadInputError):
+    """A query parameter is not what the route takes."""
+
+    code = "bad_query"
+
+
+def read_query(text: str, kind: type[T]) -> T:
+    """Return the parameters as `kind`, or raise BadQueryError naming the offending one."""
+    given: dict[str, object] = {}
+    for part in text.split("&") if text else ():
+        name, _, raw = part.partition("=")
+        if name in given:
+            raise BadQueryError(f"{name[:_QUOTED_CHARS_MAX]!r} is given twice")
+        if name not in _names(kind):
+            raise BadQueryError(f"there is no parameter {name[:_QUOTED_CHARS_MAX]!r} here")
+        given[name] = _value(name, unquote_plus(raw), kind)
+    try:
+        return msgspec.convert(given, kind)
+    except msgspec.ValidationError as wrong:
+        raise BadQueryError(str(wrong)) from None
+
+
+def _value(name: str, raw: str, kind: type[msgspec.Struct]) -> object:
+    expected = _scalars(kind).get(name)
+    if expected is int:
+        if _DIGITS.fullmatch(raw) is None:
+            raise BadQueryError(f"{name} takes a whole number, not {raw[:_QUOTED_CHARS_MAX]!r}")
+        return int(raw)
+    if expected is bool:
+        if raw not in _WORDS:
+            raise BadQueryError(f"{name} is true or false")
+        return _WORDS[raw]
+    return raw
+
+
+@cache
+def _names(kind: type[msgspec.Struct]) -> frozenset[str]:
+    """The parameters there are."""
+    return frozenset(each.encode_name for each in msgspec.structs.fields(kind))
+
+
+@cache
+def _scalars(kind: type[msgspec.Struct]) -> dict[str, type]:
+    """Which parameters are numbers or truth values; the rest is text of some form."""
+    info = inspect.type_info(kind)
+    assert isinstance(info, inspect.StructType)
+    scalars: dict[str, type] = {}
+    for each in info.fields:
+        variants = each.type.types if isinstance(each.type, inspect.UnionType) else (each.type,)
+        for variant in variants:
+            if isinstance(variant, inspect.IntType):
+                scalars[each.encode_name] = int
+            elif isinstance(variant, inspect.BoolType):
+                scalars[each.encode_name] = bool
+    return scalars

@@ -1,0 +1,98 @@
+"""What a route is: one row of the table that everything else derives from.
+
+Owns:  the row, its access class, and what a handler is given.
+Rule 1: a route says all there is to know: method, path, who may call, what goes in, what comes out,
+        what may go wrong. Routing, checks, OpenAPI, the reference and the tests read the same row.
+Rule 2: a handler never sees a request that its row does not allow, nor a body of another type.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, Generic, TypeAlias, TypeVar
+
+import msgspec
+
+from holon.http.exchange import RequestHead
+from holon.model.ids import AgentId, parse_agent_id
+from holon.model.limits import HTTP_BODY_BYTES_MAX
+
+T = TypeVar("T")
+PlaneT = TypeVar("PlaneT")
+
+
+class Access(StrEnum):
+    """Who may call a route."""
+
+    OPEN = "open"  # whoever reaches the port: the page that asks for a token, the handshake
+    READ = "read"  # the operator; also a command an agent runs
+    CONTROL = "control"  # the operator alone
+    INGRESS = "ingress"  # the operator's token opens the door, the content stays an outsider's
+    SIGNED = "signed"  # a token as for ingress, or a signature by a configured secret
+    CAPABILITY = "capability"  # the path itself is the right to call
+
+
+class CallerClass(StrEnum):
+    """What the checks found out about a caller."""
+
+    OPERATOR = "operator"
+    AGENT_EXEC = "agent_exec"  # a process that an agent of this very runtime started
+    SIGNER = "signer"  # nobody yet: a signature is still to be verified against the body
+    ANYONE = "anyone"
+
+
+class NoQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A route that takes nothing from the query string."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Call:
+    """A request that passed every check, decoded."""
+
+    head: RequestHead
+    caller: CallerClass
+    params: Mapping[str, str]
+    query: msgspec.Struct
+    body: object
+    raw: bytes
+    still_allowed: Callable[[], bool] = lambda: True  # for an answer that goes on for long
+
+    def taken(self, kind: type[T]) -> T:
+        """The body, as the type the route's row names."""
+        assert isinstance(self.body, kind), f"the row takes {type(self.body)}, not {kind}"
+        return self.body
+
+    def asked(self, kind: type[T]) -> T:
+        """The query, as the type the route's row names."""
+        assert isinstance(self.query, kind), f"the row takes {type(self.query)}, not {kind}"
+        return self.query
+
+    def agent_id(self, default: AgentId) -> AgentId:
+        """The agent the path names, or the default one on a path that names none."""
+        named = self.params.get("agent_id")
+        return parse_agent_id(named) if named is not None else default
+
+
+Handler: TypeAlias = Callable[[PlaneT, Call], Awaitable[object]]
+
+RAW_BODY: Final = bytes  # the row of a route that takes any bytes as they come
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Route(Generic[PlaneT]):
+    """One row. A handler returns a value of `returns` (sent as JSON) or a reply of its own."""
+
+    method: str
+    path: str
+    access: Access
+    summary: str
+    answer: Handler[PlaneT]
+    returns: object
+    takes: type | None = None
+    query: type[msgspec.Struct] = NoQuery
+    status: int = 200
+    body_bytes_max: int = HTTP_BODY_BYTES_MAX
+    body_optional: bool = False
+    media: str = "application/json"  # of what is returned
+    refusals: tuple[int, ...] = ()  # statuses besides those every route may give
+    tags: tuple[str, ...] = field(default=())

@@ -1,0 +1,199 @@
+"""What an operator does with an agent: speak to it, make it, start, stop and abort it.
+
+Owns:  the control routes of one agent that are not about its tasks, timers or work items.
+Rule 1: the words of an operator enter by the queue like any message; everything else is a control
+        request that changes rows and makes no message.
+"""
+
+from typing import Final
+
+from holon.decide.agent_identity import public_identity
+from holon.http.idempotency import idempotency_key
+from holon.http.plane import Plane
+from holon.http.route import Access, Call, Route
+from holon.model.ids import AgentId, parse_agent_id
+from holon.model.ingress import IngressRequest
+from holon.model.message import MessageKind, Priority, TextBody
+from holon.model.provenance import AdmissionContext, DeliverySurface, OperatorOrigin
+from holon.wire.control_requests import (
+    AbortRequest,
+    AgentAction,
+    ControlRequest,
+    CreateAgentRequest,
+    ModelRequest,
+    PromptRequest,
+)
+from holon.wire.control_responses import Done, Enqueued
+
+
+async def prompt(plane: Plane, call: Call) -> Enqueued:
+    """Put the operator's words into the agent's queue."""
+    asked = call.taken(PromptRequest)
+    receipt = await plane.host.admit(
+        IngressRequest(
+            agent_id=_named(call),
+            kind=MessageKind.OPERATOR_PROMPT,
+            origin=OperatorOrigin(),
+            body=TextBody(text=asked.text),
+            surface=DeliverySurface.HTTP_CONTROL_PROMPT,
+            admission=AdmissionContext.CONTROL_AUTHENTICATED,
+            priority=Priority.INTERJECT if asked.interject else Priority.NORMAL,
+            idempotency_key=idempotency_key(call),
+        )
+    )
+    return Enqueued(
+        ok=True,
+        agent_id=receipt.agent_id,
+        message_id=receipt.message_id,
+        duplicate=receipt.duplicate,
+    )
+
+
+async def create(plane: Plane, call: Call) -> Done:
+    """Bring an agent into being."""
+    call.taken(CreateAgentRequest)
+    agent_id = _named(call)
+    is_default = agent_id == plane.facts.default_agent
+    await plane.host.control.create_agent(
+        public_identity(agent_id, now=plane.clock.now(), is_default=is_default)
+    )
+    return Done(ok=True, agent_id=agent_id)
+
+
+async def start(plane: Plane, call: Call) -> Done:
+    """Let a stopped agent run again."""
+    agent_id = _named(call)
+    await plane.host.control.resume(agent_id)
+    return Done(ok=True, agent_id=agent_id)
+
+
+async def stop(plane: Plane, call: Call) -> Done:
+    """Stop an agent; what it was doing is settled as aborted."""
+    agent_id = _named(call)
+    await plane.host.control.stop(agent_id)
+    return Done(ok=True, agent_id=agent_id)
+
+
+async def control(plane: Plane, call: Call) -> Done:
+    """Start or stop an agent, as the body says."""
+    match call.taken(ControlRequest).action:
+        case AgentAction.START:
+            return await start(plane, call)
+        case AgentAction.STOP:
+            return await stop(plane, call)
+
+
+async def abort(plane: Plane, call: Call) -> Done:
+    """End the running turn, if it is the one that is meant."""
+    agent_id = _named(call)
+    await plane.host.control.abort_run(agent_id, run_id=call.taken(AbortRequest).run_id)
+    return Done(ok=True, agent_id=agent_id)
+
+
+async def set_model(plane: Plane, call: Call) -> Done:
+    """Give the agent a model of its own."""
+    agent_id = _named(call)
+    await plane.host.control.set_model(agent_id, call.taken(ModelRequest).model)
+    return Done(ok=True, agent_id=agent_id)
+
+
+async def clear_model(plane: Plane, call: Call) -> Done:
+    """Give the agent the runtime's model back."""
+    agent_id = _named(call)
+    await plane.host.control.set_model(agent_id, None)
+    return Done(ok=True, agent_id=agent_id)
+
+
+def _named(call: Call) -> AgentId:
+    return parse_agent_id(call.params["agent_id"])
+
+
+ROUTES: Final[tuple[Route[Plane], ...]] = (
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/prompt",
+        access=Access.CONTROL,
+        summary="Say something to an agent.",
+        answer=prompt,
+        takes=PromptRequest,
+        returns=Enqueued,
+        refusals=(404, 409, 429),
+        tags=("agents",),
+    ),
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/create",
+        access=Access.CONTROL,
+        summary="Bring an agent into being.",
+        answer=create,
+        takes=CreateAgentRequest,
+        body_optional=True,
+        returns=Done,
+        refusals=(409, 429),
+        tags=("agents",),
+    ),
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/control",
+        access=Access.CONTROL,
+        summary="Start or stop an agent.",
+        answer=control,
+        takes=ControlRequest,
+        returns=Done,
+        refusals=(404, 409),
+        tags=("agents",),
+    ),
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/start",
+        access=Access.CONTROL,
+        summary="Let a stopped agent run again.",
+        answer=start,
+        returns=Done,
+        refusals=(404, 409),
+        tags=("agents",),
+    ),
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/stop",
+        access=Access.CONTROL,
+        summary="Stop an agent. Its queue is kept; nothing runs until it is started.",
+        answer=stop,
+        returns=Done,
+        refusals=(404, 409),
+        tags=("agents",),
+    ),
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/current-run/abort",
+        access=Access.CONTROL,
+        summary="End the running turn; the agent stays up.",
+        answer=abort,
+        takes=AbortRequest,
+        body_optional=True,
+        returns=Done,
+        refusals=(404, 409),
+        tags=("agents",),
+    ),
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/model",
+        access=Access.CONTROL,
+        summary="Give an agent a model of its own.",
+        answer=set_model,
+        takes=ModelRequest,
+        returns=Done,
+        refusals=(404,),
+        tags=("agents",),
+    ),
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/model/clear",
+        access=Access.CONTROL,
+        summary="Give an agent the runtime's model back.",
+        answer=clear_model,
+        returns=Done,
+        refusals=(404,),
+        tags=("agents",),
+    ),
+)

@@ -1,0 +1,109 @@
+"""Agents as readers see them: the list, the summary and the bootstrap.
+
+Owns:  the inspection routes of agents, and which models there are.
+Rule 1: the list is narrow, the status is the summary, the state is what a projection starts from;
+        they are not interchangeable.
+Rule 2: what the state says of the agent is the very status.
+"""
+
+from typing import Final
+
+from holon.decide.agent_refusals import refuse_unknown
+from holon.http.own_records import is_shown
+from holon.http.page_queries import AfterQuery
+from holon.http.plane import Plane
+from holon.http.route import Access, Call, Route
+from holon.model.ids import parse_agent_id
+from holon.model.refusal import RefusedError
+from holon.model.surface import AgentSurface
+from holon.projections.agent_list import AgentListEntry, agent_list_entry
+from holon.projections.agent_state_view import AgentStateSnapshot, agent_state_snapshot
+from holon.projections.agent_summary import AgentSummary, Surroundings, agent_summary
+from holon.wire.control_responses import ModelListing
+
+
+async def list_agents(plane: Plane, call: Call) -> tuple[AgentListEntry, ...]:
+    """List the public agents that are in use."""
+    asked = call.asked(AfterQuery)
+    after = None if asked.after is None else parse_agent_id(asked.after)
+    found = await plane.host.reads.public_agents(after=after, limit=asked.limit)
+    model = str(plane.host.preference.default)
+    return tuple(agent_list_entry(each, default_model=model) for each in found)
+
+
+async def status(plane: Plane, call: Call) -> AgentSummary:
+    """Sum an agent up."""
+    surface, around = await _looked_at(plane, call)
+    return agent_summary(surface, around)
+
+
+async def state(plane: Plane, call: Call) -> AgentStateSnapshot:
+    """Give everything a projection of an agent starts from."""
+    surface, around = await _looked_at(plane, call)
+    return agent_state_snapshot(surface, around)
+
+
+async def models(plane: Plane, call: Call) -> ModelListing:
+    """Name the models agents are given."""
+    del call
+    preference = plane.host.preference
+    return ModelListing(
+        default_model=str(preference.default),
+        fallback_models=tuple(str(each) for each in preference.fallbacks),
+    )
+
+
+async def _looked_at(plane: Plane, call: Call) -> tuple[AgentSurface, Surroundings]:
+    agent_id = call.agent_id(plane.facts.default_agent)
+    surface = await plane.host.reads.agent_surface(agent_id)
+    if surface is None or not is_shown(surface.listed.agent.identity):
+        raise RefusedError(refuse_unknown(agent_id))
+    trigger = await plane.host.reads.trigger_of(agent_id)
+    around = Surroundings(
+        default_model=str(plane.host.preference.default),
+        triggers=() if trigger is None else (trigger,),
+    )
+    return surface, around
+
+
+ROUTES: Final[tuple[Route[Plane], ...]] = (
+    Route(
+        method="GET",
+        path="/agents/list",
+        access=Access.READ,
+        summary="List the public agents by id, to choose one.",
+        answer=list_agents,
+        query=AfterQuery,
+        returns=tuple[AgentListEntry, ...],
+        tags=("agents",),
+    ),
+    Route(
+        method="GET",
+        path="/agents/{agent_id}/status",
+        access=Access.READ,
+        summary="Sum an agent up.",
+        answer=status,
+        returns=AgentSummary,
+        refusals=(404,),
+        tags=("agents",),
+    ),
+    Route(
+        method="GET",
+        path="/agents/{agent_id}/state",
+        access=Access.READ,
+        summary="Everything a projection of an agent starts from, and the event to go on after.",
+        answer=state,
+        returns=AgentStateSnapshot,
+        refusals=(404,),
+        tags=("agents",),
+    ),
+    Route(
+        method="GET",
+        path="/models",
+        access=Access.READ,
+        summary="The runtime's model, and the ones it falls back to.",
+        answer=models,
+        returns=ModelListing,
+        tags=("runtime",),
+    ),
+)

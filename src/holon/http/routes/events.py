@@ -1,0 +1,113 @@
+"""The audit log as a product: pages in both directions, and streams.
+
+Owns:  the routes of events.
+Rule 1: replay is history: nothing that is read here can be sent back in as input.
+Rule 2: a cursor that is older than what is kept, or newer than what there is, is told apart and
+        refused; nobody is moved silently.
+"""
+
+from typing import Final
+
+from holon.http.event_frames import messages_of
+from holon.http.event_stream import Stream, resumed_after
+from holon.http.exchange import StreamReply
+from holon.http.own_records import shown_agent
+from holon.http.page_queries import EventsQuery, StreamQuery
+from holon.http.plane import Plane
+from holon.http.route import Access, Call, Route
+from holon.model.surface import EventOrder, EventQuery
+from holon.projections.event_envelope import EventEnvelope, EventPage, event_page
+from holon.runtime.event_feed import Page, require_kept, require_near
+
+
+async def page(plane: Plane, call: Call) -> EventPage:
+    """Page through an agent's events."""
+    agent_id, asked = await shown_agent(plane, call), call.asked(EventsQuery)
+    upwards = EventOrder.DESC if asked.after_seq is None else EventOrder.ASC
+    query = EventQuery(
+        after_seq=asked.after_seq,
+        before_seq=asked.before_seq,
+        order=asked.order or upwards,
+        limit=asked.limit,
+    )
+    reads = plane.host.reads
+    found = await reads.events_page(agent_id, query)
+    if asked.after_seq is not None:
+        require_kept(agent_id, asked.after_seq, floor=found.floor_seq, newest=found.last_seq)
+    if asked.before_seq is not None:
+        require_kept(agent_id, asked.before_seq, floor=0, newest=found.last_seq + 1)
+    messages = await messages_of(reads, found.events)
+    return event_page(found, query, projection=asked.projection, messages=messages)
+
+
+async def stream(plane: Plane, call: Call) -> StreamReply:
+    """Follow one agent."""
+    agent_id, asked = await shown_agent(plane, call), call.asked(StreamQuery)
+    floor, newest = await plane.host.reads.event_bounds(agent_id)
+    after = resumed_after(call, asked.after_seq)
+    if after is not None:
+        require_kept(agent_id, after, floor=floor, newest=newest)
+        require_near(after, newest)
+
+    async def framed(found: Page) -> bytes:
+        return await plane.frames.of_agent(plane.host.reads, found, asked.projection)
+
+    opened = plane.host.events.reader(agent_id, after=newest if after is None else after)
+    return StreamReply(chunks=Stream(opened=opened, framed=framed, call=call).chunks())
+
+
+async def stream_all(plane: Plane, call: Call) -> StreamReply:
+    """Follow every public agent."""
+    asked = call.asked(StreamQuery)
+    newest = await plane.host.reads.last_log_seq()
+    after = resumed_after(call, asked.after_seq)
+    if after is not None:
+        require_kept(None, after, floor=0, newest=newest)
+        require_near(after, newest)
+
+    async def framed(found: Page) -> bytes:
+        return await plane.frames.of_all(plane.host.reads, found, asked.projection)
+
+    opened = plane.host.events.log_reader(after=newest if after is None else after)
+    return StreamReply(chunks=Stream(opened=opened, framed=framed, call=call).chunks())
+
+
+_STREAM_MEDIA: Final = "text/event-stream"
+
+ROUTES: Final[tuple[Route[Plane], ...]] = (
+    Route(
+        method="GET",
+        path="/agents/{agent_id}/events",
+        access=Access.READ,
+        summary="What happened to an agent, a page at a time in either direction.",
+        answer=page,
+        query=EventsQuery,
+        returns=EventPage,
+        refusals=(404, 409),
+        tags=("events",),
+    ),
+    Route(
+        method="GET",
+        path="/agents/{agent_id}/events/stream",
+        access=Access.READ,
+        summary="What happens to an agent, as it happens. Resume with Last-Event-ID.",
+        answer=stream,
+        query=StreamQuery,
+        returns=EventEnvelope,
+        media=_STREAM_MEDIA,
+        refusals=(404, 409),
+        tags=("events",),
+    ),
+    Route(
+        method="GET",
+        path="/events/stream",
+        access=Access.READ,
+        summary="What happens to every public agent; ids are numbers of the whole log.",
+        answer=stream_all,
+        query=StreamQuery,
+        returns=EventEnvelope,
+        media=_STREAM_MEDIA,
+        refusals=(404, 409),
+        tags=("events",),
+    ),
+)

@@ -1,0 +1,202 @@
+"""Messages from outside: public enqueue and the generic webhook.
+
+Owns:  how an outsider's request becomes an ingress request.
+Rule 1: the operator's token opens the door and no more: what comes through it is an outsider's
+        word, external evidence, and the door's ceilings hold.
+Rule 2: a webhook whose signature holds under a configured secret is a signal of that integration.
+        A signature that does not hold is refused, whatever else the request shows.
+"""
+
+from http import HTTPStatus
+from typing import Final
+
+from holon.decide.trigger_delivery import evidence_of
+from holon.decide.webhook_signature import SignedHead, verified_id
+from holon.http.access import SIGNATURE_HEADER
+from holon.http.exchange import JSON_TYPE, Reply
+from holon.http.idempotency import idempotency_key
+from holon.http.outside_labels import (
+    CAUSATION,
+    CONTENT_TYPE,
+    CORRELATION,
+    EVENT,
+    SOURCE,
+    delivery_id,
+    label,
+)
+from holon.http.plane import Plane
+from holon.http.refused import refused_reply
+from holon.http.route import RAW_BODY, Access, Call, Route
+from holon.model.agent import Visibility
+from holon.model.ids import AgentId, parse_agent_id
+from holon.model.ingress import IngressRequest
+from holon.model.json_value import JsonValue
+from holon.model.limits import PUBLIC_BODY_BYTES_MAX
+from holon.model.message import JsonBody, MessageBody, MessageKind, TextBody
+from holon.model.provenance import AdmissionContext, ChannelOrigin, DeliverySurface, WebhookOrigin
+from holon.model.refusal import Refusal, RefusalCode, RefusedError
+from holon.wire.control_responses import Enqueued
+from holon.wire.ingress_requests import EnqueueRequest
+from holon.wire.strict_body import decode_body
+
+ENQUEUE_SOURCE: Final = "http"
+WEBHOOK_SOURCE: Final = "generic"
+
+
+async def enqueue(plane: Plane, call: Call) -> Enqueued:
+    """Queue an outsider's message."""
+    asked = call.taken(EnqueueRequest)
+    origin = asked.origin or WebhookOrigin(source=ENQUEUE_SOURCE)
+    meant = (
+        MessageKind.CHANNEL_EVENT
+        if isinstance(origin, ChannelOrigin)
+        else MessageKind.WEBHOOK_EVENT
+    )
+    request = IngressRequest(
+        agent_id=call.agent_id(plane.facts.default_agent),
+        kind=asked.kind or meant,
+        origin=origin,
+        body=asked.content(),
+        surface=DeliverySurface.HTTP_PUBLIC_ENQUEUE,
+        admission=AdmissionContext.PUBLIC_UNAUTHENTICATED,
+        priority=asked.priority,
+        idempotency_key=idempotency_key(call),
+        metadata=asked.metadata,
+        correlation_id=asked.correlation_id,
+        causation_id=asked.causation_id,
+        claimed_trust=asked.trust,
+        claimed_authority=asked.authority_class,
+    )
+    return await _admitted(plane, request)
+
+
+async def webhook(plane: Plane, call: Call) -> Enqueued | Reply:
+    """Queue what a machine outside posted."""
+    source = label(call, SOURCE) or WEBHOOK_SOURCE
+    is_signed = call.head.value(SIGNATURE_HEADER) is not None
+    if is_signed:
+        secret = plane.outside.secret_of(source)
+        key = verified_id(secret, _signed_head(call), call.raw, now=plane.clock.now())
+        if key is None:
+            return _bad_signature()
+    elif plane.outside.is_shut(source):
+        return _shut(source)
+    else:
+        key = delivery_id(call)
+    request = IngressRequest(
+        agent_id=parse_agent_id(call.params["agent_id"]),
+        kind=MessageKind.WEBHOOK_EVENT,
+        origin=WebhookOrigin(source=source, event_type=label(call, EVENT)),
+        body=_content(call),
+        surface=DeliverySurface.HTTP_WEBHOOK,
+        admission=AdmissionContext.PUBLIC_UNAUTHENTICATED,
+        idempotency_key=key,
+        verified_integration=is_signed,
+        correlation_id=label(call, CORRELATION),
+        causation_id=label(call, CAUSATION),
+    )
+    return await _admitted(plane, request)
+
+
+async def _admitted(plane: Plane, request: IngressRequest) -> Enqueued:
+    await _require_public(plane, request.agent_id)
+    receipt = await plane.host.admit(request)
+    return Enqueued(
+        ok=True,
+        agent_id=receipt.agent_id,
+        message_id=receipt.message_id,
+        duplicate=receipt.duplicate,
+    )
+
+
+async def _require_public(plane: Plane, agent_id: AgentId) -> None:
+    """Keep outsiders away from agents that belong to others; an unknown one is the door's."""
+    found = await plane.host.reads.agent(agent_id)
+    if found is not None and found.identity.visibility is not Visibility.PUBLIC:
+        raise RefusedError(
+            Refusal(
+                code=RefusalCode.PUBLIC_CEILING,
+                message=f"agent {agent_id} takes nothing from the public",
+                hint="address a public agent",
+                field="agent_id",
+            )
+        )
+
+
+def _signed_head(call: Call) -> SignedHead:
+    head = call.head
+    return SignedHead(
+        signatures=tuple(head.values(SIGNATURE_HEADER)),
+        ids=tuple(head.values(b"webhook-id")),
+        timestamps=tuple(head.values(b"webhook-timestamp")),
+    )
+
+
+def _content(call: Call) -> MessageBody:
+    """JSON stays JSON when it is said to be; text stays text; the rest is kept as it may be."""
+    media = (label(call, CONTENT_TYPE) or "").partition(";")[0].strip().lower()
+    if media == JSON_TYPE.decode() or media.endswith("+json"):
+        value: JsonValue = decode_body(call.raw, object)
+        return JsonBody(value=value)
+    evidence = evidence_of(call.raw)
+    return (
+        TextBody(text=evidence or "")
+        if isinstance(evidence, str | None)
+        else JsonBody(value=evidence)
+    )
+
+
+def _bad_signature() -> Reply:
+    return refused_reply(
+        HTTPStatus.UNAUTHORIZED,
+        "bad_signature",
+        "the signature does not hold",
+        hint="sign id, timestamp and body as they are sent, with this source's secret, just now",
+    )
+
+
+def _shut(source: str) -> Reply:
+    return refused_reply(
+        HTTPStatus.FORBIDDEN,
+        "webhook_disabled",
+        f"webhooks of {source} are shut: their secret is missing",
+        hint=f"give webhooks.{source} a secret, or remove it from the configuration",
+    )
+
+
+ROUTES: Final[tuple[Route[Plane], ...]] = (
+    Route(
+        method="POST",
+        path="/agents/{agent_id}/enqueue",
+        access=Access.INGRESS,
+        summary="Queue a message from outside for an agent, as external evidence.",
+        answer=enqueue,
+        takes=EnqueueRequest,
+        returns=Enqueued,
+        refusals=(403, 404, 409),
+        tags=("ingress",),
+    ),
+    Route(
+        method="POST",
+        path="/enqueue",
+        access=Access.INGRESS,
+        summary="Queue a message from outside for the default agent, as external evidence.",
+        answer=enqueue,
+        takes=EnqueueRequest,
+        returns=Enqueued,
+        refusals=(403, 404, 409),
+        tags=("ingress",),
+    ),
+    Route(
+        method="POST",
+        path="/webhooks/generic/{agent_id}",
+        access=Access.SIGNED,
+        summary="Queue what a machine outside posts; a signal when it is signed, else evidence.",
+        answer=webhook,
+        takes=RAW_BODY,
+        body_bytes_max=PUBLIC_BODY_BYTES_MAX,
+        returns=Enqueued,
+        refusals=(403, 404, 409),
+        tags=("ingress",),
+    ),
+)

@@ -1,0 +1,166 @@
+"""Background tasks: listed, looked at, started, fed and stopped by an operator.
+
+Owns:  the routes of tasks.
+Rule 1: a command of an operator becomes the agent's task: its result comes to the agent by the
+        queue, as that of any task.
+Rule 2: a task that takes no input, or has ended, is no error; the answer says so.
+"""
+
+from typing import Final
+
+import msgspec
+
+from holon.decide.command_promotion import output_paths_of
+from holon.decide.task_output import retrieval_status_of
+from holon.http.idempotency import idempotency_key
+from holon.http.own_records import named_agent, own_task, shown_agent
+from holon.http.page_queries import AfterQuery
+from holon.http.plane import Plane
+from holon.http.route import Access, Call, Route
+from holon.model.ids import TaskId, parse_record_id
+from holon.projections.agent_state_view import task_slim_view
+from holon.projections.task_view import output_view, status_view
+from holon.runtime.command_desk import CommandOrder
+from holon.wire.control_requests import TaskInputRequest, TaskRequest
+from holon.wire.control_responses import TaskInputAnswer, TaskStopAnswer
+from holon.wire.surface_responses import TaskAnswer, TaskPage
+from holon.wire.task_responses import TaskOutputAnswer, TaskStatusView
+
+
+async def list_tasks(plane: Plane, call: Call) -> TaskPage:
+    """Page through an agent's tasks."""
+    agent_id, asked = await shown_agent(plane, call), call.asked(AfterQuery)
+    after = None if asked.after is None else parse_record_id(asked.after, what="task id")
+    found = await plane.host.reads.tasks_page(
+        agent_id, after=None if after is None else TaskId(after), limit=asked.limit
+    )
+    return TaskPage(
+        tasks=tuple(task_slim_view(each) for each in found),
+        limit=asked.limit,
+        next_after=found[-1].id if len(found) >= asked.limit else None,
+    )
+
+
+async def show(plane: Plane, call: Call) -> TaskStatusView:
+    """Show where one task stands."""
+    await shown_agent(plane, call)
+    return msgspec.convert(status_view(await own_task(plane, call)), TaskStatusView)
+
+
+async def output(plane: Plane, call: Call) -> TaskOutputAnswer:
+    """Look at what a task has written."""
+    await shown_agent(plane, call)
+    task = await own_task(plane, call)
+    shown = await plane.host.commands.output(task)
+    status = retrieval_status_of(task, waited=False)
+    view = output_view(task, status, shown, output_paths_of(task))
+    return msgspec.convert(view, TaskOutputAnswer)
+
+
+async def create(plane: Plane, call: Call) -> TaskAnswer:
+    """Run a command in the background, for an agent."""
+    asked = call.taken(TaskRequest)
+    order = CommandOrder(
+        cmd=asked.cmd,
+        summary=asked.summary,
+        workdir=asked.workdir,
+        shell=asked.shell,
+        login=asked.login,
+        tty=asked.tty,
+        accepts_input=asked.tty if asked.accepts_input is None else asked.accepts_input,
+    )
+    task = await plane.host.commands.start(named_agent(call), order, key=idempotency_key(call))
+    return TaskAnswer(ok=True, task=task_slim_view(task))
+
+
+async def feed(plane: Plane, call: Call) -> TaskInputAnswer:
+    """Write to a task's input."""
+    task = await own_task(plane, call)
+    receipt = await plane.host.commands.feed(task, call.taken(TaskInputRequest).input)
+    return TaskInputAnswer(
+        ok=True,
+        task_id=task.id,
+        accepted_input=receipt.bytes_written > 0,
+        bytes_written=receipt.bytes_written,
+        summary_text=receipt.summary_text,
+    )
+
+
+async def stop(plane: Plane, call: Call) -> TaskStopAnswer:
+    """End a task."""
+    task = await own_task(plane, call)
+    stopping = await plane.host.commands.stop(task.id)
+    return TaskStopAnswer(
+        ok=True,
+        task_id=task.id,
+        stop_requested=stopping.stop_requested,
+        force_stop_requested=stopping.force_stop_requested,
+    )
+
+
+ROUTES: Final[tuple[Route[Plane], ...]] = (
+    Route(
+        method="GET",
+        path="/agents/{agent_id}/tasks",
+        access=Access.READ,
+        summary="An agent's tasks: those that have not ended first, newest movement first.",
+        answer=list_tasks,
+        query=AfterQuery,
+        returns=TaskPage,
+        refusals=(404,),
+        tags=("tasks",),
+    ),
+    Route(
+        method="GET",
+        path="/agents/{agent_id}/tasks/{task_id}",
+        access=Access.READ,
+        summary="Where one task stands.",
+        answer=show,
+        returns=TaskStatusView,
+        refusals=(404,),
+        tags=("tasks",),
+    ),
+    Route(
+        method="GET",
+        path="/agents/{agent_id}/tasks/{task_id}/output",
+        access=Access.READ,
+        summary="What a task has written so far, within bounds.",
+        answer=output,
+        returns=TaskOutputAnswer,
+        refusals=(404,),
+        tags=("tasks",),
+    ),
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/tasks",
+        access=Access.CONTROL,
+        summary="Run a command in the background; its result comes to the agent. Repeats safely"
+        " under an Idempotency-Key.",
+        answer=create,
+        takes=TaskRequest,
+        returns=TaskAnswer,
+        refusals=(404, 409),
+        tags=("tasks",),
+    ),
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/tasks/{task_id}/input",
+        access=Access.CONTROL,
+        summary="Write to a task's input.",
+        answer=feed,
+        takes=TaskInputRequest,
+        returns=TaskInputAnswer,
+        refusals=(404,),
+        tags=("tasks",),
+    ),
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/tasks/{task_id}/stop",
+        access=Access.CONTROL,
+        summary="End a task: politely the first time, for certain the second time.",
+        answer=stop,
+        returns=TaskStopAnswer,
+        refusals=(404,),
+        tags=("tasks",),
+    ),
+)

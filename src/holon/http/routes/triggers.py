@@ -1,0 +1,166 @@
+"""External triggers: the addresses themselves, and what the operator does with them.
+
+Owns:  the callback routes, and listing, rotating and revoking.
+Rule 1: every miss at an address is answered alike, byte for byte as a path nobody serves.
+Rule 2: a repeat is answered before it is counted, so that a sender that tries again is never told
+        to wait for it.
+"""
+
+from http import HTTPStatus
+from typing import Final
+
+from holon.decide.agent_lifecycle import admits
+from holon.http.app import too_many
+from holon.http.exchange import Reply
+from holon.http.outside_labels import read_delivery
+from holon.http.plane import Plane
+from holon.http.refused import refused_reply
+from holon.http.route import RAW_BODY, Access, Call, CallerClass, Route
+from holon.model.ids import AgentId, parse_agent_id
+from holon.model.limits import TRIGGER_BODY_BYTES_MAX
+from holon.model.trigger import TriggerReceipt
+from holon.model.wake import ExternalTrigger, TriggerDeliveryMode
+from holon.wire.ingress_responses import (
+    CallbackAnswer,
+    CallbackResult,
+    TriggerAnswer,
+    TriggerListing,
+    TriggerView,
+    told,
+    trigger_view,
+)
+
+
+async def wake(plane: Plane, call: Call) -> CallbackAnswer | Reply:
+    """Take a delivery in."""
+    return await _deliver(plane, call, TriggerDeliveryMode.WAKE_HINT)
+
+
+async def enqueue(plane: Plane, call: Call) -> CallbackAnswer | Reply:
+    """Take a delivery in at an older address; it wakes, as all do, and is marked."""
+    return await _deliver(plane, call, TriggerDeliveryMode.ENQUEUE_MESSAGE)
+
+
+async def _deliver(plane: Plane, call: Call, mode: TriggerDeliveryMode) -> CallbackAnswer | Reply:
+    desk, token = plane.host.triggers, call.params["token"]
+    delivery = read_delivery(call, addressed_mode=mode)
+    target = await desk.open(token, delivery)
+    if target is None:
+        return _nothing_here()
+    earlier = await desk.earlier(token, delivery, target)
+    if earlier is not None:
+        return _answer(earlier)
+    wait_s = plane.outside.delivery_wait_s(target.trigger.external_trigger_id)
+    if wait_s is not None:
+        return too_many(wait_s) if admits(target.agent_status) else _nothing_here()
+    receipt = await desk.deliver(token, delivery, target)
+    return _nothing_here() if receipt is None else _answer(receipt)
+
+
+def _answer(receipt: TriggerReceipt) -> CallbackAnswer:
+    return CallbackAnswer(
+        ok=True,
+        result=CallbackResult(
+            agent_id=receipt.agent_id,
+            external_trigger_id=receipt.external_trigger_id,
+            disposition=told(receipt.disposition),
+        ),
+    )
+
+
+def _nothing_here() -> Reply:
+    return refused_reply(HTTPStatus.NOT_FOUND, "not_found", "nothing is served here")
+
+
+async def show(plane: Plane, call: Call) -> TriggerListing:
+    """Show the trigger of an agent; its address to the operator alone."""
+    agent_id = _named(call)
+    trigger = await plane.host.triggers.ensure(agent_id)
+    view = _view(plane, trigger, may_see_url=call.caller is CallerClass.OPERATOR)
+    return TriggerListing(agent_id=agent_id, external_triggers=(view,))
+
+
+async def rotate(plane: Plane, call: Call) -> TriggerAnswer:
+    """Give the trigger a new address."""
+    agent_id = _named(call)
+    trigger = await plane.host.triggers.rotate(agent_id)
+    view = _view(plane, trigger, may_see_url=True)
+    return TriggerAnswer(ok=True, agent_id=agent_id, external_trigger=view)
+
+
+async def revoke(plane: Plane, call: Call) -> TriggerAnswer:
+    """Take the address back."""
+    agent_id = _named(call)
+    trigger = await plane.host.triggers.revoke(agent_id)
+    view = _view(plane, trigger, may_see_url=True)
+    return TriggerAnswer(ok=True, agent_id=agent_id, external_trigger=view)
+
+
+def _view(plane: Plane, trigger: ExternalTrigger, *, may_see_url: bool) -> TriggerView:
+    path = plane.host.triggers.path_of(trigger) if may_see_url else None
+    url = None if path is None else plane.facts.base_url.rstrip("/") + path
+    return trigger_view(trigger, trigger_url=url)
+
+
+def _named(call: Call) -> AgentId:
+    return parse_agent_id(call.params["agent_id"])
+
+
+ROUTES: Final[tuple[Route[Plane], ...]] = (
+    Route(
+        method="POST",
+        path="/callbacks/wake/{token}",
+        access=Access.CAPABILITY,
+        summary="Wake the agent this address belongs to. Any body is kept as evidence.",
+        answer=wake,
+        takes=RAW_BODY,
+        body_bytes_max=TRIGGER_BODY_BYTES_MAX,
+        body_optional=True,
+        returns=CallbackAnswer,
+        refusals=(404, 429),
+        tags=("triggers",),
+    ),
+    Route(
+        method="POST",
+        path="/callbacks/enqueue/{token}",
+        access=Access.CAPABILITY,
+        summary="An older form of the wake address; it wakes, and is recorded as deprecated.",
+        answer=enqueue,
+        takes=RAW_BODY,
+        body_bytes_max=TRIGGER_BODY_BYTES_MAX,
+        body_optional=True,
+        returns=CallbackAnswer,
+        refusals=(404, 429),
+        tags=("triggers",),
+    ),
+    Route(
+        method="GET",
+        path="/agents/{agent_id}/external-triggers",
+        access=Access.READ,
+        summary="Show an agent's external trigger; its address to the operator alone.",
+        answer=show,
+        returns=TriggerListing,
+        refusals=(404,),
+        tags=("triggers",),
+    ),
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/external-trigger/rotate",
+        access=Access.CONTROL,
+        summary="Give an agent's trigger a new address; every earlier one is void.",
+        answer=rotate,
+        returns=TriggerAnswer,
+        refusals=(404,),
+        tags=("triggers",),
+    ),
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/external-trigger/revoke",
+        access=Access.CONTROL,
+        summary="Take the address of an agent's trigger back, until it is rotated.",
+        answer=revoke,
+        returns=TriggerAnswer,
+        refusals=(404,),
+        tags=("triggers",),
+    ),
+)

@@ -1,0 +1,45 @@
+"""Every route there is.
+
+Owns:  the one table. What is not in it is not served.
+"""
+
+from typing import Final
+
+from holon.http.plane import Plane
+from holon.http.route import Route
+from holon.http.routes import (
+    agent_control,
+    agents,
+    default_agent,
+    documents,
+    events,
+    handshake,
+    metrics,
+    public_ingress,
+    runtime_control,
+    tasks,
+    timers,
+    transcript,
+    triggers,
+    wake,
+    work_items,
+)
+
+_WORKING: Final[tuple[Route[Plane], ...]] = (
+    *handshake.ROUTES,
+    *runtime_control.ROUTES,
+    *metrics.ROUTES,
+    *agents.ROUTES,
+    *transcript.ROUTES,
+    *default_agent.ROUTES,
+    *events.ROUTES,
+    *tasks.ROUTES,
+    *timers.ROUTES,
+    *work_items.ROUTES,
+    *agent_control.ROUTES,
+    *wake.ROUTES,
+    *public_ingress.ROUTES,
+    *triggers.ROUTES,
+)
+
+ROUTES: Final[tuple[Route[Plane], ...]] = documents.described(_WORKING)

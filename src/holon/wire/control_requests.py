@@ -1,0 +1,136 @@
+"""Bodies the control plane accepts.
+
+Owns:  the JSON a caller may send, route by route.
+Rule 1: strict: an unknown field is refused, so that a slip is seen and a claim finds no place.
+"""
+
+from enum import StrEnum
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+from holon.model.errors import BadInputError
+from holon.model.limits import (
+    LABEL_CHARS_MAX,
+    OBJECTIVE_CHARS_MAX,
+    TIMER_DURATION_MS_MAX,
+    TIMER_DURATION_MS_MIN,
+    TIMER_INTERVAL_MS_MIN,
+    TODO_ITEMS_COUNT_MAX,
+    TODO_TEXT_CHARS_MAX,
+)
+from holon.model.record import Record
+from holon.model.work_item import PlanStatus, TodoState
+
+Text = Annotated[str, Meta(min_length=1)]
+Label = Annotated[str, Meta(min_length=1, max_length=LABEL_CHARS_MAX)]
+Objective = Annotated[str, Meta(min_length=1, max_length=OBJECTIVE_CHARS_MAX)]
+
+
+class PromptRequest(Record, frozen=True, kw_only=True):
+    """What the operator says to an agent."""
+
+    text: Text
+    interject: bool = False  # into the running turn, at its next safe point
+
+
+class CreateAgentRequest(Record, frozen=True, kw_only=True):
+    """How an agent comes into being."""
+
+    template: str | None = None
+
+
+class AbortRequest(Record, frozen=True, kw_only=True):
+    """Which run is meant; without a word, whichever is running."""
+
+    run_id: str | None = None
+
+
+class ModelRequest(Record, frozen=True, kw_only=True):
+    """The model an agent is to use from its next turn on."""
+
+    model: Text
+
+
+class AgentAction(StrEnum):
+    """What may be done to an agent as a whole."""
+
+    START = "start"
+    STOP = "stop"
+
+
+class ControlRequest(Record, frozen=True, kw_only=True):
+    """Start or stop an agent."""
+
+    action: AgentAction
+
+
+class TaskRequest(Record, frozen=True, kw_only=True):
+    """A command to run in the background, for an agent and inside its execution root."""
+
+    summary: Label
+    cmd: Text
+    workdir: str | None = None
+    shell: str | None = None
+    login: bool = False
+    tty: bool = False
+    accepts_input: bool | None = None  # left out: with a terminal only
+
+
+class TaskInputRequest(Record, frozen=True, kw_only=True):
+    """Text for a task's input, with a newline where Enter is meant."""
+
+    input: Text
+
+
+class BadTimerError(BadInputError):
+    """A timer is asked for in no way, or in two."""
+
+    code = "bad_request"
+    hint = "give duration_ms, with interval_ms to repeat it; or expression, with a zone"
+
+
+class TimerRequest(Record, frozen=True, kw_only=True):
+    """When a timer fires: after a while, from then on again and again, or by a cron expression."""
+
+    duration_ms: Annotated[int, Meta(ge=TIMER_DURATION_MS_MIN, le=TIMER_DURATION_MS_MAX)] | None = (
+        None
+    )
+    interval_ms: Annotated[int, Meta(ge=TIMER_INTERVAL_MS_MIN, le=TIMER_DURATION_MS_MAX)] | None = (
+        None
+    )
+    expression: Label | None = None
+    zone: Label | None = None  # of the expression; left out: UTC
+    summary: Label | None = None
+
+    def require_one_form(self) -> None:
+        """Raise BadTimerError unless exactly one way to say when was used, and whole."""
+        if (self.duration_ms is None) == (self.expression is None):
+            raise BadTimerError("a timer fires after a while, or by an expression")
+        if self.expression is None and self.zone is not None:
+            raise BadTimerError("a zone belongs to an expression")
+        if self.duration_ms is None and self.interval_ms is not None:
+            raise BadTimerError("an interval begins with a duration")
+
+
+class WorkItemRequest(Record, frozen=True, kw_only=True):
+    """What an agent is to do, when it comes to it."""
+
+    objective: Objective
+
+
+class TodoPart(Record, frozen=True, kw_only=True):
+    """One line of a checklist."""
+
+    text: Annotated[str, Meta(min_length=1, max_length=TODO_TEXT_CHARS_MAX)]
+    state: TodoState = TodoState.PENDING
+
+
+class WorkItemPatch(Record, frozen=True, kw_only=True):
+    """What changes about an item; what is left out stays. A null blocker clears it."""
+
+    objective: Objective | None = None
+    plan_status: PlanStatus | None = None
+    todo_list: Annotated[tuple[TodoPart, ...], Meta(max_length=TODO_ITEMS_COUNT_MAX)] | None = None
+    blocked_by: Label | UnsetType | None = UNSET
+    recheck_after_ms: Annotated[int, Meta(ge=1, le=TIMER_DURATION_MS_MAX)] | None = None

@@ -1,0 +1,86 @@
+"""What the control plane answers when it did as asked.
+
+Owns:  the small receipts; pages are in surface_responses, views of records are projections.
+"""
+
+from typing import Literal
+
+from holon.model.ids import AgentId, MessageId, TaskId
+from holon.model.record import Record
+
+
+class Done(Record, frozen=True, kw_only=True):
+    """It is so now."""
+
+    ok: Literal[True]
+    agent_id: AgentId | None = None
+
+
+class Enqueued(Record, frozen=True, kw_only=True):
+    """The message is durable. `duplicate`: it already was, under the same key."""
+
+    ok: Literal[True]
+    agent_id: AgentId
+    message_id: MessageId
+    duplicate: bool = False
+
+
+class Protocol(Record, frozen=True, kw_only=True):
+    """Which protocol this server speaks."""
+
+    name: str
+    version: int
+
+
+class AuthFacts(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """What a caller needs in order to be let in, on the socket it came through."""
+
+    mode: str
+    required: bool
+
+
+class HandshakeRuntime(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Who is there; only for a caller that was let in."""
+
+    default_agent: AgentId
+    workspace_dir: str | None
+    home_dir: str
+    listen: str
+    advertise_url: str | None
+
+
+class Handshake(Record, frozen=True, kw_only=True):
+    """The first answer to any client."""
+
+    ok: Literal[True]
+    protocol: Protocol
+    auth: AuthFacts
+    capabilities: tuple[str, ...]
+    version: str
+    runtime: HandshakeRuntime | None = None
+
+
+class ModelListing(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """The runtime's model, and the ones it falls back to."""
+
+    default_model: str
+    fallback_models: tuple[str, ...]
+
+
+class TaskInputAnswer(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """How much of the input the task took; one that takes none is no error."""
+
+    ok: Literal[True]
+    task_id: TaskId
+    accepted_input: bool
+    bytes_written: int
+    summary_text: str
+
+
+class TaskStopAnswer(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """What the stop set in motion. Asked a second time, it is carried out for certain."""
+
+    ok: Literal[True]
+    task_id: TaskId
+    stop_requested: bool
+    force_stop_requested: bool

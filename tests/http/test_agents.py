@@ -1,0 +1,91 @@
+"""Agents as readers see them, over a real server."""
+
+import pytest
+
+from holon.model.ids import AgentId
+from holon.projections.agent_list import AgentListEntry
+from holon.projections.agent_state_view import AgentStateSnapshot
+from holon.projections.agent_summary import AgentSummary
+from holon.testing.control_server import MAIN, ControlServer
+from holon.wire.codec import decode
+from tests.http.serving import make_agent, settled
+
+HEAVY = frozenset(
+    {"skills", "active_children", "waiting_intents", "external_triggers", "notifications", "events"}
+)
+
+
+@pytest.mark.requirement("http:list-is-narrow")
+async def test_the_list_is_an_array_of_narrow_entries_by_id(server: ControlServer) -> None:
+    for name in ("zoe", "abe"):
+        await make_agent(server, name)
+    told = (await server.operator.get("/agents/list")).json()
+    assert [each["identity"]["agent_id"] for each in told] == ["abe", "main", "zoe"]
+    for each in told:
+        assert not HEAVY & set(each)
+        assert each["model"]["effective_model"] == "scripted/test"
+    rest = await server.local.get("/agents/list?after=abe&limit=1")
+    (entry,) = decode(rest.body, list[AgentListEntry])
+    assert entry.identity.agent_id == MAIN
+
+
+@pytest.mark.requirement("http:private-agents-are-not-shown")
+async def test_a_private_agent_is_neither_listed_nor_read(server: ControlServer) -> None:
+    await make_agent(server, "child", private=True)
+    told = (await server.operator.get("/agents/list")).json()
+    assert [each["identity"]["agent_id"] for each in told] == ["main"]
+    parts = ("status", "state", "briefs", "transcript", "tasks", "timers", "work-items", "events")
+    for part in (*parts, "events/stream"):
+        hidden = await server.operator.get(f"/agents/child/{part}")
+        unknown = await server.operator.get(f"/agents/nobody/{part}")
+        assert (hidden.status, unknown.status) == (404, 404)
+        assert hidden.body.replace(b"child", b"nobody") == unknown.body
+
+
+@pytest.mark.requirement("http:state-embeds-status")
+async def test_the_state_holds_the_very_status_and_the_event_to_go_on_after(
+    server: ControlServer,
+) -> None:
+    await settled(server)
+    status = (await server.operator.get(f"/agents/{MAIN}/status")).body
+    answer = await server.operator.get(f"/agents/{MAIN}/state")
+    state = decode(answer.body, AgentStateSnapshot)
+    assert state.agent == decode(status, AgentSummary)
+    floor, newest = await server.host.reads.event_bounds(MAIN)
+    assert floor <= state.event_cursor <= newest
+    page = await server.operator.get(f"/agents/{MAIN}/events?after_seq={state.event_cursor}")
+    assert page.status == 200
+
+
+@pytest.mark.requirement("http:default-aliases")
+@pytest.mark.parametrize("part", ["status", "state", "briefs", "transcript"])
+async def test_a_path_that_names_no_agent_means_the_default_one(
+    server: ControlServer, part: str
+) -> None:
+    named = await server.operator.get(f"/agents/{MAIN}/{part}")
+    alias = await server.operator.get(f"/{part}")
+    assert alias.status == 200
+    assert set(alias.json()) == set(named.json())
+    assert (await server.operator.get(f"/api/{part}")).status == 200
+
+
+async def test_the_models_are_named(server: ControlServer) -> None:
+    told = (await server.operator.get("/models")).json()
+    assert told == {"default_model": "scripted/test", "fallback_models": []}
+
+
+async def test_one_route_starts_and_stops(server: ControlServer) -> None:
+    path = f"/control/agents/{MAIN}/control"
+    for action, is_stopped in (("stop", True), ("start", False)):
+        assert (await server.operator.post(path, {"action": action})).json()["ok"] is True
+        told = (await server.operator.get("/status")).json()
+        assert (told["agent"]["status"] == "stopped") is is_stopped
+    assert (await server.operator.post(path, {"action": "pause"})).status == 400
+
+
+async def test_a_stopped_agent_says_how_to_bring_it_back(server: ControlServer) -> None:
+    await server.host.control.stop(AgentId("main"))
+    told = (await server.operator.get("/status")).json()["lifecycle"]
+    assert told["resume_required"] is True
+    resumed = await server.operator.post(told["resume_control_path"], {"action": "start"})
+    assert resumed.status == 200

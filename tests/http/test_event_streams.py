@@ -1,0 +1,193 @@
+"""Streams of events over a real server: nothing missing, nothing twice, and a reason at the end."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio.abc import TaskStatus
+
+from holon.adapters.sqlite.reads import SqliteReads
+from holon.adapters.sqlite.store import open_store
+from holon.adapters.system.clock import SystemClock
+from holon.http import event_stream
+from holon.model.instant import later
+from holon.model.retention import RetentionPolicy
+from holon.runtime import event_feed
+from holon.testing.control_server import MAIN, ControlServer, control_server
+from holon.testing.http_caller import StreamedAnswer
+from tests.http.serving import make_agent, settled
+
+STREAM = f"/agents/{MAIN}/events/stream"
+ALL = "/events/stream"
+
+
+async def numbers(stream: StreamedAnswer, *, upto: int) -> list[int]:
+    """The ids of a stream until one is reached."""
+    seen: list[int] = []
+    while not seen or seen[-1] < upto:
+        frame = await stream.event()
+        assert frame.id is not None, frame
+        seen.append(int(frame.id))
+    return seen
+
+
+async def newest(server: ControlServer) -> int:
+    return (await server.host.reads.event_bounds(MAIN))[1]
+
+
+@pytest.mark.requirement("http:stream-has-no-gap-and-no-repeat")
+async def test_a_stream_goes_on_where_the_last_one_ended(server: ControlServer) -> None:
+    await settled(server)
+    middle = await newest(server)
+    async with server.operator.stream(f"{STREAM}?after_seq=0") as stream:
+        first = await numbers(stream, upto=middle)
+    await settled(server, "again")
+    end = await newest(server)
+    header = (b"last-event-id", str(middle).encode())
+    async with server.operator.stream(f"{STREAM}?after_seq=0", headers=[header]) as stream:
+        rest = await numbers(stream, upto=end)
+    assert first + rest == list(range(1, end + 1))
+
+
+@pytest.mark.requirement("http:stream-has-no-gap-and-no-repeat")
+async def test_what_happens_while_one_reads_arrives(server: ControlServer) -> None:
+    begun = await newest(server)
+    async with server.operator.stream(STREAM) as stream, server.local.stream(STREAM) as second:
+        for each in (stream, second):
+            opened = await each.frame()
+            assert opened is not None
+            assert opened.data == "open"
+        await settled(server)
+        end = await newest(server)
+        expected = list(range(begun + 1, end + 1))
+        assert await numbers(stream, upto=end) == expected
+        assert await numbers(second, upto=end) == expected
+    assert server.host.events.follower_count <= 2
+
+
+async def test_a_frame_is_the_envelope_of_the_page(server: ControlServer) -> None:
+    await settled(server)
+    told = (await server.operator.get(f"/agents/{MAIN}/events?after_seq=0")).json()
+    async with server.operator.stream(f"{STREAM}?after_seq=0") as stream:
+        for envelope in told["events"]:
+            frame = await stream.event()
+            assert frame.json() == envelope
+            assert (frame.event, frame.id) == (envelope["type"], str(envelope["event_seq"]))
+
+
+async def test_the_stream_of_all_shows_every_public_agent(server: ControlServer) -> None:
+    start = await server.host.reads.last_log_seq()
+    other = await make_agent(server, "other")
+    child = await make_agent(server, "child", private=True)
+    await settled(server, agent_id=child)
+    await settled(server, agent_id=other)
+    await settled(server)
+    end = await server.host.reads.last_log_seq()
+    expected = [
+        each
+        for each in await server.host.reads.log_after(start, limit=512)
+        if each.agent_id != child
+    ]
+    async with server.operator.stream(f"{ALL}?after_seq={start}&projection=local_debug") as stream:
+        for each in expected:
+            frame = await stream.event()
+            told = frame.json()
+            assert frame.id == str(each.log_seq)
+            assert (told["agent_id"], told["event_seq"]) == (each.agent_id, each.event_seq)
+    assert expected[-1].log_seq <= end
+    assert {each.agent_id for each in expected} == {MAIN, other}
+
+
+async def test_a_silent_stream_says_that_it_lives(
+    server: ControlServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_stream, "EVENT_HEARTBEAT_MS", 10)
+    async with server.operator.stream(STREAM) as stream:
+        seen = [await stream.frame() for _ in range(3)]
+    assert [each.data for each in seen if each is not None] == ["open", "heartbeat", "heartbeat"]
+
+
+async def test_a_reader_that_falls_behind_is_told_and_let_go(
+    server: ControlServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await settled(server)
+    monkeypatch.setattr(event_feed, "FEED_LAG_EVENTS_MAX", 2)
+    for path in (STREAM, ALL):
+        refused = await server.operator.get(f"{path}?after_seq=0")
+        assert (refused.status, refused.json()["code"]) == (409, "subscriber_lagged")
+    async with server.operator.stream(STREAM) as stream:
+        await stream.frame()
+        monkeypatch.setattr(event_feed, "FEED_LAG_EVENTS_MAX", -1)
+        await server.operator.post(f"/control/agents/{MAIN}/prompt", {"text": "more"})
+        while (frame := await stream.event()).event != event_stream.CLOSED:
+            continue
+        assert frame.json()["code"] == "subscriber_lagged"
+        assert frame.json()["hint"]
+        assert await stream.frame() is None
+
+
+async def test_a_pruned_place_is_not_found(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with control_server(home) as server:
+        await settled(server)
+    store = open_store(home)
+    policy = RetentionPolicy(age_ms=1, events_count_min=1, turns_count_min=1)
+    tomorrow = later(SystemClock().now(), by_ms=86_400_000)
+    while (await store.reads.event_bounds(MAIN))[0] == 0:
+        await store.prune(policy, now=tomorrow)
+    await store.close()
+    async with control_server(home) as server:
+        for path in (f"/agents/{MAIN}/events", STREAM):
+            answer = await server.operator.get(f"{path}?after_seq=0")
+            assert (answer.status, answer.json()["code"]) == (404, "cursor_not_found")
+
+
+async def test_s13_a_stream_ends_when_its_token_is_rotated(
+    server: ControlServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_stream, "EVENT_HEARTBEAT_MS", 10)
+    async with server.operator.stream(STREAM) as stream, server.local.stream(STREAM) as local:
+        await stream.frame()
+        monkeypatch.setattr("holon.adapters.system.control_token.GivenToken.digest", lambda _: b"")
+        assert (await server.operator.get("/status")).status == 401
+        closed = await stream.event()
+        assert (closed.event, closed.json()["code"]) == (event_stream.CLOSED, "unauthorized")
+        assert await stream.frame() is None
+        for _ in range(3):  # nobody needs a token there
+            assert await local.frame() is not None
+
+
+@pytest.mark.parametrize("value", [b"x", b"-1", b"1_0", b"", b"9" * 30, b"\xd9\xa1"])
+async def test_s30_a_last_event_id_is_a_number(server: ControlServer, value: bytes) -> None:
+    header = (b"last-event-id", value)
+    answer = await server.operator.send("GET", STREAM, headers=[header])
+    assert (answer.status, answer.json()["code"]) == (400, "bad_last_event_id")
+
+
+async def test_readers_at_one_place_share_one_look(
+    server: ControlServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int] = []
+    looked = SqliteReads.events_page
+
+    async def counted(self: SqliteReads, agent_id: object, query: object) -> object:
+        looks.append(1)
+        return await looked(self, agent_id, query)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SqliteReads, "events_page", counted)
+    async with anyio.create_task_group() as reading:
+        arrived: list[list[int]] = []
+
+        async def read(*, task_status: TaskStatus[None]) -> None:
+            async with server.local.stream(STREAM) as stream:
+                await stream.frame()
+                task_status.started()
+                arrived.append(await numbers(stream, upto=end))
+
+        end = await newest(server) + 1
+        for _ in range(20):
+            await reading.start(read)
+        looks.clear()
+        await server.host.control.pause(MAIN)
+    assert [each[0] for each in arrived] == [end] * 20
+    assert len(looks) < 20

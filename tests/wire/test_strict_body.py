@@ -1,0 +1,41 @@
+"""Bodies that readers could differ on are refused."""
+
+import pytest
+
+from holon.model.errors import BadSyntaxError
+from holon.wire.ingress_requests import EnqueueRequest
+from holon.wire.strict_body import decode_body
+
+TWICE = (
+    b'{"text":"a","text":"a"}',
+    b'{"json":{"a":1,"a":2}}',
+    b'{"json":[[{"a":{"b":1,"b":1}}]]}',
+    b'{"json":{"a":1,"\\u0061":2}}',
+)
+
+
+@pytest.mark.parametrize("data", TWICE)
+def test_a_name_that_comes_twice_is_refused_at_any_depth(data: bytes) -> None:
+    with pytest.raises(BadSyntaxError, match="twice"):
+        decode_body(data, EnqueueRequest)
+
+
+@pytest.mark.parametrize("text", [rb"\u0000", rb"\\\u0000", rb"a\u0000\\"])
+def test_a_nul_is_refused(text: bytes) -> None:
+    with pytest.raises(BadSyntaxError, match="NUL"):
+        decode_body(b'{"text":"' + text + b'"}', EnqueueRequest)
+
+
+@pytest.mark.parametrize("text", [rb"\\u0000", rb"\\\\u0000", rb"\u0001"])
+def test_what_only_looks_like_a_nul_is_text(text: bytes) -> None:
+    assert decode_body(b'{"text":"' + text + b'"}', EnqueueRequest).text
+
+
+def test_the_same_name_in_two_objects_is_no_repeat() -> None:
+    found = decode_body(b'{"json":[{"a":1},{"a":2}]}', EnqueueRequest)
+    assert found.json == [{"a": 1}, {"a": 2}]
+
+
+def test_a_number_of_any_length_costs_nothing_to_check() -> None:
+    data = b'{"json":' + b"1" * 300 + b".5}"
+    assert decode_body(data, EnqueueRequest).json
