@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.migrate import known_migrations
 from holon.cli import exit_codes
 from holon.cli.main import main
 from tests.adapters.sqlite.check.story import plant, tell
@@ -120,7 +121,7 @@ def test_json_has_the_shape_the_help_promises(home: Path, faults: tuple[str, ...
     }
     assert report["clean"] is not bool(faults)
     assert report["database"] == str(database_path(home))
-    assert report["schema_version"] == 2
+    assert report["schema_version"] == known_migrations()[-1].version
     assert report["as_of"] == "2026-01-01T00:00:00Z"
     assert report["counts"]["messages"] == 6
     assert [v["invariant"] for v in report["violations"]] == (["I5", "I8"] if faults else [])

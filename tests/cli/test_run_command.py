@@ -5,14 +5,61 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holon.adapters.sqlite.check.checker import check_database
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home
+from holon.adapters.system.clock import SystemClock
+from holon.model.ids import AgentId
+from holon.projections.run_result import RunResult
+from holon.serve.compose import open_host
+from holon.testing.scripted_provider import Script, ScriptedProvider
+from holon.testing.single_model import SingleModel
 
 SCRIPT = """
 rules:
+  - when: step by step
+    rounds:
+      - calls: [{name: ExecCommand, input: {cmd: "true"}}]
+      - calls: [{name: ExecCommand, input: {cmd: "true"}}]
+      - text: Two steps.
+  - when: where
+    rounds:
+      - calls: [{name: ExecCommand, input: {cmd: "pwd > here.txt"}}]
+      - text: There.
+  - when: patch it
+    rounds:
+      - text: Done as asked.
+        calls:
+          - name: ApplyPatch
+            input:
+              patch: |
+                *** Begin Patch
+                *** Add File: notes/a.txt
+                +hello
+                *** End Patch
+          - name: ExecCommandBatch
+            input: {items: [{cmd: "true"}, {cmd: "false"}]}
+          - name: ExecCommand
+            input: {cmd: "true", workdir: /}
+      - text: The file is there.
+  - when: background
+    rounds:
+      - calls: [{name: ExecCommand, input: {cmd: "read line < gate", yield_time_ms: 0}}]
+      - calls: [{name: ExecCommand, input: {cmd: "echo go > gate"}}]
+        text: It runs.
+      - text: It runs in the background.
+  - when: ended with exit status
+    rounds:
+      - text: And now it is over.
+  - when: my answer
+    rounds:
+      - calls:
+          - name: CreateWorkItem
+            input: {objective: find out which colour, plan: ask, plan_status: needs_input}
+      - text: Which colour?
   - when: look
     rounds:
       - calls: [{name: Enqueue, input: {text: and then that}}]
@@ -94,7 +141,7 @@ def test_a_used_up_account_puts_the_run_off_instead_of_failing_it(
 ) -> None:
     done = run(tmp_path, "wait", "--model", scripted, "--json")
     told = json.loads(done.stdout)
-    assert (done.returncode, told["final_status"]) == (0, "waiting")
+    assert (done.returncode, told["final_status"]) == (3, "waiting")
     assert told["waiting_reason"] == "awaiting_timer"
     assert "Put off until" in told["final_text"]
 
@@ -105,6 +152,15 @@ def test_a_used_up_account_puts_the_run_off_instead_of_failing_it(
         (("hi", "--model", "nonsense"), "model.default"),
         (("hi", "--agent", "../x", "--model", "scripted/hello"), "agent"),
         ((), "TEXT"),
+        (("",), "TEXT is empty"),
+        (("hi\udcff",), "surrogate"),
+        (("hi", "--max-rounds", "0"), "--max-rounds"),
+        (("hi", "--trust", "root"), "--trust"),
+        (("hi", "--create-agent"), "--agent"),
+        (("hi", "--template", "x"), "--create-agent"),
+        (("hi", "--agent", "a", "--create-agent", "--template", "x"), "no template named 'x'"),
+        (("hi", "--cwd", "/no/such/place"), "--cwd"),
+        (("hi", "--cwd", "/", "--workspace-root", "/usr"), "not inside the workspace root"),
     ],
 )
 def test_bad_usage_ends_with_two_and_changes_nothing(
@@ -131,3 +187,158 @@ def test_a_model_that_cannot_be_used_fails_the_turn_with_what_to_do(
     done = run(tmp_path, "hi", "--model", model)
     assert (done.returncode, done.stdout) == (1, "")
     assert sentence in done.stderr
+
+
+def told_by(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """The one object on stdout."""
+    [line] = done.stdout.splitlines()
+    told = json.loads(line)
+    assert isinstance(told, dict)
+    return told
+
+
+@pytest.mark.requirement("run-once:temporary-agent")
+def test_a_run_that_names_nobody_has_an_agent_of_its_own(tmp_path: Path, scripted: str) -> None:
+    first, second = (
+        told_by(run(tmp_path, "hi", "--model", scripted, "--json", HOLON_AGENT_ID="main"))
+        for _ in range(2)
+    )
+    assert first["agent_id"].startswith("tmp_run_")
+    assert first["agent_id"] != second["agent_id"]
+    again = run(tmp_path, "hi", "--model", scripted, "--agent", first["agent_id"])
+    assert again.returncode == 0
+
+
+@pytest.mark.requirement("run-once:named-agent")
+def test_a_named_agent_is_made_only_when_asked_for(tmp_path: Path, scripted: str) -> None:
+    unknown = run(tmp_path, "hi", "--model", scripted, "--agent", "ada")
+    assert (unknown.returncode, unknown.stdout) == (2, "")
+    assert "no agent ada" in unknown.stderr
+    assert "--create-agent" in unknown.stderr
+    for flags in (("--create-agent",), ("--create-agent",), ()):
+        done = run(tmp_path, "hi", "--model", scripted, "--agent", "ada", *flags)
+        assert (done.returncode, done.stdout) == (0, "Hello yourself.\n")
+
+
+@pytest.mark.requirement("run-once:one-object")
+@pytest.mark.parametrize("field", RunResult.__struct_fields__)
+def test_json_has_every_field_of_a_run(complete: dict[str, Any], field: str) -> None:
+    assert field in complete
+
+
+@pytest.fixture(scope="module")
+def complete(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("complete")
+    (folder / "script.yaml").write_text(SCRIPT, encoding="utf-8")
+    work = folder / "work"
+    work.mkdir()
+    model = f"scripted/{folder / 'script.yaml'}"
+    return told_by(run(folder, "patch it", "--model", model, "--cwd", str(work), "--json"))
+
+
+@pytest.mark.requirement("run-once:effects")
+def test_json_says_what_was_changed_and_what_was_run(complete: dict[str, Any]) -> None:
+    assert (complete["final_status"], complete["final_text"]) == ("completed", "The file is there.")
+    assert complete["raw_final_text"] == "The file is there."
+    assert complete["changed_files"] == ["notes/a.txt"]
+    assert (complete["model_rounds"], complete["tool_calls"]) == (2, 3)
+    counted = ("exec_command_items", "batched_exec_command_items", "shell_commands")
+    assert [complete[name] for name in counted] == [3, 2, 2]
+
+
+@pytest.mark.requirement("run-once:one-object")
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        (("hi", "--agent", "nobody-here"), "agent_not_usable"),
+        (("hi", "--agent", "../x"), "bad_id"),
+        (("hi", "--create-agent"), "bad_input"),
+        (("",), "bad_input"),
+    ],
+)
+def test_a_run_that_cannot_begin_is_one_object_too(
+    tmp_path: Path, scripted: str, arguments: tuple[str, ...], kind: str
+) -> None:
+    done = run(tmp_path, "--json", "--model", scripted, *arguments)
+    told = told_by(done)
+    assert (done.returncode, told["final_status"], told["agent_id"]) == (2, "failed", None)
+    assert told["failure_artifact"]["kind"] == kind
+    assert told["failure_artifact"]["summary"] in done.stderr
+
+
+def test_a_home_in_use_is_said_in_a_sentence(tmp_path: Path, scripted: str) -> None:
+    prepare_home(tmp_path / "holon")
+    lock = HomeLock(tmp_path / "holon")
+    done = run(tmp_path, "hi", "--model", scripted, "--json")
+    lock.release()
+    assert (done.returncode, told_by(done)["failure_artifact"]["kind"]) == (2, "home_in_use")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.requirement("run-once:round-limit")
+@pytest.mark.parametrize("flag", ["--max-rounds", "--max-turns"])
+def test_a_run_ends_when_its_rounds_are_used_up(tmp_path: Path, scripted: str, flag: str) -> None:
+    done = run(tmp_path, "step by step", "--model", scripted, flag, "2", "--json")
+    told = told_by(done)
+    assert (done.returncode, told["final_status"]) == (1, "max_turns_exceeded")
+    assert (told["model_rounds"], told["tool_calls"]) == (2, 2)
+    assert told["failure_artifact"]["kind"] == "round_limit"
+    assert check_database(database_path(tmp_path / "holon")).violations == ()
+    again = run(tmp_path, "hi", "--model", scripted, "--agent", told["agent_id"], flag, "1")
+    assert (again.returncode, again.stdout) == (0, "Hello yourself.\n")
+
+
+def test_as_many_rounds_as_it_takes_are_enough(tmp_path: Path, scripted: str) -> None:
+    done = run(tmp_path, "step by step", "--model", scripted, "--max-rounds", "3")
+    assert (done.returncode, done.stdout) == (0, "Two steps.\n")
+
+
+@pytest.mark.requirement("run-once:workspace")
+@pytest.mark.parametrize(
+    "flags", [("--cwd", "work/sub"), ("--workspace-root", "work", "--cwd", "work/sub")]
+)
+def test_commands_start_where_cwd_says(
+    tmp_path: Path, scripted: str, flags: tuple[str, ...]
+) -> None:
+    sub = tmp_path / "work" / "sub"
+    sub.mkdir(parents=True)
+    placed = [str(tmp_path / each) if each.startswith("work") else each for each in flags]
+    assert run(tmp_path, "where", "--model", scripted, *placed).returncode == 0
+    assert (sub / "here.txt").read_text(encoding="utf-8").strip() == str(sub)
+
+
+@pytest.mark.requirement("run-once:waits-for-tasks")
+def test_a_run_waits_for_its_tasks_and_hears_their_results(tmp_path: Path, scripted: str) -> None:
+    os.mkfifo(tmp_path / "gate")
+    placed = ("--model", scripted, "--cwd", str(tmp_path), "--json")
+    told = told_by(run(tmp_path, "background", *placed))
+    assert (told["final_status"], told["final_text"]) == ("completed", "And now it is over.")
+    [task] = told["tasks"]
+    assert (task["status"], task["command"]["exit_status"]) == ("completed", 0)
+    assert told["message_count"] == 2
+
+
+@pytest.mark.requirement("run-once:operator-wait")
+async def test_an_agent_that_waits_for_an_answer_ends_with_three(
+    tmp_path: Path, scripted: str
+) -> None:
+    asked = ("--model", scripted, "--agent", "ada")
+    assert run(tmp_path, "my answer", "--create-agent", *asked).returncode == 0
+    models = SingleModel(ScriptedProvider(Script(), SystemClock()))
+    async with open_host(tmp_path / "holon", models) as host:
+        snapshot = await host.reads.snapshot(AgentId("ada"), now=SystemClock().now())
+        assert snapshot is not None
+        await host.work.focus(snapshot.queued[0].item.id)
+    done = run(tmp_path, "hi", *asked)
+    assert (done.returncode, done.stdout) == (3, "Hello yourself.\n")
+    assert "waits for your answer" in done.stderr
+    assert "holon run --agent ada" in done.stderr
+    told = told_by(run(tmp_path, "hi", "--json", *asked))
+    assert told["waiting_reason"] == "awaiting_operator_input"
+
+
+@pytest.mark.requirement("run-once:plain-lines")
+def test_a_pipe_gets_one_plain_line_a_step(tmp_path: Path, scripted: str) -> None:
+    done = run(tmp_path, "step by step", "--model", scripted, TERM="xterm")
+    assert done.stderr.splitlines() == ["holon: running `true`"] * 2
+    assert done.stdout == "Two steps.\n"

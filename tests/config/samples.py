@@ -57,6 +57,8 @@ SAMPLES: dict[str, Sample] = {
     "model.unknown_fallback.effective_context_window_percent": PERCENT,
     "model.unknown_fallback.runtime_max_output_tokens": TOKENS,
     "runtime.max_output_tokens": TOKENS,
+    "runtime.default_tool_output_tokens": number(9_000, 100, 100_000),
+    "runtime.max_tool_output_tokens": number(9_000, 100, 100_000),
     "runtime.disable_provider_fallback": TRUTH,
     "runtime.defer_on_usage_limit": Sample("off", "false", False, TRUTH.bad_texts, TRUTH.bad_tomls),
     "runtime.provider_http_timeout_seconds": number(60, 1, 86_400),
@@ -65,8 +67,16 @@ SAMPLES: dict[str, Sample] = {
     "runtime.provider_replay_dir": FOLDER,
     "provider.http_trace": TRUTH,
     "provider.failure_trace": TRUTH,
+    "runtime.work_item_reminder.rounds": number(5, 0, 500),
+    "runtime.work_item_reminder.cooldown_rounds": number(5, 1, 500),
+    "runtime.work_item_reminder.max_tokens": number(200, 1, 8_192),
     "runtime.retention.days": number(7, 1, 36_500),
     "runtime.retention.bytes_max": number(1 << 30, 1 << 24, 1 << 40),
+    **{
+        f"budget.{scope}.{measure}": number(250, 1, 10**12)
+        for scope in ("agent", "runtime")
+        for measure in ("turns_per_hour", "tokens_per_day", "cost_cents_per_day")
+    },
     "anthropic.context_management.enabled": TRUTH,
     "anthropic.context_management.trigger_input_tokens": TOKENS,
     "anthropic.context_management.keep_recent_tool_uses": number(0, 0, 10_000),
@@ -108,6 +118,12 @@ SAMPLES: dict[str, Sample] = {
     "providers.<id>.auth.external": Sample(
         "pass show box", '"pass show box"', "pass show box", ("a\nb",), NOT_TEXT
     ),
+    "webhooks.<source>.secret_env": Sample(
+        "FORGE_SECRET", '"FORGE_SECRET"', "FORGE_SECRET", ("a-secret", "1KEY"), ("7", '"a-secret"')
+    ),
+    "webhooks.<source>.secret_profile": Sample(
+        "forge", '"forge"', "forge", ("-x", "a/b", "x" * 65), ("7", '"a/b"')
+    ),
     "models.catalog.<ref>.context_window_tokens": TOKENS,
     "models.catalog.<ref>.effective_context_window_percent": PERCENT,
     "models.catalog.<ref>.output_tokens_max": TOKENS,
@@ -119,7 +135,7 @@ def key_for(setting: Setting) -> SettingKey:
     """Return the setting, of one provider or model where it stands for many."""
     if not setting.is_family:
         return SettingKey(setting)
-    return key_of(setting, PROVIDER if "<id>" in setting.key else MODEL)
+    return key_of(setting, MODEL if "<ref>" in setting.key else PROVIDER)
 
 
 KEYS = [key_for(setting) for setting in SETTINGS]

@@ -14,6 +14,8 @@ from holon.config.setting_errors import (
     UnknownSettingError,
 )
 from holon.config.settings import VARIABLES
+from holon.decide.bounded_text import OutputBudget
+from holon.model.budget import Budget, BudgetPolicy
 from holon.model.limits import CONFIG_FILE_BYTES_MAX, DAY_MS
 from holon.model.model_ref import ModelRef
 from holon.model.provider_setting import (
@@ -25,6 +27,7 @@ from holon.model.provider_setting import (
     ProviderAuth,
     ProviderSetting,
 )
+from holon.model.reminder import ReminderPolicy
 
 WHOLE = """
 [model]
@@ -36,6 +39,8 @@ unknown_fallback.runtime_max_output_tokens = 2000
 
 [runtime]
 max_output_tokens = 4096
+default_tool_output_tokens = 500
+max_tool_output_tokens = 2000
 disable_provider_fallback = true
 defer_on_usage_limit = false
 provider_http_timeout_seconds = 60
@@ -54,6 +59,11 @@ enabled = true
 trigger_input_tokens = 50000
 keep_recent_tool_uses = 5
 clear_at_least_input_tokens = 2000
+
+[runtime.work_item_reminder]
+rounds = 4
+cooldown_rounds = 6
+max_tokens = 100
 
 [local]
 threads = 2
@@ -84,6 +94,10 @@ def test_every_setting_reaches_the_record_the_runtime_is_built_from(tmp_path: Pa
     assert settings.home == tmp_path
     assert settings.retention.age_ms == 7 * DAY_MS
     assert settings.retention.bytes_max == 33_554_432
+    assert settings.output_budget == OutputBudget(default_tokens=500, tokens_max=2_000)
+    assert settings.reminders == ReminderPolicy(
+        rounds_count=4, cooldown_rounds_count=6, tokens_max=100
+    )
     assert settings.plane == PlaneSettings(
         model_default=ModelRef(provider="anthropic", model="claude-sonnet-5-5"),
         model_fallbacks=(ModelRef(provider="openai", model="gpt-5.4"),),
@@ -216,6 +230,27 @@ def test_what_fits_is_used_and_every_fault_is_named(tmp_path: Path) -> None:
         load_settings(tmp_path, {})
 
 
+@pytest.mark.parametrize(
+    ("default", "most"), [("5000", "4000"), ("64001", None)], ids=["both given", "one given"]
+)
+def test_a_usual_output_beyond_the_most_that_is_shown_is_refused(
+    default: str, most: str | None, tmp_path: Path
+) -> None:
+    environ = {"HOLON_DEFAULT_TOOL_OUTPUT_TOKENS": default}
+    environ |= {"HOLON_MAX_TOOL_OUTPUT_TOKENS": most} if most is not None else {}
+    with pytest.raises(BadSettingError) as caught:
+        load_settings(tmp_path, environ)
+    assert caught.value.message == (
+        f"runtime.default_tool_output_tokens: {default} (from $HOLON_DEFAULT_TOOL_OUTPUT_TOKENS) is"
+        f" more than runtime.max_tool_output_tokens allows, which is {most or 64_000}"
+    )
+
+
+def test_a_small_maximum_alone_also_bounds_what_is_usually_shown(tmp_path: Path) -> None:
+    budget = load_settings(tmp_path, {"HOLON_MAX_TOOL_OUTPUT_TOKENS": "1000"}).output_budget
+    assert budget.bytes_for(None) == budget.bytes_for(1_000) == budget.bytes_for(50_000)
+
+
 def test_exchanges_are_recorded_or_played_back_but_not_both(tmp_path: Path) -> None:
     environ = {"HOLON_PROVIDER_RECORD": "/a", "HOLON_PROVIDER_REPLAY": "/b"}
     with pytest.raises(BadSettingError, match="cannot be both recorded"):
@@ -273,3 +308,30 @@ def test_variables_that_look_like_a_slip_are_told_with_the_name_meant() -> None:
     environ = {"HOLON_MODLE": "x", "HOLON_MODEL": "y", "HOLON_HOME": "z", "HOLON_ZORK": "?"}
     assert unknown_names(environ, VARIABLES) == {"HOLON_MODLE": "HOLON_MODEL"}
     assert read_family("HOLON_BASE_URL", ()) is None
+
+
+@pytest.mark.requirement("turn-complete:reminder-is-tunable")
+def test_reminders_are_tuned_by_the_variables_of_the_specification(tmp_path: Path) -> None:
+    environ = {
+        "HOLON_WORK_ITEM_STALE_REMINDER_ROUNDS": "3",
+        "HOLON_WORK_ITEM_STALE_REMINDER_COOLDOWN_ROUNDS": "5",
+        "HOLON_WORK_ITEM_STALE_REMINDER_MAX_TOKENS": "64",
+    }
+    usual = load_settings(tmp_path, {}).reminders
+    assert usual == ReminderPolicy(rounds_count=10, cooldown_rounds_count=10, tokens_max=512)
+    tuned = load_settings(tmp_path, environ).reminders
+    assert tuned == ReminderPolicy(rounds_count=3, cooldown_rounds_count=5, tokens_max=64)
+
+
+@pytest.mark.requirement("scheduling-large:budget-holds-turns")
+def test_budgets_are_off_until_they_are_given_and_cost_is_given_in_cents(tmp_path: Path) -> None:
+    assert load_settings(tmp_path, {}).budgets.is_off
+    environ = {
+        "HOLON_BUDGET_AGENT_TURNS_PER_HOUR": "30",
+        "HOLON_BUDGET_RUNTIME_TOKENS_PER_DAY": "1000000",
+        "HOLON_BUDGET_RUNTIME_COST_CENTS_PER_DAY": "250",
+    }
+    assert load_settings(tmp_path, environ).budgets == BudgetPolicy(
+        agent=Budget(turns_per_hour=30),
+        runtime=Budget(tokens_per_day=1_000_000, cost_micros_per_day=2_500_000),
+    )

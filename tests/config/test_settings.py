@@ -8,6 +8,7 @@ from holon.config.load_settings import SourceKind, load_settings
 from holon.config.setting_errors import BadSettingError
 from holon.config.setting_keys import SettingKey
 from holon.config.settings import SETTINGS, VARIABLES
+from holon.decide.bounded_text import OutputBudget
 from holon.model.provider_setting import PlaneSettings
 from holon.model.retention import RetentionPolicy
 from tests.config.samples import KEYS, SAMPLES
@@ -31,6 +32,7 @@ def test_nothing_configured_is_what_the_records_say(tmp_path: Path) -> None:
     settings = load_settings(tmp_path / "nowhere", {})
     assert settings.plane == PlaneSettings()
     assert settings.retention == RetentionPolicy()
+    assert settings.output_budget == OutputBudget()
     assert {value.source for value in settings.values.values()} == {SourceKind.DEFAULT}
     assert not (tmp_path / "nowhere").exists()
 
@@ -99,7 +101,8 @@ def test_what_may_be_a_secret_is_not_repeated(key: SettingKey, text: str, tmp_pa
         load_settings(tmp_path, {}, {str(key): text})
     tail = caught.value.message.removeprefix(f"{key}: expected {key.setting.form.words}")
     assert (", not '" in tail) is key.setting.may_be_quoted
-    may_hold_secrets = ".auth." in key.setting.key or key.setting.key.endswith("base_url")
+    secretive = (".auth.", ".secret_", ".base_url")
+    may_hold_secrets = any(part in key.setting.key for part in secretive)
     assert key.setting.may_be_quoted is not may_hold_secrets
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from holon.cli import exit_codes
+from holon.cli.options import echo_json, home_option, json_option
 
 if TYPE_CHECKING:
     from holon.adapters.sqlite.check.report import CheckReport
@@ -81,6 +82,53 @@ def _give_up(message: str, hint: str | None) -> NoReturn:
     if hint is not None:
         click.echo(f"       {hint}", err=True)
     sys.exit(exit_codes.UNUSABLE)
+
+
+@debug.command()
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 50),
+    default=10,
+    show_default=True,
+    help="How many of the newest turns to look at.",
+)
+@click.option(
+    "--agent",
+    envvar="HOLON_AGENT_ID",
+    metavar="NAME",
+    default="main",
+    show_default="$HOLON_AGENT_ID, or main",
+    help="The agent that is meant.",
+)
+@home_option
+@json_option
+def latency(home: Path, as_json: bool, agent: str, limit: int) -> None:
+    """Say where the time of an agent's newest turns went.
+
+    Waiting in the queue, building context, the provider, tools, and cleaning up; all of it from
+    what is on record, read-only, whether or not a runtime runs.
+
+    \b
+    Exit codes:
+      0  here it is
+      1  the database cannot be read
+      2  there is no database, it is not Holon's, or a newer Holon wrote it
+
+    \b
+    Examples:
+      holon debug latency
+      holon debug latency --agent builder --limit 50
+      holon debug latency --json | jq .parts.provider.p95_ms
+    """
+    from holon.cli.latency_view import latency_lines, read_latency
+    from holon.wire.codec import json_of
+
+    report = read_latency(home.absolute(), agent, limit=limit)
+    if as_json:
+        echo_json({"agent_id": agent, **json_of(report)})
+        return
+    for line in latency_lines(report, agent):
+        click.echo(line)
 
 
 def _as_text(report: "CheckReport") -> str:

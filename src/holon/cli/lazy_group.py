@@ -6,9 +6,12 @@ Rule 1: listing commands imports none of them.
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 class LazyCommand(NamedTuple):
@@ -38,6 +41,17 @@ class LazyGroup(click.Group):
         command = getattr(import_module(lazy.module), lazy.attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Complete subcommands without importing them, and the group's own options."""
+        from click.shell_completion import CompletionItem
+
+        own = click.Command.shell_complete(self, ctx, incomplete)
+        return [
+            CompletionItem(name, help=lazy.summary)
+            for name, lazy in sorted(self.table.items())
+            if name.startswith(incomplete)
+        ] + own
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the subcommands without importing them."""

@@ -3,9 +3,12 @@
 Owns:  the root command and the table of subcommands.
 Rule 1: a subcommand's module is imported only when it is used, so that `holon --version` costs no
         more than reading this file.
-Rule 2: a HolonError ends the process with one sentence and, where there is one, a hint.
+Rule 2: what is loaded at the start lives to the end, so it is not searched for garbage meanwhile,
+        and not when the program ends.
+Rule 3: a HolonError ends the process with one sentence and, where there is one, a hint.
 """
 
+import gc
 import sys
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -22,28 +25,92 @@ if TYPE_CHECKING:
 
 COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
     {
+        "agent": LazyCommand(
+            "holon.cli.agent_commands",
+            "agent",
+            "See, make, start and stop agents, and choose their models.",
+        ),
+        "completion": LazyCommand(
+            "holon.cli.completion_command",
+            "completion",
+            "Print the script that makes a shell complete holon's commands.",
+        ),
         "config": LazyCommand(
             "holon.cli.config_commands", "config", "Settings, providers and credentials."
         ),
+        "daemon": LazyCommand(
+            "holon.cli.daemon_commands", "daemon", "Run the agents of a home in the background."
+        ),
         "debug": LazyCommand(
             "holon.cli.debug_commands", "debug", "Look into a home without touching it."
+        ),
+        "events": LazyCommand(
+            "holon.cli.events_commands", "events", "Read or follow the raw events of an agent."
         ),
         "onboard": LazyCommand(
             "holon.cli.onboard_command",
             "onboard",
             "Set up a model: choose a provider, give its key, choose a model.",
         ),
+        "prompt": LazyCommand(
+            "holon.cli.prompt_command", "prompt", "Say something to an agent of a running runtime."
+        ),
         "run": LazyCommand(
             "holon.cli.run_command",
             "run",
             "Ask an agent one thing and print what it says when it has come to rest.",
         ),
+        "serve": LazyCommand(
+            "holon.cli.serve_command", "serve", "Run the agents of a home until interrupted."
+        ),
+        "status": LazyCommand(
+            "holon.cli.status_command",
+            "status",
+            "Say what an agent is doing and what it waits for.",
+        ),
+        "tail": LazyCommand(
+            "holon.cli.tail_command", "tail", "Show the newest results of an agent, oldest first."
+        ),
+        "task": LazyCommand(
+            "holon.cli.task_commands",
+            "task",
+            "Run, look at, feed and stop the background tasks of an agent.",
+        ),
+        "timer": LazyCommand(
+            "holon.cli.timer_commands",
+            "timer",
+            "Wake an agent after a while, once or again and again.",
+        ),
+        "transcript": LazyCommand(
+            "holon.cli.transcript_command",
+            "transcript",
+            "Show the newest turns of an agent, oldest first.",
+        ),
+        "trigger": LazyCommand(
+            "holon.cli.trigger_commands",
+            "trigger",
+            "Show, replace and take back the address at which others wake an agent.",
+        ),
+        "work-item": LazyCommand(
+            "holon.cli.work_item_commands", "work_item", "See and steer the work items of an agent."
+        ),
     }
 )
 
 
+ALLOCATIONS_COUNT: Final = 50_000  # between two searches for garbage; Python's 700 suit scripts
+
+
 class RootGroup(LazyGroup):
     """The group that turns errors into sentences."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Be the program; tests call `main` and keep their interpreter as it is."""
+        gc.set_threshold(ALLOCATIONS_COUNT)
+        try:
+            return super().__call__(*args, **kwargs)
+        finally:
+            gc.freeze()  # the end takes down everything anyway: no use in looking through it first
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; end with a sentence when it raises a HolonError."""
@@ -63,6 +130,7 @@ def _holon_error() -> "type[HolonError]":
 
 
 def _tell(error: "HolonError") -> None:
+    from holon.cli.terminal_text import plain
     from holon.model import errors
 
     unusable = (
@@ -72,9 +140,10 @@ def _tell(error: "HolonError") -> None:
         errors.NotAHolonDatabaseError,
         errors.StoreUnwritableError,
     )
-    click.echo(f"holon: {error.message}", err=True)
+    # A sentence may quote what others wrote.
+    click.echo(f"holon: {plain(error.message)}", err=True)
     if error.hint is not None:
-        click.echo(f"       {error.hint}", err=True)
+        click.echo(f"       {plain(error.hint)}", err=True)
     sys.exit(exit_codes.UNUSABLE if isinstance(error, unusable) else exit_codes.FAILED)
 
 
@@ -90,12 +159,13 @@ def main() -> None:
 
     \b
     Examples:
-      holon --version
-      holon run "What is a holon?"       one prompt, one answer
       holon onboard                      what is configured, what is missing?
       holon config set model.default anthropic/claude-sonnet-5-5
       holon config doctor                can the model be used?
-      holon run "What is a holon?"
-      holon debug check                  is everything in order under HOLON_HOME?
-      holon debug check --home /srv/h --json
+      holon run "What is a holon?"       one prompt, one answer
+      holon daemon start                 the runtime, in the background
+      holon prompt --wait "Is the build green?"
+      holon tail --follow                what the agent tells you
+      holon status                       what it does and what it waits for
+      holon debug check --home /srv/h    is everything in order there?
     """

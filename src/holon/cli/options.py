@@ -1,6 +1,8 @@
 """What most commands take and how they answer.
 
 Owns:  `--home`, `--json`, and the one line of JSON a script reads.
+Rule 1: a line of JSON is as harmless on a terminal as text is: whatever a terminal would obey
+        stands in it as an escape, so nothing is lost to a reader of JSON either.
 """
 
 from collections.abc import Callable
@@ -36,4 +38,11 @@ def echo_json(answer: "JsonValue") -> None:
     """Print one object on one line."""
     from holon.wire.codec import encode
 
-    click.echo(encode(answer).decode())
+    text = encode(answer).decode()
+    click.echo(text if text.isascii() else _escaped(text))
+
+
+def _escaped(text: str) -> str:
+    from holon.cli.terminal_text import is_hidden
+
+    return "".join(f"\\u{ord(char):04x}" if is_hidden(char) else char for char in text)

@@ -1,14 +1,16 @@
 """`holon run`: one prompt, one answer, and out.
 
-Owns:  the words, the JSON and the exit codes of a one-shot run.
-Rule 1: the answer goes to stdout and nothing else does; everything about it goes to stderr.
-Rule 2: a run that failed ends with 1, so that a script need not read the answer to know.
+Owns:  the flags, the words, the JSON and the exit codes of a one-shot run.
+Rule 1: the answer goes to stdout and nothing else does; everything about it goes to stderr. With
+        --json there is one object on stdout, also when the run could not even begin.
+Rule 2: the exit code says how the run ended, so that a script need not read the answer to know.
+Rule 3: what a model wrote reaches a terminal without control characters; --json keeps it as it is.
 """
 
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 import click
 
@@ -16,74 +18,244 @@ from holon.cli import exit_codes
 from holon.cli.options import home_option, json_option
 
 if TYPE_CHECKING:
-    from holon.config.load_settings import Settings
+    from holon.cli.run_session import RunEnd, RunOrder
+    from holon.cli.run_view import RunView
+    from holon.model.errors import HolonError
     from holon.projections.run_result import RunResult
+
+TRUST_CHOICES: Final = (
+    "trusted-operator",
+    "trusted-system",
+    "trusted-integration",
+    "untrusted-external",
+)
+_DIRECTORY: Final = click.Path(exists=True, file_okay=False, resolve_path=True)
+
+
+class RunFlags(TypedDict):
+    """The flags, as click hands them over."""
+
+    agent: str | None
+    create_agent: bool
+    template: str | None
+    model: str | None
+    rounds_max: int | None
+    wait_for_tasks: bool
+    trust: str
+    workspace_root: str | None
+    cwd: str | None
+    home: Path
+    as_json: bool
 
 
 @click.command()
 @click.argument("text")
-@click.option("--agent", default="main", show_default=True, help="Who is asked; made if need be.")
+@click.option("--agent", help="Who is asked.  [default: an agent made for this run]")
+@click.option("--create-agent", is_flag=True, help="Make the agent named by --agent if need be.")
+@click.option("--template", help="The template a new agent is made from; needs --create-agent.")
 @click.option("--model", help="The model for this run, as provider/model.")
+@click.option(
+    "--max-rounds",
+    "--max-turns",
+    "rounds_max",
+    type=click.IntRange(min=1),
+    help="Ask the model at most so many times.",
+)
+@click.option(
+    "--no-wait-for-tasks",
+    "wait_for_tasks",
+    flag_value=False,
+    default=True,
+    help="End when the agent first rests, and leave its background tasks running.",
+)
+@click.option(
+    "--trust",
+    type=click.Choice(TRUST_CHOICES),
+    default=TRUST_CHOICES[0],
+    show_default=True,
+    help="What TEXT is worth: your own word, or less.",
+)
 @click.option(
     "--workspace-root",
     envvar="HOLON_WORKSPACE_DIR",
-    type=click.Path(exists=True, file_okay=False, resolve_path=True),
-    show_default="the agent's own home",
-    help="Where commands run and files change.",
+    type=_DIRECTORY,
+    show_default="--cwd, or the agent's own home",
+    help="What commands and patches may touch.",
+)
+@click.option(
+    "--cwd",
+    type=_DIRECTORY,
+    show_default="the workspace root",
+    help="Where commands start; inside the workspace root.",
 )
 @home_option
 @json_option
-def run(
-    text: str, agent: str, model: str | None, workspace_root: str | None, home: Path, as_json: bool
-) -> None:
+@click.pass_context
+def run(context: click.Context, text: str, **flags: Unpack[RunFlags]) -> None:
     """Ask an agent one thing and print what it says when it has come to rest.
 
-    The agent keeps its identity and its history under HOLON_HOME: the next run goes on from there.
+    Without --agent the run gets an agent of its own. A named agent keeps its history under
+    HOLON_HOME: the next run goes on from there. The run waits for the agent's background tasks.
+
+    Ctrl-C ends the turn and the run; the agent keeps what it has done, its background tasks keep
+    running, and it can be asked again. A second Ctrl-C ends at once.
 
     \b
     Exit codes:
-      0  the agent answered (or waits for something, and said so)
-      1  the turn failed; the reason is on stderr, and under failure_artifact with --json
-      2  the command could not run: bad usage, bad settings, a home that is in use
+      0    the agent completed what it was asked
+      1    the run failed or used up its rounds; the reason is on stderr, and under
+           failure_artifact with --json
+      2    the command could not run: bad usage, bad settings, a home that is in use
+      3    the agent waits: for your answer, or for what waiting_reason says with --json
+      130  stopped with Ctrl-C
 
     \b
     Examples:
       holon run "What is a holon?"
-      holon run --model anthropic/claude-sonnet-5-5 "Summarize your day."
-      holon run --workspace-root . "What does this project do?"
+      holon run --cwd . "Why does the build fail?"
+      holon run --agent ada --create-agent "You look after this machine."
+      holon run --model anthropic/claude-sonnet-5-5 --max-rounds 20 "Summarize your day."
       holon run --json "Say hello." | jq .token_usage
     """
+    from holon.model.errors import HolonError
+
+    try:
+        end = _carried_out(text, flags)
+    except HolonError as error:
+        if flags["as_json"]:
+            _show_failure(error)
+        raise
+    except KeyboardInterrupt:
+        sys.exit(exit_codes.INTERRUPTED)
+    if flags["as_json"] or end.stopped_by is None:
+        _show(end.result, as_json=flags["as_json"])
+    _tell_how_to_go_on(end, _home_flag(context, flags["home"]))
+    sys.exit(_exit_code(end))
+
+
+def _carried_out(text: str, flags: RunFlags) -> "RunEnd":
     import anyio
 
+    from holon.cli.run_session import carry_out
     from holon.config.load_settings import load_settings
 
-    flags = {} if model is None else {"model.default": model}
-    settings = load_settings(home, dict(os.environ), flags)
-    result = anyio.run(_answered, settings, agent, text, workspace_root)
-    _show(result, as_json=as_json)
-    sys.exit(exit_codes.FAILED if result.final_status == "failed" else exit_codes.OK)
+    order = _order(text, flags)
+    model = flags["model"]
+    chosen = {} if model is None else {"model.default": model}
+    settings = load_settings(flags["home"], dict(os.environ), chosen)
+    return anyio.run(carry_out, settings, order, _view(as_json=flags["as_json"]))
 
 
-async def _answered(
-    settings: "Settings", agent: str, text: str, workspace_root: str | None
-) -> "RunResult":
-    from holon.adapters.system.clock import SystemClock
+def _order(text: str, flags: RunFlags) -> "RunOrder":
+    from holon.cli.run_session import RunOrder
+    from holon.model.errors import BadInputError
     from holon.model.ids import parse_agent_id
-    from holon.serve.configured_host import open_configured_host
-    from holon.serve.one_shot import run_once
+    from holon.model.json_value import require_unicode
+    from holon.model.provenance import TrustLevel
 
-    agent_id = parse_agent_id(agent)
-    environ = dict(os.environ)
-    async with open_configured_host(settings, environ, workspace_root=workspace_root) as served:
-        if served.plane.note is not None:
-            click.echo(f"holon: {served.plane.note}", err=True)
-        return await run_once(served.host, SystemClock(), agent_id=agent_id, text=text)
+    require_unicode(text)
+    if not text.strip():
+        raise BadInputError("TEXT is empty", hint='say what to do: holon run "…"')
+    _check_new_agent(flags)
+    agent, cwd, root = flags["agent"], flags["cwd"], flags["workspace_root"]
+    if cwd is not None and root is not None and not Path(cwd).is_relative_to(root):
+        raise BadInputError(
+            f"--cwd {cwd} is not inside the workspace root {root}",
+            hint="choose a directory inside it, or leave out the workspace root",
+        )
+    return RunOrder(
+        text=text,
+        agent_id=None if agent is None else parse_agent_id(agent),
+        create_agent=flags["create_agent"],
+        trust=TrustLevel(flags["trust"].replace("-", "_")),
+        rounds_max=flags["rounds_max"],
+        wait_for_tasks=flags["wait_for_tasks"],
+        workspace_root=root or cwd,
+        workspace_cwd=cwd,
+    )
+
+
+def _check_new_agent(flags: RunFlags) -> None:
+    from holon.model.errors import BadInputError
+    from holon.serve.run_agents import require_template
+
+    if flags["create_agent"] and flags["agent"] is None:
+        raise BadInputError("--create-agent makes a named agent", hint="name it with --agent")
+    if flags["template"] is not None and not flags["create_agent"]:
+        raise BadInputError(
+            "--template is for a new agent", hint="add --agent NAME --create-agent to make one"
+        )
+    if flags["template"] is not None:
+        require_template(flags["template"])
+
+
+def _view(*, as_json: bool) -> "RunView":
+    from holon.adapters.system.clock import SystemClock
+    from holon.cli.run_view import NoView, view_for
+
+    if as_json:
+        return NoView()
+    return view_for(sys.stderr, SystemClock(), terminal_kind=os.environ.get("TERM"))
 
 
 def _show(result: "RunResult", *, as_json: bool) -> None:
+    from holon.cli.terminal_text import plain
     from holon.wire.codec import encode
 
     if as_json:
         click.echo(encode(result).decode())
-        return
-    click.echo(result.final_text, err=result.final_status == "failed")
+    elif result.final_text:
+        click.echo(plain(result.final_text), err=result.failed)
+
+
+def _show_failure(error: "HolonError") -> None:
+    from holon.decide.failure_artifact import failure_of
+    from holon.projections.run_result import RunFacts, run_result
+
+    _show(run_result(RunFacts(agent_id=None, failure=failure_of(error))), as_json=True)
+
+
+def _tell_how_to_go_on(end: "RunEnd", home: str) -> None:
+    """Say what is left to do, when something is."""
+    from holon.cli.terminal_text import one_line
+
+    said = _left_over(end)
+    if said is not None:
+        click.echo(f"holon: {said}; it keeps what it has done. Go on with:", err=True)
+        click.echo(f'       holon run{home} --agent {end.result.agent_id} "…"', err=True)
+    for task in end.running:
+        name = one_line(task.summary or task.kind.value)
+        click.echo(f"holon: still running: {name} ({task.id})", err=True)
+
+
+def _left_over(end: "RunEnd") -> str | None:
+    from holon.model.closure import WaitingReason
+    from holon.projections.run_result import FinalStatus
+
+    if end.stopped_by is not None:
+        return "the agent was stopped"
+    if end.result.final_status is FinalStatus.MAX_TURNS_EXCEEDED:
+        return "the agent was not done"
+    if end.result.final_status is not FinalStatus.WAITING:
+        return None
+    if end.result.waiting_reason is WaitingReason.AWAITING_OPERATOR_INPUT:
+        return "the agent waits for your answer"
+    return f"the agent waits ({end.result.waiting_reason or 'work is left'})"
+
+
+def _home_flag(context: click.Context, home: Path) -> str:
+    import shlex
+
+    given = context.get_parameter_source("home") is click.core.ParameterSource.COMMANDLINE
+    return f" --home {shlex.quote(str(home))}" if given else ""
+
+
+def _exit_code(end: "RunEnd") -> int:
+    from holon.cli.run_session import STOP_SIGNALS
+    from holon.projections.run_result import FinalStatus
+
+    if end.stopped_by is not None:
+        return STOP_SIGNALS[end.stopped_by]
+    if end.result.final_status is FinalStatus.WAITING:
+        return exit_codes.WAITING
+    return exit_codes.FAILED if end.result.failed else exit_codes.OK

@@ -12,16 +12,28 @@ from pathlib import Path
 
 from holon.config.config_file import ConfigText, read_config
 from holon.config.environment_names import read_family
-from holon.config.plane_settings import KnownValue, plane_of, retention_of
+from holon.config.plane_settings import (
+    KnownValue,
+    budgets_of,
+    output_budget_of,
+    plane_of,
+    reminders_of,
+    retention_of,
+    webhooks_of,
+)
 from holon.config.setting_errors import BadConfigError, BadSettingError, first_of
 from holon.config.setting_keys import SettingKey, find_key, key_at, key_of, unknown_key
 from holon.config.settings import SETTINGS, VARIABLES
 from holon.config.value_forms import PlainValue, UnfitError
+from holon.decide.bounded_text import OutputBudget
+from holon.model.budget import BudgetPolicy
 from holon.model.json_value import JsonValue
 from holon.model.limits import EVENT_TEXT_CHARS_MAX
 from holon.model.provider_setting import PlaneSettings
 from holon.model.record import Record
+from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
+from holon.model.webhook_setting import WebhookSetting
 
 
 class SourceKind(StrEnum):
@@ -46,6 +58,10 @@ class Settings(Record, frozen=True, kw_only=True):
     home: Path
     plane: PlaneSettings
     retention: RetentionPolicy
+    output_budget: OutputBudget
+    reminders: ReminderPolicy
+    budgets: BudgetPolicy = BudgetPolicy()
+    webhooks: Mapping[str, WebhookSetting] = {}
     values: Mapping[str, SettingValue]  # by key, for people and for the doctor
 
 
@@ -98,7 +114,14 @@ def inspect_settings(
                 known[str(value.key)] = value
     faults.extend(_contradictions(known))
     settings = Settings(
-        home=home, plane=plane_of(known), retention=retention_of(known), values=known
+        home=home,
+        plane=plane_of(known),
+        retention=retention_of(known),
+        output_budget=output_budget_of(known),
+        reminders=reminders_of(known),
+        budgets=budgets_of(known),
+        webhooks=webhooks_of(known),
+        values=known,
     )
     return Inspection(settings=settings, faults=tuple(faults))
 
@@ -181,6 +204,22 @@ def _bad_setting(
 
 
 def _contradictions(known: Mapping[str, SettingValue]) -> Iterator[BadConfigError]:
+    yield from _contradicting_folders(known)
+    yield from _contradicting_budgets(known)
+
+
+def _contradicting_budgets(known: Mapping[str, SettingValue]) -> Iterator[BadConfigError]:
+    usual = known["runtime.default_tool_output_tokens"]
+    budget = output_budget_of(known)
+    if usual.source is not SourceKind.DEFAULT and budget.default_tokens > budget.tokens_max:
+        yield BadSettingError(
+            f"{usual.key}: {budget.default_tokens} (from {usual.where}) is more than"
+            f" runtime.max_tool_output_tokens allows, which is {budget.tokens_max}",
+            hint="lower the one or raise the other",
+        )
+
+
+def _contradicting_folders(known: Mapping[str, SettingValue]) -> Iterator[BadConfigError]:
     record = known.get("runtime.provider_record_dir")
     replay = known.get("runtime.provider_replay_dir")
     if record is not None and replay is not None:

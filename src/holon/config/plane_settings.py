@@ -9,7 +9,9 @@ from typing import Final, TypeVar
 
 from holon.config.setting_keys import SettingKey
 from holon.config.value_forms import PlainValue
+from holon.decide.bounded_text import OutputBudget
 from holon.model import limits
+from holon.model.budget import Budget, BudgetPolicy
 from holon.model.model_ref import ModelRef, parse_model_ref
 from holon.model.provider_setting import (
     AnthropicSetting,
@@ -21,7 +23,9 @@ from holon.model.provider_setting import (
     ProviderSetting,
 )
 from holon.model.record import Record
+from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
+from holon.model.webhook_setting import WebhookSetting
 
 # What a credential is when nobody said: what the source usually holds.
 _KINDS_MEANT: Final = {
@@ -105,6 +109,50 @@ def retention_of(known: Mapping[str, KnownValue]) -> RetentionPolicy:
         age_ms=values.sure("runtime.retention.days", int) * limits.DAY_MS,
         bytes_max=values.sure("runtime.retention.bytes_max", int),
     )
+
+
+def budgets_of(known: Mapping[str, KnownValue]) -> BudgetPolicy:
+    """Return how much each agent, and all of them together, may use."""
+    values = _Values(known)
+    return BudgetPolicy(agent=_budget(values, "agent"), runtime=_budget(values, "runtime"))
+
+
+def _budget(values: _Values, scope: str) -> Budget:
+    cents = values.get(f"budget.{scope}.cost_cents_per_day", int)
+    return Budget(
+        turns_per_hour=values.get(f"budget.{scope}.turns_per_hour", int),
+        tokens_per_day=values.get(f"budget.{scope}.tokens_per_day", int),
+        cost_micros_per_day=None if cents is None else cents * (limits.COST_MICROS // 100),
+    )
+
+
+def reminders_of(known: Mapping[str, KnownValue]) -> ReminderPolicy:
+    """Return how patient the runtime is with a model that leaves its work item untouched."""
+    values = _Values(known)
+    return ReminderPolicy(
+        rounds_count=values.sure("runtime.work_item_reminder.rounds", int),
+        cooldown_rounds_count=values.sure("runtime.work_item_reminder.cooldown_rounds", int),
+        tokens_max=values.sure("runtime.work_item_reminder.max_tokens", int),
+    )
+
+
+def output_budget_of(known: Mapping[str, KnownValue]) -> OutputBudget:
+    """Return how much of a command's output a model is shown."""
+    values = _Values(known)
+    return OutputBudget(
+        default_tokens=values.sure("runtime.default_tool_output_tokens", int),
+        tokens_max=values.sure("runtime.max_tool_output_tokens", int),
+    )
+
+
+def webhooks_of(known: Mapping[str, KnownValue]) -> dict[str, WebhookSetting]:
+    """Return where each source of webhooks has its secret."""
+    return {
+        name: WebhookSetting(
+            secret_env=_text(fields, "secret_env"), secret_profile=_text(fields, "secret_profile")
+        )
+        for name, fields in _Values(known).family("webhooks.").items()
+    }
 
 
 def _references(texts: tuple[str, ...]) -> tuple[ModelRef, ...]:

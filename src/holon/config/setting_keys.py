@@ -146,6 +146,9 @@ def _unquoted(name: str) -> str:
 
 
 def _name_fault(setting: Setting, name: str) -> str | None:
+    if "<source>" in setting.key:
+        fits = _PROVIDER.match(name) is not None
+        return None if fits else f"{name!r} cannot be the name of a source"
     if "<id>" in setting.key:
         fits = _PROVIDER.match(name) is not None
         return None if fits else f"{name!r} cannot be the id of a provider"

@@ -2,7 +2,8 @@
 
 Owns:  the table: key, form, default, variable, and one sentence. The schema, the reference page,
        `config list`, the doctor and every check are read off this table.
-Rule 1: a key with `<id>` or `<ref>` in it stands for one setting of each provider or model.
+Rule 1: a key with `<id>`, `<ref>` or `<source>` in it stands for one setting of each provider,
+        model or sender of webhooks.
 Rule 2: a default here is the default of the record the runtime is built from, never a copy of it.
 Rule 3: a setting nobody reads is not in the table.
 """
@@ -21,6 +22,7 @@ from holon.config.value_forms import (
     WebAddress,
     WholeNumber,
 )
+from holon.decide.bounded_text import OutputBudget
 from holon.model import limits
 from holon.model.provider_setting import (
     CredentialKind,
@@ -29,11 +31,17 @@ from holon.model.provider_setting import (
     TransportKind,
 )
 from holon.model.record import Record
+from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
 
 _PLANE: Final = PlaneSettings()
 _KEEPING: Final = RetentionPolicy()
+_REMINDING: Final = ReminderPolicy()
+_SHOWN: Final = OutputBudget()
 _TOKENS: Final = WholeNumber(1, limits.MODEL_TOKENS_COUNT_MAX)
+_SHOWN_TOKENS: Final = WholeNumber(
+    limits.TOOL_OUTPUT_SETTING_TOKENS_MIN, limits.TOOL_OUTPUT_SETTING_TOKENS_MAX
+)
 _PERCENT: Final = WholeNumber(1, 100)
 _FOLDER: Final = PlainText("the path of a folder")
 _VARIABLE: Final = PlainText("the name of an environment variable", r"[A-Za-z_][A-Za-z0-9_]*")
@@ -64,6 +72,27 @@ class Setting(Record, frozen=True, kw_only=True):
         """Whether the key stands for one setting of each provider or model."""
         return "<" in self.key
 
+
+_SPENT: Final = (
+    ("turns_per_hour", "How many turns {whose} may end within an hour."),
+    ("tokens_per_day", "How many tokens the turns of {whose} may use within a day."),
+    (
+        "cost_cents_per_day",
+        "How many US cents the turns of {whose} may cost within a day, as far as prices are known.",
+    ),
+)
+
+# Off unless given: a budget nobody asked for would stop an agent nobody watches.
+_BUDGETS: Final = tuple(
+    Setting(
+        key=f"budget.{scope}.{measure}",
+        form=WholeNumber(1, limits.BUDGET_COUNT_MAX),
+        says=f"{says.format(whose=whose)} Then nothing begins until there is room again.",
+        variable=f"HOLON_BUDGET_{scope.upper()}_{measure.upper()}",
+    )
+    for scope, whose in (("agent", "an agent"), ("runtime", "all agents"))
+    for measure, says in _SPENT
+)
 
 SETTINGS: Final[tuple[Setting, ...]] = (
     Setting(
@@ -100,6 +129,20 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         says="How long one answer may be, unless the model allows less.",
         default=_PLANE.output_tokens_max,
         variable="HOLON_MAX_OUTPUT_TOKENS",
+    ),
+    Setting(
+        key="runtime.default_tool_output_tokens",
+        form=_SHOWN_TOKENS,
+        says="How much of a command's output a model is shown unless it asks for more or less.",
+        default=_SHOWN.default_tokens,
+        variable="HOLON_DEFAULT_TOOL_OUTPUT_TOKENS",
+    ),
+    Setting(
+        key="runtime.max_tool_output_tokens",
+        form=_SHOWN_TOKENS,
+        says="How much of a command's output a model is shown at most, whatever it asks for.",
+        default=_SHOWN.tokens_max,
+        variable="HOLON_MAX_TOOL_OUTPUT_TOKENS",
     ),
     Setting(
         key="runtime.disable_provider_fallback",
@@ -156,6 +199,27 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         variable="HOLON_PROVIDER_FAILURE_TRACE",
     ),
     Setting(
+        key="runtime.work_item_reminder.rounds",
+        form=WholeNumber(0, limits.TURN_ROUNDS_COUNT_MAX),
+        says="After how many rounds a model is reminded of its untouched work item; 0: never.",
+        default=_REMINDING.rounds_count,
+        variable="HOLON_WORK_ITEM_STALE_REMINDER_ROUNDS",
+    ),
+    Setting(
+        key="runtime.work_item_reminder.cooldown_rounds",
+        form=WholeNumber(1, limits.TURN_ROUNDS_COUNT_MAX),
+        says="How many rounds lie between two such reminders at least.",
+        default=_REMINDING.cooldown_rounds_count,
+        variable="HOLON_WORK_ITEM_STALE_REMINDER_COOLDOWN_ROUNDS",
+    ),
+    Setting(
+        key="runtime.work_item_reminder.max_tokens",
+        form=WholeNumber(1, limits.REMINDER_TOKENS_MAX),
+        says="How long such a reminder may be.",
+        default=_REMINDING.tokens_max,
+        variable="HOLON_WORK_ITEM_STALE_REMINDER_MAX_TOKENS",
+    ),
+    Setting(
         key="runtime.retention.days",
         form=WholeNumber(1, 36_500),
         says="How long finished history is kept.",
@@ -169,6 +233,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         default=_KEEPING.bytes_max,
         variable="HOLON_RETENTION_BYTES_MAX",
     ),
+    *_BUDGETS,
     Setting(
         key="anthropic.context_management.enabled",
         form=TruthForm(),
@@ -265,6 +330,18 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         key="providers.<id>.auth.external",
         form=PlainText("a program or the file it keeps"),
         says="The program its credential comes from, for external_cli and credential_process.",
+        may_be_quoted=False,
+    ),
+    Setting(
+        key="webhooks.<source>.secret_env",
+        form=_VARIABLE,
+        says="The variable that holds the secret this source signs its webhooks with.",
+        may_be_quoted=False,
+    ),
+    Setting(
+        key="webhooks.<source>.secret_profile",
+        form=_PROFILE,
+        says="The credential profile that holds that secret, where no variable is named.",
         may_be_quoted=False,
     ),
     Setting(

@@ -17,14 +17,28 @@ from holon.adapters.sqlite.store import open_store
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.ids import TimeOrderedIds
 from holon.adapters.system.places import SystemPlaces
+from holon.decide.bounded_text import OutputBudget
+from holon.decide.budget import PriceLookup
+from holon.model.budget import BudgetPolicy
+from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
 from holon.ports.failpoint import Failpoints, NoFailpoints
 from holon.ports.provider import ModelDirectory
 from holon.ports.redactor import NothingToRedact, Redactor
+from holon.ports.trigger_key import NoTriggerKey, TriggerKey
 from holon.ports.unavailable import NoShell
 from holon.runtime.host import Host
 from holon.runtime.provider_gate import ProviderGate
-from holon.runtime.services import Services
+from holon.runtime.services import (
+    CallListener,
+    ProgressListener,
+    RoundGate,
+    Services,
+    unlimited,
+    unpriced,
+    unwatched,
+    unwatched_call,
+)
 from holon.tools.registry import builtin_tools, local_registry
 
 COMMANDS_FOLDER: Final = "commands"
@@ -36,6 +50,17 @@ class Hands:
 
     environ: Mapping[str, str]
     workspace_root: str | None = None  # instead of each agent's own home
+    workspace_cwd: str | None = None  # below that root
+    umask: int | None = None  # of commands, when it is not to be that of the runtime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hooks:
+    """Who watches the agents of a host at work, and who may end a turn before its next round."""
+
+    progress: ProgressListener = unwatched
+    calls: CallListener = unwatched_call
+    round_gate: RoundGate = unlimited
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,9 +68,15 @@ class HostOptions:
     """What a host may be given besides its home and its models. Without hands: no commands."""
 
     hands: Hands | None = None
+    hooks: Hooks = field(default_factory=Hooks)
     retention: RetentionPolicy = field(default_factory=RetentionPolicy)
+    output_budget: OutputBudget = field(default_factory=OutputBudget)
+    reminders: ReminderPolicy = field(default_factory=ReminderPolicy)
+    budgets: BudgetPolicy = field(default_factory=BudgetPolicy)
+    price_of: PriceLookup = unpriced
     gate: ProviderGate = field(default_factory=ProviderGate)
     redactor: Redactor = field(default_factory=NothingToRedact)
+    trigger_key: TriggerKey = field(default_factory=NoTriggerKey)
     deferral_allowed: bool = True
     fallback_disabled: bool = False
     failpoints: Failpoints = field(default_factory=NoFailpoints)
@@ -62,7 +93,7 @@ async def open_host(
     chosen = options or HostOptions()
     clock, hands = SystemClock(), chosen.hands
     store = open_store(home)
-    shell = LocalShell(home / COMMANDS_FOLDER, hands.environ, clock) if hands is not None else None
+    shell = _shell(home, hands, clock) if hands is not None else None
     services = Services(
         store=store,
         clock=clock,
@@ -71,15 +102,24 @@ async def open_host(
         tools=local_registry() if hands is not None else builtin_tools(),
         home=str(home),
         workspace_root=hands.workspace_root if hands is not None else None,
+        workspace_cwd=hands.workspace_cwd if hands is not None else None,
+        progress=chosen.hooks.progress,
+        calls=chosen.hooks.calls,
+        round_gate=chosen.hooks.round_gate,
         shell=shell or NoShell(),
         files=ContainedFiles(),
         places=SystemPlaces(),
         gate=chosen.gate,
         redactor=chosen.redactor,
+        trigger_key=chosen.trigger_key,
         deferral_allowed=chosen.deferral_allowed,
         fallback_disabled=chosen.fallback_disabled,
         failpoints=chosen.failpoints,
         retention=chosen.retention,
+        output_budget=chosen.output_budget,
+        reminders=chosen.reminders,
+        budgets=chosen.budgets,
+        price_of=chosen.price_of,
     )
     host = Host(services)
     try:
@@ -93,3 +133,7 @@ async def open_host(
             await store.close()
             if shell is not None:
                 shell.close()  # what runs goes on; the next host attaches to it
+
+
+def _shell(home: Path, hands: Hands, clock: SystemClock) -> LocalShell:
+    return LocalShell(home / COMMANDS_FOLDER, hands.environ, clock, umask=hands.umask)

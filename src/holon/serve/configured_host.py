@@ -10,18 +10,21 @@ from dataclasses import dataclass
 
 import anyio
 
+from holon.adapters.providers.catalog import price_of
 from holon.adapters.providers.last_failures import FailureNotes
 from holon.adapters.providers.plane import ProviderPlane
 from holon.adapters.providers.traced import LOGGER_NAME
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.log_redaction import install_log_redaction
 from holon.adapters.system.secrets import SecretRegistry
+from holon.adapters.system.trigger_key import TriggerKeyFile
 from holon.config.load_settings import Settings
 from holon.model.provider_setting import PlaneSettings
 from holon.runtime.host import Host
 from holon.runtime.provider_gate import ProviderGate
-from holon.serve.compose import Hands, HostOptions, open_host
+from holon.serve.compose import Hands, Hooks, HostOptions, open_host
 from holon.serve.provider_plane import build_plane
+from holon.serve.webhook_secrets import webhook_secrets
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,33 +33,51 @@ class ConfiguredHost:
 
     host: Host
     plane: ProviderPlane
+    webhook_secrets: Mapping[str, bytes | None]  # by source; nothing: it is shut
 
 
 @asynccontextmanager
 async def open_configured_host(
-    settings: Settings, environ: Mapping[str, str], *, workspace_root: str | None = None
+    settings: Settings,
+    environ: Mapping[str, str],
+    *,
+    workspace_root: str | None = None,
+    workspace_cwd: str | None = None,
+    umask: int | None = None,
+    hooks: Hooks | None = None,
 ) -> AsyncIterator[ConfiguredHost]:
     """Serve a home as its settings say, while the block runs."""
     registry = SecretRegistry()
     install_log_redaction(registry)
     with _visible_traces(settings.plane, registry):
-        hands = Hands(environ=environ, workspace_root=workspace_root)
-        async with _served(settings, hands, registry) as served:
+        hands = Hands(
+            environ=environ,
+            workspace_root=workspace_root,
+            workspace_cwd=workspace_cwd,
+            umask=umask,
+        )
+        async with _served(settings, hands, registry, hooks or Hooks()) as served:
             yield served
 
 
 @asynccontextmanager
 async def _served(
-    settings: Settings, hands: Hands, registry: SecretRegistry
+    settings: Settings, hands: Hands, registry: SecretRegistry, hooks: Hooks
 ) -> AsyncIterator[ConfiguredHost]:
     plane = build_plane(settings, hands.environ, registry, SystemClock())
     notes = FailureNotes(settings.home)
     gate = ProviderGate(notice=notes.take)
     options = HostOptions(
         hands=hands,
+        hooks=hooks,
         retention=settings.retention,
+        output_budget=settings.output_budget,
+        reminders=settings.reminders,
+        budgets=settings.budgets,
+        price_of=price_of,
         gate=gate,
         redactor=registry,
+        trigger_key=TriggerKeyFile(settings.home, registry.learn),
         deferral_allowed=not settings.plane.deferral_disabled,
         fallback_disabled=settings.plane.fallback_disabled,
     )
@@ -66,7 +87,8 @@ async def _served(
             open_host(settings.home, plane, options) as h,
         ):
             beside.start_soon(notes.keep)
-            yield ConfiguredHost(host=h, plane=plane)
+            secrets = webhook_secrets(settings, hands.environ, registry)
+            yield ConfiguredHost(host=h, plane=plane, webhook_secrets=secrets)
             beside.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):

@@ -6,7 +6,7 @@ Rule 1: within a process every id is greater than the one before, also within on
 Rule 2: the digits are lower-case and leave out i, l, o and u, which people misread.
 """
 
-import secrets
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class ChanceStock:
         """Return so many fresh bits, a multiple of eight."""
         begin, end = self._used, self._used + bits // 8
         if end > len(self._stock):
-            self._stock = secrets.token_bytes(_STOCK_BYTES)
+            self._stock = os.urandom(_STOCK_BYTES)
             begin, end = 0, bits // 8
         self._used = end
         return int.from_bytes(self._stock[begin:end])

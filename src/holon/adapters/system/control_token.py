@@ -1,0 +1,115 @@
+"""The operator's token, in a file of its own.
+
+Owns:  making the file, checking who may read it, and reading it anew when it changed.
+Rule 1: the file is made by us with mode 0600, whole or not at all; one that others can read is
+        refused with the way to repair it.
+Rule 2: a token is taken from its file as it is now: whoever replaces the file replaces the token,
+        and the next request already needs the new one.
+"""
+
+import hashlib
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from holon.model.errors import BadInputError
+from holon.model.limits import CONTROL_TOKEN_BYTES, CONTROL_TOKEN_CHARS_MAX, CONTROL_TOKEN_CHARS_MIN
+
+_OTHERS: Final = 0o077
+
+
+class BadTokenError(BadInputError):
+    """The token, or the file it is in, cannot be used."""
+
+    code = "bad_token"
+
+
+class GivenToken:
+    """A token the operator named; it is in force for as long as the process runs."""
+
+    def __init__(self, text: str) -> None:
+        self._digest = _digest_of(text, where="--token")
+
+    def digest(self) -> bytes | None:
+        """SHA-256 of the token."""
+        return self._digest
+
+
+class TokenFile:
+    """A token that lives in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: tuple[int, int, int] | None = None
+        self._digest: bytes | None = None
+
+    def make_if_missing(self) -> None:
+        """Put a fresh token in place, unless there is one."""
+        if os.path.lexists(self._path):
+            return
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        draft.unlink(missing_ok=True)  # left by one with our number that was killed
+        handle = os.open(draft, flags, 0o600)
+        try:
+            import secrets  # here: few processes ever make a token, and all would load it
+
+            os.write(handle, secrets.token_urlsafe(CONTROL_TOKEN_BYTES).encode() + b"\n")
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        try:
+            os.link(draft, self._path)  # fails when somebody was faster: theirs stands
+        except FileExistsError:
+            pass
+        finally:
+            os.unlink(draft)
+
+    def text(self) -> str:
+        """The token itself, for a client of the same owner; raises BadTokenError."""
+        try:
+            handle = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError as error:
+            raise BadTokenError(
+                f"cannot read the token file {self._path}: {error.strerror}",
+                hint="start the server once: it makes the file",
+            ) from None
+        try:
+            _require_private(os.fstat(handle), self._path)
+            raw = os.read(handle, CONTROL_TOKEN_CHARS_MAX + 2)
+        finally:
+            os.close(handle)
+        try:
+            return raw.decode("ascii").strip()
+        except UnicodeDecodeError:
+            raise BadTokenError(f"{self._path} does not hold a token") from None
+
+    def digest(self) -> bytes | None:
+        """SHA-256 of the token in force, or nothing when the file is gone or unusable."""
+        try:
+            found = os.stat(self._path, follow_symlinks=False)
+            seen = (found.st_ino, found.st_mtime_ns, found.st_size)
+            if seen != self._seen:
+                self._digest = _digest_of(self.text(), where=str(self._path))
+                self._seen = seen
+        except (OSError, BadTokenError):
+            self._seen, self._digest = None, None
+        return self._digest
+
+
+def _digest_of(text: str, *, where: str) -> bytes:
+    if not CONTROL_TOKEN_CHARS_MIN <= len(text) <= CONTROL_TOKEN_CHARS_MAX or not text.isascii():
+        raise BadTokenError(
+            f"the token from {where} is not usable",
+            hint=f"use {CONTROL_TOKEN_CHARS_MIN} to {CONTROL_TOKEN_CHARS_MAX} ASCII characters",
+        )
+    return hashlib.sha256(text.encode("ascii")).digest()
+
+
+def _require_private(found: os.stat_result, path: Path) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise BadTokenError(f"{path} is not a plain file", hint="move it away")
+    if found.st_mode & _OTHERS or found.st_uid != os.getuid():
+        raise BadTokenError(f"others can read the token file {path}", hint=f"run: chmod 600 {path}")

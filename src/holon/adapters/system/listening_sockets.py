@@ -1,0 +1,105 @@
+"""Binds the sockets of the control plane, and cleans up only what is surely ours.
+
+Owns:  `<home>/run`, the unix socket in it, and the TCP socket.
+Rule 1: the run folder is 0700 and the owner's; one that others can enter is refused.
+Rule 2: a socket file is removed only when it is a socket of ours that nobody answers on. Anything
+        else at its place, and anyone who answers, makes the start fail.
+"""
+
+import os
+import socket
+import stat
+from pathlib import Path
+from typing import Final
+
+from holon.adapters.system.run_files import UnsafePlaceError
+from holon.model.errors import HolonError
+
+_BACKLOG: Final = 512
+_SUN_PATH_BYTES_MAX: Final = 107
+
+
+class AddressTakenError(HolonError):
+    """Somebody else listens where we should, or something foreign lies there."""
+
+    code = "address_taken"
+
+
+def prepare_run_folder(path: Path) -> None:
+    """Make the folder for sockets and pid files, or insist that it is private."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = os.stat(path, follow_symlinks=False)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise UnsafePlaceError(
+            f"{path} is open to other users", hint=f"run: chmod 700 {path} (and own it)"
+        )
+
+
+def bind_unix(path: Path) -> socket.socket:
+    """Listen on a socket file that only its owner may use."""
+    if len(os.fsencode(path)) > _SUN_PATH_BYTES_MAX:
+        raise AddressTakenError(
+            f"{path} is too long for a unix socket", hint="choose a shorter HOLON_HOME"
+        )
+    _remove_stale(path)
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    earlier = os.umask(0o177)
+    try:
+        bound.bind(str(path))
+    except OSError as error:
+        bound.close()
+        raise AddressTakenError(f"cannot listen on {path}: {error.strerror}") from None
+    finally:
+        os.umask(earlier)
+    return _listening(bound)
+
+
+def bind_tcp(host: str, port: int) -> socket.socket:
+    """Listen on an address of this machine."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        raise AddressTakenError(
+            f"cannot listen on {host}:{port}: {error.strerror}",
+            hint="another program has this port; choose one with --port",
+        ) from None
+    return _listening(bound)
+
+
+def answers(path: Path) -> bool:
+    """Whether somebody listens on a socket file."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError:
+            return True  # busy or forbidden: somebody is there, or we cannot tell
+    return True
+
+
+def _remove_stale(path: Path) -> None:
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.getuid():
+        raise AddressTakenError(
+            f"{path} is not a socket of ours", hint="look what it is, and move it away"
+        )
+    if answers(path):
+        raise AddressTakenError(
+            f"another program answers on {path}", hint="stop it, or choose another HOLON_HOME"
+        )
+    path.unlink()
+
+
+def _listening(bound: socket.socket) -> socket.socket:
+    bound.listen(_BACKLOG)
+    bound.setblocking(False)
+    return bound

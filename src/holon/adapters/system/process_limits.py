@@ -1,0 +1,30 @@
+"""What a process that serves for long sets for itself.
+
+Owns:  the umask and the number of files it may have open.
+"""
+
+import os
+import resource
+from typing import Final
+
+from holon.model.limits import OPEN_FILES_COUNT_DEFAULT
+
+_PRIVATE: Final = 0o077
+
+
+def become_private() -> int:
+    """From now on, what we make without saying for whom is for us alone; return the umask before.
+
+    It is what the operator's own files are made with, and so are those of agents' commands.
+    """
+    return os.umask(_PRIVATE)
+
+
+def raise_open_files(wanted: int = OPEN_FILES_COUNT_DEFAULT) -> int:
+    """Let us have more files open, as far as the system lets us; return how many."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return soft
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return most

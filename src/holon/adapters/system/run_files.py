@@ -1,0 +1,135 @@
+"""The files a runtime leaves under `<home>/run`, so that others find it.
+
+Owns:  the record of the running process, and writing and removing such files safely.
+Rule 1: a file is put in place whole, and only where nothing stands but an older one of ours; what
+        somebody else put there is neither followed, nor written to, nor removed.
+Rule 2: the record is read by nearby versions: only the number of the process is required of it.
+Rule 3: a number alone identifies nobody: the record has start time and boot beside it.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+import msgspec
+
+from holon.adapters.exec.process_table import ProcessIdentity, identity_of
+from holon.adapters.system.run_paths import RunPaths
+from holon.model.errors import HolonError
+from holon.model.instant import Instant
+from holon.model.limits import RUN_FILE_BYTES_MAX
+
+
+class UnsafePlaceError(HolonError):
+    """A folder or file of ours is open to others, or somebody else's stands in its place."""
+
+    code = "unsafe_place"
+
+
+class RuntimeRecord(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False, omit_defaults=True
+):
+    """Who serves a home, as that process wrote it down when it was ready."""
+
+    pid: int
+    start_ticks: int | None = None
+    boot_id: str | None = None
+    home_dir: str | None = None
+    socket_path: str | None = None
+    http_addr: str | None = None
+    config_fingerprint: str | None = None
+    version: str | None = None
+    started_at: Instant | None = None
+
+    def identity(self) -> ProcessIdentity | None:
+        """The very process that wrote this, or nothing when it did not say enough."""
+        if self.start_ticks is None or self.boot_id is None:
+            return None
+        return ProcessIdentity(self.pid, self.start_ticks, self.boot_id)
+
+
+class RunFiles(RunPaths):
+    """The files of one home, to be read and written."""
+
+    def write_record(self, record: RuntimeRecord) -> None:
+        """Say who serves the home; raises UnsafePlaceError or OSError."""
+        put_in_place(self.pid, f"{record.pid}\n".encode())
+        put_in_place(self.record, msgspec.json.encode(record) + b"\n")
+
+    def read_record(self) -> RuntimeRecord | None:
+        """Who serves the home, or nothing when nobody says so in a form we can read."""
+        content = read_own(self.record)
+        if content is None:
+            return None
+        try:
+            return msgspec.json.decode(content, type=RuntimeRecord)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return None
+
+    def remove_record(self, *, pid: int) -> None:
+        """Take back what the process wrote; what another one has put there since stays."""
+        record = self.read_record()
+        if record is not None and record.pid == pid:
+            self.record.unlink(missing_ok=True)
+        if read_own(self.pid) == f"{pid}\n".encode():
+            self.pid.unlink(missing_ok=True)
+
+
+def own_identity() -> ProcessIdentity:
+    """Who we are."""
+    found = identity_of(os.getpid())
+    return found if found is not None else ProcessIdentity(os.getpid(), 0, "")
+
+
+def put_in_place(path: Path, content: bytes) -> None:
+    """Write a private file whole, in place of nothing or of an older one of ours."""
+    require_own_file(path)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    if require_own_file(draft):
+        draft.unlink()  # left by one with our number that was killed
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
+        file.write(content)
+    draft.replace(path)
+
+
+def read_own(path: Path) -> bytes | None:
+    """What a small file of ours holds; nothing when there is none, or it is not ours."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid():
+            return None
+        content = file.read(RUN_FILE_BYTES_MAX + 1)
+    return content if len(content) <= RUN_FILE_BYTES_MAX else None
+
+
+def require_own_file(path: Path, *, shut: int = 0o022) -> bool:
+    """Whether a file is there; raises UnsafePlaceError for one that is not ours, or not shut."""
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    if not stat.S_ISREG(found.st_mode):
+        what = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "not a plain file"
+        raise UnsafePlaceError(
+            f"{path} is {what}", hint="look what it is, and move it away; nothing was touched"
+        )
+    require_owned(found, path, shut=shut)
+    return True
+
+
+def require_owned(found: os.stat_result, path: Path, *, shut: int) -> None:
+    """Raise UnsafePlaceError unless something is ours and shut to others as far as it must be."""
+    uid = os.getuid()
+    if found.st_uid != uid:
+        raise UnsafePlaceError(
+            f"{path} belongs to another user (uid {found.st_uid})",
+            hint=f"if it is yours, run: chown {uid} {path}; else choose another HOLON_HOME",
+        )
+    if found.st_mode & shut:
+        rights, deed = ("go-rwx", "use") if shut & 0o044 else ("go-w", "write to")
+        raise UnsafePlaceError(f"other users can {deed} {path}", hint=f"run: chmod {rights} {path}")

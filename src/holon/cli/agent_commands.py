@@ -1,0 +1,139 @@
+"""`holon agent`: the agents of a running runtime.
+
+Owns:  listing agents, and making, starting, stopping and aborting them, from a terminal.
+"""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from holon.cli.agent_model_commands import model
+from holon.cli.page_options import page_options
+from holon.cli.runtime_call import Target, as_list, as_object, runtime_options
+
+if TYPE_CHECKING:
+    from holon.model.json_value import JsonValue
+
+
+@click.group()
+def agent() -> None:
+    """See, make, start and stop agents, and choose their models."""
+
+
+agent.add_command(model)
+
+
+@agent.command("list")
+@page_options
+@runtime_options
+def list_agents(target: Target, *, limit: int, after: str | None) -> None:
+    """List the agents by name, with what each is doing.
+
+    \b
+    Examples:
+      holon agent list
+      holon agent list --json | jq -r '.agents[].identity.agent_id'
+    """
+    found = target.client.get_json("/agents/list", query={"limit": limit, "after": after})
+    agents = [as_object(each, "identity") for each in as_list(found)]
+    target.show({"agents": agents}, lambda: _table(agents))
+
+
+def _table(agents: "JsonValue") -> list[str]:
+    from holon.cli.tables import Column, screen_cells, table_lines
+
+    columns = (
+        Column("AGENT"),
+        Column("STATUS"),
+        Column("POSTURE"),
+        Column("QUEUED", is_number=True),
+        Column("MODEL", shrinks=True),
+        Column("WHY", shrinks=True),
+    )
+    rows = [
+        (
+            each["identity"]["agent_id"],
+            each.get("status"),
+            each["scheduling_posture"].get("posture"),
+            each.get("pending"),
+            each["model"].get("effective_model"),
+            each["scheduling_posture"].get("reason"),
+        )
+        for each in agents
+    ]
+    return table_lines(columns, rows, empty="no agents", cells_max=screen_cells())
+
+
+@agent.command()
+@click.argument("agent", metavar="[NAME]", required=False, envvar="HOLON_AGENT_ID")
+@runtime_options
+def status(target: Target) -> None:
+    """Say what an agent is doing and what it waits for.
+
+    \b
+    Examples:
+      holon agent status
+      holon agent status builder
+    """
+    from holon.cli.status_command import show_status
+
+    show_status(target)
+
+
+@agent.command()
+@click.argument("agent", metavar="NAME")
+@runtime_options
+def create(target: Target) -> None:
+    """Make an agent; it rests until something concerns it.
+
+    \b
+    Examples:
+      holon agent create builder
+    """
+    _do(target, "create", "is there")
+
+
+@agent.command()
+@click.argument("agent", metavar="NAME")
+@runtime_options
+def start(target: Target) -> None:
+    """Let an agent that was stopped run again.
+
+    \b
+    Examples:
+      holon agent start builder
+    """
+    _do(target, "start", "may run")
+
+
+@agent.command()
+@click.argument("agent", metavar="NAME")
+@runtime_options
+def stop(target: Target) -> None:
+    """Stop an agent; its queue is kept, and nothing runs until it is started.
+
+    What it was doing is settled as aborted. This outlasts a restart of the runtime.
+
+    \b
+    Examples:
+      holon agent stop builder
+    """
+    _do(target, "stop", "is stopped")
+
+
+@agent.command()
+@click.argument("agent", metavar="NAME")
+@runtime_options
+def abort(target: Target) -> None:
+    """End the running turn of an agent; the agent stays up.
+
+    \b
+    Examples:
+      holon agent abort builder
+    """
+    _do(target, "current-run/abort", "was told to end its turn")
+
+
+def _do(target: Target, tail: str, now: str) -> None:
+    answer = target.control(tail)
+    target.show(answer, lambda: [f"{target.agent_id} {now}"])

@@ -1,0 +1,94 @@
+"""Waiting for the answer to one message.
+
+Owns:  how the end of a message is told from its agent's events, and which brief answers it.
+Rule 1: the brief of a message's own turn answers it; what entered a running turn is answered by
+        that turn's brief.
+Rule 2: nothing is asked again and again: events are followed from before the message was sent.
+Rule 3: a message that was sent before, under the same key, may have ended long ago.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from holon.client.event_stream import follow
+from holon.model.limits import SURFACE_PAGE_COUNT_MAX
+
+if TYPE_CHECKING:
+    from holon.cli.runtime_call import Target
+    from holon.model.json_value import JsonValue
+
+_ENDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "message_processed": "processed",
+        "message_processing_aborted": "aborted",
+        "message_dropped": "dropped",
+    }
+)
+_INTERJECTED: Final = "interjected"
+
+
+class Answer(NamedTuple):
+    """How a message ended, and the brief that answers it, if one does."""
+
+    ended: str
+    brief: "JsonValue"
+
+    @property
+    def is_well(self) -> bool:
+        """Whether the message led to what it asked for, as far as the runtime can tell."""
+        failed = self.brief is not None and self.brief.get("kind") == "failure"
+        return self.ended in ("processed", _INTERJECTED) and not failed
+
+
+def await_answer(target: "Target", receipt: "JsonValue", *, after_seq: int) -> Answer:
+    """Return the answer to a message once it has ended."""
+    watch = _Watch(str(receipt["message_id"]))
+    ended = _ended_before(target, receipt)
+    if ended is None:
+        told = _told(target, after_seq)
+        ended = next(end for end in map(watch.end_of, told) if end is not None)
+    page = target.read("briefs", {"limit": SURFACE_PAGE_COUNT_MAX}, part="briefs")
+    brief = next((each for each in page["briefs"] if watch.is_answered_by(each)), None)
+    return Answer(ended, brief)
+
+
+def _ended_before(target: "Target", receipt: "JsonValue") -> str | None:
+    if not receipt.get("duplicate"):
+        return None
+    state = str(target.read(f"messages/{receipt['message_id']}").get("state"))
+    return state if state in (*_ENDS.values(), _INTERJECTED) else None
+
+
+def _told(target: "Target", after_seq: int) -> Iterator["JsonValue"]:
+    stream = target.path("events/stream")
+    for each in follow(target.client, stream, pause=time.sleep, query={"after_seq": after_seq}):
+        yield json.loads(each.data).get("payload") or {}
+
+
+class _Watch:
+    """What is known of one message so far."""
+
+    def __init__(self, message_id: str) -> None:
+        self._message_id = message_id
+        self._turn_id: str | None = None  # the running turn it entered
+
+    def end_of(self, event: "JsonValue") -> str | None:
+        """Return how the message ended, if this event is its end."""
+        kind = event.get("kind")
+        if self._turn_id is not None:
+            is_over = kind == "turn_terminal" and event.get("turn_id") == self._turn_id
+            return "processed" if is_over else None
+        if event.get("message_id") != self._message_id:
+            return None
+        if kind == "operator_interjection_admitted":
+            self._turn_id = event.get("turn_id")
+        return _ENDS.get(str(kind))
+
+    def is_answered_by(self, brief: "JsonValue") -> bool:
+        """Whether this brief answers the message."""
+        if self._turn_id is not None:
+            return bool(brief.get("turn_id") == self._turn_id)
+        return bool(brief.get("related_message_id") == self._message_id)

@@ -1,0 +1,280 @@
+"""`holon daemon`: the runtime in the background.
+
+Owns:  the words and exit codes of its commands; what they do is done elsewhere.
+Rule 1: whatever others wrote (a log, a failure) is made harmless before a terminal sees it.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+import click
+
+from holon.cli import exit_codes
+from holon.cli.access_options import AccessFlags, access_options, serve_request
+from holon.cli.options import echo_json, home_option, json_option
+
+if TYPE_CHECKING:
+    from holon.daemon.log_tail import LogReport
+    from holon.daemon.start_stop import Daemon
+    from holon.projections.runtime_status import DaemonStatus, LastFailure
+
+_LINES_DEFAULT = 40
+_LINES_MAX = 1_000
+
+_wait_option = click.option(
+    "--wait",
+    "wait_s",
+    type=click.IntRange(1, 600),
+    default=10,
+    show_default=True,
+    help="How many seconds it may take to be ready.",
+)
+
+
+@click.group()
+def daemon() -> None:
+    """Run the agents of a home in the background."""
+
+
+@daemon.command()
+@access_options
+@_wait_option
+@home_option
+@json_option
+def start(home: Path, as_json: bool, wait_s: int, **flags: Unpack[AccessFlags]) -> None:
+    """Start the runtime in the background, unless it runs.
+
+    Takes what `holon serve` takes. One that already runs with the same configuration is a success;
+    one with another configuration is left alone, and so is whatever else is in the way.
+
+    \b
+    Exit codes:
+      0  it runs, as asked
+      1  it does not: see holon daemon logs
+      2  the options or settings cannot be used
+
+    \b
+    Examples:
+      holon daemon start
+      holon daemon start --port 8080
+      holon daemon start --access lan --host 192.168.1.20 --token-file ~/.holon-token
+    """
+    _answer(_daemon(home, wait_s, flags).start(), as_json=as_json)
+
+
+@daemon.command()
+@access_options
+@_wait_option
+@home_option
+@json_option
+def restart(home: Path, as_json: bool, wait_s: int, **flags: Unpack[AccessFlags]) -> None:
+    """Replace the runtime in the background by a new process.
+
+    The new one runs with the options given here, or with the configured defaults. What agents were
+    doing is cut off and goes on from its last durable step.
+
+    \b
+    Examples:
+      holon daemon restart
+      holon daemon restart --port 8080
+    """
+    _answer(_daemon(home, wait_s, flags).restart(), as_json=as_json)
+
+
+@daemon.command()
+@home_option
+@json_option
+def stop(home: Path, as_json: bool) -> None:
+    """End the runtime in the background; no agent is stopped by it.
+
+    It is asked first, and gets a moment to let what runs finish. Only a process that does not
+    listen is told by a signal, and in the end killed.
+
+    \b
+    Exit codes:
+      0  it does not run (any more)
+      1  it could not be ended, or something else is in its place
+
+    \b
+    Examples:
+      holon daemon stop
+    """
+    from holon.daemon.start_stop import stop as stop_daemon
+
+    _answer(stop_daemon(home.absolute()), as_json=as_json)
+
+
+@daemon.command()
+@access_options
+@home_option
+@json_option
+def status(home: Path, as_json: bool, **flags: Unpack[AccessFlags]) -> None:
+    """Say whether the runtime runs, and how it is.
+
+    Whether its configuration matches is said for the options given here: those one would start it
+    with.
+
+    \b
+    Exit codes:
+      0  it runs and is well
+      1  it does not run, does not answer, or left files behind
+      2  the options cannot be used
+
+    \b
+    Examples:
+      holon daemon status
+      holon daemon status --json | jq .activity
+    """
+    from holon.adapters.system.run_files import RunFiles
+    from holon.daemon.health import status_of
+
+    found = status_of(RunFiles(home.absolute()), fingerprint=_fingerprint(home, flags))
+    if as_json:
+        _print_json(found)
+    else:
+        _print_status(found)
+    sys.exit(exit_codes.OK if found.ok else exit_codes.FOUND_FAULTS)
+
+
+@daemon.command()
+@click.option(
+    "--lines",
+    "lines_count",
+    type=click.IntRange(0, _LINES_MAX),
+    default=_LINES_DEFAULT,
+    show_default=True,
+    help="How many lines of the log's end to show.",
+)
+@home_option
+@json_option
+def logs(home: Path, as_json: bool, lines_count: int) -> None:
+    """Show what the runtime printed last, and how a start or an end failed.
+
+    \b
+    Examples:
+      holon daemon logs
+      holon daemon logs --lines 200
+      holon daemon logs --json | jq -r .log_path
+    """
+    from holon.adapters.system.run_files import RunFiles
+    from holon.daemon.log_tail import log_report
+
+    report = log_report(RunFiles(home.absolute()), lines_max=lines_count)
+    if as_json:
+        _print_json(_made_plain(report))
+    else:
+        _print_logs(_made_plain(report))
+
+
+def _daemon(home: Path, wait_s: int, flags: AccessFlags) -> "Daemon":
+    from holon.config.load_settings import load_settings
+    from holon.daemon.start_stop import Daemon
+
+    environ = dict(os.environ)
+    return Daemon(
+        settings=load_settings(home.absolute(), environ),
+        asked=serve_request(flags),
+        environ=environ,
+        ready_ms_max=wait_s * 1_000,
+    )
+
+
+def _fingerprint(home: Path, flags: AccessFlags) -> str | None:
+    """What a start would use; nothing when the settings cannot be read: a status needs none."""
+    from holon.adapters.system.private_file import FileUnusableError
+    from holon.config.load_settings import load_settings
+    from holon.config.setting_errors import BadConfigError
+    from holon.serve.effective_config import effective_fingerprint
+
+    asked = serve_request(flags)
+    try:
+        settings = load_settings(home.absolute(), dict(os.environ))
+    except (BadConfigError, FileUnusableError):
+        return None
+    return effective_fingerprint(settings, asked)
+
+
+def _answer(found: "DaemonStatus", *, as_json: bool) -> None:
+    from holon.cli.terminal_text import one_line
+
+    if as_json:
+        _print_json(found)
+        return
+    click.echo(f"holon: {one_line(found.message)}")
+    if found.http_addr is not None and found.pid is not None:
+        click.echo(f"       http://{found.http_addr} and {one_line(found.socket_path)}")
+    if found.last_failure is not None:
+        click.echo(f"       last failure: {_shown(found.last_failure)}")
+
+
+def _print_json(found: object) -> None:
+    from holon.wire.codec import json_of
+
+    echo_json(json_of(found))
+
+
+def _print_status(found: "DaemonStatus") -> None:
+    from holon.cli.terminal_text import one_line
+
+    click.echo(f"holon: {found.state.value}; {one_line(found.message)}")
+    for name, value in _facts(found):
+        click.echo(f"  {name:<14} {one_line(value)}")
+
+
+def _facts(found: "DaemonStatus") -> list[tuple[str, str]]:
+    matches = {True: "matches", False: "differs", None: "unknown"}[found.config_fingerprint_match]
+    facts: list[tuple[str, str | None]] = [
+        ("process", None if found.pid is None else str(found.pid)),
+        ("home", found.home_dir),
+        ("socket", found.socket_path),
+        ("http", None if found.http_addr is None else f"http://{found.http_addr}"),
+        ("control", found.control_connectivity.value),
+        ("configuration", matches if found.ok else None),
+    ]
+    if found.activity is not None:
+        one = found.activity
+        facts.append(
+            (
+                "activity",
+                f"{one.state.value}: {one.active_agent_count} agents in use,"
+                f" {one.processing_agent_count} processing, {one.waiting_agent_count} waiting,"
+                f" {one.active_task_count} tasks",
+            )
+        )
+    if found.last_failure is not None:
+        facts.append(("last failure", _shown(found.last_failure)))
+    facts.extend(("left behind", path) for path in found.stale_files)
+    return [(name, value) for name, value in facts if value is not None]
+
+
+def _shown(failure: "LastFailure") -> str:
+    from holon.cli.terminal_text import one_line
+
+    when = failure.occurred_at.isoformat(timespec="seconds")
+    hint = f"; {failure.detail_hint}" if failure.detail_hint else ""
+    return one_line(f"{when} {failure.phase.value}: {failure.summary}{hint}")
+
+
+def _made_plain(report: "LogReport") -> "LogReport":
+    from msgspec.structs import replace
+
+    from holon.cli.terminal_text import plain
+
+    return replace(report, lines=tuple(plain(line) for line in report.lines))
+
+
+def _print_logs(report: "LogReport") -> None:
+    click.echo(f"log           {report.log_path}")
+    click.echo(f"metadata      {report.metadata_path}")
+    click.echo(f"last failure  {report.last_failure_path or 'none known'}")
+    for name, failure in (("start", report.startup_failure), ("end", report.shutdown_failure)):
+        if failure is not None:
+            click.echo(f"the last {name} failed: {_shown(failure)}")
+    if not report.lines:
+        click.echo("the log is empty")
+        return
+    click.echo("… earlier lines are in the file" if report.truncated else "")
+    for line in report.lines:
+        click.echo(line)

@@ -1,0 +1,175 @@
+"""`holon events`: the raw events of an agent.
+
+Owns:  how events are asked for, and the one table a person sees them in.
+Rule 1: for scripts an event is the envelope the runtime gave, untouched; for people it is read
+        through the one presentation of events.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from holon.cli.options import echo_json
+from holon.cli.runtime_call import Target, agent_options, until_interrupted
+
+if TYPE_CHECKING:
+    from holon.cli.presented_events import Seen
+    from holon.client.control_client import Query
+    from holon.model.json_value import JsonValue
+
+_PAGE_COUNT: Final = 512
+_LEVELS: Final = ("action_required", "work_done", "turn_result", "progress", "trace")
+
+_level_option = click.option(
+    "--max-level",
+    type=click.Choice(_LEVELS),
+    default="trace",
+    show_default=True,
+    help="Leave out what concerns the operator less than this.",
+)
+_after_option = click.option(
+    "--after-seq", type=click.IntRange(0), metavar="SEQ", help="Only events after this one."
+)
+
+
+@click.group()
+def events() -> None:
+    """Read or follow the raw events of an agent."""
+
+
+@events.command("tail")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 512),
+    default=50,
+    show_default=True,
+    help="How many events to read.",
+)
+@click.option(
+    "--order",
+    type=click.Choice(["asc", "desc"]),
+    show_default="desc; asc with --after-seq",
+    help="From which end: the oldest (asc) or the newest (desc) first.",
+)
+@_level_option
+@_after_option
+@agent_options
+def tail(
+    target: Target, *, limit: int, order: str | None, max_level: str, after_seq: int | None
+) -> None:
+    """Show events of an agent, one page of them.
+
+    A page is read first and then narrowed by --max-level, so fewer may be shown than were read.
+
+    \b
+    Examples:
+      holon events tail
+      holon events tail --order asc --after-seq 120 --limit 10
+      holon events tail --max-level turn_result
+      holon events tail --json | jq '.events[].type'
+    """
+    chosen = order or ("desc" if after_seq is None else "asc")
+    query: Query = {"limit": limit, "order": chosen, "after_seq": after_seq}
+    page = target.read("events", query, part="events")
+    if target.as_json and max_level == "trace":
+        echo_json(page)
+        return
+    seen = [each for each in _page_seen(page, chosen) if _is_shown(each, max_level)]
+    kept = {each.event_seq for each in seen}
+    narrowed = [each for each in page["events"] if each["event_seq"] in kept]
+    target.show({**page, "events": narrowed}, lambda: _table(seen))
+
+
+@events.command("stream")
+@click.option("--max-events", type=click.IntRange(1), metavar="N", help="End after so many.")
+@_level_option
+@_after_option
+@agent_options
+def stream(
+    target: Target, *, max_events: int | None, max_level: str, after_seq: int | None
+) -> None:
+    """Follow the events of an agent, one JSON object a line.
+
+    Starts after --after-seq, or with what happens next. Goes on across breaks of the connection
+    without losing or repeating an event, until Ctrl-C. (--json changes nothing: this is JSON.)
+
+    \b
+    Exit codes:
+      0  as many came as were asked for
+      1  no runtime runs, or events after that number are no longer kept
+
+    \b
+    Examples:
+      holon events stream
+      holon events stream --after-seq 0 --max-events 10 | jq -r .type
+      holon events stream --max-level turn_result
+    """
+    found = (
+        envelope
+        for envelope in _followed(target, after_seq)
+        if max_level == "trace" or _is_shown(_seen_one(envelope), max_level)
+    )
+    with until_interrupted():
+        for envelope in islice(found, max_events):
+            echo_json(envelope)
+
+
+def _followed(target: Target, after_seq: int | None) -> Iterator["JsonValue"]:
+    import json
+
+    from holon.client.event_stream import follow
+
+    start = after_seq
+    if start is None:
+        page = target.read("events", {"limit": 1, "order": "desc"})
+        start = int(page.get("newest_seq") or 0)
+    else:  # what lies far back is paged through, then the stream goes on
+        has_newer = True
+        while has_newer:
+            asked: Query = {"after_seq": start, "order": "asc", "limit": _PAGE_COUNT}
+            page = target.read("events", asked, part="events")
+            yield from page["events"]
+            start, has_newer = int(page.get("newest_seq") or start), bool(page.get("has_newer"))
+    path = target.path("events/stream")
+    for each in follow(target.client, path, pause=time.sleep, query={"after_seq": start}):
+        yield json.loads(each.data)
+
+
+def _page_seen(page: "JsonValue", order: str) -> Sequence["Seen"]:
+    from holon.cli.presented_events import seen_events
+
+    if order == "asc":
+        return seen_events(page["events"])
+    return seen_events(page["events"][::-1])[::-1]
+
+
+def _seen_one(envelope: "JsonValue") -> "Seen":
+    from holon.cli.presented_events import seen_events
+
+    return seen_events([envelope])[0]
+
+
+def _is_shown(seen: "Seen", max_level: str) -> bool:
+    from holon.projections.display_mode import is_within
+    from holon.projections.operator_event import OperatorVisibility
+
+    return is_within(OperatorVisibility(max_level), seen.presented)
+
+
+def _table(seen: Sequence["Seen"]) -> list[str]:
+    from holon.cli.tables import Column, moment, screen_cells, table_lines
+
+    columns = (
+        Column("SEQ", is_number=True),
+        Column("WHEN (UTC)"),
+        Column("KIND"),
+        Column("WHAT", shrinks=True),
+    )
+    rows = [
+        (each.event_seq, moment(each.ts), each.presented.source_event_kind, each.presented.summary)
+        for each in seen
+    ]
+    return table_lines(columns, rows, empty="no events", cells_max=screen_cells())

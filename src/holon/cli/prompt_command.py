@@ -1,0 +1,87 @@
+"""`holon prompt`: saying something to an agent.
+
+Owns:  what is sent, and how the answer is waited for.
+"""
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from holon.cli import exit_codes
+from holon.cli.runtime_call import Target, agent_options, until_interrupted
+
+if TYPE_CHECKING:
+    from holon.model.json_value import JsonValue
+
+
+@click.command()
+@click.argument("text")
+@click.option(
+    "--interject", is_flag=True, help="Into the running turn, at its next safe point, if one runs."
+)
+@click.option(
+    "--idempotency-key",
+    metavar="KEY",
+    help="The same key with the same text is one message, however often it is sent.",
+)
+@click.option("--wait", "waits", is_flag=True, help="Stay until the agent has answered.")
+@agent_options
+def prompt(
+    target: Target, *, text: str, interject: bool, idempotency_key: str | None, waits: bool
+) -> None:
+    """Say something to an agent of a running runtime.
+
+    It is in the agent's queue, for good, when this command ends. The text - is read from stdin.
+    With --wait the answer is printed as well; Ctrl-C ends the waiting, not the work.
+
+    \b
+    Exit codes:
+      0  it is queued; with --wait, it was answered
+      1  no runtime runs, it declined, or the turn failed
+      2  the text or the options cannot be used
+
+    \b
+    Examples:
+      holon prompt "Is the build green?"
+      holon prompt --agent builder --wait "Run the tests and tell me what fails."
+      git diff | holon prompt --wait -
+      holon prompt --interject "Leave the docs for later."
+      holon prompt --idempotency-key "nightly-$(date +%F)" "Prepare the nightly report."
+    """
+    said = sys.stdin.read() if text == "-" else text
+    if not said.strip():
+        raise click.UsageError("there is nothing to say: the text is empty")
+    after_seq = _newest_seq(target) if waits else 0
+    body = {"text": said, "interject": True} if interject else {"text": said}
+    receipt = target.control("prompt", body, part="message_id", idempotency_key=idempotency_key)
+    if waits:
+        _show_answer(target, receipt, after_seq)
+    else:
+        again = " (it was already there, under the same key)" if receipt.get("duplicate") else ""
+        target.show(
+            receipt, lambda: [f"queued for {receipt['agent_id']}: {receipt['message_id']}{again}"]
+        )
+
+
+def _newest_seq(target: Target) -> int:
+    page = target.read("events", {"limit": 1, "order": "desc"})
+    return int(page.get("newest_seq") or 0)
+
+
+def _show_answer(target: Target, receipt: "JsonValue", after_seq: int) -> None:
+    from holon.cli.awaited_answer import await_answer
+
+    with until_interrupted(f"{receipt['agent_id']} goes on; see: holon tail"):
+        answer = await_answer(target, receipt, after_seq=after_seq)
+    target.show({**receipt, **answer._asdict()}, lambda: _answer_lines(answer.brief))
+    if answer.brief is None and not target.as_json:
+        click.echo(f"holon: there is no answer: {answer.ended}", err=True)
+    if not answer.is_well:
+        sys.exit(exit_codes.FAILED)
+
+
+def _answer_lines(brief: "JsonValue") -> list[str]:
+    from holon.cli.terminal_text import plain
+
+    return [] if brief is None else [plain(str(brief.get("text") or ""))]

@@ -1,0 +1,175 @@
+"""What a command that talks to a running runtime has in hand.
+
+Owns:  the options all of those share, which agent is meant, and the two forms of an answer.
+Rule 1: an agent that is not named is the one in HOLON_AGENT_ID, or else the runtime's own default.
+Rule 2: JSON goes out as it came in; for people, whatever others wrote passes through the terminal's
+        filter first.
+"""
+
+import functools
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
+
+import click
+
+from holon.cli import exit_codes
+from holon.cli.client_options import ClientFlags, client_options, open_client
+from holon.cli.options import echo_json, home_option, json_option
+
+if TYPE_CHECKING:
+    from holon.client.connection import ForeignServerError
+    from holon.client.control_client import ControlClient, ControlError, Query
+    from holon.model.json_value import JsonValue
+
+P = ParamSpec("P")
+_LAST_RESORT: Final = "main"  # when a runtime does not say which agent is its default
+
+
+class Target:
+    """The runtime a command talks to and the agent it is about."""
+
+    def __init__(
+        self, home: Path, flags: ClientFlags, *, agent: str | None = None, as_json: bool = False
+    ) -> None:
+        self._home = home
+        self._flags = flags
+        self.named_agent = agent
+        self.as_json = as_json
+
+    @functools.cached_property
+    def client(self) -> "ControlClient":
+        """A client of the runtime; raises NoRuntimeError when there is none."""
+        return open_client(self._home, self._flags)
+
+    @functools.cached_property
+    def agent_id(self) -> str:
+        """The agent that is meant."""
+        if self.named_agent is not None:
+            return self.named_agent
+        told = as_object(self.client.get_json("/handshake")).get("runtime") or {}
+        return str(told.get("default_agent") or _LAST_RESORT)
+
+    def path(self, tail: str) -> str:
+        """The path of something of the agent's that may be read."""
+        return f"/agents/{quoted(self.agent_id)}/{tail}"
+
+    def read(
+        self, tail: str, query: "Query | None" = None, *, part: str | None = None
+    ) -> "JsonValue":
+        """Ask for something of the agent's: an object, and one that has this part."""
+        return as_object(self.client.get_json(self.path(tail), query=query), part)
+
+    def control(
+        self,
+        tail: str,
+        body: object = None,
+        *,
+        part: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> "JsonValue":
+        """Ask that something be done with the agent; the answer has this part."""
+        from holon.client.control_client import ControlError
+
+        path = f"/control/agents/{quoted(self.agent_id)}/{tail}"
+        try:
+            answer = self.client.post(path, dict, body, idempotency_key=idempotency_key)
+        except ControlError as error:
+            raise _with_remedy(error, self.agent_id) from None
+        return as_object(answer, part)
+
+    def show(self, answer: "JsonValue", lines: Callable[[], Iterable[str]]) -> None:
+        """Print an answer: as it is for a script, else in these lines."""
+        if self.as_json:
+            echo_json(answer)
+            return
+        from holon.cli.terminal_text import plain
+
+        for line in lines():
+            click.echo(plain(line))
+
+
+def as_list(answer: "JsonValue") -> "list[JsonValue]":
+    """Return an answer that is a list, or raise ForeignServerError."""
+    if isinstance(answer, list):
+        return answer
+    raise _foreign()
+
+
+def as_object(answer: "JsonValue", part: str | None = None) -> "JsonValue":
+    """Return an answer that is an object and has this part, or raise ForeignServerError."""
+    if isinstance(answer, dict) and (part is None or part in answer):
+        return answer
+    raise _foreign()
+
+
+def _foreign() -> "ForeignServerError":
+    from holon.client.connection import ForeignServerError
+
+    return ForeignServerError(
+        "the runtime answered something else than asked",
+        hint="is it a runtime of another version, or another program?",
+    )
+
+
+def _with_remedy(error: "ControlError", agent_id: str) -> "ControlError":
+    """The same error, with the command that removes its cause, where there is one."""
+    from msgspec.structs import replace
+
+    from holon.client.control_client import ControlError
+
+    if error.body.code != "agent_stopped":
+        return error
+    hint = f"resume it, then send this again: holon agent start {agent_id}"
+    return ControlError(error.status, replace(error.body, hint=hint))
+
+
+@contextmanager
+def until_interrupted(told: str | None = None) -> Iterator[None]:
+    """Let Ctrl-C end what is only watching, in peace; `told` says what goes on without us."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if told is not None:
+            click.echo(f"holon: {told}", err=True)
+        sys.exit(exit_codes.INTERRUPTED)
+
+
+def quoted(name: str) -> str:
+    """Return a name as one segment of a path, whatever is in it."""
+    from urllib.parse import quote
+
+    return quote(name, safe="")
+
+
+def runtime_options(command: Callable[Concatenate[Target, P], None]) -> Callable[..., None]:
+    """Give a command its target: a runtime."""
+
+    @home_option
+    @client_options
+    @json_option
+    @functools.wraps(command)
+    def called(
+        *, home: Path, as_json: bool, agent: str | None = None, **rest: Any
+    ) -> None:  # the rest is what click read for the command itself
+        flags = ClientFlags(
+            connect=rest.pop("connect"),
+            token=rest.pop("token"),
+            token_file=rest.pop("token_file"),
+        )
+        command(Target(home, flags, agent=agent, as_json=as_json), **rest)  # type: ignore[call-arg]
+
+    return called
+
+
+def agent_options(command: Callable[Concatenate[Target, P], None]) -> Callable[..., None]:
+    """Give a command its target: a runtime and one of its agents."""
+    return click.option(
+        "--agent",
+        envvar="HOLON_AGENT_ID",
+        metavar="NAME",
+        show_default="$HOLON_AGENT_ID, or the runtime's default agent",
+        help="The agent that is meant.",
+    )(runtime_options(command))

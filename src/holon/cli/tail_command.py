@@ -1,0 +1,136 @@
+"""`holon tail`: what an agent has to say.
+
+Owns:  how much is looked at to find it, and how one presented event reads on a terminal.
+Rule 1: a reader chooses how much to see by display mode; raw events are shown by `holon events`.
+"""
+
+import time
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from holon.cli.options import echo_json
+from holon.cli.runtime_call import Target, agent_options, until_interrupted
+
+if TYPE_CHECKING:
+    from holon.cli.presented_events import Seen
+    from holon.client.control_client import Query
+    from holon.model.json_value import JsonValue
+    from holon.projections.display_mode import DisplayMode
+
+_PAGES_COUNT_MAX: Final = 8  # of events, looked through for what a mode shows
+_PAGE_COUNT: Final = 512
+_BRIEFS_COUNT: Final = 200
+_SPOKEN: Final = ("brief", "assistant_progress")
+
+
+@click.command()
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 500),
+    default=20,
+    show_default=True,
+    help="How many entries to show.",
+)
+@click.option("--follow", "-f", "follows", is_flag=True, help="Go on with what happens next.")
+@click.option(
+    "--display",
+    metavar="MODE",
+    default="info",
+    show_default=True,
+    help="How much to show: info (3) results, verbose (4) activity, debug (5) details.",
+)
+@agent_options
+def tail(target: Target, *, limit: int, follows: bool, display: str) -> None:
+    """Show the newest results of an agent, oldest first.
+
+    With --follow it goes on until Ctrl-C, also across a restart of the runtime. With --json and
+    --follow there is one object a line, else one object with all of them.
+
+    \b
+    Examples:
+      holon tail
+      holon tail --follow --display verbose
+      holon tail --agent builder --limit 5 --json | jq '.events[].summary'
+    """
+    from holon.projections.display_mode import parse_display_mode
+
+    mode = parse_display_mode(display)
+    shown, newest_seq = _newest(target, limit, mode)
+    if follows:
+        with until_interrupted():
+            for each in chain(shown, _coming(target, newest_seq, mode)):
+                _print(each, as_json=target.as_json)
+    else:
+        answer = {"agent_id": target.agent_id, "events": [each.as_json() for each in shown]}
+        empty = f"{target.agent_id} has nothing to tell yet"
+        target.show(answer, lambda: [line for each in shown for line in _lines(each)] or [empty])
+
+
+def _newest(target: Target, limit: int, mode: "DisplayMode") -> tuple[list["Seen"], int]:
+    from holon.cli.presented_events import seen_events
+    from holon.projections.display_mode import shows
+
+    briefs = target.read("briefs", {"limit": _BRIEFS_COUNT}, part="briefs")["briefs"]
+    found: list[JsonValue] = []
+    shown: list[Seen] = []
+    newest_seq, before_seq = 0, None
+    for _ in range(_PAGES_COUNT_MAX):
+        query: Query = {"limit": _PAGE_COUNT, "order": "desc", "before_seq": before_seq}
+        page = target.read("events", query, part="events")
+        newest_seq = newest_seq or int(page.get("newest_seq") or 0)
+        found = [*reversed(page["events"]), *found]
+        shown = [each for each in seen_events(found, briefs) if shows(mode, each.presented)]
+        before_seq = page.get("oldest_seq")
+        if len(shown) >= limit or not page.get("has_older") or before_seq is None:
+            break
+    return shown[-limit:], newest_seq
+
+
+def _coming(target: Target, after_seq: int, mode: "DisplayMode") -> Iterator["Seen"]:
+    import json
+
+    from holon.client.event_stream import follow
+    from holon.projections.display_mode import shows
+
+    stream = target.path("events/stream")
+    for each in follow(target.client, stream, pause=time.sleep, query={"after_seq": after_seq}):
+        seen = _seen(target, json.loads(each.data))
+        if shows(mode, seen.presented):
+            yield seen
+
+
+def _seen(target: Target, envelope: "JsonValue") -> "Seen":
+    from holon.cli.presented_events import committed_after, is_brief, seen_events
+
+    if not is_brief(envelope):
+        return seen_events([envelope])[0]
+    briefs = target.read("briefs", {"limit": _BRIEFS_COUNT}, part="briefs")["briefs"]
+    query = committed_after(int(envelope["event_seq"]))
+    page = target.read("events", query, part="events")
+    return seen_events([envelope], briefs, following=page["events"])[0]
+
+
+def _print(seen: "Seen", *, as_json: bool) -> None:
+    if as_json:
+        echo_json(seen.as_json())
+        return
+    for line in _lines(seen):
+        click.echo(line)
+
+
+def _lines(seen: "Seen") -> list[str]:
+    from holon.cli.tables import indented, moment
+    from holon.cli.terminal_text import one_line
+
+    told = seen.presented
+    head = one_line(f"{moment(seen.ts)} {told.title}")
+    if told.visibility.value == "action_required":
+        head += " (waits for you)"
+    if told.body is None:
+        return [f"{head}: {one_line(told.summary)}"]
+    # What an agent said begins with its summary; elsewhere the body adds to it.
+    said = told.category.value in _SPOKEN
+    return [f"{head}:" if said else f"{head}: {one_line(told.summary)}", *indented(told.body)]

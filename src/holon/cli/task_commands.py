@@ -1,0 +1,232 @@
+"""`holon task`: commands that run in the background for an agent.
+
+Owns:  how tasks are started, listed, looked at, fed and stopped from a terminal.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from holon.cli.page_options import page_options, tell_of_more
+from holon.cli.runtime_call import Target, agent_options, quoted
+
+if TYPE_CHECKING:
+    from holon.model.json_value import JsonValue
+
+_BLOCK_MS_DEFAULT: Final = 30_000
+_FIRST_PAUSE_MS: Final = 50
+_PAUSE_MS_MAX: Final = 1_000
+_NOT_READY: Final = "not_ready"
+
+
+@click.group()
+def task() -> None:
+    """Run, look at, feed and stop the background tasks of an agent."""
+
+
+@task.command("run")
+@click.argument("summary")
+@click.option("--cmd", required=True, metavar="COMMAND", help="The command line to run.")
+@click.option("--workdir", metavar="DIR", help="Where, inside the agent's workspace.")
+@click.option("--shell", metavar="PATH", help="By which shell.")
+@click.option("--login", is_flag=True, help="As a login shell.")
+@click.option("--tty", is_flag=True, help="On a terminal of its own; it then takes input.")
+@agent_options
+def run(target: Target, /, *, summary: str, cmd: str, **how: "JsonValue") -> None:
+    """Run a command in the background for an agent.
+
+    Its end is told to the agent. The task outlives this command, and a restart of the runtime.
+
+    \b
+    Examples:
+      holon task run "Nightly build" --cmd "make nightly"
+      holon task run "A shell" --cmd bash --tty
+      holon task run "Tests" --cmd "pytest -q" --agent builder --json | jq -r .task.task_id
+    """
+    given = {name: value for name, value in how.items() if value}
+    answer = target.control("tasks", {"summary": summary, "cmd": cmd, **given}, part="task")
+    target.show(answer, lambda: [f"started: {answer['task']['task_id']}"])
+
+
+@task.command("list")
+@page_options
+@agent_options
+def list_tasks(target: Target, *, limit: int, after: str | None) -> None:
+    """List the tasks of an agent, those that run first.
+
+    \b
+    Examples:
+      holon task list
+      holon task list --agent builder --json | jq '.tasks[] | select(.status == "running")'
+    """
+    page = target.read("tasks", {"limit": limit, "after": after}, part="tasks")
+    target.show(page, lambda: _table(page))
+    tell_of_more(target, page)
+
+
+def _table(page: "JsonValue") -> list[str]:
+    from holon.cli.tables import Column, moment, screen_cells, table_lines
+
+    columns = (
+        Column("TASK"),
+        Column("STATUS"),
+        Column("UPDATED (UTC)"),
+        Column("EXIT", is_number=True),
+        Column("SUMMARY", shrinks=True),
+    )
+    rows = [
+        (
+            each.get("task_id"),
+            each.get("status"),
+            moment(each.get("updated_at")),
+            each.get("exit_status"),
+            each.get("summary"),
+        )
+        for each in page["tasks"]
+    ]
+    return table_lines(columns, rows, empty="no tasks", cells_max=screen_cells())
+
+
+@task.command("status")
+@click.argument("task_id", metavar="TASK")
+@agent_options
+def status(target: Target, *, task_id: str) -> None:
+    """Say where one task stands, and where its output is kept.
+
+    \b
+    Examples:
+      holon task status task_01hx
+      holon task status task_01hx --json | jq -r .command.output_path
+    """
+    answer = target.read(f"tasks/{quoted(task_id)}")
+    target.show(answer, lambda: _facts(answer))
+
+
+def _facts(answer: "JsonValue") -> list[str]:
+    from holon.cli.tables import fact_lines, moment
+
+    command = answer.get("command") or {}
+    return fact_lines(
+        [
+            ("task", answer.get("task_id")),
+            ("status", answer.get("status")),
+            ("summary", answer.get("summary")),
+            ("created", moment(answer.get("created_at"))),
+            ("updated", moment(answer.get("updated_at"))),
+            ("work item", answer.get("work_item_id")),
+            ("command", command.get("cmd")),
+            ("in", command.get("workdir")),
+            ("exit status", command.get("exit_status")),
+            ("result", command.get("result_summary")),
+            ("takes input", command.get("input_target")),
+            ("output", command.get("output_path")),
+        ]
+    )
+
+
+@task.command("output")
+@click.argument("task_id", metavar="TASK")
+@click.option("--block", is_flag=True, help="Wait until the task has ended, or the time is up.")
+@click.option(
+    "--timeout-ms",
+    type=click.IntRange(0),
+    metavar="MS",
+    show_default=str(_BLOCK_MS_DEFAULT),
+    help="How long --block waits at most.",
+)
+@agent_options
+def output(target: Target, *, task_id: str, block: bool, timeout_ms: int | None) -> None:
+    """Print what a task has written so far.
+
+    Long output is cut to its end; `holon task status` names the file that holds all of it.
+
+    \b
+    Examples:
+      holon task output task_01hx
+      holon task output task_01hx --block --timeout-ms 60000
+      holon task output task_01hx --json | jq .retrieval_status
+    """
+    if timeout_ms is not None and not block:
+        raise click.UsageError("--timeout-ms is for --block")
+    wait_ms = _BLOCK_MS_DEFAULT if timeout_ms is None else timeout_ms
+    answer = _awaited(target, f"tasks/{quoted(task_id)}/output", wait_ms if block else 0)
+    target.show(answer, lambda: _output_lines(answer["task"]))
+    if not target.as_json and answer["task"].get("output_truncated"):
+        click.echo("holon: this is not all of it; see holon task status", err=True)
+
+
+def _awaited(target: Target, tail: str, wait_ms: int) -> "JsonValue":
+    """Look at the output until it is all there, or the time is up."""
+    deadline_ns = time.monotonic_ns() + wait_ms * 1_000_000
+    pause_ms = _FIRST_PAUSE_MS
+    while True:
+        answer = target.read(tail, part="task")
+        left_ms = (deadline_ns - time.monotonic_ns()) // 1_000_000
+        if answer.get("retrieval_status") != _NOT_READY or not wait_ms:
+            return answer
+        if left_ms <= 0:
+            return {**answer, "retrieval_status": "timeout"}
+        time.sleep(min(pause_ms, left_ms) / 1_000)
+        pause_ms = min(2 * pause_ms, _PAUSE_MS_MAX)
+
+
+def _output_lines(shown: "JsonValue") -> Iterator[str]:
+    from holon.cli.tables import indented
+
+    yield from indented(str(shown.get("output_preview") or ""), by="")
+
+
+@task.command("input")
+@click.argument("task_id", metavar="TASK")
+@click.option("--text", required=True, help="What to type; Enter follows it.")
+@click.option("--no-enter", is_flag=True, help="Do not press Enter after it.")
+@agent_options
+def give_input(target: Target, *, task_id: str, text: str, no_enter: bool) -> None:
+    """Type something into a task that takes input.
+
+    \b
+    Exit codes:
+      0  the task has it
+      1  it was not taken: the task has ended, or takes none
+
+    \b
+    Examples:
+      holon task input task_01hx --text yes
+      holon task input task_01hx --text "print(1)"
+      holon task input task_01hx --text q --no-enter
+    """
+    body = {"input": text if no_enter else f"{text}\n"}
+    answer = target.control(f"tasks/{quoted(task_id)}/input", body)
+    target.show(answer, lambda: _said(answer))
+    if not answer.get("accepted_input"):
+        click.get_current_context().exit(1)
+
+
+def _said(answer: "JsonValue") -> list[str]:
+    from holon.cli.tables import cell_text
+
+    return [cell_text(answer.get("summary_text"))]
+
+
+@task.command("stop")
+@click.argument("task_id", metavar="TASK")
+@agent_options
+def stop(target: Target, *, task_id: str) -> None:
+    """End a task; asked a second time, it is ended by force.
+
+    \b
+    Examples:
+      holon task stop task_01hx
+    """
+    answer = target.control(f"tasks/{quoted(task_id)}/stop", part="task_id")
+    target.show(answer, lambda: [_stopped(answer)])
+
+
+def _stopped(answer: "JsonValue") -> str:
+    if answer.get("force_stop_requested"):
+        return f"{answer['task_id']}: is being ended by force"
+    if answer.get("stop_requested"):
+        return f"{answer['task_id']}: was asked to end"
+    return f"{answer['task_id']}: has already ended"

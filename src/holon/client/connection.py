@@ -1,0 +1,159 @@
+"""One connection to a runtime: a request out, an answer in.
+
+Owns:  HTTP/1.1 as a client needs it, over a socket file or an address, and who is at the other end.
+       The standard library's client takes longer to load than most commands take to run.
+Rule 1: over a socket file nothing is said before the kernel has told that its owner is ours: a
+        request may hold what only the operator may read.
+Rule 2: every way in which nobody answers becomes one of three errors: nobody is there, whoever is
+        there does not speak our language, or it stopped speaking.
+Rule 3: an answer that ends before it is whole is never taken for a whole one.
+"""
+
+import os
+import socket
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from io import BufferedReader
+from typing import Final, NamedTuple
+
+from holon.client.answer_body import AnswerBody, NotHttpError, read_head
+from holon.client.endpoint import (
+    START_ONE,
+    BadEndpointError,
+    Endpoint,
+    NoRuntimeError,
+    TcpEndpoint,
+    UnixEndpoint,
+)
+from holon.model.errors import HolonError
+
+_CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
+_NOBODY: Final = (ConnectionRefusedError, FileNotFoundError)
+_INFORMATIONAL: Final = range(100, 200)
+
+
+class ForeignServerError(HolonError):
+    """Somebody is there, and it is not a runtime of ours."""
+
+    code = "foreign_server"
+    hint = "see who it is; nothing was changed"
+
+
+class SilentRuntimeError(HolonError):
+    """Somebody is there, and did not answer in time."""
+
+    code = "silent_runtime"
+    hint = "look at: holon daemon status, holon daemon logs"
+
+
+class Answer(NamedTuple):
+    """What came back; the body is read as it is needed."""
+
+    status: int
+    body: BufferedReader
+
+
+class Connection:
+    """Good for one request."""
+
+    def __init__(self, endpoint: Endpoint, *, timeout_s: float) -> None:
+        self._endpoint = endpoint
+        self._timeout_s = timeout_s
+        self._socket: socket.socket | None = None
+        self._incoming: BufferedReader | None = None
+        self.server_pid: int | None = None  # over a socket file
+
+    def send(
+        self, method: str, target: str, *, headers: Mapping[str, str], body: bytes = b""
+    ) -> Answer:
+        """Send a request and return the beginning of its answer."""
+        lines = {"Host": _host_name(self._endpoint), **_credentials(self._endpoint), **headers}
+        if body or method not in ("GET", "HEAD"):
+            lines["Content-Length"] = str(len(body))
+        request = _request(f"{method} {target} HTTP/1.1", lines) + body
+        self._socket = self._connected()
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self._socket.sendall(request)  # declined before all of it was read: why is to be had
+        self._incoming = incoming = self._socket.makefile("rb")
+        while True:
+            status, found = read_head(incoming)
+            if status not in _INFORMATIONAL:
+                return Answer(status, BufferedReader(AnswerBody(incoming, found)))
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._incoming is not None:
+            self._incoming.close()
+        if self._socket is not None:
+            self._socket.close()
+
+    def _connected(self) -> socket.socket:
+        match self._endpoint:
+            case UnixEndpoint(path=path):
+                made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                made.settimeout(self._timeout_s)
+                self._socket = made
+                made.connect(str(path))
+                packed = made.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+                self.server_pid, uid, _ = _CREDENTIALS.unpack(packed)
+                if uid != os.getuid():
+                    raise ForeignServerError(f"user {uid} listens on {path}")
+                return made
+            case TcpEndpoint(host=host, port=port, secure=secure):
+                made = socket.create_connection((host, port), timeout=self._timeout_s)
+                self._socket = made
+                made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                return _wrapped(made, host) if secure else made
+
+
+def _wrapped(made: socket.socket, host: str) -> socket.socket:
+    import ssl  # loading it takes longer than a call
+
+    return ssl.create_default_context().wrap_socket(made, server_hostname=host)
+
+
+def _request(first: str, lines: Mapping[str, str]) -> bytes:
+    """The head of a request; whatever could end a line early is refused."""
+    text = "\r\n".join([first, *(f"{name}: {value}" for name, value in lines.items())])
+    parts = [first, *lines.values()]
+    if first.count(" ") != 2 or not all(part.isascii() and part.isprintable() for part in parts):
+        raise BadEndpointError("a path, a token or a header holds a character it cannot hold")
+    return f"{text}\r\n\r\n".encode("ascii")
+
+
+def _host_name(endpoint: Endpoint) -> str:
+    if isinstance(endpoint, UnixEndpoint):
+        return "localhost"
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    return host if endpoint.port == (443 if endpoint.secure else 80) else f"{host}:{endpoint.port}"
+
+
+def _credentials(endpoint: Endpoint) -> dict[str, str]:
+    if isinstance(endpoint, UnixEndpoint) or endpoint.token is None:
+        return {}
+    return {"Authorization": f"Bearer {endpoint.token}"}
+
+
+@contextmanager
+def connection_errors(endpoint: Endpoint) -> Iterator[None]:
+    """Turn what sockets raise into errors that say what to do."""
+    where = shown(endpoint)
+    try:
+        yield
+    except _NOBODY:
+        raise NoRuntimeError(f"no runtime answers on {where}", hint=START_ONE) from None
+    except TimeoutError:
+        raise SilentRuntimeError(f"whoever listens on {where} does not answer") from None
+    except NotHttpError as error:
+        raise ForeignServerError(
+            f"what answers on {where} is not a Holon runtime: {error}"
+        ) from None
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise SilentRuntimeError(f"the connection to {where} broke: {why}") from None
+
+
+def shown(endpoint: Endpoint) -> str:
+    """Return where it is, for a person."""
+    return str(endpoint.path) if isinstance(endpoint, UnixEndpoint) else endpoint.shown()

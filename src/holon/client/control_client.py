@@ -1,0 +1,165 @@
+"""Typed calls to a runtime.
+
+Owns:  one request and its answer, and the one error for a request that was refused.
+Rule 1: an answer is bounded, and read as the type the caller names; a runtime of a nearby version
+        may answer more than we know where that type lets it.
+Rule 2: a refusal is an error with the runtime's own words: code, sentence and hint.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from typing import Final, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from holon.client.connection import (
+    Answer,
+    Connection,
+    ForeignServerError,
+    connection_errors,
+    shown,
+)
+from holon.client.endpoint import Endpoint, TcpEndpoint
+from holon.model.errors import DecodeError, HolonError
+from holon.model.json_value import JsonValue
+from holon.model.limits import CLIENT_ANSWER_BYTES_MAX, CLIENT_ANSWER_MS_MAX, SECOND_MS
+from holon.wire.codec import decode, encode
+from holon.wire.error_body import ErrorBody
+
+T = TypeVar("T")
+Query = Mapping[str, str | int | None]
+_OK: Final = range(200, 300)
+
+
+class ControlError(HolonError):
+    """The runtime understood and declined."""
+
+    code = "refused"
+
+    def __init__(self, status: int, body: ErrorBody) -> None:
+        super().__init__(body.error, hint=body.hint)
+        self.status = status
+        self.body = body
+
+
+class ControlClient:
+    """Calls one runtime; a connection for each call, so nothing has to be closed."""
+
+    def __init__(
+        self, endpoint: Endpoint, *, timeout_s: float = CLIENT_ANSWER_MS_MAX / SECOND_MS
+    ) -> None:
+        self.endpoint = endpoint
+        self.timeout_s = timeout_s
+        self.server_pid: int | None = None  # of the last call, over a socket file
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        returns: type[T],
+        *,
+        body: object = None,
+        query: Query | None = None,
+        idempotency_key: str | None = None,
+    ) -> T:
+        """Send a request and return its answer; raises ControlError when it was declined."""
+        extra = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
+        data = None if body is None else encode(body)
+        return self._decoded(self._sent(method, _target(path, query), data, extra), returns)
+
+    def get(self, path: str, returns: type[T], *, query: Query | None = None) -> T:
+        """Ask for something."""
+        return self.call("GET", path, returns, query=query)
+
+    def get_json(self, path: str, *, query: Query | None = None) -> JsonValue:
+        """Ask for something and take it as it comes."""
+        content = self._sent("GET", _target(path, query), None, {})
+        try:
+            return msgspec.json.decode(content)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            raise ForeignServerError(f"{shown(self.endpoint)} did not answer with JSON") from None
+
+    def post(
+        self,
+        path: str,
+        returns: type[T],
+        body: object = None,
+        *,
+        idempotency_key: str | None = None,
+    ) -> T:
+        """Ask that something be done."""
+        return self.call("POST", path, returns, body=body, idempotency_key=idempotency_key)
+
+    @contextmanager
+    def open_stream(self, path: str, query: Query | None, *, timeout_s: float) -> Iterator[Answer]:
+        """Give the answer to a request whose end nobody knows while the block runs."""
+        connection = Connection(self.endpoint, timeout_s=timeout_s)
+        with closing(connection), connection_errors(self.endpoint):
+            accept = {"Accept": "text/event-stream"}
+            answer = connection.send("GET", self._prefixed(_target(path, query)), headers=accept)
+            if answer.status not in _OK:
+                raise _refusal(answer.status, answer.body.read(CLIENT_ANSWER_BYTES_MAX))
+            yield answer
+
+    def _sent(
+        self, method: str, target: str, data: bytes | None, extra: Mapping[str, str]
+    ) -> bytes:
+        connection = Connection(self.endpoint, timeout_s=self.timeout_s)
+        headers = {"Connection": "close", **extra}
+        if data is not None:
+            headers["Content-Type"] = "application/json"
+        with closing(connection), connection_errors(self.endpoint):
+            try:
+                answer = connection.send(
+                    method, self._prefixed(target), headers=headers, body=data or b""
+                )
+                content = answer.body.read(CLIENT_ANSWER_BYTES_MAX)
+            finally:
+                self.server_pid = connection.server_pid
+        if answer.status not in _OK:
+            raise _refusal(answer.status, content)
+        return content
+
+    def _decoded(self, content: bytes, returns: type[T]) -> T:
+        try:
+            return decode(content, returns)
+        except DecodeError as error:
+            raise ForeignServerError(
+                f"{shown(self.endpoint)} answered something else than asked: {error.message}",
+                hint="is it a runtime of another version?",
+            ) from None
+
+    def _prefixed(self, target: str) -> str:
+        return self.endpoint.prefix + target if isinstance(self.endpoint, TcpEndpoint) else target
+
+
+def _target(path: str, query: Query | None) -> str:
+    given = {name: value for name, value in (query or {}).items() if value is not None}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def _refusal(status: int, content: bytes) -> ControlError:
+    """What the runtime said, as far as it can be read."""
+    try:
+        found = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        found = {}
+    known = {name: _text(found.get(name)) for name in ErrorBody.__struct_fields__ if name != "ok"}
+    error, code = known.pop("error"), known.pop("code")
+    body = ErrorBody(
+        ok=False,
+        error=error or f"the runtime answered with status {status}",
+        code=code or "bad_answer",
+        **known,
+    )
+    return ControlError(status, body)
+
+
+def _text(raw: msgspec.Raw | None) -> str | None:
+    if raw is None:
+        return None
+    try:
+        return msgspec.json.decode(raw, type=str)
+    except (msgspec.DecodeError, UnicodeError):
+        return None

@@ -1,0 +1,132 @@
+"""Where the runtime is that a command wants to talk to.
+
+Owns:  finding it: flags, then the environment, then the files of the home.
+Rule 1: a home's own token goes only to the address its own runtime wrote down; whoever is named
+        by hand gets the token that is named by hand.
+Rule 2: nothing is sent here. That somebody listens is found out by calling.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+from urllib.parse import urlsplit
+
+from holon.adapters.system.run_paths import RunPaths
+from holon.model.errors import BadInputError, HolonError
+
+ADDRESS_VARIABLE: Final = "HOLON_HTTP_ADDR"
+TOKEN_VARIABLE: Final = "HOLON_CONTROL_TOKEN"
+START_ONE: Final = "start one with: holon daemon start"
+_PORTS: Final = {"http": 80, "https": 443}
+_EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+class NoRuntimeError(HolonError):
+    """Nobody is there to talk to."""
+
+    code = "no_runtime"
+    hint = START_ONE
+
+
+class BadEndpointError(BadInputError):
+    """The address of a runtime cannot be read."""
+
+    code = "bad_endpoint"
+    hint = "write it as http://127.0.0.1:7878 or unix:/path/to/holon.sock"
+
+
+class UnixEndpoint(NamedTuple):
+    """A socket file; the kernel vouches for both sides."""
+
+    path: Path
+
+
+class TcpEndpoint(NamedTuple):
+    """An address, and the token that opens it."""
+
+    host: str
+    port: int
+    token: str | None = None
+    secure: bool = False
+    prefix: str = ""  # of every path, behind a proxy
+
+    def shown(self) -> str:
+        """The address, for a person."""
+        scheme = "https" if self.secure else "http"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{scheme}://{host}:{self.port}{self.prefix}"
+
+
+Endpoint: TypeAlias = UnixEndpoint | TcpEndpoint
+
+
+class Wanted(NamedTuple):
+    """What was said about it by hand."""
+
+    connect: str | None = None
+    token: str | None = None
+    token_file: Path | None = None
+
+
+def find_endpoint(home: Path, wanted: Wanted, environ: Mapping[str, str]) -> Endpoint:
+    """Return where to call, or raise NoRuntimeError, BadEndpointError or BadTokenError."""
+    files = RunPaths(home)
+    if wanted.connect is not None:
+        return _named(wanted.connect, files, wanted, environ)
+    if address := environ.get(ADDRESS_VARIABLE):
+        return _named(f"http://{address}", files, wanted, environ)
+    if files.socket.is_socket():
+        return UnixEndpoint(files.socket)
+    if address := _written_down(files):
+        return _named(f"http://{address}", files, wanted, environ)
+    raise NoRuntimeError(f"no runtime serves {home}")
+
+
+def _named(address: str, files: RunPaths, wanted: Wanted, environ: Mapping[str, str]) -> Endpoint:
+    if address.startswith("unix:"):
+        return UnixEndpoint(Path(address.removeprefix("unix:").removeprefix("//")))
+    try:
+        parts = urlsplit(address)
+        port = parts.port
+    except ValueError:
+        raise BadEndpointError(f"{address!r} is not the address of a runtime") from None
+    plain = not (parts.query or parts.fragment or parts.username or parts.password)
+    if parts.scheme not in _PORTS or not parts.hostname or not plain:
+        raise BadEndpointError(f"{address!r} is not the address of a runtime")
+    found = TcpEndpoint(
+        host=_EVERYWHERE.get(parts.hostname, parts.hostname),
+        port=_PORTS[parts.scheme] if port is None else port,
+        secure=parts.scheme == "https",
+        prefix=parts.path.rstrip("/"),
+    )
+    return found._replace(token=_token(found, files, wanted, environ))
+
+
+def _token(
+    found: TcpEndpoint, files: RunPaths, wanted: Wanted, environ: Mapping[str, str]
+) -> str | None:
+    if wanted.token is not None:
+        return wanted.token
+    if wanted.token_file is not None:
+        return _read_token(wanted.token_file)
+    if given := environ.get(TOKEN_VARIABLE):
+        return given
+    host, _, port = (_written_down(files) or "").rpartition(":")
+    host = host.strip("[]")
+    is_own = (_EVERYWHERE.get(host, host), port) == (found.host, str(found.port))
+    return _read_token(files.token) if is_own and files.token.exists() else None
+
+
+# Imported where they are needed: most commands find the socket file and need neither.
+def _written_down(files: RunPaths) -> str | None:
+    """The address the home's runtime says it has."""
+    from holon.adapters.system.run_files import RunFiles
+
+    record = RunFiles(files.home).read_record()
+    return None if record is None else record.http_addr
+
+
+def _read_token(path: Path) -> str:
+    from holon.adapters.system.control_token import TokenFile
+
+    return TokenFile(path).text()

@@ -1,0 +1,80 @@
+"""Following a stream of events, across breaks of the connection.
+
+Owns:  reading Server-Sent Events, and going on after the last one that came.
+Rule 1: an event is yielded once: after a break the stream is asked for from the last id on.
+Rule 2: a stream that breaks again and again is given up; a cursor the runtime does not know any
+        more is an error at once, for the caller to start over.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from holon.client.connection import Answer, ForeignServerError, SilentRuntimeError
+from holon.client.control_client import ControlClient, Query
+from holon.client.endpoint import NoRuntimeError
+from holon.model.limits import (
+    CLIENT_RECONNECT_MS_MAX,
+    CLIENT_RECONNECTS_COUNT_MAX,
+    CLIENT_STREAM_IDLE_MS_MAX,
+    CLIENT_STREAM_LINE_BYTES_MAX,
+    SECOND_MS,
+)
+
+_FIRST_PAUSE_MS = 100
+
+
+class StreamedEvent(NamedTuple):
+    """One event as it came."""
+
+    id: str | None
+    kind: str
+    data: str
+
+
+def follow(
+    client: ControlClient,
+    path: str,
+    *,
+    pause: Callable[[float], object],
+    query: Query | None = None,
+    cursor: str = "after_seq",
+) -> Iterator[StreamedEvent]:
+    """Yield events as they happen; `cursor` is the query parameter a stream is resumed with."""
+    asked, idle_s = dict(query or {}), CLIENT_STREAM_IDLE_MS_MAX / SECOND_MS
+    broken_count, came_through = 0, False
+    while True:
+        try:
+            with client.open_stream(path, asked, timeout_s=idle_s) as answer:
+                came_through = True
+                for event in read_events(answer):
+                    broken_count = 0
+                    if event.id is not None:
+                        asked[cursor] = event.id
+                    yield event
+        except (NoRuntimeError, SilentRuntimeError, ForeignServerError):
+            if not came_through or broken_count >= CLIENT_RECONNECTS_COUNT_MAX:
+                raise
+        broken_count += 1
+        wait_ms = min(_FIRST_PAUSE_MS * 2**broken_count, CLIENT_RECONNECT_MS_MAX)
+        pause(wait_ms / SECOND_MS)
+
+
+def read_events(answer: Answer) -> Iterator[StreamedEvent]:
+    """Yield the events of one answer until it ends; comments keep it alive and say nothing."""
+    event_id: str | None = None
+    kind, data = "message", list[str]()
+    while line := answer.body.readline(CLIENT_STREAM_LINE_BYTES_MAX):
+        text = line.decode("utf-8", "replace").rstrip("\r\n")
+        if not text:
+            if data:
+                yield StreamedEvent(event_id, kind, "\n".join(data))
+            event_id, kind, data = None, "message", []
+            continue
+        name, _, value = text.partition(":")
+        value = value.removeprefix(" ")
+        if name == "id":
+            event_id = value
+        elif name == "event":
+            kind = value
+        elif name == "data":
+            data.append(value)

@@ -1,0 +1,227 @@
+"""Is there a runtime, is it ours, and how is it?
+
+Owns:  looking at a home from outside, and what `holon daemon status` says of it.
+Rule 1: four cases and no others: it runs and answers, it runs and is silent, it is gone (perhaps
+        with files left behind), or somebody else is in its place.
+Rule 2: a process is the one that was written down only if number, start time and boot agree, or
+        the kernel names it as the one that listens on the home's own socket.
+Rule 3: an answer of a nearby version is good enough if it names the home and the process.
+"""
+
+import os
+import stat
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from holon.adapters.exec.process_table import ProcessIdentity, identity_of, is_living
+from holon.adapters.system.failure_files import FailureFiles
+from holon.adapters.system.run_files import RunFiles
+from holon.client.connection import ForeignServerError, SilentRuntimeError
+from holon.client.control_client import ControlClient, ControlError
+from holon.client.endpoint import NoRuntimeError, UnixEndpoint
+from holon.daemon.runtime_files import stale_files
+from holon.model.json_value import JsonValue
+from holon.model.limits import DAEMON_PROBE_MS_MAX, SECOND_MS
+from holon.projections.runtime_status import (
+    ControlConnectivity,
+    DaemonState,
+    DaemonStatus,
+    RuntimeStatus,
+    newest_failure,
+)
+
+STATUS_PATH: Final = "/control/runtime/status"
+_ALWAYS_THERE: Final = ("ok", "healthy", "pid", "home_dir", "socket_path")
+
+
+class Running(NamedTuple):
+    """It answers; `process` is who listens on its socket."""
+
+    status: RuntimeStatus
+    process: ProcessIdentity | None
+
+
+class Silent(NamedTuple):
+    """It lives and does not answer."""
+
+    process: ProcessIdentity
+
+
+class Gone(NamedTuple):
+    """Nobody serves the home; these files of an earlier process are still there."""
+
+    left_behind: tuple[Path, ...]
+
+
+class Foreign(NamedTuple):
+    """Something that is not ours is in the runtime's place."""
+
+    what: str
+
+
+Look: TypeAlias = Running | Silent | Gone | Foreign
+
+
+def look_at(files: RunFiles) -> Look:
+    """Find out who serves a home."""
+    record = files.read_record()
+    written_down = None if record is None else record.identity()
+    lives = is_living(written_down)
+    found = _answer_on(files)
+    if isinstance(found, Running | Foreign):
+        return found
+    if written_down is not None and lives:
+        return Silent(written_down)
+    if found is not None:  # somebody listens, and is not who was written down
+        return Silent(found)
+    return Gone(stale_files(files))
+
+
+def _answer_on(files: RunFiles) -> Running | Foreign | ProcessIdentity | None:
+    """What answers on the socket: a runtime, a stranger, somebody silent of ours, or nobody."""
+    foreign = _foreign_file(files.socket)
+    if foreign is not None:
+        return foreign
+    client = ControlClient(UnixEndpoint(files.socket), timeout_s=DAEMON_PROBE_MS_MAX / SECOND_MS)
+    try:
+        status = _understood(client.get_json(STATUS_PATH))
+    except NoRuntimeError:
+        return None
+    except (ForeignServerError, ControlError) as error:
+        return Foreign(f"another program answers on {files.socket}: {error.message}")
+    except SilentRuntimeError:
+        return _silent(files, client.server_pid)
+    if status is None:
+        return Foreign(f"another program answers on {files.socket}")
+    if Path(status.home_dir).resolve() != files.home.resolve():
+        return Foreign(f"{files.socket} is answered by the runtime of {status.home_dir}")
+    return Running(status, None if client.server_pid is None else identity_of(client.server_pid))
+
+
+def _understood(answer: JsonValue) -> RuntimeStatus | None:
+    """The status in an answer; what a nearby version says in other words is left out of it."""
+    try:
+        return msgspec.convert(answer, RuntimeStatus)
+    except msgspec.ValidationError:
+        if not isinstance(answer, dict):
+            return None
+    least = {name: answer[name] for name in _ALWAYS_THERE if name in answer}
+    try:
+        return msgspec.convert(least, RuntimeStatus)
+    except msgspec.ValidationError:
+        return None
+
+
+def _silent(files: RunFiles, pid: int | None) -> Foreign | ProcessIdentity | None:
+    """Who listens without answering; only one that was written down is ours."""
+    record = files.read_record()
+    if pid is None:
+        return None  # it broke off while we came: it is about to be gone
+    if record is None or record.pid != pid:
+        return Foreign(f"another program (process {pid}) listens on {files.socket}")
+    return identity_of(pid)
+
+
+def _foreign_file(path: Path) -> Foreign | None:
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return None
+    if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.getuid():
+        return Foreign(f"{path} is not a socket of ours")
+    return None
+
+
+def status_of(files: RunFiles, *, fingerprint: str | None) -> DaemonStatus:
+    """Return what is known of a home's runtime; `fingerprint` is what one would be started with."""
+    return told(files, look_at(files), fingerprint=fingerprint)
+
+
+def told(files: RunFiles, found: Look, *, fingerprint: str | None) -> DaemonStatus:
+    """Return what a look amounts to."""
+    match found:
+        case Running(status=status):
+            return _running(files, status, fingerprint)
+        case Silent(process=process):
+            return _down(
+                files,
+                state=DaemonState.RUNNING,
+                connectivity=ControlConnectivity.UNREACHABLE,
+                message=f"process {process.pid} serves this home and does not answer; "
+                "see: holon daemon logs",
+                pid=process.pid,
+            )
+        case Gone(left_behind=()):
+            return _down(
+                files,
+                state=DaemonState.STOPPED,
+                connectivity=ControlConnectivity.NOT_TRIED,
+                message="no runtime runs; start one with: holon daemon start",
+            )
+        case Gone(left_behind=left):
+            return _down(
+                files,
+                state=DaemonState.STALE,
+                connectivity=ControlConnectivity.UNREACHABLE,
+                message="the runtime is gone and left files behind; a start cleans them up",
+                stale=left,
+            )
+        case Foreign(what=what):
+            return _down(
+                files,
+                state=DaemonState.STOPPED,
+                connectivity=ControlConnectivity.UNREACHABLE,
+                message=what,
+            )
+
+
+def _running(files: RunFiles, status: RuntimeStatus, fingerprint: str | None) -> DaemonStatus:
+    known = fingerprint is not None and status.config_fingerprint is not None
+    matches = fingerprint == status.config_fingerprint if known else None
+    message = f"process {status.pid} serves this home"
+    if matches is False:
+        message += " with another configuration; to use this one: holon daemon restart"
+    return DaemonStatus(
+        ok=status.healthy,
+        state=DaemonState.RUNNING,
+        healthy=status.healthy,
+        home_dir=status.home_dir,
+        socket_path=status.socket_path,
+        control_connectivity=ControlConnectivity.CONNECTED,
+        stale_files=(),
+        message=message,
+        http_addr=status.http_addr,
+        pid=status.pid,
+        runtime_config_fingerprint=status.config_fingerprint,
+        config_fingerprint_match=matches,
+        activity=status.activity,
+        last_failure=newest_failure(status.last_failure, FailureFiles(files).newest()),
+    )
+
+
+def _down(
+    files: RunFiles,
+    *,
+    state: DaemonState,
+    connectivity: ControlConnectivity,
+    message: str,
+    pid: int | None = None,
+    stale: tuple[Path, ...] = (),
+) -> DaemonStatus:
+    record = files.read_record()
+    return DaemonStatus(
+        ok=False,
+        state=state,
+        healthy=False,
+        home_dir=str(files.home),
+        socket_path=str(files.socket),
+        control_connectivity=connectivity,
+        stale_files=tuple(str(path) for path in stale),
+        message=message,
+        http_addr=None if record is None else record.http_addr,
+        pid=pid,
+        runtime_config_fingerprint=None if record is None else record.config_fingerprint,
+        last_failure=FailureFiles(files).newest(),
+    )

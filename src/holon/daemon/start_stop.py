@@ -1,0 +1,267 @@
+"""Starting and stopping a runtime in the background.
+
+Owns:  `holon daemon start`, `stop` and `restart`.
+Rule 1: one at a time for a home: whoever comes second waits, and finds what the first one did.
+Rule 2: starting what already runs with the same effective configuration is a success; with another
+        one it is refused, and so is a place that is not ours. Nothing is ended by a start.
+Rule 3: what is asked for is checked before anything is stopped.
+Rule 4: an end is asked for first, then signalled to exactly the process that serves, and only then
+        forced; a runtime that declines to end for whoever asks is left alone.
+"""
+
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+
+from holon.adapters.exec.process_table import ProcessIdentity
+from holon.adapters.system.clock import SystemClock
+from holon.adapters.system.detached_process import DetachedProcess, LivingProcess, Waited
+from holon.adapters.system.failure_files import FailureFiles
+from holon.adapters.system.home_checks import require_safe_home
+from holon.adapters.system.listening_sockets import prepare_run_folder
+from holon.adapters.system.log_file import open_log
+from holon.adapters.system.private_file import folder_lock, make_home
+from holon.adapters.system.run_files import RunFiles
+from holon.client.connection import ForeignServerError, SilentRuntimeError
+from holon.client.control_client import ControlClient, ControlError
+from holon.client.endpoint import NoRuntimeError, UnixEndpoint, Wanted, find_endpoint
+from holon.config.load_settings import Settings
+from holon.daemon.health import Foreign, Gone, Running, Silent, look_at, told
+from holon.daemon.launch import launch_arguments, launch_environment
+from holon.daemon.runtime_files import remove_stale
+from holon.model.errors import HolonError
+from holon.model.limits import (
+    DAEMON_READY_MS_MAX,
+    DAEMON_SIGNAL_MS_MAX,
+    DAEMON_STABLE_MS,
+    DAEMON_STOP_MS_MAX,
+)
+from holon.projections.runtime_status import DaemonStatus, FailurePhase, RuntimeStatus
+from holon.serve.effective_config import ServeRequest, effective_fingerprint
+from holon.wire.runtime_responses import Readiness, ShutdownAnswer
+
+SEE_LOGS: Final = "see what happened with: holon daemon logs"
+READINESS_PATH: Final = "/control/runtime/readiness"
+SHUTDOWN_PATH: Final = "/control/runtime/shutdown"
+_UNAUTHORIZED: Final = 401
+_NOTHING_RAN: Final = "no runtime was running"
+
+
+class DaemonError(HolonError):
+    """The runtime in the background could not be started or stopped."""
+
+    code = "daemon_failed"
+    hint = SEE_LOGS
+
+
+class OtherConfigError(HolonError):
+    """A runtime serves this home with another configuration."""
+
+    code = "other_config"
+    hint = "to replace it with this configuration: holon daemon restart"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Daemon:
+    """The runtime of one home, seen from outside. Paths are absolute."""
+
+    settings: Settings
+    asked: ServeRequest
+    environ: Mapping[str, str]
+    ready_ms_max: int = DAEMON_READY_MS_MAX
+
+    @property
+    def files(self) -> RunFiles:
+        """Where it leaves its files."""
+        return RunFiles(self.settings.home)
+
+    @property
+    def fingerprint(self) -> str:
+        """What it would be started with."""
+        return effective_fingerprint(self.settings, self.asked)
+
+    def start(self) -> DaemonStatus:
+        """Start it, or find that it runs; raises when it does not run as asked afterwards."""
+        self._prepare()
+        with folder_lock(self.files.folder):
+            return self._start()
+
+    def restart(self) -> DaemonStatus:
+        """Replace whatever process serves the home by one with this configuration."""
+        self._prepare()
+        with folder_lock(self.files.folder):
+            stop_now(self.files)
+            return self._start()
+
+    def _prepare(self) -> None:
+        """Refuse what could not be started, before anything is touched."""
+        _ = self.fingerprint
+        require_safe_home(self.settings.home)
+        make_home(self.settings.home)
+        prepare_run_folder(self.files.folder)
+
+    def _start(self) -> DaemonStatus:
+        match look_at(self.files):
+            case Running(status=status) as found:
+                self._require_same(status)
+                FailureFiles(self.files).clear()
+                already = told(self.files, found, fingerprint=self.fingerprint)
+                return _saying(already, f"already running as process {status.pid}")
+            case Silent(process=process):
+                raise DaemonError(
+                    f"process {process.pid} serves this home and does not answer",
+                    hint="look at: holon daemon logs; to replace it: holon daemon restart",
+                )
+            case Foreign(what=what):
+                raise DaemonError(what, hint="nothing was touched; stop it, or move it away")
+            case Gone():
+                remove_stale(self.files)
+                return self._launch()
+
+    def _require_same(self, status: RuntimeStatus) -> None:
+        if status.config_fingerprint != self.fingerprint or not self._token_opens(status):
+            raise OtherConfigError(
+                f"process {status.pid} already serves {self.settings.home} with another"
+                " configuration"
+            )
+
+    def _token_opens(self, status: RuntimeStatus) -> bool:
+        """Whether the token that is asked for is in force; it is no part of fingerprints."""
+        if self.asked.token is None or status.http_addr is None:
+            return True
+        wanted = Wanted(connect=f"http://{status.http_addr}", token=self.asked.token)
+        try:
+            client = ControlClient(find_endpoint(self.settings.home, wanted, {}))
+            return client.get(READINESS_PATH, Readiness).ok
+        except ControlError as error:
+            if error.status == _UNAUTHORIZED:
+                return False
+            raise
+
+    def _launch(self) -> DaemonStatus:
+        began = SystemClock().now()
+        home = self.settings.home
+        log = open_log(self.files.log)
+        try:
+            process = DetachedProcess(
+                launch_arguments(home, self.asked),
+                launch_environment(self.environ, self.asked),
+                log=log,
+            )
+        finally:
+            os.close(log)
+        with closing(process):
+            return self._watched(process, began)
+
+    def _watched(self, process: DetachedProcess, began: datetime) -> DaemonStatus:
+        """Wait until it is ready, and a moment longer."""
+        match process.wait_ready(ms_max=self.ready_ms_max):
+            case Waited.READY:
+                pass
+            case Waited.ENDED:
+                process.ends_within(DAEMON_SIGNAL_MS_MAX)  # it may still be writing down why
+                process.end(grace_ms=DAEMON_SIGNAL_MS_MAX)
+                raise self._failed(began, "it ended before it was ready")
+            case Waited.TOO_LONG:
+                process.end(grace_ms=DAEMON_SIGNAL_MS_MAX)
+                seconds = self.ready_ms_max // 1_000
+                raise self._failed(began, f"it was not ready after {seconds} s")
+        if process.ends_within(DAEMON_STABLE_MS):
+            process.end(grace_ms=0)
+            raise self._failed(began, "it ended right after it was ready")
+        found = look_at(self.files)
+        if not isinstance(found, Running) or found.status.pid != process.pid:
+            raise self._failed(began, "it is ready and does not answer")
+        status = told(self.files, found, fingerprint=self.fingerprint)
+        return _saying(status, f"started as process {process.pid}")
+
+    def _failed(self, began: datetime, what: str) -> DaemonError:
+        """The error for a start that failed, written down unless the runtime did so itself."""
+        failures = FailureFiles(self.files)
+        remove_stale(self.files)
+        for phase in (FailurePhase.STARTUP, FailurePhase.SHUTDOWN):
+            known = failures.of(phase)
+            if known is not None and known.occurred_at >= began:
+                return DaemonError(f"the runtime did not start: {known.summary}")
+        failures.note(FailurePhase.STARTUP, what, now=SystemClock().now())
+        return DaemonError(f"the runtime did not start: {what}")
+
+
+def stop(home: Path) -> DaemonStatus:
+    """End the runtime of a home, if there is one; raises when it cannot be ended."""
+    files = RunFiles(home)
+    if not files.folder.is_dir():
+        return _saying(told(files, Gone(()), fingerprint=None), _NOTHING_RAN, ok=True)
+    with folder_lock(files.folder):
+        message = stop_now(files)
+    return _saying(told(files, look_at(files), fingerprint=None), message, ok=True)
+
+
+def stop_now(files: RunFiles) -> str:
+    """End it, as the holder of the folder's lock, and say how that went."""
+    began = SystemClock().now()
+    match look_at(files):
+        case Gone(left_behind=left):
+            remove_stale(files)
+            FailureFiles(files).clear()
+            return "cleaned up after a runtime that is gone" if left else _NOTHING_RAN
+        case Foreign(what=what):
+            raise DaemonError(what, hint="nothing was touched; stop it, or move it away")
+        case Silent(process=process):
+            return _end(files, process, began, ask=False)
+        case Running(status=status, process=process):
+            if process is None:
+                raise DaemonError(f"cannot tell which process serves {status.home_dir}")
+            return _end(files, process, began, ask=True)
+
+
+def _end(files: RunFiles, identity: ProcessIdentity, began: datetime, *, ask: bool) -> str:
+    process = LivingProcess.find(identity)
+    if process is None:
+        remove_stale(files)
+        return "the runtime ended by itself"
+    with closing(process):
+        how = _ended(files, process, ask=ask)
+    remove_stale(files)
+    failures = FailureFiles(files)
+    if how is not None:
+        failures.note(FailurePhase.SHUTDOWN, how, now=SystemClock().now())
+        return how
+    failed = failures.of(FailurePhase.SHUTDOWN)
+    if failed is not None and failed.occurred_at >= began:
+        return f"process {identity.pid} ended, not in good order: {failed.summary}"
+    failures.clear()
+    return f"process {identity.pid} ended in good order"
+
+
+def _ended(files: RunFiles, process: LivingProcess, *, ask: bool) -> str | None:
+    """End a process; return what was wrong with its end, if anything."""
+    pid = process.identity.pid
+    if ask and _asked_to_end(files) and process.ends_within(DAEMON_STOP_MS_MAX):
+        return None
+    process.signal(signal.SIGTERM)
+    if process.ends_within(DAEMON_SIGNAL_MS_MAX):
+        return f"process {pid} did not end in time and was told to by a signal" if ask else None
+    process.signal(signal.SIGKILL)
+    if process.ends_within(DAEMON_SIGNAL_MS_MAX):
+        return f"process {pid} did not end when asked and was killed"
+    raise DaemonError(f"process {pid} does not end, even when killed")
+
+
+def _asked_to_end(files: RunFiles) -> bool:
+    """Ask for the end; False when nobody took the question. A refusal is the caller's answer."""
+    try:
+        return ControlClient(UnixEndpoint(files.socket)).post(SHUTDOWN_PATH, ShutdownAnswer).ok
+    except (NoRuntimeError, SilentRuntimeError, ForeignServerError):
+        return False
+
+
+def _saying(status: DaemonStatus, message: str, *, ok: bool | None = None) -> DaemonStatus:
+    return replace(status, message=message, ok=status.ok if ok is None else ok)

@@ -1,0 +1,155 @@
+"""Where a server listens and who may reach it, worked out from what the operator asked for.
+
+Owns:  the rules of the access modes. Pure: nothing is bound, no file is read.
+Rule 1: without a word from the operator only this machine can reach us.
+Rule 2: whatever other machines can reach needs a token the operator chose: one we made up and
+        put in a file is for this machine only.
+Rule 3: a contradiction is refused with the flag to change; nothing is guessed.
+"""
+
+from enum import StrEnum
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+from holon.model.errors import BadInputError
+from holon.model.record import Record
+
+DEFAULT_HOST: Final = "127.0.0.1"
+DEFAULT_PORT: Final = 7878
+_LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
+_EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+class AccessMode(StrEnum):
+    """From where the control plane is meant to be reached."""
+
+    LOCAL = "local"
+    TUNNEL = "tunnel"
+    LAN = "lan"
+    TAILNET = "tailnet"
+
+
+class BadAccessError(BadInputError):
+    """The access options do not go together."""
+
+    code = "bad_access"
+
+
+class AccessRequest(Record, frozen=True, kw_only=True):
+    """What the operator asked for, flag by flag."""
+
+    mode: AccessMode = AccessMode.LOCAL
+    listen: str | None = None  # HOST:PORT
+    host: str | None = None
+    port: int | None = None
+    advertise: str | None = None
+    has_own_token: bool = False
+
+
+class AccessPlan(Record, frozen=True, kw_only=True):
+    """What will be bound, under which names, and how others are told to call."""
+
+    mode: AccessMode
+    host: str
+    port: int
+    base_url: str  # what trigger URLs begin with
+    advertise: str | None = None
+
+    def host_names(self, port: int) -> frozenset[bytes]:
+        """Every value a Host header may have, once the port is known."""
+        names = {f"{name}:{port}" for name in _LOOPBACK_NAMES}
+        if self.host not in _EVERYWHERE:
+            names.add(f"{_bracketed(self.host)}:{port}")
+        if self.advertise is not None:
+            names |= _advertised_names(self.advertise)
+        return frozenset(name.encode() for name in names)
+
+
+def plan_access(asked: AccessRequest) -> AccessPlan:
+    """Return where to listen, or raise BadAccessError."""
+    host, port = _address(asked)
+    advertise = _advertised(asked.advertise)
+    remote = not _is_loopback(host)
+    if asked.mode is AccessMode.LOCAL and remote:
+        raise BadAccessError(
+            f"{host} can be reached from other machines, and the access mode is local",
+            hint="say --access lan or --access tailnet, and give a token",
+        )
+    if asked.mode is AccessMode.TUNNEL and (remote or advertise is None):
+        raise BadAccessError(
+            "a tunnel ends on this machine and begins somewhere else",
+            hint="listen on 127.0.0.1 and give --advertise with the address outside",
+        )
+    if asked.mode in (AccessMode.LAN, AccessMode.TAILNET) and not remote:
+        raise BadAccessError(
+            f"the access mode is {asked.mode}, and {host} can only be reached from this machine",
+            hint="name an address of this machine with --host",
+        )
+    if (remote or asked.mode is AccessMode.TUNNEL) and not asked.has_own_token:
+        raise BadAccessError(
+            "others could reach this server, and it has no token of yours",
+            hint="give one with --token-file FILE (or --token)",
+        )
+    base_url = advertise or f"http://{_bracketed(host)}:{port}"
+    return AccessPlan(mode=asked.mode, host=host, port=port, base_url=base_url, advertise=advertise)
+
+
+def _address(asked: AccessRequest) -> tuple[str, int]:
+    host, port = DEFAULT_HOST, DEFAULT_PORT
+    if asked.listen is not None:
+        if asked.host is not None or asked.port is not None:
+            raise BadAccessError(
+                "--listen says it all", hint="leave out --host and --port, or leave out --listen"
+            )
+        host, port = _split(asked.listen)
+    host = asked.host if asked.host is not None else host
+    port = asked.port if asked.port is not None else port
+    if not 0 <= port <= 65_535:
+        raise BadAccessError(f"{port} is not a port", hint="use 1 to 65535")
+    return host.strip("[]"), port
+
+
+def _split(listen: str) -> tuple[str, int]:
+    host, colon, port = listen.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or len(port) > 5:
+        raise BadAccessError(f"{listen!r} is not an address", hint="write it as 127.0.0.1:7878")
+    return host, int(port)
+
+
+def _advertised(url: str | None) -> str | None:
+    if url is None:
+        return None
+    parts = urlsplit(url)
+    plain = not (parts.query or parts.fragment or parts.username or parts.password)
+    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or not plain:
+        raise BadAccessError(
+            "--advertise takes an address such as https://holon.example.org",
+            hint="http or https, a host, no user and no query",
+        )
+    return url.rstrip("/")
+
+
+def _advertised_names(url: str) -> set[str]:
+    parts = urlsplit(url)
+    assert parts.hostname is not None, "plan_access lets no other address through"
+    name = _bracketed(parts.hostname)
+    port = parts.port if parts.port is not None else _DEFAULT_PORTS[parts.scheme]
+    names = {f"{name}:{port}"}
+    return names | {name} if port == _DEFAULT_PORTS[parts.scheme] else names
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        raise BadAccessError(
+            f"{host!r} is not an address of this machine", hint="give an IP address or localhost"
+        ) from None
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,92 @@
+"""The control plane of a running host, on its sockets.
+
+Owns:  how app, gatekeeper and listeners are put together, and the last replies before the end.
+Rule 1: whoever has asked when the end begins is still answered, for a moment; streams are cut.
+"""
+
+import os
+import socket
+from collections.abc import Sequence
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from holon.adapters.exec.agent_ancestry import runs_for_an_agent
+from holon.http.access import Gatekeeper, Token
+from holon.http.app import App
+from holon.http.exchange import Answerer, AnyReply, BodySource, RequestHead
+from holon.http.head_checks import OwnNames
+from holon.http.listeners import Listeners
+from holon.http.plane import Plane
+from holon.http.rate_limiter import RateLimiter
+from holon.http.routing import RouteTable
+from holon.http.table import ROUTES
+from holon.model.limits import (
+    HTTP_AUTH_FAILURES_COUNT_MAX,
+    HTTP_AUTH_FAILURES_PER_MINUTE_COUNT,
+    HTTP_LAST_REPLIES_MS_MAX,
+    SECOND_MS,
+)
+
+_TURNS_TO_SEND = 8  # of the loop, from a reply that is made to one that is on its way
+
+
+async def serve_control_plane(
+    plane: Plane,
+    sockets: Sequence[socket.socket],
+    *,
+    token: Token,
+    names: frozenset[bytes],
+    ending: anyio.Event | None = None,
+) -> None:
+    """Answer on these sockets until cancelled, or until the end begins."""
+    app = App(
+        table=RouteTable(ROUTES),
+        plane=plane,
+        gatekeeper=Gatekeeper(
+            owner_uid=os.getuid(),
+            token=token,
+            runs_for_an_agent=runs_for_an_agent,
+        ),
+        names=OwnNames(hosts=names),
+        guesses=RateLimiter(
+            clock=plane.clock,
+            burst=HTTP_AUTH_FAILURES_COUNT_MAX,
+            per_minute=HTTP_AUTH_FAILURES_PER_MINUTE_COUNT,
+        ),
+    )
+    replies = _Replies(app.answer)
+    async with anyio.create_task_group() as answering:
+        listeners = Listeners(answer=replies.answer)
+        plane.traffic.open_count = lambda: listeners.open_count
+        answering.start_soon(listeners.serve, sockets)
+        await (ending or anyio.Event()).wait()
+        with anyio.move_on_after(HTTP_LAST_REPLIES_MS_MAX / SECOND_MS):
+            await replies.finished()
+        answering.cancel_scope.cancel()
+
+
+class _Replies:
+    """Knows how many requests are being answered."""
+
+    def __init__(self, answer: Answerer) -> None:
+        self._answer = answer
+        self._under_way = 0
+        self._none_left = anyio.Event()
+
+    async def answer(self, head: RequestHead, body: BodySource) -> AnyReply:
+        self._under_way += 1
+        try:
+            return await self._answer(head, body)
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self._none_left.set()
+                self._none_left = anyio.Event()
+
+    async def finished(self) -> None:
+        """Return once nobody waits for an answer, and the last ones are sent."""
+        if self._under_way:
+            await self._none_left.wait()
+        for _ in range(_TURNS_TO_SEND):
+            await checkpoint()

@@ -1,0 +1,76 @@
+"""Agents, as an operator sees, makes and steers them over a running server."""
+
+import json
+
+import pytest
+
+from holon.cli import exit_codes
+from tests.cli.operator_desk import Desk
+
+
+async def test_an_agent_is_made_listed_and_looked_at(desk: Desk) -> None:
+    assert await desk.said("agent", "create", "builder") == "builder is there\n"
+    head, *rows = (await desk.said("agent", "list")).splitlines()
+    assert head.split()[:4] == ["AGENT", "STATUS", "POSTURE", "QUEUED"]
+    assert [row.split()[0] for row in rows] == ["builder", "main"]
+    listed = await desk.told("agent", "list", "--limit", "1")
+    assert [each["identity"]["agent_id"] for each in listed["agents"]] == ["builder"]
+    assert "main" not in await desk.said("agent", "list", "--limit", "1")
+    assert "agent " in await desk.said("agent", "status", "builder")
+
+
+@pytest.mark.requirement("operator-cli:agent-scoped-inspection")
+async def test_status_is_about_the_default_agent_unless_one_is_named(desk: Desk) -> None:
+    await desk.said("agent", "create", "builder")
+    mine = await desk.told("status")
+    assert mine["identity"]["agent_id"] == "main"
+    facts = dict(line.split("  ", 1) for line in (await desk.said("status")).splitlines())
+    assert facts["agent"].strip() == "main"
+    other = await desk.told("status", "--agent", "builder")
+    assert other["identity"]["agent_id"] == "builder"
+    assert (await desk.told("agent", "status", "builder")) == other
+
+
+@pytest.mark.parametrize("command", [("status", "--agent", "nobody"), ("agent", "stop", "nobody")])
+async def test_an_unknown_agent_ends_with_the_runtimes_sentence(
+    desk: Desk, command: tuple[str, ...]
+) -> None:
+    done = await desk.holon(*command)
+    assert (done.exit_code, done.stdout) == (exit_codes.FAILED, "")
+    assert "nobody" in done.stderr
+    assert done.stderr.startswith("holon: ")
+
+
+async def test_what_is_said_to_a_stopped_agent_comes_back_with_the_way_to_resume_it(
+    desk: Desk,
+) -> None:
+    assert await desk.said("agent", "stop", "main") == "main is stopped\n"
+    done = await desk.holon("prompt", "hello")
+    assert done.exit_code == exit_codes.FAILED
+    assert "stopped" in done.stderr.splitlines()[0]
+    assert done.stderr.splitlines()[1].endswith("holon agent start main")
+    assert "holon agent start main" in await desk.said("status")
+    assert await desk.said("agent", "start", "main") == "main may run\n"
+    assert await desk.said("prompt", "--wait", "hello") == "Hello yourself.\n"
+
+
+async def test_there_is_nothing_to_abort_while_nothing_runs(desk: Desk) -> None:
+    done = await desk.holon("agent", "abort", "main")
+    assert done.exit_code == exit_codes.FAILED
+    assert done.stderr.startswith("holon: ")
+
+
+async def test_a_model_is_chosen_shown_and_given_back(desk: Desk) -> None:
+    before = await desk.told("agent", "model", "get")
+    assert (before["agent_id"], before["source"]) == ("main", "runtime_default")
+    chosen = before["effective_model"]
+    said = await desk.said("agent", "model", "set", chosen)
+    assert "you, for this agent" in said
+    assert (await desk.told("agent", "model", "get"))["override_model"] == chosen
+    assert json.loads(await desk.said("agent", "model", "clear", "--json")) == before
+
+
+async def test_a_name_that_could_be_a_path_stays_one_name(desk: Desk) -> None:
+    done = await desk.holon("status", "--agent", "../x?y#z")
+    assert done.exit_code == exit_codes.FAILED
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,52 @@
+"""`holon prompt`, over a running server."""
+
+import pytest
+
+from holon.cli import exit_codes
+from tests.cli.operator_desk import HARMLESS, Desk
+
+
+async def test_what_is_said_is_queued_and_told_by_its_id(desk: Desk) -> None:
+    receipt = await desk.told("prompt", "hello")
+    assert (receipt["ok"], receipt["agent_id"]) == (True, "main")
+    assert receipt["message_id"] in await desk.said("events", "tail")
+
+
+async def test_the_same_key_is_the_same_message_and_answers_again(desk: Desk) -> None:
+    command = ("prompt", "--idempotency-key", "once", "hello")
+    first, again = await desk.told(*command), await desk.told(*command)
+    assert (again["message_id"], again["duplicate"]) == (first["message_id"], True)
+    assert "already there" in await desk.said(*command)
+    assert await desk.said(*command, "--wait") == "Hello yourself.\n"
+    assert await desk.said(*command, "--wait") == "Hello yourself.\n", "ended before it was asked"
+    other = await desk.holon("prompt", "--idempotency-key", "once", "something else")
+    assert other.exit_code == exit_codes.FAILED
+
+
+async def test_an_answer_that_is_waited_for_is_printed_without_what_a_terminal_obeys(
+    desk: Desk,
+) -> None:
+    assert await desk.said("prompt", "--wait", "look") == f"{HARMLESS}\n"
+    answer = await desk.told("prompt", "--wait", "look")
+    assert (answer["ended"], answer["brief"]["kind"]) == ("processed", "result")
+
+
+async def test_a_turn_that_fails_is_told_and_ends_with_one(desk: Desk) -> None:
+    done = await desk.holon("prompt", "--wait", "fail")
+    assert done.exit_code == exit_codes.FAILED
+    assert done.stdout.strip()
+
+
+async def test_an_interjection_with_nothing_running_is_answered_as_a_message(desk: Desk) -> None:
+    assert await desk.said("prompt", "--interject", "--wait", "hello") == "Hello yourself.\n"
+
+
+async def test_the_text_may_come_from_stdin(desk: Desk) -> None:
+    assert await desk.said("prompt", "--wait", "-", stdin="please look\n") == f"{HARMLESS}\n"
+
+
+@pytest.mark.parametrize("text", ["", "  \n"])
+async def test_nothing_to_say_is_bad_usage(desk: Desk, text: str) -> None:
+    done = await desk.holon("prompt", "-", stdin=text)
+    assert done.exit_code == exit_codes.UNUSABLE
+    assert "nothing to say" in done.stderr

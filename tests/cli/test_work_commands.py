@@ -1,0 +1,111 @@
+"""Tasks, timers, work items and triggers, over a running server."""
+
+import pytest
+
+from holon.cli import exit_codes
+from tests.cli.operator_desk import Desk
+
+
+async def test_a_command_runs_as_a_task_and_its_output_is_waited_for(desk: Desk) -> None:
+    assert await desk.said("task", "list") == "no tasks\n"
+    started = await desk.told("task", "run", "Say hi", "--cmd", "echo hi; printf 'a\\033[2Jb\\n'")
+    task_id = started["task"]["task_id"]
+    assert await desk.said("task", "output", task_id, "--block") == "hi\nab\n"
+    head, row = (await desk.said("task", "list")).splitlines()
+    assert (head.split()[0], row.split()[0]) == ("TASK", task_id)
+    facts = await desk.said("task", "status", task_id)
+    assert "echo hi" in facts
+    assert "completed" in facts
+    answer = await desk.told("task", "output", task_id)
+    assert (answer["retrieval_status"], answer["task"]["exit_status"]) == ("success", 0)
+
+
+async def test_a_task_that_takes_input_is_fed_and_stopped(desk: Desk) -> None:
+    started = await desk.told("task", "run", "Echo", "--cmd", "cat", "--tty")
+    task_id = started["task"]["task_id"]
+    waited = await desk.told("task", "output", task_id, "--block", "--timeout-ms", "1")
+    assert waited["retrieval_status"] == "timeout"
+    given = await desk.told("task", "input", task_id, "--text", "over to you")
+    assert (given["accepted_input"], given["bytes_written"]) == (True, len("over to you\n"))
+    assert "asked to end" in await desk.said("task", "stop", task_id)
+    ended = await desk.told("task", "output", task_id, "--block")
+    assert "over to you" in ended["task"]["output_preview"]
+    refused = await desk.holon("task", "input", task_id, "--text", "still there?")
+    assert refused.exit_code == exit_codes.FAILED
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [
+        (("task", "status", "task_none"), exit_codes.FAILED, "task_none"),
+        (("task", "output", "x", "--timeout-ms", "5"), exit_codes.UNUSABLE, "--block"),
+        (("task", "run", "no command"), exit_codes.UNUSABLE, "--cmd"),
+        (("timer", "cancel", "timer_none"), exit_codes.FAILED, "timer_none"),
+        (("timer", "create"), exit_codes.UNUSABLE, "--after-ms"),
+        (("timer", "create", "--after-ms", "0"), exit_codes.UNUSABLE, "--after-ms"),
+        (("work-item", "get", "work_none"), exit_codes.FAILED, "work_none"),
+        (("work-item", "create", ""), exit_codes.FAILED, "objective"),
+    ],
+)
+async def test_what_cannot_be_done_is_said_in_a_sentence(
+    desk: Desk, command: tuple[str, ...], code: int, words: str
+) -> None:
+    done = await desk.holon(*command)
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+async def test_a_timer_is_set_listed_and_cancelled(desk: Desk) -> None:
+    assert await desk.said("timer", "list") == "no timers\n"
+    hour, day = str(3_600_000), str(86_400_000)
+    created = await desk.told(
+        "timer", "create", "--after-ms", hour, "--every-ms", day, "--summary", "Look again"
+    )
+    timer_id = created["timer"]["id"]
+    assert created["timer"]["interval_ms"] == int(day)
+    _, row = (await desk.said("timer", "list")).splitlines()
+    assert row.startswith(timer_id)
+    assert "24.0 h" in row
+    assert "Look again" in row
+    assert "cancelled" in await desk.said("timer", "cancel", timer_id)
+    assert (await desk.told("timer", "list"))["timers"][0]["status"] == "cancelled"
+
+
+async def test_options_without_a_command_set_a_timer_as_they_used_to(desk: Desk) -> None:
+    assert "fires at " in await desk.said("timer", "--after-ms", "3600000")
+
+
+async def test_a_work_item_is_opened_picked_and_completed(desk: Desk) -> None:
+    assert await desk.said("work-item", "list") == "no work items\n"
+    created = await desk.told("work-item", "create", "Move the docs")
+    item_id = created["work_item"]["id"]
+    assert item_id in await desk.said("work-item", "list")
+    assert "Move the docs" in await desk.said("work-item", "get", item_id)
+    assert "current" in await desk.said("work-item", "pick", item_id)
+    assert "completed" in await desk.said("work-item", "complete", item_id)
+    assert (await desk.told("work-item", "get", item_id))["state"] == "completed"
+
+
+async def test_a_list_that_goes_on_says_how_to_go_on(desk: Desk) -> None:
+    for objective in ("one", "two", "three"):
+        await desk.told("work-item", "create", objective)
+    first = await desk.holon("work-item", "list", "--limit", "2")
+    assert (first.exit_code, len(first.stdout.splitlines())) == (exit_codes.OK, 3)
+    cursor = first.stderr.split()[-1]
+    rest = await desk.told("work-item", "list", "--after", cursor)
+    assert len(rest["work_items"]) == 1
+
+
+async def test_the_address_of_a_trigger_is_shown_replaced_and_taken_back(desk: Desk) -> None:
+    first = (await desk.said("trigger", "url")).strip()
+    assert first == (await desk.told("trigger", "url"))["url"]
+    path = first.removeprefix(desk.server.plane.facts.base_url)
+    assert (await desk.server.stranger.post(path)).status == 200
+    second = (await desk.said("trigger", "rotate")).strip()
+    assert second != first
+    assert (await desk.server.stranger.post(path)).status == 404
+    assert "nobody can wake it" in await desk.said("trigger", "revoke")
+    done = await desk.holon("trigger", "url")
+    assert (done.exit_code, done.stdout) == (exit_codes.FAILED, "")
+    assert "holon trigger rotate" in done.stderr

@@ -1,0 +1,227 @@
+"""What is not ours, in a runtime's place, stays as it is; what is ours is ended for certain."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from holon.adapters.exec.process_table import boot_id, identity_of
+from holon.adapters.system.failure_files import FailureFiles
+from holon.adapters.system.run_files import RunFiles, RuntimeRecord, UnsafePlaceError
+from holon.client.control_client import ControlError
+from holon.config.load_settings import load_settings
+from holon.daemon import health, start_stop
+from holon.daemon.health import Foreign, Gone, Running, look_at
+from holon.daemon.launch import launch_arguments, launch_environment
+from holon.daemon.start_stop import Daemon, DaemonError, OtherConfigError, stop
+from holon.model.ids import AgentId
+from holon.projections.runtime_status import DaemonState, FailurePhase
+from holon.serve.access_plan import AccessMode, AccessRequest, BadAccessError
+from holon.serve.effective_config import ServeRequest
+from tests.daemon.driving import PATIENCE_S, Place, failure
+from tests.daemon.strangers import nearby_runtime, stranger_on
+
+ASKED = ServeRequest(access=AccessRequest(port=0), default_agent=AgentId("main"))
+
+
+def daemon_of(place: Place, asked: ServeRequest = ASKED) -> Daemon:
+    return Daemon(settings=load_settings(place.home, {}), asked=asked, environ=place.environ())
+
+
+@pytest.mark.requirement("daemon:foreign-socket-fails-closed")
+@pytest.mark.parametrize(
+    "says",
+    [
+        b"",
+        b"SSH-2.0-something\r\n",
+        b'HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{"ok":true}',
+        b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n",
+    ],
+)
+def test_a_stranger_on_the_socket_is_left_alone_by_start_and_stop(run: Place, says: bytes) -> None:
+    with stranger_on(run.files.socket, says):
+        for act in (daemon_of(run).start, daemon_of(run).restart, lambda: stop(run.home)):
+            with pytest.raises(DaemonError, match="another program"):
+                act()
+        assert run.files.socket.is_socket()
+        assert isinstance(look_at(run.files), Foreign)
+
+
+def test_the_runtime_of_another_home_on_our_socket_is_foreign(run: Place) -> None:
+    body = json.dumps(
+        {"ok": True, "healthy": True, "pid": 1, "home_dir": "/elsewhere", "socket_path": "/x"}
+    )
+    with nearby_runtime(run.files.socket, body), pytest.raises(DaemonError, match="/elsewhere"):
+        daemon_of(run).start()
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "folder"])
+def test_whatever_else_stands_in_the_sockets_place_is_not_removed(run: Place, kind: str) -> None:
+    target = run.folder / "precious"
+    target.write_text("kept", encoding="utf-8")
+    match kind:
+        case "file":
+            run.files.socket.write_text("kept", encoding="utf-8")
+        case "link":
+            run.files.socket.symlink_to(target)
+        case _:
+            run.files.socket.mkdir()
+    with pytest.raises(UnsafePlaceError, match="not a socket"):
+        daemon_of(run).start()
+    with pytest.raises(DaemonError, match="not a socket"):
+        stop(run.home)
+    assert os.path.lexists(run.files.socket)
+    assert target.read_text(encoding="utf-8") == "kept"
+
+
+def test_bad_access_options_are_refused_before_anything_is_stopped_or_made(place: Place) -> None:
+    open_wide = ServeRequest(
+        access=AccessRequest(mode=AccessMode.LAN, host="0.0.0.0"), default_agent=AgentId("main")
+    )
+    for act in (daemon_of(place, open_wide).start, daemon_of(place, open_wide).restart):
+        with pytest.raises(BadAccessError, match="no token"):
+            act()
+    assert not place.home.exists()
+
+
+def test_a_number_that_another_process_got_later_is_stale_and_never_signalled(run: Place) -> None:
+    ours = identity_of(os.getpid())
+    assert ours is not None
+    reused = RuntimeRecord(pid=ours.pid, start_ticks=ours.start_ticks - 1, boot_id=boot_id())
+    run.files.write_record(reused)
+    found = look_at(run.files)
+    assert found == Gone((run.files.pid, run.files.record))
+    assert stop(run.home).ok, "and we are still here to say so"
+    assert look_at(run.files) == Gone(())
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"pid":"x"}', b"\xff" * 70_000])
+def test_a_record_nobody_can_read_is_left_behind_by_nobody(run: Place, content: bytes) -> None:
+    run.files.record.write_bytes(content)
+    assert look_at(run.files) == Gone((run.files.record,))
+    assert stop(run.home).state is DaemonState.STOPPED
+
+
+@pytest.mark.requirement("daemon:nearby-versions-are-understood")
+@pytest.mark.parametrize(
+    ("activity", "tasks"),
+    [
+        ({"state": "waiting", "sleeping_agent_count": 3}, 0),
+        ({"state": "dreaming"}, None),
+        (None, None),
+    ],
+)
+def test_a_runtime_that_says_less_or_more_than_we_know_is_shown_and_stopped(
+    run: Place, activity: dict[str, object] | None, tasks: int | None
+) -> None:
+    body = json.dumps(
+        {
+            "ok": True,
+            "healthy": True,
+            "pid": 4711,
+            "home_dir": str(run.home),
+            "socket_path": str(run.files.socket),
+            "activity": activity,
+            "invented_later": {"deep": [1]},
+        }
+    )
+    with nearby_runtime(run.files.socket, body) as process:
+        shown = health.status_of(run.files, fingerprint="f")
+        assert (shown.ok, shown.config_fingerprint_match) == (True, None)
+        assert (shown.activity.active_task_count if shown.activity else None) == tasks
+        assert stop(run.home).ok
+        assert process.wait(timeout=PATIENCE_S) == 0
+
+
+def test_a_runtime_that_declines_to_end_for_us_is_not_killed_for_it(run: Place) -> None:
+    body = json.dumps(
+        {
+            "ok": True,
+            "healthy": True,
+            "pid": 1,
+            "home_dir": str(run.home),
+            "socket_path": str(run.files.socket),
+        }
+    )
+    with nearby_runtime(run.files.socket, body, shutdown_status="403 Forbidden") as process:
+        with pytest.raises(ControlError) as declined:
+            stop(run.home)
+        assert declined.value.status == 403
+        assert process.poll() is None
+        assert isinstance(look_at(run.files), Running)
+
+
+@pytest.mark.requirement("daemon:stop-falls-back-to-ending-the-process")
+def test_a_runtime_that_does_not_listen_is_ended_by_force_and_that_is_remembered(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "DAEMON_PROBE_MS_MAX", 200)
+    monkeypatch.setattr(start_stop, "DAEMON_SIGNAL_MS_MAX", 200)
+    with place.serving() as process:
+        process.send_signal(signal.SIGSTOP)
+        silent = health.status_of(place.files, fingerprint=None)
+        assert (silent.ok, silent.state, silent.pid) == (False, DaemonState.RUNNING, process.pid)
+        with pytest.raises(DaemonError, match="does not answer"):
+            daemon_of(place).start()
+        ended = stop(place.home)
+        assert process.wait(timeout=PATIENCE_S) == -signal.SIGKILL
+    assert "was killed" in ended.message
+    assert ended.last_failure is not None
+    assert ended.last_failure.phase is FailurePhase.SHUTDOWN
+    assert stop(place.home).last_failure is None, "a stop that goes well forgets it"
+
+
+def test_a_start_that_never_becomes_ready_is_ended_and_remembered(place: Place) -> None:
+    daemon = daemon_of(place)
+    hurried = Daemon(
+        settings=daemon.settings, asked=daemon.asked, environ=daemon.environ, ready_ms_max=1
+    )
+    with pytest.raises(DaemonError, match="not ready") as failed:
+        hurried.start()
+    assert failed.value.hint is not None
+    assert "holon daemon logs" in failed.value.hint
+    assert isinstance(look_at(place.files), Gone)
+    assert FailureFiles(place.files).of(FailurePhase.STARTUP) is not None
+
+
+def test_a_token_is_part_of_what_must_be_the_same(place: Place) -> None:
+    token = "the-token-it-was-started-with"
+    with place.serving("--token", token):
+        settings = load_settings(place.home, place.environ())
+
+        def asking(said: str | None) -> Daemon:
+            access = AccessRequest(port=0, has_own_token=said is not None)
+            asked = ServeRequest(access=access, token=said, default_agent=AgentId("main"))
+            return Daemon(settings=settings, asked=asked, environ={})
+
+        assert asking(token).start().message.startswith("already running")
+        for other in ("a-token-that-is-another-one", None):
+            with pytest.raises(OtherConfigError):
+                asking(other).start()
+
+
+def test_a_token_travels_in_the_environment_and_never_among_the_arguments() -> None:
+    secret = "a-token-nobody-else-may-read"
+    asked = ServeRequest(
+        access=AccessRequest(port=0, has_own_token=True),
+        token=secret,
+        default_agent=AgentId("main"),
+    )
+    assert not [word for word in launch_arguments(Path("/h"), asked) if secret in word]
+    assert launch_environment({}, asked) == {"HOLON_CONTROL_TOKEN": secret}
+    assert launch_environment({"HOLON_CONTROL_TOKEN": "old", "A": "b"}, ASKED) == {"A": "b"}
+
+
+def test_the_newest_failure_is_the_one_that_is_told(run: Place) -> None:
+    files: RunFiles = run.files
+    files.startup_failure.write_bytes(failure("older"))
+    files.shutdown_failure.write_bytes(failure("newer", "2026-02-01T00:00:00Z", "shutdown"))
+    shown = health.status_of(files, fingerprint=None)
+    assert shown.last_failure is not None
+    assert shown.last_failure.summary == "newer"
+    files.shutdown_failure.write_bytes(b"not even JSON")
+    shown = health.status_of(files, fingerprint=None)
+    assert shown.last_failure is not None
+    assert shown.last_failure.summary == "older"

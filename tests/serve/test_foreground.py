@@ -1,0 +1,88 @@
+"""`holon serve` as a process: what it refuses before it runs, and how it goes down."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from holon.wire.runtime_responses import ShutdownAnswer
+from tests.daemon.conftest import place
+from tests.daemon.driving import PATIENCE_S, Place
+
+__all__ = ["place"]
+
+
+def spoilt_home(found: Place) -> None:
+    found.home.mkdir(mode=0o700)
+    found.home.chmod(0o777)
+
+
+def spoilt_token(found: Place) -> None:
+    found.files.folder.mkdir(mode=0o700, parents=True)
+    found.home.chmod(0o700)
+    found.files.token.write_text("a-token-that-was-made-elsewhere\n", encoding="ascii")
+    found.files.token.chmod(0o644)
+
+
+def linked_pid(found: Place) -> None:
+    found.files.folder.mkdir(mode=0o700, parents=True)
+    found.home.chmod(0o700)
+    (found.folder / "precious").write_text("kept", encoding="utf-8")
+    found.files.pid.symlink_to(found.folder / "precious")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [(spoilt_home, "chmod go-w"), (spoilt_token, "chmod go-rwx"), (linked_pid, "symbolic link")],
+)
+def test_an_unsafe_home_is_refused_before_anything_is_made(
+    place: Place, spoil: Callable[[Place], None], said: str
+) -> None:
+    spoil(place)
+    before = sorted(place.home.rglob("*"))
+    done = place.holon("serve", "--port", "0")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert said in done.stderr
+    assert sorted(place.home.rglob("*")) == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_polite_signal_ends_it_in_good_order(place: Place, number: signal.Signals) -> None:
+    with place.serving() as process:
+        record = place.files.read_record()
+        assert record is not None
+        assert record.pid == process.pid == int(place.files.pid.read_text(encoding="ascii"))
+        process.send_signal(number)
+        assert process.wait(timeout=PATIENCE_S) == 0
+    assert not place.files.record.exists()
+    assert not place.files.pid.exists()
+    assert not place.files.socket.exists()
+
+
+def test_whoever_asks_for_the_end_is_answered_before_it_comes(place: Place) -> None:
+    with place.serving() as process:
+        answer = place.client.post("/control/runtime/shutdown", ShutdownAnswer)
+        assert answer.ok
+        assert process.wait(timeout=PATIENCE_S) == 0
+
+
+def test_a_home_that_is_served_already_is_left_as_it_is(place: Place) -> None:
+    with place.serving() as process:
+        second = place.holon("serve", "--port", "0")
+        assert second.returncode == 2
+        assert "in use" in second.stderr
+        assert not place.files.startup_failure.exists(), "the one that serves is well"
+        record = place.files.read_record()
+        assert record is not None
+        assert record.pid == process.pid
+
+
+def test_a_failed_start_in_the_foreground_is_remembered_too(place: Place) -> None:
+    place.home.mkdir(mode=0o700)
+    os.mkdir(place.home / "state", 0o700)
+    Path(place.home / "state/runtime.sqlite").write_bytes(b"this is no database " * 500)
+    done = place.holon("serve", "--port", "0")
+    assert done.returncode == 2
+    assert place.told("daemon", "status")["last_failure"]["phase"] == "startup"
