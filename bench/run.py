@@ -17,11 +17,13 @@ import apsw
 from bench import (
     admission,
     exec_spawn,
+    fifty_rounds,
     provider_first_byte,
     provider_imports,
     provider_lowering,
     retention,
     sleepers,
+    start_up,
     turn_cost,
 )
 from bench.measure import Measurement
@@ -35,6 +37,8 @@ BENCHES: Final[Mapping[str, Callable[[], Awaitable[list[Measurement]]]]] = {
     "provider_first_byte": provider_first_byte.run,
     "provider_imports": provider_imports.run,
     "exec_spawn": exec_spawn.run,
+    "fifty_rounds": fifty_rounds.run,
+    "start_up": start_up.run,
 }
 RESULTS: Final = Path(__file__).parent / "RESULTS.md"
 _HEAD: Final = """\

@@ -5,7 +5,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holon.adapters.providers import http_client, kept_size
+from holon.adapters.providers import http_reply, kept_size
 from holon.adapters.providers.scripted.script import Script, ScriptedCall, ScriptedRound
 from holon.model.answer import CallGrew, ThinkingGrew
 from holon.model.conversation import TextBlock, ToolUseBlock, text_of
@@ -252,8 +252,8 @@ async def test_ten_megabytes_are_an_answer(
 async def test_an_answer_beyond_the_cap_is_refused_with_a_sentence(
     tmp_path: Path, kind: TransportKind, stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_client, "PROVIDER_ANSWER_BYTES_MAX", 2_000)
-    monkeypatch.setattr(http_client, "PROVIDER_STREAM_BYTES_MAX", 2_000)
+    monkeypatch.setattr(http_reply, "PROVIDER_ANSWER_BYTES_MAX", 2_000)
+    monkeypatch.setattr(http_reply, "PROVIDER_STREAM_BYTES_MAX", 2_000)
     async with open_wire_server(SCRIPT) as server:
         line = line_to(server, kind, stream=stream)
         async with open_switchboard(tmp_path, line) as board:

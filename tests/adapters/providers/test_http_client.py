@@ -8,13 +8,16 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TypeAlias
 
 import anyio
 import pytest
 
-from holon.adapters.providers import http_client
+from holon.adapters.providers import http_reply
+from holon.adapters.providers.exchanges import Exchanges
 from holon.adapters.providers.http_client import HttpClientExchange
 from holon.adapters.providers.http_exchange import ExchangeTimeouts, HttpCall, HttpReply
+from holon.adapters.system.clock import SystemClock
 from holon.model.limits import PROVIDER_ERROR_BYTES_MAX
 from holon.model.provider_attempt import ExchangeStage, FailureFlags, TransportDiagnostics
 from holon.model.provider_errors import (
@@ -35,9 +38,20 @@ SECRET = "sk-very-secret-0123456789"
 SHORT = ExchangeTimeouts(connect_ms=20_000, answer_ms=1_500, idle_ms=500)
 
 
+Client: TypeAlias = HttpClientExchange | Exchanges
+
+
+# Exchanges has a client of its own for this machine, where all of these servers are.
+@pytest.fixture(params=[HttpClientExchange, Exchanges], ids=["library", "this machine"])
+def client(request: pytest.FixtureRequest) -> type[Client]:
+    kind: type[Client] = request.param
+    return kind
+
+
 @pytest.fixture
-async def exchange() -> AsyncIterator[HttpClientExchange]:
-    made = HttpClientExchange(ExchangeTimeouts(connect_ms=5_000, answer_ms=20_000, idle_ms=20_000))
+async def exchange(client: type[Client]) -> AsyncIterator[Client]:
+    timeouts = ExchangeTimeouts(connect_ms=5_000, answer_ms=20_000, idle_ms=20_000)
+    made = client(timeouts, clock=SystemClock())
     yield made
     await made.aclose()
 
@@ -52,7 +66,7 @@ def call_to(url: str, **headers: str) -> HttpCall:
     )
 
 
-async def fetched(exchange: HttpClientExchange, url: str) -> bytes:
+async def fetched(exchange: Client, url: str) -> bytes:
     async with exchange.open(call_to(url)) as reply:
         return await reply.read()
 
@@ -63,7 +77,7 @@ async def collected(reply: HttpReply, heard: list[bytes]) -> bytes:
     return b"".join(heard)
 
 
-async def failure_of(exchange: HttpClientExchange, url: str) -> ProviderError:
+async def failure_of(exchange: Client, url: str) -> ProviderError:
     with pytest.raises(ProviderError) as raised:
         await fetched(exchange, url)
     return raised.value
@@ -75,7 +89,7 @@ def diagnostics_of(error: ProviderError) -> TransportDiagnostics:
 
 
 async def test_a_call_is_posted_as_json_and_its_reply_handed_out(
-    exchange: HttpClientExchange,
+    exchange: Client,
 ) -> None:
     answer = json_response("200 OK", {"a": 1}, "X-Request-Id: req-7")
     async with byte_server([answer]) as server:
@@ -104,7 +118,7 @@ async def test_a_call_is_posted_as_json_and_its_reply_handed_out(
     )
 
 
-async def test_a_stream_is_handed_out_as_it_arrives(exchange: HttpClientExchange) -> None:
+async def test_a_stream_is_handed_out_as_it_arrives(exchange: Client) -> None:
     answer = head("200 OK", kind="text/event-stream; charset=utf-8")
     async with (
         byte_server([answer, b"data: a\n\n", b"data: b\n\n"]) as server,
@@ -116,7 +130,7 @@ async def test_a_stream_is_handed_out_as_it_arrives(exchange: HttpClientExchange
 
 @pytest.mark.requirement("provider-http:no-redirects")
 async def test_a_redirect_is_refused_and_the_credential_goes_nowhere(
-    exchange: HttpClientExchange,
+    exchange: Client,
 ) -> None:
     async with byte_server([json_response("200 OK", {})]) as elsewhere:
         moved = json_response("307 Temporary Redirect", {}, f"location: {elsewhere.url}/steal")
@@ -141,7 +155,7 @@ async def test_a_redirect_is_refused_and_the_credential_goes_nowhere(
     ],
 )
 async def test_a_refusal_has_its_class_and_its_facts(
-    exchange: HttpClientExchange, status: str, kind: type[ProviderError]
+    exchange: Client, status: str, kind: type[ProviderError]
 ) -> None:
     answer = json_response(status, {"error": {"message": "no"}}, "request-id: r1", "retry-after: 3")
     async with byte_server([answer]) as server:
@@ -163,8 +177,11 @@ async def test_a_refusal_has_its_class_and_its_facts(
     )
 
 
-async def test_a_refusal_whose_body_never_ends_is_still_that_refusal() -> None:
-    exchange = HttpClientExchange(ExchangeTimeouts(connect_ms=1_000, answer_ms=20_000))
+async def test_a_refusal_whose_body_never_ends_is_still_that_refusal(
+    client: type[Client],
+) -> None:
+    timeouts = ExchangeTimeouts(connect_ms=1_000, answer_ms=20_000)
+    exchange = client(timeouts, clock=SystemClock())
     cut = head("429 Too Many Requests", "content-length: 100")
     flood = head("503 Busy") + b"x" * (PROVIDER_ERROR_BYTES_MAX * 3)
     async with byte_server([cut, b'{"err', HOLD]) as silent, byte_server([flood]) as loud:
@@ -176,7 +193,7 @@ async def test_a_refusal_whose_body_never_ends_is_still_that_refusal() -> None:
 
 
 @pytest.mark.requirement("provider-http:no-secret-in-errors")
-async def test_a_credential_the_server_repeats_is_masked(exchange: HttpClientExchange) -> None:
+async def test_a_credential_the_server_repeats_is_masked(exchange: Client) -> None:
     plain = call_to("").headers["authorization"].removeprefix("Bearer ").removeprefix("sk-")
     answer = json_response("401 Unauthorized", {"error": {"message": f"bad key {SECRET}"}})
     async with byte_server([answer]) as server:
@@ -186,9 +203,7 @@ async def test_a_credential_the_server_repeats_is_masked(exchange: HttpClientExc
 
 @pytest.mark.requirement("provider-http:no-secret-in-errors")
 @pytest.mark.parametrize("value", ["Bearer sk-secret\n", "Bearer sk-secret-ü"])
-async def test_an_unsendable_credential_is_not_quoted(
-    exchange: HttpClientExchange, value: str
-) -> None:
+async def test_an_unsendable_credential_is_not_quoted(exchange: Client, value: str) -> None:
     async with byte_server([]) as server:
         call = call_to(server.url, authorization=value)
         with pytest.raises(ModelUnavailableError) as raised:
@@ -211,14 +226,12 @@ async def test_an_unsendable_credential_is_not_quoted(
         "http://127.0.0.1:x",
     ],
 )
-async def test_an_address_that_is_none_makes_the_model_unusable(
-    exchange: HttpClientExchange, url: str
-) -> None:
+async def test_an_address_that_is_none_makes_the_model_unusable(exchange: Client, url: str) -> None:
     assert isinstance(await failure_of(exchange, url), ModelUnavailableError)
 
 
 @pytest.mark.requirement("provider-http:connection-failures-are-retryable")
-async def test_a_refused_connection_is_unreachable(exchange: HttpClientExchange) -> None:
+async def test_a_refused_connection_is_unreachable(exchange: Client) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound and not listening: nobody else gets the port
         place = f"127.0.0.1:{taken.getsockname()[1]}/v1"
@@ -248,7 +261,7 @@ async def test_a_refused_connection_is_unreachable(exchange: HttpClientExchange)
     ],
 )
 async def test_a_connection_that_ends_early_is_unreachable(
-    exchange: HttpClientExchange, steps: list[bytes], stage: ExchangeStage, is_body: bool
+    exchange: Client, steps: list[bytes], stage: ExchangeStage, is_body: bool
 ) -> None:
     async with byte_server(steps) as server:
         error = await failure_of(exchange, server.url)
@@ -268,14 +281,14 @@ async def test_a_connection_that_ends_early_is_unreachable(
         head("200 OK", "content-encoding: gzip") + b"not gzip at all",
     ],
 )
-async def test_what_is_not_http_is_unreadable(exchange: HttpClientExchange, answer: bytes) -> None:
+async def test_what_is_not_http_is_unreadable(exchange: Client, answer: bytes) -> None:
     async with byte_server([answer]) as server:
         error = await failure_of(exchange, server.url)
     assert isinstance(error, UnreadableResponseError)
 
 
 async def test_an_answer_packed_without_being_asked_is_unpacked(
-    exchange: HttpClientExchange,
+    exchange: Client,
 ) -> None:
     packed = head("200 OK", "content-encoding: gzip") + gzip.compress(b"{}")
     async with byte_server([packed]) as server:
@@ -291,9 +304,9 @@ async def test_an_answer_packed_without_being_asked_is_unpacked(
     ],
 )
 async def test_an_answer_that_does_not_come_in_time_is_a_timeout(
-    steps: list[bytes], stage: ExchangeStage, is_body: bool
+    client: type[Client], steps: list[bytes], stage: ExchangeStage, is_body: bool
 ) -> None:
-    exchange = HttpClientExchange(SHORT)
+    exchange = client(SHORT, clock=SystemClock())
     async with byte_server(steps) as server:
         error = await failure_of(exchange, server.url)
     await exchange.aclose()
@@ -305,8 +318,8 @@ async def test_an_answer_that_does_not_come_in_time_is_a_timeout(
 
 
 @pytest.mark.requirement("provider-http:timeouts-are-retryable")
-async def test_a_stream_that_falls_silent_is_cut() -> None:
-    exchange = HttpClientExchange(SHORT)
+async def test_a_stream_that_falls_silent_is_cut(client: type[Client]) -> None:
+    exchange = client(SHORT, clock=SystemClock())
     heard: list[bytes] = []
     answer = head("200 OK", kind="text/event-stream")
     async with (
@@ -322,9 +335,9 @@ async def test_a_stream_that_falls_silent_is_cut() -> None:
 
 
 async def test_an_answer_beyond_its_cap_is_not_read_to_its_end(
-    exchange: HttpClientExchange, monkeypatch: pytest.MonkeyPatch
+    exchange: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_client, "PROVIDER_ANSWER_BYTES_MAX", 1_000)
+    monkeypatch.setattr(http_reply, "PROVIDER_ANSWER_BYTES_MAX", 1_000)
     async with byte_server([head("200 OK") + b"x" * 1_000_000]) as server:
         error = await failure_of(exchange, server.url)
     assert isinstance(error, UnreadableResponseError)
@@ -332,7 +345,7 @@ async def test_an_answer_beyond_its_cap_is_not_read_to_its_end(
 
 
 async def test_the_operators_proxy_is_used_for_other_machines(
-    exchange: HttpClientExchange, monkeypatch: pytest.MonkeyPatch
+    exchange: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with byte_server([json_response("200 OK", {"by": "proxy"})]) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url)
@@ -341,7 +354,7 @@ async def test_the_operators_proxy_is_used_for_other_machines(
 
 
 async def test_a_proxy_that_cannot_be_used_is_said_so(
-    exchange: HttpClientExchange, monkeypatch: pytest.MonkeyPatch
+    exchange: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("all_proxy", "gopher://127.0.0.1:70")
     error = await failure_of(exchange, "http://provider.invalid/v1")
@@ -350,7 +363,7 @@ async def test_a_proxy_that_cannot_be_used_is_said_so(
 
 
 async def test_a_proxy_named_by_the_environment_is_not_used_for_this_machine(
-    exchange: HttpClientExchange, monkeypatch: pytest.MonkeyPatch
+    exchange: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with byte_server([json_response("500 Proxied", {})]) as proxy:
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
@@ -360,7 +373,7 @@ async def test_a_proxy_named_by_the_environment_is_not_used_for_this_machine(
     assert proxy.seen == []
 
 
-async def test_a_cancelled_call_leaves_the_exchange_usable(exchange: HttpClientExchange) -> None:
+async def test_a_cancelled_call_leaves_the_exchange_usable(exchange: Client) -> None:
     async with (
         byte_server([head("200 OK"), b"{", HOLD]) as server,
         anyio.create_task_group() as tasks,
@@ -375,7 +388,7 @@ async def test_a_cancelled_call_leaves_the_exchange_usable(exchange: HttpClientE
 
 @pytest.mark.requirement("provider-http:certificates-are-verified")
 async def test_a_server_nobody_vouches_for_is_sent_nothing(
-    exchange: HttpClientExchange, tmp_path: Path
+    exchange: Client, tmp_path: Path
 ) -> None:
     openssl = shutil.which("openssl")
     if openssl is None:

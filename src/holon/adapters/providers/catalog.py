@@ -12,14 +12,15 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
-from importlib.resources import files
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
 from holon.decide.schema_emission import SchemaMode
+from holon.model.budget import ModelPrice
 from holon.model.model_ref import ModelRef
 from holon.model.provider_errors import ModelUnavailableError, TransportUnsupportedError
 from holon.model.provider_setting import (
@@ -51,15 +52,6 @@ class ModelInfoSource(StrEnum):
     BUILTIN_CATALOG = "builtin_catalog"
     CONFIG_OVERRIDE = "config_override"
     UNKNOWN_FALLBACK = "unknown_fallback"
-
-
-class ModelPrice(Record, frozen=True, kw_only=True):
-    """US dollars per million tokens."""
-
-    input: float
-    output: float
-    cache_read: float | None = None
-    cache_write: float | None = None
 
 
 class CatalogProvider(Record, frozen=True, kw_only=True):
@@ -146,8 +138,14 @@ class ProviderRoute(Record, frozen=True, kw_only=True):
 @cache
 def builtin_catalog() -> Catalog:
     """Return the catalog that ships with Holon."""
-    text = files("holon.adapters.providers").joinpath("catalog.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("catalog.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), Catalog)
+
+
+def price_of(model_ref: str) -> ModelPrice | None:
+    """Return what a model costs, where that is known."""
+    known = builtin_catalog().models.get(model_ref)
+    return None if known is None else known.price
 
 
 def model_info(ref: ModelRef, settings: PlaneSettings) -> ModelInfo:

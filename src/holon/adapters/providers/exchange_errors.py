@@ -1,16 +1,17 @@
-"""How a broken exchange is told: the error of the HTTP library becomes a ProviderError.
+"""How a broken exchange is told: whatever broke it becomes a ProviderError.
 
-Owns:  what is known of a running exchange, and the one mapping from the library's errors.
+Owns:  what is known of a running exchange, and what is said of its end. What an error means is for
+       the client to say whose error it is.
 Rule 1: the stage is where the exchange stood, so connect, head and body failures stay apart.
 Rule 2: an error that may quote a header or an address is named by its class alone.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-import httpx2
 import msgspec
 
 from holon.adapters.providers.refusals import one_line
@@ -25,10 +26,15 @@ from holon.model.provider_errors import (
 )
 
 _REQUEST_IDS: Final = ("x-request-id", "request-id", "x-amzn-requestid", "cf-ray")
-# Their messages quote the request, which holds the credential.
-_QUOTES_THE_REQUEST: Final = (httpx2.LocalProtocolError, httpx2.InvalidURL, ValueError)
-# How the library words a connection that ended early, as opposed to one that spoke nonsense.
-_ENDED_EARLY: Final = ("server disconnected", "peer closed connection")
+UNSENDABLE: Final = "the provider's address or a header of the request cannot be used"
+
+
+class Meaning(NamedTuple):
+    """What an error says of an exchange."""
+
+    kind: type[ProviderError]
+    stage: ExchangeStage
+    sentence: str
 
 
 @dataclass(kw_only=True, slots=True)
@@ -66,6 +72,7 @@ class ExchangeFacts:
         )
 
 
+@lru_cache(maxsize=64)
 def public_url(url: str) -> str:
     """Return an address without its user, query and fragment."""
     try:
@@ -109,9 +116,20 @@ def too_large(bytes_max: int, facts: ExchangeFacts) -> UnreadableResponseError:
     )
 
 
-def broken_exchange(error: Exception, facts: ExchangeFacts) -> ProviderError:
-    """Return the ProviderError for whatever the HTTP library raised."""
-    kind, stage, sentence = _meaning_of(error, facts.stage)
+def quotes_the_request(error: BaseException) -> bool:
+    """Whether the message of an error may quote the request, which holds the credential."""
+    return isinstance(error, ValueError) and not isinstance(error, OSError)
+
+
+def broken_exchange(
+    error: Exception,
+    meaning: Meaning,
+    facts: ExchangeFacts,
+    *,
+    is_quoting: Callable[[BaseException], bool] = quotes_the_request,
+) -> ProviderError:
+    """Return the ProviderError for whatever broke an exchange."""
+    kind, stage, sentence = meaning
     facts.stage = stage
     is_connect = stage is ExchangeStage.CONNECT
     flags = FailureFlags(
@@ -122,46 +140,10 @@ def broken_exchange(error: Exception, facts: ExchangeFacts) -> ProviderError:
         is_decode=kind is UnreadableResponseError,
         status=facts.status,
     )
-    chain = tuple(_source_chain(error))
+    chain = tuple(_source_chain(error, is_quoting))
     told = f"{sentence}: {chain[-1]}" if is_connect and chain else sentence
     diagnostics = msgspec.structs.replace(facts.diagnostics(), flags=flags, source_chain=chain)
     return kind(one_line(told), hint=_hint(kind), diagnostics=diagnostics)
-
-
-def _meaning_of(
-    error: Exception, stage: ExchangeStage
-) -> tuple[type[ProviderError], ExchangeStage, str]:
-    """Name the class, the stage and the sentence. First matching row wins."""
-    in_body = stage is ExchangeStage.RESPONSE_BODY
-    reading = ExchangeStage.RESPONSE_BODY if in_body else ExchangeStage.RESPONSE_HEAD
-    match error:
-        case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
-            return ProviderTimeoutError, ExchangeStage.CONNECT, "connecting took too long"
-        case httpx2.WriteTimeout():
-            return ProviderTimeoutError, ExchangeStage.REQUEST, "sending took too long"
-        case httpx2.TimeoutException():
-            return ProviderTimeoutError, reading, "the provider kept us waiting too long"
-        case httpx2.ConnectError() | httpx2.ProxyError():
-            return ProviderUnreachableError, ExchangeStage.CONNECT, "could not connect"
-        case httpx2.WriteError():
-            return ProviderUnreachableError, ExchangeStage.REQUEST, "the connection broke"
-        case httpx2.RemoteProtocolError() if not _ended_early(error):
-            return UnreadableResponseError, reading, "the provider does not speak proper HTTP"
-        case httpx2.DecodingError():
-            return UnreadableResponseError, reading, "the answer's encoding is broken"
-        case httpx2.LocalProtocolError() | httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
-            return ModelUnavailableError, ExchangeStage.REQUEST, _UNSENDABLE
-        case ValueError() if not isinstance(error, OSError):  # a certificate error is both
-            return ModelUnavailableError, ExchangeStage.REQUEST, _UNSENDABLE
-        case _:
-            return ProviderUnreachableError, reading, "the connection broke"
-
-
-_UNSENDABLE: Final = "the provider's address or a header of the request cannot be used"
-
-
-def _ended_early(error: Exception) -> bool:
-    return str(error).lower().startswith(_ENDED_EARLY)
 
 
 def _hint(kind: type[ProviderError]) -> str | None:
@@ -172,7 +154,9 @@ def _hint(kind: type[ProviderError]) -> str | None:
     return None
 
 
-def _source_chain(error: BaseException) -> Iterator[str]:
+def _source_chain(
+    error: BaseException, is_quoting: Callable[[BaseException], bool]
+) -> Iterator[str]:
     seen: list[BaseException] = []
     current: BaseException | None = error
     while current is not None and current not in seen:
@@ -180,10 +164,6 @@ def _source_chain(error: BaseException) -> Iterator[str]:
             return
         seen.append(current)
         name = type(current).__name__
-        text = "" if _quotes_the_request(current) else str(current)
+        text = "" if is_quoting(current) else str(current)
         yield one_line(f"{name}: {text}" if text else name)
         current = current.__cause__ or current.__context__
-
-
-def _quotes_the_request(error: BaseException) -> bool:
-    return isinstance(error, _QUOTES_THE_REQUEST) and not isinstance(error, OSError)

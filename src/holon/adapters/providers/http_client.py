@@ -4,52 +4,32 @@ Owns:  the client, its limits and timeouts, and the mapping of its errors. Nothi
        providers imports the HTTP library.
 Rule 1: redirects are not followed, certificates are verified: a credential goes only where it was
         configured to go. The operator's proxy is used, except for addresses of this machine.
-Rule 2: a body is read up to its cap and no further. A whole answer has one deadline; a stream may
-        last, but not fall silent. A stream's cap is wider: it says most things more than once, and
-        what is kept of it has a cap of its own.
-Rule 3: the credential of a call is masked in whatever the server says back before anyone reads it.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
-from typing import Final, TypeVar
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
 
 import anyio
 import httpx2
 
-from holon.adapters.providers.exchange_errors import (
-    ExchangeFacts,
-    broken_exchange,
-    is_usable_url,
-    public_url,
-    too_large,
-    too_late,
-)
+from holon.adapters.providers.exchange_errors import ExchangeFacts, is_usable_url, public_url
 from holon.adapters.providers.http_exchange import ExchangeTimeouts, HttpCall, HttpReply
-from holon.adapters.providers.refusals import refused
-from holon.adapters.system.clock import SystemClock
-from holon.model.limits import (
-    PROVIDER_ANSWER_BYTES_MAX,
-    PROVIDER_ERROR_BYTES_MAX,
-    PROVIDER_STREAM_BYTES_MAX,
-    SECOND_MS,
+from holon.adapters.providers.http_reply import (
+    CappedReply,
+    Judge,
+    Patience,
+    headers_of,
+    in_time,
+    refusal,
 )
-from holon.model.provider_attempt import ExchangeStage, TransportDiagnostics
-from holon.model.provider_errors import ModelUnavailableError, ProviderError
+from holon.adapters.providers.library_errors import LIBRARY_ERRORS, library_error
+from holon.adapters.system.clock import SystemClock
+from holon.model.limits import SECOND_MS
+from holon.model.provider_errors import ModelUnavailableError
 from holon.ports.clock import Clock
 
-_Done = TypeVar("_Done")
-
-_LIBRARY_ERRORS: Final = (
-    httpx2.HTTPError,
-    httpx2.InvalidURL,
-    httpx2.StreamError,
-    ValueError,  # a URL or header that cannot be written down at all
-    OSError,
-)
-_CREDENTIAL_HEADERS: Final = ("authorization", "x-api-key", "api-key")
-_CREDENTIAL_CHARS_MIN: Final = 8  # masking something shorter would mangle ordinary words
-_MASK: Final = b"[redacted]"
+_JUDGE: Final = Judge(LIBRARY_ERRORS, library_error)
 _THIS_MACHINE: Final = ("all://127.0.0.1", "all://localhost", "all://[::1]")
 
 
@@ -82,10 +62,15 @@ class HttpClientExchange:
         deadline_s = anyio.current_time() + self._timeouts.answer_ms / SECOND_MS
         response = await self._send(call, facts, deadline_s)
         facts.received_head(response.status_code, response.headers, bytes_sent=len(call.body))
-        reply = _Reply(response, facts, deadline_s, idle_ms=self._timeouts.idle_ms)
+        patience = Patience(
+            deadline_s=deadline_s, idle_s=self._timeouts.idle_ms / SECOND_MS, judge=_JUDGE
+        )
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        reply = CappedReply(headers, response.aiter_bytes(), facts, patience)
         try:
             if not 200 <= response.status_code < 300:
-                raise await self._refusal(call, response, reply, facts)
+                wait_ms = self._timeouts.connect_ms
+                raise await refusal(call, reply, facts, wait_ms=wait_ms, clock=self._clock)
             yield reply
         finally:
             # Also when cancelled: a connection with half an answer on it must not be used again.
@@ -100,14 +85,15 @@ class HttpClientExchange:
             if not is_usable_url(call.url):
                 raise ValueError("not a URL")
             request = client.build_request(
-                "POST", call.url, headers=_headers_of(call), content=call.body
+                "POST", call.url, headers=headers_of(call), content=call.body
             )
-        except _LIBRARY_ERRORS as error:
-            raise broken_exchange(error, facts) from None
-        return await _in_time(
+        except LIBRARY_ERRORS as error:
+            raise library_error(error, facts) from None
+        return await in_time(
             lambda: client.send(request, stream=True, follow_redirects=False, auth=None),
             facts,
             deadline_s,
+            _JUDGE,
         )
 
     def _connected(self) -> httpx2.AsyncClient:
@@ -118,22 +104,6 @@ class HttpClientExchange:
             timeout = httpx2.Timeout(connect=connect_s, read=None, write=answer_s, pool=answer_s)
             self._client = _client_with(timeout)
         return self._client
-
-    async def _refusal(
-        self,
-        call: HttpCall,
-        response: httpx2.Response,
-        reply: "_Reply",
-        facts: ExchangeFacts,
-    ) -> ProviderError:
-        body = await reply.read_up_to(PROVIDER_ERROR_BYTES_MAX, self._timeouts.connect_ms)
-        return refused(
-            response.status_code,
-            reply.headers,
-            _masked(body, call.headers),
-            diagnostics=facts.diagnostics(),
-            now=self._clock.now(),
-        )
 
 
 def _client_with(timeout: httpx2.Timeout) -> httpx2.AsyncClient:
@@ -154,109 +124,9 @@ def _client_with(timeout: httpx2.Timeout) -> httpx2.AsyncClient:
         ) from error
 
 
-class _Reply:
-    """A 2xx answer, read once."""
-
-    def __init__(
-        self, response: httpx2.Response, facts: ExchangeFacts, deadline_s: float, *, idle_ms: int
-    ) -> None:
-        self._response = response
-        self._facts = facts
-        self._deadline_s = deadline_s
-        self._idle_s = idle_ms / SECOND_MS
-        self._bytes_max = PROVIDER_ANSWER_BYTES_MAX
-        self._headers = {name.lower(): value for name, value in response.headers.items()}
-
-    @property
-    def is_event_stream(self) -> bool:
-        kind = self._headers.get("content-type", "").partition(";")[0]
-        return kind.strip().lower() == "text/event-stream"
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self._headers
-
-    async def read(self) -> bytes:
-        body = bytearray()
-        pieces = self._response.aiter_bytes()
-        while (piece := await self._next(pieces, self._deadline_s)) is not None:
-            body += piece
-        self._facts.stage = ExchangeStage.DECODE
-        return bytes(body)
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        self._bytes_max = PROVIDER_STREAM_BYTES_MAX
-        async with aclosing(self._response.aiter_bytes()) as pieces:
-            while True:
-                piece = await self._next(pieces, anyio.current_time() + self._idle_s)
-                if piece is None:
-                    break
-                yield piece
-        self._facts.stage = ExchangeStage.DECODE
-
-    def diagnostics(self) -> TransportDiagnostics:
-        return self._facts.diagnostics()
-
-    async def read_up_to(self, bytes_max: int, wait_ms: int) -> bytes:
-        """Return the beginning of a body whose loss would not matter."""
-        body = bytearray()
-        deadline_s = min(self._deadline_s, anyio.current_time() + wait_ms / SECOND_MS)
-        pieces = self._response.aiter_bytes()
-        try:
-            while len(body) < bytes_max:
-                piece = await self._next(pieces, deadline_s)
-                if piece is None:
-                    break
-                body += piece
-        except ProviderError:
-            pass  # the status has said what matters
-        return bytes(body[:bytes_max])
-
-    async def _next(self, pieces: AsyncIterator[bytes], deadline_s: float) -> bytes | None:
-        piece = await _in_time(lambda: anext(pieces, None), self._facts, deadline_s)
-        if piece is not None:
-            self._facts.bytes_received += len(piece)
-            if self._facts.bytes_received > self._bytes_max:
-                raise too_large(self._bytes_max, self._facts)
-        return piece
-
-
-async def _in_time(
-    act: Callable[[], Awaitable[_Done]], facts: ExchangeFacts, deadline_s: float
-) -> _Done:
-    """Do one step of an exchange, every way it can fail mapped."""
-    try:
-        with anyio.fail_after(deadline_s - anyio.current_time()):
-            return await act()
-    except TimeoutError:
-        raise too_late(facts) from None
-    except _LIBRARY_ERRORS as error:
-        raise broken_exchange(error, facts) from None
-
-
 async def _close(response: httpx2.Response) -> None:
     try:
         with anyio.move_on_after(1):
             await response.aclose()
-    except _LIBRARY_ERRORS:
+    except LIBRARY_ERRORS:
         pass  # it is gone either way
-
-
-def _headers_of(call: HttpCall) -> dict[str, str]:
-    # Unpacked on purpose: a compressed stream arrives in lumps, and a bomb has no cap.
-    return {
-        "content-type": "application/json",
-        "accept": "application/json, text/event-stream",
-        "accept-encoding": "identity",
-        "user-agent": "holon",
-        **{name.lower(): value for name, value in call.headers.items()},
-    }
-
-
-def _masked(body: bytes, headers: Mapping[str, str]) -> bytes:
-    for name, value in headers.items():
-        if name.lower() in _CREDENTIAL_HEADERS:
-            secret = value.split(" ")[-1]
-            if len(secret) >= _CREDENTIAL_CHARS_MIN:
-                body = body.replace(secret.encode(), _MASK)
-    return body

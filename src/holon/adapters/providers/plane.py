@@ -35,7 +35,7 @@ from holon.ports.provider import Candidate, ModelPreference, Provider
 from holon.ports.redactor import Redactor
 
 if TYPE_CHECKING:
-    from holon.adapters.providers.http_client import HttpClientExchange
+    from holon.adapters.providers.exchanges import Exchanges
     from holon.adapters.providers.http_exchange import HttpExchange
 
 TRIAL_NOTE: Final = (
@@ -71,7 +71,7 @@ class ProviderPlane:
         self.settings = settings
         self.credentials = parts.credentials
         self._parts = parts
-        self._exchange: HttpClientExchange | None = None
+        self._exchange: Exchanges | None = None
         self._candidates: dict[ModelRef, Candidate] = {}
         self._preference = self._preferred()
 
@@ -104,14 +104,14 @@ class ProviderPlane:
     def exchange(self) -> "HttpExchange":
         """Return the HTTP client all wires share."""
         if self._exchange is None:
-            # Here, not above: the HTTP library is most of what a wire costs to import.
-            from holon.adapters.providers.http_client import HttpClientExchange
+            # Here, not above: a plane is also asked about models that nobody talks to.
+            from holon.adapters.providers.exchanges import Exchanges
             from holon.adapters.providers.http_exchange import ExchangeTimeouts
 
             timeouts = ExchangeTimeouts(
                 answer_ms=self.settings.http_timeout_ms, idle_ms=self.settings.stream_idle_ms
             )
-            self._exchange = HttpClientExchange(timeouts, clock=self._parts.clock)
+            self._exchange = Exchanges(timeouts, clock=self._parts.clock)
         return self._exchange
 
     async def aclose(self) -> None:
@@ -157,7 +157,10 @@ class ProviderPlane:
         )
         provider = provider_at(endpoint_of(route, ref, self.settings), bound.authorization, parts)
         return Candidate(
-            model_ref=ref, provider=self._observed(ref, provider), account=bound.account
+            model_ref=ref,
+            provider=self._observed(ref, provider),
+            account=bound.account,
+            prompt_tokens_max=self.describe(ref).prompt_budget_tokens,
         )
 
     def _bound(self, route: ProviderRoute) -> BoundCredential:

@@ -15,7 +15,6 @@ from typing import Final
 import msgspec
 
 from holon.adapters.providers.json_reading import decode_json
-from holon.adapters.providers.reset_times import error_reset_ms, limit_reset_ms, retry_after_ms
 from holon.model.json_value import JsonValue
 from holon.model.limits import PROVIDER_MESSAGE_CHARS_MAX
 from holon.model.provider_attempt import FailureFlags, TransportDiagnostics
@@ -75,17 +74,16 @@ _BY_STATUS: Final[Mapping[int, type[ProviderError]]] = {
     522: ProviderTimeoutError,
     524: ProviderTimeoutError,
 }
-_TOO_LONG: Final = re.compile(
+# Compiled when something was refused, which most runs never see.
+_TOO_LONG: Final = (
     r"maximum context length|prompt is too long|exceeds? (?:the|this model's) context"
     r"|exceeds? (?:the )?(?:available |maximum )?context|exceed context limit|input is too long"
     r"|context (?:length|window|size) (?:is )?exceeded|maximum prompt length"
     r"|exceeds the maximum number of (?:input )?tokens"
-    r"|reduce the length of the (?:messages|prompt)",
-    re.IGNORECASE,
+    r"|reduce the length of the (?:messages|prompt)"
 )
-_USED_UP: Final = re.compile(
-    r"credit balance is too low|exceeded your current quota|insufficient (?:balance|credits)",
-    re.IGNORECASE,
+_USED_UP: Final = (
+    r"credit balance is too low|exceeded your current quota|insufficient (?:balance|credits)"
 )
 _MESSAGE_COUNTS_FOR: Final = (None, 400, 413, 422)
 _KEY_LIKE: Final = re.compile(
@@ -155,6 +153,8 @@ def refusal_of(
     """Return the error an error object stands for, when no status tells (streams, `failed`)."""
     told = _told_of(error)
     kind = _kind_of(told, told.status)
+    from holon.adapters.providers.reset_times import error_reset_ms
+
     wait = error_reset_ms(told.fields, now=now)
     seen = diagnostics
     if seen is not None:
@@ -234,14 +234,20 @@ def _kind_of(told: Told, status: int | None) -> type[ProviderError]:
 
 
 def _by_message(told: Told, otherwise: type[ProviderError]) -> type[ProviderError]:
-    if _TOO_LONG.search(told.message):
+    if re.search(_TOO_LONG, told.message, re.IGNORECASE):
         return ContextTooLongError
-    return UsageLimitedError if _USED_UP.search(told.message) else otherwise
+    return UsageLimitedError if re.search(_USED_UP, told.message, re.IGNORECASE) else otherwise
 
 
 def _first_wait(
     told: Told, headers: Mapping[str, str], kind: type[ProviderError], *, now: datetime | None
 ) -> int | None:
+    from holon.adapters.providers.reset_times import (
+        error_reset_ms,
+        limit_reset_ms,
+        retry_after_ms,
+    )
+
     named = error_reset_ms(told.fields, now=now)
     if named is not None and kind is UsageLimitedError:
         return named

@@ -1,0 +1,187 @@
+"""A reply on its way in, the same for every client.
+
+Owns:  what is sent with every call, the caps and deadlines of a body, and the mask over what a
+       server says back.
+Rule 1: a body is read up to its cap and no further. A whole answer has one deadline; a stream may
+        last, but not fall silent. A stream's cap is wider: it says most things more than once, and
+        what is kept of it has a cap of its own.
+Rule 2: the credential of a call is masked in whatever the server says back before anyone reads it.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+import anyio
+
+from holon.adapters.providers.exchange_errors import ExchangeFacts, too_large, too_late
+from holon.adapters.providers.http_exchange import HttpCall
+from holon.adapters.providers.refusals import refused
+from holon.model.limits import (
+    PROVIDER_ANSWER_BYTES_MAX,
+    PROVIDER_ERROR_BYTES_MAX,
+    PROVIDER_STREAM_BYTES_MAX,
+    SECOND_MS,
+)
+from holon.model.provider_attempt import ExchangeStage, TransportDiagnostics
+from holon.model.provider_errors import ProviderError
+from holon.ports.clock import Clock
+
+_Done = TypeVar("_Done")
+
+_CREDENTIAL_HEADERS: Final = ("authorization", "x-api-key", "api-key")
+_CREDENTIAL_CHARS_MIN: Final = 8  # masking something shorter would mangle ordinary words
+_MASK: Final = b"[redacted]"
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """The errors a client raises, and what it says of them."""
+
+    errors: tuple[type[Exception], ...]
+    told: Callable[[Exception, ExchangeFacts], ProviderError]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Patience:
+    """How long a reply is waited for, and who says what went wrong meanwhile."""
+
+    deadline_s: float
+    idle_s: float
+    judge: Judge
+
+
+class Pieces(Protocol):
+    """A body as a client brings it."""
+
+    def __anext__(self) -> Awaitable[bytes]:
+        """Return the next piece, or raise StopAsyncIteration at the end."""
+        ...
+
+    def aclose(self) -> Awaitable[None]:
+        """Bring no more."""
+        ...
+
+
+class CappedReply:
+    """A 2xx answer, read once, whoever brings its pieces."""
+
+    def __init__(
+        self,
+        headers: Mapping[str, str],
+        pieces: Pieces,
+        facts: ExchangeFacts,
+        patience: Patience,
+    ) -> None:
+        self._headers = headers
+        self._pieces = pieces
+        self._facts = facts
+        self._patience = patience
+        self._bytes_max = PROVIDER_ANSWER_BYTES_MAX
+
+    @property
+    def is_event_stream(self) -> bool:
+        kind = self._headers.get("content-type", "").partition(";")[0]
+        return kind.strip().lower() == "text/event-stream"
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._headers
+
+    async def read(self) -> bytes:
+        body = bytearray()
+        while (piece := await self._next(self._patience.deadline_s)) is not None:
+            body += piece
+        self._facts.stage = ExchangeStage.DECODE
+        return bytes(body)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        self._bytes_max = PROVIDER_STREAM_BYTES_MAX
+        async with aclosing(self._pieces):
+            while True:
+                piece = await self._next(anyio.current_time() + self._patience.idle_s)
+                if piece is None:
+                    break
+                yield piece
+        self._facts.stage = ExchangeStage.DECODE
+
+    def diagnostics(self) -> TransportDiagnostics:
+        return self._facts.diagnostics()
+
+    async def read_up_to(self, bytes_max: int, wait_ms: int) -> bytes:
+        """Return the beginning of a body whose loss would not matter."""
+        body = bytearray()
+        deadline_s = min(self._patience.deadline_s, anyio.current_time() + wait_ms / SECOND_MS)
+        try:
+            while len(body) < bytes_max:
+                piece = await self._next(deadline_s)
+                if piece is None:
+                    break
+                body += piece
+        except ProviderError:
+            pass  # the status has said what matters
+        return bytes(body[:bytes_max])
+
+    async def _take(self) -> bytes | None:
+        try:
+            return await self._pieces.__anext__()
+        except StopAsyncIteration:
+            return None
+
+    async def _next(self, deadline_s: float) -> bytes | None:
+        piece = await in_time(self._take, self._facts, deadline_s, self._patience.judge)
+        if piece is not None:
+            self._facts.bytes_received += len(piece)
+            if self._facts.bytes_received > self._bytes_max:
+                raise too_large(self._bytes_max, self._facts)
+        return piece
+
+
+async def in_time(
+    act: Callable[[], Awaitable[_Done]], facts: ExchangeFacts, deadline_s: float, judge: Judge
+) -> _Done:
+    """Do one step of an exchange, every way it can fail mapped."""
+    try:
+        with anyio.fail_after(deadline_s - anyio.current_time()):
+            return await act()
+    except TimeoutError:
+        raise too_late(facts) from None
+    except judge.errors as error:
+        raise judge.told(error, facts) from None
+
+
+async def refusal(
+    call: HttpCall, reply: CappedReply, facts: ExchangeFacts, *, wait_ms: int, clock: Clock
+) -> ProviderError:
+    """Return what a status other than 2xx stands for."""
+    assert facts.status is not None
+    body = await reply.read_up_to(PROVIDER_ERROR_BYTES_MAX, wait_ms)
+    return refused(
+        facts.status,
+        reply.headers,
+        _masked(body, call.headers),
+        diagnostics=facts.diagnostics(),
+        now=clock.now(),
+    )
+
+
+def headers_of(call: HttpCall) -> dict[str, str]:
+    """Return the headers of a call, with those every call has."""
+    # Unpacked on purpose: a compressed stream arrives in lumps, and a bomb has no cap.
+    return {
+        "content-type": "application/json",
+        "accept": "application/json, text/event-stream",
+        "accept-encoding": "identity",
+        "user-agent": "holon",
+        **{name.lower(): value for name, value in call.headers.items()},
+    }
+
+
+def _masked(body: bytes, headers: Mapping[str, str]) -> bytes:
+    for name, value in headers.items():
+        if name.lower() in _CREDENTIAL_HEADERS:
+            secret = value.split(" ")[-1]
+            if len(secret) >= _CREDENTIAL_CHARS_MIN:
+                body = body.replace(secret.encode(), _MASK)
+    return body

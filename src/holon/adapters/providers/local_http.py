@@ -1,0 +1,203 @@
+"""HTTP to servers on this machine: plain, direct, and with little between a wire and the socket.
+
+A model that runs next to us answers in less time than a general client takes to ask, so these
+calls have a client of their own. Everything else (certificates, proxies) is for http_client.
+
+Owns:  connections to this machine, kept while they can be used again.
+Rule 1: only addresses that name this machine by themselves are spoken to, so nothing leaves it and
+        no proxy is ever asked.
+Rule 2: redirects are not followed. A head, a header or a chunk that is not proper HTTP ends the
+        exchange; nothing is guessed.
+Rule 3: a connection is used again only when its answer was read to the end that was announced.
+"""
+
+import asyncio
+import re
+import select
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import lru_cache, partial
+from typing import Final, NamedTuple, Self
+from urllib.parse import urlsplit
+
+import anyio
+
+from holon.adapters.providers.exchange_errors import (
+    UNSENDABLE,
+    ExchangeFacts,
+    Meaning,
+    broken_exchange,
+    is_usable_url,
+    public_url,
+)
+from holon.adapters.providers.http_exchange import ExchangeTimeouts, HttpCall, HttpReply
+from holon.adapters.providers.http_reply import (
+    CappedReply,
+    Judge,
+    Patience,
+    headers_of,
+    in_time,
+    refusal,
+)
+from holon.adapters.providers.response_head import (
+    ByteSource,
+    NotHttpError,
+    ResponseBody,
+    ResponseHead,
+    read_head,
+)
+from holon.model.limits import SECOND_MS
+from holon.model.provider_attempt import ExchangeStage
+from holon.model.provider_errors import (
+    ModelUnavailableError,
+    ProviderError,
+    ProviderTimeoutError,
+    ProviderUnreachableError,
+    UnreadableResponseError,
+)
+from holon.ports.clock import Clock
+
+HEAD_BYTES_MAX: Final = 64 * 1024
+KEPT_COUNT_MAX: Final = 32
+KEPT_S_MAX: Final = 5.0
+_HERE: Final = re.compile(
+    r"http://(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?(/[\w.~/:?&=+-]*)?", re.A
+)
+_HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+: [\t -~]*")
+
+
+@lru_cache(maxsize=64)
+def is_here(url: str) -> bool:
+    """Whether an address is one this client is for."""
+    return _HERE.fullmatch(url) is not None and is_usable_url(url)
+
+
+class _Connection(NamedTuple):
+    source: ByteSource
+    writer: asyncio.StreamWriter
+
+    @classmethod
+    async def to(cls, host: str, port: int) -> Self:
+        """Connect, or raise OSError."""
+        loop = asyncio.get_running_loop()
+        source = ByteSource(limit=HEAD_BYTES_MAX, loop=loop)
+        protocol = asyncio.StreamReaderProtocol(source, loop=loop)
+        transport, _ = await loop.create_connection(lambda: protocol, host, port)
+        return cls(source, asyncio.StreamWriter(transport, protocol, source, loop))
+
+    def is_fresh(self) -> bool:
+        """Whether nothing was heard since the last answer: neither an end nor anything else."""
+        if self.source.unread_bytes or self.source.at_eof() or self.writer.is_closing():
+            return False
+        ready = select.poll()
+        ready.register(self.writer.get_extra_info("socket").fileno(), select.POLLIN)
+        return not ready.poll(0)
+
+
+class LocalHttpExchange:
+    """Speaks HTTP with this machine. One for the whole runtime; close it at the end."""
+
+    def __init__(self, timeouts: ExchangeTimeouts, *, clock: Clock) -> None:
+        self._timeouts = timeouts
+        self._clock = clock
+        self._kept: dict[str, list[tuple[float, _Connection]]] = defaultdict(list)
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        kept, self._kept = self._kept, defaultdict(list)
+        for _, connection in (each for connections in kept.values() for each in connections):
+            connection.writer.close()
+
+    @asynccontextmanager
+    async def open(self, call: HttpCall) -> AsyncIterator[HttpReply]:
+        """Send the call and hand out its reply; leaving the block ends the exchange."""
+        facts = ExchangeFacts(
+            provider=call.provider, model_ref=call.model_ref, url=public_url(call.url)
+        )
+        deadline_s = anyio.current_time() + self._timeouts.answer_ms / SECOND_MS
+        request = _request(call, facts)
+        connection = await self._connected(call, facts, deadline_s)
+        body: ResponseBody | None = None
+        try:
+            send = partial(_answered, request, connection)
+            head = await in_time(send, facts, deadline_s, _JUDGE)
+            facts.received_head(head.status, head.headers, bytes_sent=len(call.body))
+            body = ResponseBody(head, connection.source)
+            patience = Patience(
+                deadline_s=deadline_s, idle_s=self._timeouts.idle_ms / SECOND_MS, judge=_JUDGE
+            )
+            reply = CappedReply(head.headers, body, facts, patience)
+            if not 200 <= head.status < 300:
+                wait_ms = self._timeouts.connect_ms
+                raise await refusal(call, reply, facts, wait_ms=wait_ms, clock=self._clock)
+            yield reply
+        finally:
+            self._let_go(call.url, connection, is_ready=body is not None and body.keeps_alive)
+
+    async def _connected(
+        self, call: HttpCall, facts: ExchangeFacts, deadline_s: float
+    ) -> _Connection:
+        place = urlsplit(call.url)
+        kept = self._kept[place.netloc]
+        now_s = anyio.current_time()
+        while kept:
+            until_s, connection = kept.pop()
+            if now_s < until_s and connection.is_fresh():
+                return connection
+            connection.writer.close()
+        connect_s = min(self._timeouts.connect_ms / SECOND_MS, deadline_s - now_s)
+        try:
+            with anyio.fail_after(connect_s):
+                return await _Connection.to(place.hostname or "", place.port or 80)
+        except TimeoutError as error:
+            raise broken_exchange(error, _TOO_SLOW, facts) from None
+        except (OSError, OverflowError) as error:
+            raise broken_exchange(error, _NO_CONNECTION, facts) from None
+
+    def _let_go(self, url: str, connection: _Connection, *, is_ready: bool) -> None:
+        kept = self._kept[urlsplit(url).netloc]
+        if is_ready and len(kept) < KEPT_COUNT_MAX:
+            kept.append((anyio.current_time() + KEPT_S_MAX, connection))
+        else:
+            # At once: who leaves early may be cancelled, and no server should go on for nobody.
+            connection.writer.transport.abort()
+
+
+async def _answered(request: bytes, connection: _Connection) -> ResponseHead:
+    connection.writer.write(request)
+    await connection.writer.drain()
+    return await read_head(connection.source)
+
+
+_TOO_SLOW: Final = Meaning(ProviderTimeoutError, ExchangeStage.CONNECT, "connecting took too long")
+_NO_CONNECTION: Final = Meaning(
+    ProviderUnreachableError, ExchangeStage.CONNECT, "could not connect"
+)
+
+
+def _told(error: Exception, facts: ExchangeFacts) -> ProviderError:
+    """Return the ProviderError for what broke an exchange after it was connected."""
+    in_body = facts.stage is ExchangeStage.RESPONSE_BODY
+    stage = ExchangeStage.RESPONSE_BODY if in_body else ExchangeStage.RESPONSE_HEAD
+    meaning = Meaning(ProviderUnreachableError, stage, "the connection broke")
+    if isinstance(error, NotHttpError | asyncio.LimitOverrunError):
+        said = "the provider does not speak proper HTTP"
+        meaning = Meaning(UnreadableResponseError, stage, said)
+    return broken_exchange(error, meaning, facts)
+
+
+_JUDGE: Final = Judge((OSError, EOFError, NotHttpError, asyncio.LimitOverrunError), _told)
+
+
+def _request(call: HttpCall, facts: ExchangeFacts) -> bytes:
+    """Return a call as it is written to the socket, or raise ModelUnavailableError."""
+    place = urlsplit(call.url)
+    target = f"{place.path or '/'}{'?' if place.query else ''}{place.query}"
+    lines = [f"{name}: {value}" for name, value in headers_of(call).items()]
+    if not all(_HEADER.fullmatch(line) for line in lines):
+        unsendable = Meaning(ModelUnavailableError, ExchangeStage.REQUEST, UNSENDABLE)
+        raise broken_exchange(ValueError("a header"), unsendable, facts) from None
+    first = [f"POST {target} HTTP/1.1", f"host: {place.netloc}"]
+    last = [f"content-length: {len(call.body)}", "", ""]
+    return "\r\n".join([*first, *lines, *last]).encode("ascii") + call.body
