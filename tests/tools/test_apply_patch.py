@@ -175,7 +175,9 @@ SCENERY: Mapping[str, Any] = {
     ],
 )
 @pytest.mark.parametrize("form", ["modify", "add", "delete", "move"])
-async def test_what_leads_out_is_refused_whole(root: Path, path: str, kind: str, form: str) -> None:
+async def test_s37_what_leads_out_is_refused_whole(
+    root: Path, path: str, kind: str, form: str
+) -> None:
     SCENERY.get(path, lambda _: None)(root)
     patch = {
         "modify": f"--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-alive\n+dead\n",
@@ -198,7 +200,7 @@ async def test_what_leads_out_is_refused_whole(root: Path, path: str, kind: str,
 
 
 @pytest.mark.requirement("apply-patch:nothing-outside-the-root")
-async def test_a_link_cannot_be_made_and_then_written_through(root: Path) -> None:
+async def test_s37_a_link_cannot_be_made_and_then_written_through(root: Path) -> None:
     patch = (
         "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+..\n"
         "--- /dev/null\n+++ b/l/canary\n@@ -0,0 +1 @@\n+dead\n"

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from holon.model.json_value import JsonValue
-from holon.model.limits import ENQUEUE_TEXT_BYTES_MAX
+from holon.model.limits import ENQUEUE_TEXT_BYTES_MAX, FOLLOWUPS_PER_CHAIN_COUNT_MAX, HOUR_MS
 from holon.model.message import Priority
 from holon.testing.builders import MAIN
 from holon.testing.scripted_provider import ScriptedCall, ScriptedRound
@@ -144,4 +144,75 @@ def test_a_model_that_poses_as_somebody_else_is_heard_as_itself(arguments: JsonV
         assert any("there is no field" in note for note in told["notes"])
 
     script = [rule("look again", says("looked")), rule("begin", asks(arguments), says("sent"))]
+    run_house(story, script=script)
+
+
+FOREVER = rule("again", asks({"text": "again", "followup": {"number": 0}}), says("once more"))
+
+
+def chain_of(house: House) -> list[tuple[str, int]]:
+    """Root and number of every follow-up, in order of admission."""
+    found = house.rows(
+        "select envelope from messages where kind = 'internal_followup' order by seq"
+    )
+    chains = [msgspec.json.decode(row[0])["followup"] for row in found]
+    return [(chain["root_id"], chain["number"]) for chain in chains]
+
+
+@pytest.mark.requirement("turn-complete:followup-chain-is-bounded")
+@pytest.mark.parametrize("restart_every_ms", [None, 3])
+def test_an_agent_that_only_talks_to_itself_comes_to_rest(restart_every_ms: int | None) -> None:
+    async def story(house: House) -> None:
+        cause = await house.prompt("again")
+        for _ in range(5 if restart_every_ms else 0):
+            await house.rest(restart_every_ms or 0)
+            await house.restart()
+        await house.rest(HOUR_MS)
+        numbers = list(range(1, FOLLOWUPS_PER_CHAIN_COUNT_MAX + 1))
+        assert chain_of(house) == [(cause, number) for number in numbers]
+        assert "followup_chain_used_up" in house.model.said()
+        assert house.rows("select count(*) from turns") == [(FOLLOWUPS_PER_CHAIN_COUNT_MAX + 1,)]
+
+    run_house(story, script=[FOREVER])
+
+
+@pytest.mark.requirement("turn-complete:followup-chain-is-bounded")
+def test_a_turn_that_leaves_many_follow_ups_uses_the_chain_up_sooner() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("again")
+        await house.rest(HOUR_MS)
+        assert len(chain_of(house)) == FOLLOWUPS_PER_CHAIN_COUNT_MAX
+        assert len(house.model.requests) == 2 * (FOLLOWUPS_PER_CHAIN_COUNT_MAX + 1)
+
+    twice = ScriptedRound(calls=(ScriptedCall(name="Enqueue", input={"text": "again"}),) * 2)
+    run_house(story, script=[rule("again", twice, says("and more"))])
+
+
+@pytest.mark.requirement("turn-complete:followup-chain-is-bounded")
+def test_every_message_from_outside_begins_a_chain_of_its_own() -> None:
+    async def story(house: House) -> None:
+        for _ in range(3):
+            cause = await house.webhook("again")
+            await house.rest(HOUR_MS)
+            assert chain_of(house)[-1] == (cause, FOLLOWUPS_PER_CHAIN_COUNT_MAX)
+
+    run_house(story, script=[FOREVER])
+
+
+def test_an_operator_who_speaks_up_in_a_turn_begins_a_new_chain() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("again")
+        await house.rest(HOUR_MS)
+        await house.prompt("slowly")
+        await house.rest(10)
+        said = await house.prompt("go on then", priority=Priority.INTERJECT)
+        await house.rest(HOUR_MS)
+        assert chain_of(house)[-1] == (said, 1)
+
+    slow = msgspec.structs.replace(asks({"text": "the end"}), after_ms=1_000)
+    script = [
+        rule("the end", says("done")),
+        rule("slowly", *([asks({"text": "the end"})] * 33), slow, says("done")),
+        FOREVER,
+    ]
     run_house(story, script=script)

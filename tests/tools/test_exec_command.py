@@ -135,7 +135,7 @@ def test_a_directory_inside_the_root_is_taken_by_its_real_name(workdir: str) -> 
         ("s\0rc", "invalid_tool_input"),
     ],
 )
-def test_a_directory_outside_the_root_or_gone_is_refused_and_nothing_starts(
+def test_s65_a_directory_outside_the_root_or_gone_is_refused_and_nothing_starts(
     workdir: str, kind: str
 ) -> None:
     async def story(house: House) -> None:
@@ -149,7 +149,7 @@ def test_a_directory_outside_the_root_or_gone_is_refused_and_nothing_starts(
     assert (told["kind"], told["field"]) == (kind, "workdir")
 
 
-def test_a_root_that_was_deleted_is_refused() -> None:
+def test_s65_a_root_that_was_deleted_is_refused() -> None:
     told = refusal(exec_once(shell_setup(workspace_root="/gone"), cmd="quick"))
     assert told["kind"] == "command_spawn_failed"
 

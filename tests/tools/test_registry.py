@@ -88,3 +88,23 @@ def test_a_tool_is_found_by_its_name() -> None:
     assert registry.named("Sleep").spec.name == "Sleep"
     with pytest.raises(KeyError):
         registry.named("Enqueue")
+
+
+@pytest.mark.requirement("turn-complete:no-second-plan-tool")
+def test_plans_have_no_tool_of_their_own() -> None:
+    about_work = {name for name in LOCAL + OWN if "Work" in name or "Plan" in name}
+    assert about_work == {
+        "CreateWorkItem",
+        "PickWorkItem",
+        "GetWorkItem",
+        "ListWorkItems",
+        "UpdateWorkItem",
+        "CompleteWorkItem",
+    }
+
+
+@pytest.mark.requirement("turn-complete:updates-are-bookkeeping")
+def test_updates_are_asked_for_after_progress_and_plans_are_sent_to_their_file() -> None:
+    said = " ".join(guidance_for("update_work_item").split())
+    assert "bookkeeping after real progress" in said
+    assert "edit it at `plan_artifact.path`" in said

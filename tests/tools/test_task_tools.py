@@ -6,9 +6,15 @@ from typing import Any
 import pytest
 
 from holon.model.agent import AgentIdentity
-from holon.model.limits import COMMAND_INPUT_BYTES_MAX, COMMAND_STOP_GRACE_MS
-from holon.model.task import TaskStatus
-from holon.testing.builders import an_identity
+from holon.model.commit import AdvanceTask, CreateTask
+from holon.model.ids import TaskId
+from holon.model.limits import (
+    COMMAND_INPUT_BYTES_MAX,
+    COMMAND_STOP_GRACE_MS,
+    TASKS_ENDED_LISTED_COUNT_MAX,
+)
+from holon.model.task import TaskKind, TaskRecord, TaskStatus
+from holon.testing.builders import MAIN, START, a_commit, an_identity
 from holon.testing.scripted_provider import ScriptedRound
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
@@ -76,6 +82,35 @@ def test_the_list_shows_the_agents_own_tasks_that_have_not_ended() -> None:
     told = results(house)[-1]
     assert told["task_count"] == 1
     assert [task["command"]["cmd"] for task in told["tasks"]] == ["server"]
+    [ended] = told["recently_ended"]
+    assert (ended["command"]["cmd"], ended["status"]) == ("make", "completed")
+
+
+@pytest.mark.requirement("task-tools:list-shows-what-ended")
+def test_the_list_shows_a_few_tasks_that_ended_of_late_newest_first() -> None:
+    async def story(house: House) -> None:
+        for number in range(TASKS_ENDED_LISTED_COUNT_MAX + 2):
+            task = TaskRecord(
+                id=TaskId(f"task_x{number}"),
+                agent_id=MAIN,
+                kind=TaskKind.COMMAND_TASK,
+                status=TaskStatus.QUEUED,
+                created_at=house.clock.now(),
+                updated_at=house.clock.now(),
+            )
+            await house.store.apply(a_commit(f"c:{number}", CreateTask(task=task), at=START))
+            ended = AdvanceTask(agent_id=MAIN, task_id=task.id, status=TaskStatus.CANCELLED)
+            await house.store.apply(a_commit(f"e:{number}", ended, at=house.clock.now()))
+            await house.rest(10)
+        await house.prompt("list")
+        await house.rest(1_000)
+
+    script = [rule("list", calls("TaskList"), says("I see"))]
+    told = results(run_house(story, script=script, setup=shell_setup()))[-1]
+    last = TASKS_ENDED_LISTED_COUNT_MAX + 1
+    shown = [task["task_id"] for task in told["recently_ended"]]
+    assert shown == [f"task_x{number}" for number in range(last, 1, -1)]
+    assert told["tasks"] == []
 
 
 @pytest.mark.parametrize("tool", ["TaskStatus", "TaskOutput", "TaskStop", "TaskInput"])
@@ -272,3 +307,12 @@ def test_stopping_what_has_ended_asks_for_nothing() -> None:
     )
     told = later_results(house)[-1]
     assert (told["stop_requested"], told["task"]["status"]) == (False, "completed")
+
+
+@pytest.mark.requirement("turn-complete:waiting-for-output-is-turn-local")
+def test_waiting_for_output_leaves_nothing_that_waits_behind() -> None:
+    look = calls("TaskOutput", task_id=TASK, block=True, timeout_ms=2_000)
+    waited, plain = after_start("server", look), after_start("server")
+    assert later_results(waited)[0]["retrieval_status"] == "timeout"
+    asked = "select kind, state, source_id, work_item_id from waits order by rowid"
+    assert waited.rows(asked) == plain.rows(asked)

@@ -87,16 +87,50 @@ def test_what_the_limit_cuts_off_is_counted_and_previews_are_short() -> None:
     run_house(story)
 
 
+@pytest.mark.requirement("work-item-tools:lists-are-filtered-and-bounded")
+@pytest.mark.parametrize(
+    ("wanted", "limit", "expected", "omitted"),
+    [
+        ("all", 5, "current runs blocked asks done-later", 1),
+        ("all", 2, "current runs", 4),
+        ("open", 1, "current", 3),
+        ("completed", 1, "done-later", 1),
+        ("runnable", 1, "current", 1),
+    ],
+)
+def test_what_a_limit_leaves_out_is_counted_whatever_is_listed(
+    wanted: str, limit: int, expected: str, omitted: int
+) -> None:
+    async def story(house: House) -> None:
+        await furnish(house)
+        arguments: JsonValue = {"filter": wanted, "limit": limit}
+        listed = result_of(await perform(house, "ListWorkItems", arguments))
+        shown = [view["objective"].replace(" ", "-") for view in listed["work_items"]]
+        assert (shown, listed["omitted_count"]) == (expected.split(), omitted)
+
+    run_house(story)
+
+
 def test_a_list_that_looked_only_so_far_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(house: House) -> None:
         await furnish(house)
-        monkeypatch.setattr("holon.tools.list_work_items.WORK_EVENTS_SEARCHED_COUNT_MAX", 2)
-        listed = await perform(house, "ListWorkItems", {"filter": "completed"})
-        assert "of late" in notes_of(listed)
-        for _ in range(WORK_ITEMS_WEIGHED_COUNT_MAX):
+        monkeypatch.setattr("holon.tools.list_work_items.WORK_ITEMS_SEARCHED_COUNT_MAX", 2)
+        searched = await perform(house, "ListWorkItems", {"filter": "runnable"})
+        assert "oldest 2" in notes_of(searched)
+        assert notes_of(await perform(house, "ListWorkItems", {"filter": "open"})) == ""
+
+    run_house(story)
+
+
+def test_more_items_than_the_scheduler_weighs_are_listed_and_counted() -> None:
+    async def story(house: House) -> None:
+        await house.host.control.pause(MAIN)
+        for _ in range(WORK_ITEMS_WEIGHED_COUNT_MAX + 6):
             await house.host.work.create(MAIN, objective="more")
-        listed = await perform(house, "ListWorkItems", {"limit": WORK_ITEMS_LISTED_COUNT_MAX})
-        assert "may be more" in notes_of(listed)
+        listed = result_of(await perform(house, "ListWorkItems", {"limit": 67}))
+        assert (len(listed["work_items"]), listed["omitted_count"]) == (67, 3)
+        seen = result_of(await perform(house, "AgentGet", {}))
+        assert seen["counts"]["open_work_items"] == WORK_ITEMS_WEIGHED_COUNT_MAX + 6
 
     run_house(story)
 

@@ -46,6 +46,7 @@ def test_the_text_beside_the_call_becomes_the_items_result() -> None:
     )
 
 
+@pytest.mark.requirement("turn-complete:missing-report-is-an-event")
 @pytest.mark.requirement("work-item-tools:missing-report-is-told")
 def test_a_completion_without_words_is_told_to_the_model_and_leaves_no_report() -> None:
     async def story(house: House) -> None:
@@ -57,6 +58,9 @@ def test_a_completion_without_words_is_told_to_the_model_and_leaves_no_report() 
         assert house.rows("select count(*) from delivery_summaries") == [(0,)]
         warning = receipts(house)[0]["result"]["warning"]
         assert warning["kind"] == "no_completion_report"
+        told = [msgspec.to_builtins(event) for event in await house.events()]
+        [event] = [e for e in told if e["kind"] == "work_item_completion_report_warning"]
+        assert (event["work_item_id"], event["problem"]) == (item.id, "no_text")
 
     script = [rule("deploy", completes("work_1"), says("bye"))]
     run_house(story, script=script, setup=with_work_tools())
@@ -76,6 +80,7 @@ def test_one_answer_that_completes_two_items_keeps_its_text_for_neither() -> Non
     run_house(story, script=script, setup=with_work_tools())
 
 
+@pytest.mark.requirement("turn-complete:report-of-an-item-of-the-same-turn")
 def test_an_agent_opens_picks_and_ends_an_item_in_one_turn() -> None:
     async def story(house: House) -> None:
         await house.prompt("begin")
@@ -84,7 +89,11 @@ def test_an_agent_opens_picks_and_ends_an_item_in_one_turn() -> None:
         assert created["result"]["work_item"]["focus"] == "queued"
         assert created["notes"]
         assert picked["result"]["work_item"]["is_current"] is True
-        assert "not begun for the item" in done["result"]["warning"]["message"]
+        assert "warning" not in done["result"]
+        assert (await item_in(house, "work_1")).result_summary == "Deployed."
+        assert house.rows("select count(*) from delivery_summaries") == [(1,)]
+        [brief] = await house.briefs()
+        assert (brief.text, brief.work_item_id) == ("Deployed.", "work_1")
         kinds = [msgspec.to_builtins(event)["kind"] for event in await house.events()]
         assert "work_item_picked" in kinds
         assert "work_item_focus_released" in kinds
@@ -102,6 +111,85 @@ def test_an_agent_opens_picks_and_ends_an_item_in_one_turn() -> None:
         ],
         setup=with_work_tools(),
     )
+
+
+@pytest.mark.requirement("turn-complete:report-of-an-item-of-the-same-turn")
+@pytest.mark.requirement("turn-complete:each-round-may-report")
+def test_items_created_and_ended_one_after_the_other_each_keep_their_report() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("begin")
+        await house.rest(1_000)
+        told = [(await item_in(house, f"work_{n}")).result_summary for n in (1, 2)]
+        assert told == ["Dug.", "Planted."]
+        [brief] = await house.briefs()
+        assert brief.text == "Dug.\n\nPlanted."
+        kinds = [msgspec.to_builtins(event)["kind"] for event in await house.events()]
+        assert kinds.count("work_item_completion_report_promoted") == 2
+        assert "work_item_completion_report_warning" not in kinds
+
+    run_house(
+        story,
+        script=[
+            rule(
+                "begin",
+                calls("CreateWorkItem", objective="dig"),
+                calls("CreateWorkItem", objective="plant"),
+                completes("work_1", text="Dug."),
+                completes("work_2", text="Planted."),
+                says("bye"),
+            )
+        ],
+        setup=with_work_tools(),
+    )
+
+
+@pytest.mark.requirement("turn-complete:each-round-may-report")
+def test_a_second_completion_that_fails_leaves_the_report_to_the_first() -> None:
+    async def story(house: House) -> None:
+        item = await house.host.work.create(MAIN, objective="deploy")
+        await house.host.work.focus(item.id)
+        await house.rest(1_000)
+        assert (await item_in(house, item.id)).result_summary == "Done."
+        assert "unless only one" in receipts(house)[0]["result"]["warning"]["message"]
+
+    script = [rule("deploy", completes("work_1", "work_nowhere", text="Done."), says("bye"))]
+    run_house(story, script=script, setup=with_work_tools())
+
+
+@pytest.mark.requirement("turn-complete:cut-off-turn-keeps-what-it-did")
+def test_a_turn_the_operator_ends_keeps_the_report_it_gave() -> None:
+    async def story(house: House) -> None:
+        item = await house.host.work.create(MAIN, objective="deploy")
+        await house.host.work.focus(item.id)
+        await house.rest(1_000)
+        await house.host.control.abort_run(MAIN)
+        await house.rest(1_000)
+        assert (await item_in(house, item.id)).result_summary == "Deployed."
+        [brief] = await house.briefs()
+        assert brief.kind == "failure"
+        last = (await house.agent()).last_terminal
+        assert last is not None
+        assert (last.kind, last.last_assistant_message) == ("aborted", "Deployed.")
+
+    slow = says("bye", after_ms=60_000)
+    script = [rule("deploy", completes("work_1", text="Deployed."), slow)]
+    run_house(story, script=script, setup=with_work_tools())
+
+
+@pytest.mark.requirement("turn-complete:no-completion-argument")
+def test_a_report_given_as_an_argument_is_not_taken_for_one() -> None:
+    async def story(house: House) -> None:
+        item = await house.host.work.create(MAIN, objective="deploy")
+        await house.host.work.focus(item.id)
+        await house.rest(1_000)
+        assert (await item_in(house, item.id)).result_summary is None
+        [told] = receipts(house)
+        assert told["result"]["warning"]["kind"] == "no_completion_report"
+        assert any("there is no field" in note for note in told["notes"])
+
+    argued = calls("CompleteWorkItem", work_item_id="work_1", result_summary="All deployed.")
+    script = [rule("deploy", argued, says("bye"))]
+    run_house(story, script=script, setup=with_work_tools())
 
 
 @pytest.mark.requirement("work-item-tools:blocker-brings-a-recheck")

@@ -6,8 +6,7 @@ Rule 2: both patch forms are taken, whichever was offered.
 Rule 3: every refusal says why in a word, shows where the patch and the file part, and what to do.
 """
 
-from importlib import resources
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import anyio.to_thread
 import msgspec
@@ -21,12 +20,13 @@ from holon.model.limits import (
 from holon.model.tool import FreeformGrammar, ToolError, ToolOk, ToolRefused, ToolSpec
 from holon.ports.files import FileRefusedError, PathEscapeError, RootedFiles, StoredFile
 from holon.tools.arguments import decode_arguments, leniently, schema_of
-from holon.tools.guidance_texts import guidance_for
-from holon.tools.patching.document import Patch
-from holon.tools.patching.parse import parse_patch
-from holon.tools.patching.plan import PatchPlan, paths_of, plan_patch
+from holon.tools.guidance_texts import guidance_file, guidance_for
 from holon.tools.patching.problem import TOO_LARGE, PatchRefusedError, quoted
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
+
+if TYPE_CHECKING:
+    from holon.tools.patching.document import Patch
+    from holon.tools.patching.plan import PatchPlan
 
 _PATHS_SHOWN_COUNT_MAX: Final = 3
 
@@ -64,6 +64,10 @@ class ApplyPatch:
         asked = decode_arguments(arguments, ApplyPatchArguments)
         if isinstance(asked, ToolExecution):
             return asked
+        # Here, not above: reading patches takes more to load than most runs need of it.
+        from holon.tools.patching.parse import parse_patch
+        from holon.tools.patching.plan import plan_patch
+
         try:
             patch = await anyio.to_thread.run_sync(parse_patch, asked.patch)
             files = ports.files.under(scene.execution_root)
@@ -76,12 +80,14 @@ class ApplyPatch:
         except PathEscapeError as problem:
             return _refused("path_escape", problem)
         except FileRefusedError as problem:
-            return _refused("file_refused", problem)
+            return _refused(problem.code, problem)
         return ToolExecution(outcome=ToolOk(result=_told(plan, patch), summary_text=_summary(plan)))
 
 
-async def _read_all(files: RootedFiles, patch: Patch) -> dict[str, StoredFile | None]:
+async def _read_all(files: RootedFiles, patch: "Patch") -> dict[str, StoredFile | None]:
     """Read every file the patch speaks of, within what may be held at once."""
+    from holon.tools.patching.plan import paths_of
+
     found: dict[str, StoredFile | None] = {}
     left = PATCH_TREE_BYTES_MAX
     for path in paths_of(patch):
@@ -119,7 +125,7 @@ def _fitting(details: JsonValue) -> JsonValue:
     return details
 
 
-def _told(plan: PatchPlan, patch: Patch) -> JsonValue:
+def _told(plan: "PatchPlan", patch: "Patch") -> JsonValue:
     changed = [
         {"action": file.action.value, "path": file.path}
         | ({"from_path": file.from_path} if file.from_path is not None else {})
@@ -137,7 +143,7 @@ def _told(plan: PatchPlan, patch: Patch) -> JsonValue:
     }
 
 
-def _summary(plan: PatchPlan) -> str:
+def _summary(plan: "PatchPlan") -> str:
     if not plan.changed_files:
         return "the files already are as the patch wants them"
     shown = [f"{f.action.value} {quoted(f.path)}" for f in plan.changed_files]
@@ -147,5 +153,4 @@ def _summary(plan: PatchPlan) -> str:
 
 
 def _grammar() -> str:
-    grammar = resources.files("holon.tools").joinpath("guidance", "apply_patch.lark")
-    return grammar.read_text("utf-8").strip()
+    return guidance_file("apply_patch.lark")

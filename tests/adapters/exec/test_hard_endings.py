@@ -34,7 +34,7 @@ def spec(cmd: str, *, run_id: str = "run_1", **limits: int) -> CommandSpec:
 
 
 @pytest.mark.requirement("commands:whole-tree-ends")
-async def test_a_command_that_ignores_the_polite_signal_is_ended_after_a_grace(
+async def test_s64_a_command_that_ignores_the_polite_signal_is_ended_after_a_grace(
     shell: LocalShell,
 ) -> None:
     command = await shell.start(spec("trap '' TERM HUP INT; echo $$; while :; do sleep 600; done"))
@@ -66,7 +66,7 @@ async def test_force_gives_no_grace_also_after_a_polite_request(shell: LocalShel
     ],
 )
 @pytest.mark.parametrize("then", ["sleep 600", "exit 3"])
-async def test_a_daemon_that_left_the_session_is_ended_too(
+async def test_s64_a_daemon_that_left_the_session_is_ended_too(
     shell: LocalShell, leave: str, then: str
 ) -> None:
     command = await shell.start(spec(f"{leave}; {then}"))
@@ -90,7 +90,7 @@ async def test_what_was_left_running_is_ended_before_a_run_is_forgotten(shell: L
     assert gone(daemon)
 
 
-async def test_what_was_left_running_keeps_to_the_limits(shell: LocalShell) -> None:
+async def test_s64_what_was_left_running_keeps_to_the_limits(shell: LocalShell) -> None:
     command = await shell.start(spec("yes & echo $! >&2", output_bytes=500_000))
     end = await command.wait()
     [_, err] = command.output(head_bytes=99, tail_bytes=0)
@@ -109,7 +109,7 @@ async def test_what_was_left_running_keeps_to_the_limits(shell: LocalShell) -> N
         "f() { [ $1 -gt 0 ] && { f $(($1-1)) & f $(($1-1)) & }; sleep 600; }; f 6",
     ],
 )
-async def test_a_command_that_starts_too_many_processes_is_ended(
+async def test_s64_a_command_that_starts_too_many_processes_is_ended(
     shell: LocalShell, tmp_path: Path, bomb: str
 ) -> None:
     command = await shell.start(spec(bomb, processes_count=20))

@@ -245,3 +245,13 @@ async def test_the_files_of_a_run_are_private(root: Path, shell: LocalShell) -> 
     assert (root / "run_1").stat().st_mode & 0o777 == 0o700
     for path in (root / "run_1").iterdir():
         assert path.stat().st_mode & 0o077 == 0
+
+
+async def test_a_command_makes_files_as_its_operator_would(tmp_path: Path) -> None:
+    shell = LocalShell(tmp_path / "runs", os.environ, SystemClock(), umask=0o002)
+    spec = CommandSpec(run_id="run_1", cmd="touch made", workdir=str(tmp_path))
+    with anyio.fail_after(20):
+        await (await shell.start(spec)).wait()
+    assert (tmp_path / "made").stat().st_mode & 0o777 == 0o664
+    await shell.forget("run_1")
+    shell.close()

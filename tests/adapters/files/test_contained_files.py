@@ -62,7 +62,7 @@ async def test_what_is_not_there_is_nothing(root: Path, path: str) -> None:
 @pytest.mark.parametrize(
     "path", ["../outside/secret", "/etc/passwd", "d/../../outside/secret", "a\0b"]
 )
-async def test_a_path_that_leads_out_is_an_escape(root: Path, path: str) -> None:
+async def test_s37_a_path_that_leads_out_is_an_escape(root: Path, path: str) -> None:
     with pytest.raises(PathEscapeError):
         await under(root).read(path, bytes_max=LIMIT)
     with pytest.raises(PathEscapeError):
@@ -125,7 +125,7 @@ def magic_link(root: Path) -> str:
         magic_link,
     ],
 )
-async def test_no_link_is_followed(root: Path, make: Callable[[Path], str]) -> None:
+async def test_s37_no_link_is_followed(root: Path, make: Callable[[Path], str]) -> None:
     path = make(root)
     with pytest.raises(PathEscapeError):
         await under(root).read(path, bytes_max=LIMIT)
@@ -155,7 +155,9 @@ def unix_socket(place: Path) -> None:
 
 @pytest.mark.requirement("apply-patch:only-regular-files")
 @pytest.mark.parametrize("make", [fifo, folder, unix_socket])
-async def test_what_is_no_regular_file_is_refused(root: Path, make: Callable[[Path], None]) -> None:
+async def test_s34_what_is_no_regular_file_is_refused(
+    root: Path, make: Callable[[Path], None]
+) -> None:
     make(root / "odd")
     with pytest.raises(FileRefusedError):
         await under(root).read("odd", bytes_max=LIMIT)
@@ -166,14 +168,14 @@ async def test_what_is_no_regular_file_is_refused(root: Path, make: Callable[[Pa
 
 
 @pytest.mark.requirement("apply-patch:only-regular-files")
-async def test_a_device_is_refused_without_being_opened() -> None:
+async def test_s34_a_device_is_refused_without_being_opened() -> None:
     with pytest.raises(FileRefusedError):
         await ContainedFiles().under("/dev").read("zero", bytes_max=LIMIT)
 
 
 @pytest.mark.requirement("apply-patch:only-regular-files")
 @pytest.mark.parametrize("size", [LIMIT + 1, 1 << 40])
-async def test_a_file_that_is_too_large_is_refused_by_its_size(root: Path, size: int) -> None:
+async def test_s34_a_file_that_is_too_large_is_refused_by_its_size(root: Path, size: int) -> None:
     with (root / "huge").open("wb") as file:
         file.truncate(size)
     with pytest.raises(FileRefusedError, match="larger"):
@@ -181,7 +183,7 @@ async def test_a_file_that_is_too_large_is_refused_by_its_size(root: Path, size:
 
 
 @pytest.mark.requirement("apply-patch:only-regular-files")
-async def test_a_second_name_outside_keeps_the_old_content(root: Path) -> None:
+async def test_s34_a_second_name_outside_keeps_the_old_content(root: Path) -> None:
     os.link(root.parent / "outside" / "secret", root / "shared")
     await under(root).replace_all([write("shared")])
     assert (root / "shared").read_text() == "new"
@@ -194,7 +196,7 @@ async def test_a_missing_root_is_a_refusal(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("apply-patch:nothing-outside-the-root")
-async def test_a_folder_swapped_for_a_link_while_writing_leads_nowhere(root: Path) -> None:
+async def test_s37_a_folder_swapped_for_a_link_while_writing_leads_nowhere(root: Path) -> None:
     def swap(step: str) -> None:
         if step == "exchange" and not (root / "d").is_symlink():
             (root / "d").rename(root / "was_d")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.files.contained_files import ContainedFiles
-from holon.adapters.files.replacement import DRAFT_PREFIX
+from holon.adapters.files.drafts import DRAFT_PREFIX
 from holon.ports.files import FileChange, FileRefusedError, StoredFile
 
 BEFORE = {"a": b"old a", "d/b": b"old b", "gone": b"old gone"}
@@ -86,7 +86,7 @@ async def test_whichever_step_fails_everything_is_as_it_was(root: Path, tmp_path
     for name, content in BEFORE.items():
         (other / name).parent.mkdir(parents=True, exist_ok=True)
         (other / name).write_bytes(content)
-    sweeps = 4
+    sweeps = 5
     last = await step_count(other) - sweeps
     for at in range(1, last + 1):
         with pytest.raises(FileRefusedError, match="No space"):
@@ -96,7 +96,7 @@ async def test_whichever_step_fails_everything_is_as_it_was(root: Path, tmp_path
 
 
 @pytest.mark.requirement("apply-patch:all-or-nothing")
-@pytest.mark.parametrize("at", range(1, 22))
+@pytest.mark.parametrize("at", range(1, 24))
 async def test_a_crash_at_any_step_leaves_whole_files(root: Path, at: int) -> None:
     files = ContainedFiles(watch=Steps(fail_at=at, dies=True)).under(str(root))
     with suppress(Died):

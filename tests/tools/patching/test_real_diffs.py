@@ -23,6 +23,9 @@ from tests.tools.patching.edits import (
 )
 
 LINES = (plain_line, odd_line, dull_line)
+# What shows that a diff has a rename, a deletion and so on: each has to be among the examples.
+FEATURES = ("\nrename from ", "\ndeleted file mode", "\nnew file mode", "\nold mode", "\r\n",
+            "\n\\ No newline", '"a/\\303', "similarity index 100%", "\t\n")  # fmt: skip
 SEEDS = st.integers(min_value=0, max_value=2**32)
 
 
@@ -52,16 +55,19 @@ def two_trees(random: Random) -> tuple[Tree, Tree]:
 @pytest.mark.requirement("apply-patch:a-real-diff-gives-the-exact-target")
 def test_git_diffs_of_random_trees_reproduce_the_target(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
+    seen: set[str] = set()
 
     @settings(max_examples=40)
     @given(seed=SEEDS)
     def reproduces(seed: int) -> None:
         before, after = two_trees(Random(seed))
         patch = git_diff(tmp_path, before, after)
+        seen.update(mark for mark in FEATURES if mark in patch)
         if patch:
             assert applied(before, patch) == after
 
     reproduces()
+    assert seen == set(FEATURES)
 
 
 @pytest.mark.requirement("apply-patch:a-real-diff-gives-the-exact-target")

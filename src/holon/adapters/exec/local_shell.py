@@ -15,20 +15,25 @@ Rule 3: the facts about processes come from /proc and process handles, which mak
         Linux.
 """
 
+import contextlib
 import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
+
+import anyio.to_thread
 
 from holon.adapters.exec.environment import command_environment
 from holon.adapters.exec.fork_client import ForkClient
 from holon.adapters.exec.local_command import LocalCommand
 from holon.adapters.exec.process_table import is_living
+from holon.adapters.exec.removal import Removal
 from holon.adapters.exec.run_folder import NOBODY, PRIVATE_FOLDER, RunFolder
-from holon.model.command import CommandSpec
+from holon.model.command import CommandSpec, EndedRun
 from holon.model.limits import ID_CHARS_MAX
 from holon.ports.clock import Clock
 from holon.ports.shell import CommandSpawnError
@@ -41,11 +46,15 @@ _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:.-]*")
 class LocalShell:
     """Runs commands on this machine; their files are under `root`, a folder each."""
 
-    def __init__(self, root: Path, environ: Mapping[str, str], clock: Clock) -> None:
+    def __init__(
+        self, root: Path, environ: Mapping[str, str], clock: Clock, *, umask: int | None = None
+    ) -> None:
         self._root = Path(os.path.realpath(root))
         self._environ = dict(environ)
         self._clock = clock
+        self._umask = umask
         self._forks = ForkClient(environ)
+        self._removal = Removal(self._root)
 
     def prepare(self) -> None:
         """Get ready for the first command, so that it need not wait for that."""
@@ -59,6 +68,7 @@ class LocalShell:
     def close(self) -> None:
         """Give up what commands are started with. Those that run go on."""
         self._forks.close()
+        self._removal.close()
 
     async def start(self, spec: CommandSpec) -> LocalCommand:
         """Start a command, or raise CommandSpawnError."""
@@ -86,7 +96,8 @@ class LocalShell:
 
     def _make(self, folder: RunFolder, asked: Mapping[str, Any]) -> None:
         try:
-            self._root.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+            if not os.path.isdir(self._root):
+                self._root.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
             folder.make(asked, takes_input=asked["accepts_input"])
         except FileExistsError as error:
             raise CommandSpawnError("a command was already started under this id") from error
@@ -115,6 +126,32 @@ class LocalShell:
             command.found_or_lost()
         return command
 
+    async def unended_runs(self) -> Sequence[str]:
+        """The runs of which something may still go on, whoever started them, in no order."""
+        return await anyio.to_thread.run_sync(self._unended_runs)
+
+    def _unended_runs(self) -> list[str]:
+        names = os.listdir(self._root) if self._root.is_dir() else []
+        return [name for name in names if _may_run(self._folder(name))]
+
+    async def ended_runs(self) -> Sequence[EndedRun]:
+        """What ended commands still have on disk, in no order."""
+        return await anyio.to_thread.run_sync(self._ended_runs)
+
+    def _ended_runs(self) -> list[EndedRun]:
+        found = list[EndedRun]()
+        with contextlib.suppress(FileNotFoundError):  # nothing was ever started
+            for name in os.listdir(self._root):
+                folder = self._folder(name)
+                if folder is not None and not is_living(folder.read().supervisor):
+                    with contextlib.suppress(OSError):  # it has just been forgotten
+                        ended_s, size_bytes = folder.left_behind()
+                        ended_at = datetime.fromtimestamp(ended_s, UTC)
+                        found.append(
+                            EndedRun(run_id=name, ended_at=ended_at, size_bytes=size_bytes)
+                        )
+        return found
+
     async def forget(self, run_id: str) -> None:
         """Remove what an ended command left on disk; what it left running is ended first."""
         folder = self._folder(run_id)
@@ -124,12 +161,12 @@ class LocalShell:
         if facts.ended is None or is_living(facts.supervisor):
             command = LocalCommand(run_id, folder, is_tty=bool(facts.asked.get("tty")))
             await command.stop(force=True)
-        folder.remove()
+        self._removal.take(folder)
 
     def _folder(self, run_id: str) -> RunFolder | None:
         if len(run_id) > ID_CHARS_MAX or not _RUN_ID.fullmatch(run_id):
             return None
-        return RunFolder(self._root / run_id)
+        return RunFolder(f"{self._root}/{run_id}")
 
     def _asked(self, spec: CommandSpec, folder: RunFolder) -> dict[str, Any]:
         environment = command_environment(
@@ -148,8 +185,20 @@ class LocalShell:
             "wall_clock_ms": spec.limits.wall_clock_ms,
             "output_bytes": spec.limits.output_bytes,
             "processes_count": spec.limits.processes_count,
+            "file_bytes": spec.limits.file_bytes,
+            "handles_count": spec.limits.handles_count,
+            "umask": self._umask,
             "asked_at": self._clock.now().isoformat(),
         }
+
+
+def _may_run(folder: RunFolder | None) -> bool:
+    facts = None if folder is None else folder.read()
+    if facts is None or not facts.asked:
+        return False
+    if facts.supervisor is None:
+        return facts.ended is None  # somebody may still take it up
+    return is_living(facts.supervisor)  # it stays as long as anything is left below it
 
 
 def _found_shell(wanted: str, path: str) -> str:

@@ -9,6 +9,7 @@ Rule 2: this module is also loaded by the fork server, which sees the standard l
 import os
 import signal
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -34,6 +35,7 @@ class ProcessFacts(NamedTuple):
     start_ticks: int
 
 
+@cache
 def boot_id() -> str:
     """Return what sets this boot of the machine apart: start times begin anew with each."""
     try:

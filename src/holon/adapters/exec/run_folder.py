@@ -69,6 +69,13 @@ class RunFolder:
         except FileNotFoundError:
             return
 
+    def left_behind(self) -> tuple[float, int]:
+        """Return when its record was last added to, and how many bytes all files have."""
+        size_bytes = sum(
+            entry.stat(follow_symlinks=False).st_size for entry in os.scandir(self.path)
+        )
+        return os.stat(self._record).st_mtime, size_bytes
+
     def claim(self, identity: ProcessIdentity) -> bool:
         """Say who looks after the command, unless somebody has said so; and whether that holds.
 

@@ -48,12 +48,23 @@ class Spawned(NamedTuple):
 
 def spawn(folder: RunFolder, asked: Mapping[str, Any]) -> Spawned:
     """Start the process, or raise OSError or ValueError."""
-    _limit(int(asked["processes_count"]))
+    _limit_processes(int(asked["processes_count"]))
+    _limit_to(resource.RLIMIT_CORE, 0)  # a dump may hold what was in the input
+    _limit_to(resource.RLIMIT_FSIZE, int(asked["file_bytes"]))
+    _limit_to(resource.RLIMIT_NOFILE, int(asked["handles_count"]))
     return (_spawn_on_terminal if asked["tty"] else _spawn_on_pipes)(folder, asked)
 
 
-def _limit(processes_count: int) -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump may hold what was in the input
+def _limit_to(kind: int, most: int) -> None:
+    """Lower both limits, for good, unless they are lower already."""
+    soft, hard = (
+        most if limit == resource.RLIM_INFINITY else min(limit, most)
+        for limit in resource.getrlimit(kind)
+    )
+    resource.setrlimit(kind, (soft, hard))
+
+
+def _limit_processes(processes_count: int) -> None:
     # Counts everything the user runs, so it can only be a backstop to the supervisor's own count.
     wanted = tasks_count() + THREADS_PER_PROCESS_COUNT * processes_count
     _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
@@ -113,6 +124,8 @@ def _sinks(
 
 def _posix_spawn(asked: Mapping[str, Any], actions: Sequence[tuple[Any, ...]]) -> int:
     argv: list[str] = asked["argv"]
+    if (umask := asked.get("umask")) is not None:
+        os.umask(umask)  # ours too, from here on: what we make ourselves says for whom it is
     return os.posix_spawn(
         argv[0],
         argv,

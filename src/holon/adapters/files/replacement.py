@@ -5,23 +5,31 @@ Rule 1: new versions are complete and on the disk before the first name changes 
         stands empty in between: it holds the old file whole or the new one whole.
 Rule 2: every step that changes something first says how it is taken back. When a later one fails,
         all are taken back, the last first.
-Rule 3: a crash leaves whole files, some of them perhaps old, and drafts that nobody reads.
+Rule 3: a crash leaves whole files, some of them perhaps old, and drafts that nobody reads. The
+        next replacement under the same root sweeps them.
+Rule 4: a change that says what it was made for is made for nothing else. That is looked at before
+        anything is written, right before a name changes hands, and once more in what it gave away.
 """
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from typing import Final, NamedTuple
 
 from holon.adapters.files.beneath import open_beneath, open_folder, parts_of
-from holon.ports.files import FileChange, FileRefusedError, PathEscapeError, StoredFile
+from holon.adapters.files.drafts import NEW_FILE, draft_name, hold_folder, write_list
+from holon.ports.files import (
+    FileChange,
+    FileChangedError,
+    FileRefusedError,
+    PathEscapeError,
+    StoredFile,
+    Unseen,
+)
 
-DRAFT_PREFIX: Final = ".holon-draft-"
 _PERMISSIONS: Final = 0o777
-_NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK_BYTES: Final = 1 << 20
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 
@@ -29,11 +37,12 @@ Watch = Callable[[str], None]
 
 
 class _Slot(NamedTuple):
-    """A name in an open directory, and what stood there."""
+    """A name in an open directory, what stood there, and what must still stand there."""
 
     folder: int
     name: str
     before: os.stat_result | None
+    expected: StoredFile | Unseen | None
 
     @property
     def path_facts(self) -> os.stat_result | None:
@@ -59,7 +68,9 @@ class Replacement:
     def make(self, changes: Sequence[FileChange]) -> None:
         """Make all changes, or raise with none made."""
         with ExitStack() as handles:
+            hold_folder(self._root, root=self._root)
             with ExitStack() as undo:
+                self._list_folders(changes, undo)
                 slots = [self._slot(change, handles, undo) for change in changes]
                 drafts = [
                     None if change.after is None else self._draft(slot, change.after, undo)
@@ -71,23 +82,32 @@ class Replacement:
                     self._watch("sync folder")
                     os.fsync(folder)
                 undo.pop_all()  # from here on it is done
-            for folder, name in self._leftovers:
+            for folder, name in reversed(self._leftovers):  # the list of folders goes last
                 with suppress(OSError):
                     self._watch("sweep")
                     os.unlink(name, dir_fd=folder)
+
+    def _list_folders(self, changes: Sequence[FileChange], undo: ExitStack) -> None:
+        parents = dict.fromkeys("/".join(parts_of(change.path)[:-1]) for change in changes)
+        if any(parents):
+            self._watch("list folders")
+            name = write_list(self._root, [path for path in parents if path])
+            undo.callback(self._forget, os.unlink, name, self._root)
+            self._leftovers.append((self._root, name))
 
     def _slot(self, change: FileChange, handles: ExitStack, undo: ExitStack) -> _Slot:
         parts = parts_of(change.path)
         creates = change.after is not None
         folder = self._folder(parts[:-1], handles, undo, creates=creates)
-        slot = _Slot(folder, parts[-1], None)
+        slot = _Slot(folder, parts[-1], None, change.before)
         before = slot.path_facts
         if before is not None and stat.S_ISLNK(before.st_mode):
             raise PathEscapeError(f"{change.path!r} is a link")
         if before is not None and not stat.S_ISREG(before.st_mode):
             raise FileRefusedError(f"{change.path!r} is no regular file")
-        if before is None and not creates:
+        if before is None and not creates and change.before is Unseen.ANYTHING:
             raise FileRefusedError(f"{change.path!r} is gone already")
+        _require_expected(slot, slot.name)
         return slot._replace(before=before)
 
     def _folder(
@@ -108,13 +128,15 @@ class Replacement:
             handle = open_beneath(above, parts[-1:], os.O_RDONLY | os.O_DIRECTORY)
         self._folders[parts] = handle
         handles.callback(os.close, handle)
+        if parts:
+            hold_folder(handle, root=self._root)
         return handle
 
     def _draft(self, slot: _Slot, after: StoredFile, undo: ExitStack) -> str:
         """Write the new version beside the old one."""
-        name = _draft_name()
+        name = draft_name()
         self._watch("write draft")
-        handle = os.open(name, _NEW_FILE, 0o600, dir_fd=slot.folder)
+        handle = os.open(name, NEW_FILE, 0o600, dir_fd=slot.folder)
         undo.callback(self._forget, os.unlink, name, slot.folder)
         try:
             view = memoryview(after.content)
@@ -132,6 +154,7 @@ class Replacement:
 
     def _put(self, slot: _Slot, draft: str | None, undo: ExitStack) -> None:
         _require_unmoved(slot)
+        _require_expected(slot, slot.name)
         if draft is None:
             self._take_away(slot, undo)
         elif slot.before is None:
@@ -140,11 +163,12 @@ class Replacement:
             self._exchange(slot, draft, undo)
 
     def _take_away(self, slot: _Slot, undo: ExitStack) -> None:
-        kept = _draft_name()
+        kept = draft_name()
         self._watch("take away")
         _rename(slot.folder, slot.name, kept)
         undo.callback(self._restore, slot.folder, kept, slot.name)
         self._leftovers.append((slot.folder, kept))
+        _require_expected(slot, kept)
 
     def _add(self, slot: _Slot, draft: str, undo: ExitStack) -> None:
         """Give the draft its name; unlike a rename, a link never covers what appeared meanwhile."""
@@ -156,7 +180,7 @@ class Replacement:
         undo.callback(self._forget, os.unlink, slot.name, slot.folder)
 
     def _exchange(self, slot: _Slot, draft: str, undo: ExitStack) -> None:
-        kept = _draft_name()
+        kept = draft_name()
         self._watch("keep old")
         if not _linked(slot.folder, slot.name, kept):
             _copy(slot, kept)
@@ -165,6 +189,7 @@ class Replacement:
         _rename(slot.folder, draft, slot.name)
         undo.callback(self._restore, slot.folder, kept, slot.name)
         self._leftovers.append((slot.folder, kept))
+        _require_expected(slot, kept)  # somebody may have written to it until the last moment
 
     def _restore(self, folder: int, kept: str, name: str) -> None:
         self._watch("take back")
@@ -190,7 +215,7 @@ def _linked(folder: int, name: str, second: str) -> bool:
 def _copy(slot: _Slot, kept: str) -> None:
     source = open_beneath(slot.folder, (slot.name,), os.O_RDONLY | os.O_NONBLOCK)
     try:
-        target = os.open(kept, _NEW_FILE, 0o600, dir_fd=slot.folder)
+        target = os.open(kept, NEW_FILE, 0o600, dir_fd=slot.folder)
         try:
             while chunk := os.read(source, _CHUNK_BYTES):
                 os.write(target, chunk)
@@ -207,12 +232,38 @@ def _require_unmoved(slot: _Slot) -> None:
     now = slot.path_facts
     known = None if slot.before is None else (slot.before.st_dev, slot.before.st_ino)
     if (None if now is None else (now.st_dev, now.st_ino)) != known:
-        raise FileRefusedError(f"{slot.name!r} was changed by somebody else meanwhile")
+        raise _changed(slot)
+
+
+def _require_expected(slot: _Slot, name: str) -> None:
+    """Refuse to replace what is not what the change was made for."""
+    if isinstance(slot.expected, Unseen):
+        return
+    try:
+        found = _stored(slot.folder, name, bytes_max=_size_of(slot.expected))
+    except FileNotFoundError:
+        found = None
+    if found != slot.expected:
+        raise _changed(slot)
+
+
+def _size_of(file: StoredFile | None) -> int:
+    return 0 if file is None else len(file.content)
+
+
+def _stored(folder: int, name: str, *, bytes_max: int) -> StoredFile:
+    """Read a file as far as is needed to tell whether it is the one with so many bytes."""
+    with os.fdopen(open_beneath(folder, (name,), os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+        return StoredFile(content=file.read(bytes_max + 1), mode=mode)
+
+
+def _changed(slot: _Slot) -> FileChangedError:
+    return FileChangedError(
+        f"{slot.name!r} was changed by somebody else meanwhile",
+        hint="nothing was written; read the file again and make the change for what it holds now",
+    )
 
 
 def _rename(folder: int, old: str, new: str) -> None:
     os.rename(old, new, src_dir_fd=folder, dst_dir_fd=folder)
-
-
-def _draft_name() -> str:
-    return f"{DRAFT_PREFIX}{secrets.token_hex(8)}"

@@ -13,7 +13,7 @@ import msgspec
 from holon.tools.patching.document import Action, FileEntry, Hunk, HunkLine, Note, Patch
 from holon.tools.patching.hunk_reading import HunkHeader, read_body, read_hunk
 from holon.tools.patching.paths import clean_path
-from holon.tools.patching.problem import SYNTAX, PatchRefusedError, quoted
+from holon.tools.patching.problem import SYNTAX, PatchRefusedError, quoted, require_files
 
 _BEGIN: Final = "*** Begin Patch"
 _END: Final = "*** End Patch"
@@ -40,6 +40,7 @@ def read_begin_patch(lines: Sequence[str]) -> Patch:
         if action is not None:
             entry, at = _section(lines, at, action)
             entries.append(entry)
+            require_files(len(entries))
         elif line.rstrip() == _END:
             break
         elif line.strip() == "" or line.rstrip() == _BEGIN or not entries:

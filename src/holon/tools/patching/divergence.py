@@ -4,6 +4,7 @@ Owns:  the first line that differs, and the places that come nearest.
 Rule 1: everything is bounded: places looked at, lines compared, text quoted.
 """
 
+import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Final
@@ -16,9 +17,11 @@ from holon.tools.patching.problem import NOT_FOUND, PatchRefusedError, quoted
 _PLACES_COUNT_MAX: Final = 20
 _COMPARED_COUNT_MAX: Final = 200
 _CANDIDATES_COUNT_MAX: Final = 3
-_SCANNED_COUNT_MAX: Final = 2_000
+_SCANNED_COUNT_MAX: Final = 20_000
+_SCORED_COUNT_MAX: Final = 200
 _SCANNED_CHARS_MAX: Final = 160
 _LIKENESS_MIN: Final = 0.6
+_WORD: Final = re.compile(r"\w+")
 
 
 def not_found(haystack: Haystack, hunk: Hunk, drift: int, *, path: str) -> PatchRefusedError:
@@ -88,11 +91,10 @@ def _near(lines: Sequence[str], expected: str, around: int | None) -> list[JsonV
     wanted = expected.strip()[:_SCANNED_CHARS_MAX]
     if not wanted:
         return []
-    first = max(0, (around or 0) - _SCANNED_COUNT_MAX // 2)
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(wanted)
     scored = list[tuple[float, int]]()
-    for at in range(first, min(len(lines), first + _SCANNED_COUNT_MAX)):
+    for at in _promising(lines, wanted, around or 0):
         matcher.set_seq1(lines[at].strip()[:_SCANNED_CHARS_MAX])
         if matcher.real_quick_ratio() < _LIKENESS_MIN:
             continue
@@ -101,3 +103,13 @@ def _near(lines: Sequence[str], expected: str, around: int | None) -> list[JsonV
             scored.append((-ratio, at))
     best = sorted(scored)[:_CANDIDATES_COUNT_MAX]
     return [{"line": at + 1, "text": quoted(lines[at])} for _, at in best]
+
+
+def _promising(lines: Sequence[str], wanted: str, around: int) -> list[int]:
+    """Return a few lines worth a closer look: those with the longest word, and those around."""
+    word = max(_WORD.findall(wanted), key=len, default=wanted)
+    scan = range(max(0, around - _SCANNED_COUNT_MAX // 2), len(lines))[:_SCANNED_COUNT_MAX]
+    named = [at for at in scan if word in lines[at]]
+    close = range(max(0, around - _SCORED_COUNT_MAX // 2), len(lines))[:_SCORED_COUNT_MAX]
+    nearest = sorted(named, key=lambda at: abs(at - around))[:_SCORED_COUNT_MAX]
+    return sorted({*nearest, *close})

@@ -51,7 +51,7 @@ class Hunk(Record, frozen=True, kw_only=True):
     @property
     def only_adds(self) -> bool:
         """Whether nothing of it has to be in the file already."""
-        return all(line.sign == "+" for line in self.lines)
+        return not self.lines or [line.sign for line in self.lines].count("+") == len(self.lines)
 
     @property
     def unended(self) -> tuple[bool, bool]:

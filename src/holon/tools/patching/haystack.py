@@ -5,14 +5,18 @@ Rule 1: a level is looked at only when the stricter one found nothing.
 Rule 2: the work is counted. A patch made to be expensive ends in `patch_too_large`, not in a hang.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 from holon.tools.patching.document import Hunk, HunkLine
 from holon.tools.patching.problem import TOO_LARGE, PatchRefusedError
 
 _BLANKS: Final = " \t\r\n"
+_PLACE_STEPS: Final = 6  # of trying one place
+_COMPARE_STEPS: Final = 4  # of comparing one line there
+
+Spellings: TypeAlias = tuple[str, ...]
 
 
 class Likeness(IntEnum):
@@ -26,20 +30,21 @@ class Likeness(IntEnum):
 
 
 class Budget:
-    """How much looking is left for one patch."""
+    """How much work is left for one patch. A step is about one look at one line."""
 
     def __init__(self, steps: int) -> None:
         self._steps = steps
+        self.spent = 0
 
     def spend(self, steps: int) -> None:
-        """Count steps, or refuse the patch."""
-        self._steps -= steps
-        if self._steps < 0:
+        """Count steps before they are taken, or refuse the patch."""
+        if self.spent + steps > self._steps:
             raise PatchRefusedError(
                 TOO_LARGE,
                 "the places of these hunks take too long to find",
                 hint="give more distinct context lines, or split the patch",
             )
+        self.spent += steps
 
     def grant(self, steps: int) -> None:
         """Allow for the reading of a file, which is paid by its size."""
@@ -53,14 +58,21 @@ class Haystack:
         self.lines = lines
         self.budget = budget
         self._hunks = hunks
-        self._keys: dict[Likeness, Sequence[str]] = {}
+        self._has_text: bool | None = None
+        self._stripped: list[str] | None = None
+        self._loose: list[str] | None = None
+        self._known: list[int] | None = None
         self._places: dict[Likeness, dict[str, list[int]]] = {}
 
     def fits(self, old: Sequence[HunkLine], at: int, level: Likeness) -> bool:
         """Whether these lines stand at this place."""
+        if not old:
+            return True
+        if at < 0 or at + len(old) > len(self.lines):
+            return False
         if _ends_elsewhere(old, at, len(self.lines)):
             return False
-        return self._stands(self._keys_at(level), _spelled(old, level), at)
+        return self._stands(self._spelled(old, level), at, level)
 
     def level_at(self, old: Sequence[HunkLine], at: int) -> Likeness | None:
         """Return how well these lines agree with the place, or nothing when they do not."""
@@ -70,85 +82,124 @@ class Haystack:
         self, old: Sequence[HunkLine], level: Likeness, *, count_max: int | None = None
     ) -> list[int]:
         """Return the places where these lines stand, in order; all, or the first few."""
-        spelled = _spelled(old, level)
+        if len(old) > len(self.lines):
+            return []
+        spelled = self._spelled(old, level)
         rarest = self._rarest(spelled, level)
         if rarest is None:
             return []
         offset, places = rarest
-        keys, found = self._keys_at(level), list[int]()
+        found = list[int]()
         for place in places:
             start = place - offset
-            if self._stands(keys, spelled, start) and not _ends_elsewhere(old, start, len(keys)):
+            self.budget.spend(_PLACE_STEPS)
+            if start < 0 or start + len(old) > len(self.lines):
+                continue
+            if _ends_elsewhere(old, start, len(self.lines)):
+                continue
+            if len(old) == 1 or self._stands(spelled, start, level):
                 found.append(start)
                 if len(found) == count_max:
                     break
         return found
 
-    def _stands(self, keys: Sequence[str], spelled: Sequence[Sequence[str]], at: int) -> bool:
-        end = at + len(spelled)
-        self.budget.spend(1)
-        if at < 0 or end > len(keys) or not spelled:
-            return not spelled
-        if keys[at] not in spelled[0] or keys[end - 1] not in spelled[-1]:
+    def _stands(self, spelled: Sequence[Spellings], at: int, level: Likeness) -> bool:
+        """Whether lines stand at a place inside the file; what is compared is paid for."""
+        last = len(spelled) - 1
+        self.budget.spend(_PLACE_STEPS)
+        if key_of(self.lines[at], level) not in spelled[0]:
             return False
-        self.budget.spend(len(spelled) // 4)
-        pairs = zip(keys[at:end], spelled, strict=True)
-        return all(key in spellings for key, spellings in pairs)
+        if key_of(self.lines[at + last], level) not in spelled[last]:
+            return False
+        for offset in range(1, last):
+            self.budget.spend(_COMPARE_STEPS)
+            if key_of(self.lines[at + offset], level) not in spelled[offset]:
+                return False
+        return True
+
+    @property
+    def has_text(self) -> bool:
+        """Whether any line is more than blank."""
+        if self._has_text is None:
+            self._has_text = any(self._loose_keys())
+        return self._has_text
 
     def lines_like(self, text: str) -> list[int]:
         """Return where a line stands, but for blanks around it; else where it begins one."""
         wanted = text.strip(_BLANKS)
-        self.budget.spend(len(self.lines))
-        found = [at for at, line in enumerate(self.lines) if line.strip(_BLANKS) == wanted]
+        count = len(self.lines)
+        if self._stripped is None:
+            self.budget.spend(2 * count)
+            self._stripped = [line.strip(_BLANKS) for line in self.lines]
+        self.budget.spend(count // 2)
+        found = [at for at, line in enumerate(self._stripped) if line == wanted]
         if found:
             return found
-        return [at for at, line in enumerate(self.lines) if line.lstrip(_BLANKS).startswith(wanted)]
+        self.budget.spend(count)
+        return [at for at, line in enumerate(self._stripped) if line.startswith(wanted)]
 
     def block_end(self, at: int) -> int:
         """Return where the block a line opens ends: the next line that is not indented more."""
         depth = _depth(self.lines[at])
         for end in range(at + 1, len(self.lines)):
-            self.budget.spend(1)
+            self.budget.spend(2 * _COMPARE_STEPS)
             if self.lines[end].strip(_BLANKS) and _depth(self.lines[end]) <= depth:
                 return end
         return len(self.lines)
 
     def _rarest(
-        self, spelled: Sequence[Sequence[str]], level: Likeness
+        self, spelled: Sequence[Spellings], level: Likeness
     ) -> tuple[int, Sequence[int]] | None:
         """Return the line with the fewest places: its position in the hunk and these places."""
         index = self._index(level)
-        self.budget.spend(len(spelled))
-        counts = [sum(len(index.get(key, ())) for key in keys) for keys in spelled]
-        fewest = min(counts)
-        if fewest == 0:
-            return None
-        offset = counts.index(fewest)
+        offset, fewest = 0, len(self.lines) + 1
+        for at, keys in enumerate(spelled):
+            self.budget.spend(_COMPARE_STEPS)
+            count = sum(len(index.get(key, ())) for key in keys)
+            if count == 0:
+                return None
+            if count < fewest:
+                offset, fewest = at, count
+        self.budget.spend(fewest)
         lists = [index[key] for key in spelled[offset] if index.get(key)]
         return offset, lists[0] if len(lists) == 1 else sorted({at for li in lists for at in li})
 
     def _index(self, level: Likeness) -> dict[str, list[int]]:
         """Where the lines the hunks speak of stand; other lines are not kept."""
         if level not in self._places:
-            index: dict[str, list[int]] = {}
-            for hunk in self._hunks:
-                for line in hunk.old:
-                    index.update((key, []) for key in _spellings(line, level))
-            for at, key in enumerate(self._keys_at(level)):
-                if key in index:
-                    index[key].append(at)
+            known = self._known_places()
+            index = {key: list[int]() for key in self._wanted(level)}
+            self.budget.spend(_COMPARE_STEPS * len(known))
+            for at in known:
+                places = index.get(key_of(self.lines[at], level))
+                if places is not None:
+                    places.append(at)
             self._places[level] = index
         return self._places[level]
 
-    def _keys_at(self, level: Likeness) -> Sequence[str]:
-        if level not in self._keys:
-            self.budget.spend(len(self.lines))
-            self._keys[level] = (
-                self.lines
-                if level is Likeness.EXACT
-                else [key_of(line, level) for line in self.lines]
-            )
-        return self._keys[level]
+    def _known_places(self) -> list[int]:
+        """Return every line that some hunk speaks of, however loosely; few, as a rule."""
+        if self._known is None:
+            wanted = frozenset(self._wanted(max(Likeness)))
+            keys = self._loose_keys()
+            self._known = [at for at, key in enumerate(keys) if key in wanted]
+        return self._known
+
+    def _wanted(self, level: Likeness) -> Iterator[str]:
+        for hunk in self._hunks:
+            self.budget.spend(_PLACE_STEPS)
+            for spellings in self._spelled(hunk.old, level):
+                yield from spellings
+
+    def _loose_keys(self) -> list[str]:
+        if self._loose is None:
+            self.budget.spend(2 * len(self.lines))
+            self._loose = [line.rstrip(_BLANKS) for line in self.lines]
+        return self._loose
+
+    def _spelled(self, old: Sequence[HunkLine], level: Likeness) -> list[Spellings]:
+        self.budget.spend(_COMPARE_STEPS * len(old))
+        return [_spellings(line, level) for line in old]
 
 
 def key_of(line: str, level: Likeness) -> str:
@@ -166,7 +217,7 @@ def _depth(line: str) -> int:
     return len(line) - len(line.lstrip(" \t"))
 
 
-def _spellings(line: HunkLine, level: Likeness) -> tuple[str, ...]:
+def _spellings(line: HunkLine, level: Likeness) -> Spellings:
     """What a line of a hunk may stand for; the space before context may be part of its text."""
     key = key_of(line.text, level)
     if level >= Likeness.LOST_SPACE and line.sign == " ":
@@ -174,10 +225,6 @@ def _spellings(line: HunkLine, level: Likeness) -> tuple[str, ...]:
     if level is Likeness.LOST_SIGN and line.sign == "-":
         return key, f"-{key}"
     return (key,)
-
-
-def _spelled(old: Sequence[HunkLine], level: Likeness) -> list[tuple[str, ...]]:
-    return [_spellings(line, level) for line in old]
 
 
 def is_lost_minus(line: HunkLine, there: str) -> bool:

@@ -25,7 +25,6 @@ _RANGES: Final = re.compile(
     r"@@\s*-(?P<old>\d+)(?:,(?P<old_count>\d+))?"
     r"(?:\s*\+(?P<new>\d+)(?:,(?P<new_count>\d+))?)?\s*(?:@@.*)?"
 )
-_BARE: Final = re.compile(r"@@\s*(?P<anchor>.*?)\s*(?:@@\s*(?P<after>.*))?")
 _NO_ANCHOR: Final = re.compile(r"[\s.…,+\-\dN_]*")
 _BEGIN_PATCH_LINES: Final = (
     "*** Add File: ",
@@ -37,6 +36,7 @@ _BEGIN_PATCH_MARKS: Final = ("*** End of File", "*** End Patch", "*** Begin Patc
 _AFTER_HUNK: Final = ("@@", "diff ", "Index: ", "Only in ", "Binary files ", "From ", "```")
 _NO_FEED: Final = "\\ No newline at end of file"
 _SIGNS: Final = frozenset(" +-")
+_HEADER_LETTERS: Final = frozenset("@d*-")  # with which anything begins that ends a hunk
 
 
 class HunkHeader(Record, frozen=True, kw_only=True):
@@ -69,10 +69,9 @@ def read_header(line: str) -> HunkHeader:
             old_count=_number(ranges["old_count"] or "1"),
             new_count=_number(ranges["new_count"] or "1") if ranges["new"] else None,
         )
-    bare = _BARE.fullmatch(line)
-    anchor = "" if bare is None else bare["anchor"]
+    anchor, _, after = (part.strip() for part in line[2:].partition("@@"))
     if _NO_ANCHOR.fullmatch(anchor):
-        anchor = (bare["after"] or "") if bare is not None else ""
+        anchor = after
     return HunkHeader(anchor=None if _NO_ANCHOR.fullmatch(anchor) else anchor)
 
 
@@ -109,9 +108,10 @@ def read_hunk(lines: Sequence[str], at: int) -> tuple[Hunk, int]:
 
 def _hunk(header: HunkHeader, body: HunkBody, *, patch_line: int, anchors: tuple[str, ...]) -> Hunk:
     _require_last(body.lines, patch_line)
-    has_old = any(line.sign != "+" for line in body.lines)
     start = header.old_start
-    old, new = (sum(line.sign != sign for line in body.lines) for sign in "+-")
+    signs = [line.sign for line in body.lines]
+    old, new = len(signs) - signs.count("+"), len(signs) - signs.count("-")
+    has_old = old > 0
     short = (header.new_count or 0) - new if header.old_count == old else 0
     return Hunk(
         lines=tuple(body.lines),
@@ -129,8 +129,8 @@ def _hunk(header: HunkHeader, body: HunkBody, *, patch_line: int, anchors: tuple
 def _require_last(lines: Sequence[HunkLine], patch_line: int) -> None:
     """Only the last line of a file, before and after, can be without a line feed."""
     for sign in "+-":
-        side = [line.text for line in lines if line.sign != sign]
-        if any(not text.endswith("\n") for text in side[:-1]):
+        side = [line.text[-1:] for line in lines if line.sign != sign]
+        if side.count("\n") < len(side) - (side[-1:] != ["\n"]):
             raise PatchRefusedError(
                 "invalid_hunk_body",
                 f"the hunk at line {patch_line} of the patch has lines after the end of the file",
@@ -150,14 +150,18 @@ def _counted(lines: Sequence[str], at: int, header: HunkHeader) -> HunkBody | No
         return None
     old, new, body = header.old_count, header.new_count, list[HunkLine]()
     while old > 0 or new > 0:
-        if at >= len(lines) or not _is_signed(lines[at]):
+        if at >= len(lines):
             return None
-        if lines[at].startswith("\\"):
+        line = lines[at]
+        if line.startswith("\\ "):
             _take_feed(body)
+        elif not line or line[0] in _SIGNS:
+            signed = _signed(line)
+            body.append(signed)
+            old -= signed.sign != "+"
+            new -= signed.sign != "-"
         else:
-            body.append(_signed(lines[at]))
-            old -= body[-1].sign != "+"
-            new -= body[-1].sign != "-"
+            return None
         at += 1
     if old < 0 or new < 0:
         return None
@@ -173,21 +177,20 @@ def _uncounted(lines: Sequence[str], at: int) -> HunkBody:
     """Read up to the next line that can only be a header."""
     body = list[HunkLine]()
     blanks = 0
-    while at < len(lines) and not _is_header(lines, at):
+    while at < len(lines):
         line = lines[at]
-        if line.rstrip() == _NO_FEED and body:
+        first = line[:1]
+        if first in _HEADER_LETTERS and _is_header(lines, at):
+            break
+        if first == "\\" and line.rstrip() == _NO_FEED and body:
             _take_feed(body)
-        elif line == "" or line[0] in _SIGNS:
+        elif not first or first in _SIGNS:
             body.append(_signed(line))
         else:
             body.append(HunkLine(" ", line + "\n"))
-        blanks = blanks + 1 if line.strip() == "" else 0
+        blanks = blanks + 1 if not line or line.isspace() else 0
         at += 1
     return HunkBody(body, at, blanks if blanks < len(body) else 0, False)
-
-
-def _is_signed(line: str) -> bool:
-    return line == "" or line[0] in _SIGNS or line.startswith("\\ ")
 
 
 def _signed(line: str) -> HunkLine:

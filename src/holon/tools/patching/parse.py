@@ -3,11 +3,9 @@
 Owns:  telling the two forms apart. Both are taken wherever a patch is taken.
 """
 
-from holon.model.limits import PATCH_FILES_COUNT_MAX, PATCH_HUNKS_COUNT_MAX
 from holon.tools.patching.begin_patch import is_begin_patch, read_begin_patch
 from holon.tools.patching.document import Patch
 from holon.tools.patching.hunk_reading import require_text
-from holon.tools.patching.problem import TOO_LARGE, PatchRefusedError
 from holon.tools.patching.unified import read_unified
 from holon.tools.patching.wrappers import patch_lines
 
@@ -16,12 +14,4 @@ def parse_patch(text: str) -> Patch:
     """Return what a patch wants, or raise PatchRefusedError."""
     lines = patch_lines(text)
     require_text(lines)
-    patch = read_begin_patch(lines) if is_begin_patch(lines) else read_unified(lines)
-    hunks = sum(len(entry.hunks) for entry in patch.entries)
-    if len(patch.entries) > PATCH_FILES_COUNT_MAX or hunks > PATCH_HUNKS_COUNT_MAX:
-        raise PatchRefusedError(
-            TOO_LARGE,
-            f"a patch touches at most {PATCH_FILES_COUNT_MAX} files",
-            hint="split the change into several smaller patches",
-        )
-    return patch
+    return read_begin_patch(lines) if is_begin_patch(lines) else read_unified(lines)

@@ -7,7 +7,7 @@ Rule 2: hunks stand in the order of the file, so a place counts as the only one 
         order-keeping choice exists.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -44,21 +44,18 @@ class _Choice(NamedTuple):
     starts: list[int]
 
 
-class UnplacedError(PatchRefusedError):
-    """A hunk has no place; those before it have one."""
+def place_first(haystack: Haystack, hunks: Sequence[Hunk], *, path: str) -> list[Placement]:
+    """Return the places of hunks up to the first that has none yet, which may be all of them.
 
-    def __init__(self, cause: PatchRefusedError, index: int) -> None:
-        super().__init__(cause.kind, cause.message, hint=cause.hint, details=cause.details)
-        self.index = index
-
-
-def place_all(haystack: Haystack, hunks: Sequence[Hunk], *, path: str) -> list[Placement]:
-    """Return the place of every hunk, or raise with the first that has none or several."""
+    Raises when the very first has no place, or one of them has several.
+    """
     choices, drift = list[_Choice](), 0
-    for index, hunk in enumerate(hunks):
+    for hunk in hunks:
         choice = _choice(haystack, hunk, drift, path=path)
+        if choice is None and not choices:
+            raise not_found(haystack, hunk, drift, path=path)
         if choice is None:
-            raise UnplacedError(not_found(haystack, hunk, drift, path=path), index)
+            break
         choices.append(choice)
         if len(choice.starts) == 1 and hunk.hint is not None:
             drift = choice.starts[0] - hunk.hint
@@ -124,6 +121,7 @@ def _alike(haystack: Haystack, hunk: Hunk, drift: int) -> list[int]:
         starts = haystack.find(old, level)
         if level is Likeness.LOST_SIGN:
             lost = hunk.lost_minuses
+            haystack.budget.spend(len(starts) * len(hunk.lines))
             starts = [at for at in starts if _lost_minuses(haystack, hunk, at) == lost]
         if not starts:
             continue
@@ -142,6 +140,7 @@ def _narrowed(haystack: Haystack, hunk: Hunk, starts: list[int]) -> list[int]:
         starts = [last] if last in starts else starts
     if len(starts) > 1 and hunk.anchors:
         blocks = _anchored(haystack, hunk.anchors)
+        haystack.budget.spend(4 * len(starts) * len(blocks))
         inside = [s for s in starts if any(top <= s <= end for top, end in blocks)]
         return inside or starts
     return starts
@@ -152,7 +151,7 @@ def _anchored(haystack: Haystack, anchors: Sequence[str]) -> list[tuple[int, int
     blocks = [(0, len(haystack.lines))]
     for anchor in anchors:
         found = haystack.lines_like(anchor)
-        haystack.budget.spend(len(found) * len(blocks))
+        haystack.budget.spend(4 * len(found) * len(blocks))
         inner = [at for at in found if any(top <= at < end for top, end in blocks)]
         blocks = [(at, haystack.block_end(at)) for at in inner]
     return blocks
@@ -182,7 +181,7 @@ def _insertion(haystack: Haystack, hunk: Hunk, drift: int, *, path: str) -> int:
 def _is_blank(haystack: Haystack, hunk: Hunk) -> bool:
     """Whether a hunk knows blank lines only, of a file that has others: they are everywhere."""
     known = any(line.text.strip() for line in hunk.old)
-    return not known and any(line.strip() for line in haystack.lines)
+    return not known and haystack.has_text
 
 
 def _nowhere(hunk: Hunk, path: str) -> PatchRefusedError:
@@ -222,16 +221,14 @@ def _latest(choices: Sequence[_Choice]) -> list[int] | None:
     found, limit, following = list[int](), None, None
     for hunk, starts in reversed(choices):
         before, after = _core(hunk)
-        fitting = [
-            start
-            for start in starts
-            if (limit is None or start + after <= limit)
-            and (following is None or start < following or not hunk.old)
-        ]
-        if not fitting:
+        last = starts[-1] if limit is None else limit - after
+        if following is not None and hunk.old:
+            last = min(last, following - 1)
+        at = bisect_right(starts, last) - 1
+        if at < 0:
             return None
-        found.append(fitting[-1])
-        limit, following = fitting[-1] + before, fitting[-1]
+        found.append(starts[at])
+        limit, following = starts[at] + before, starts[at]
     return found[::-1]
 
 
@@ -260,7 +257,7 @@ def _core(hunk: Hunk) -> tuple[int, int]:
     changed = [at for at, line in enumerate(hunk.lines) if line.sign != " "]
     if not changed:
         return 0, 0
-    count = len(hunk.lines) - sum(line.sign == "+" for line in hunk.lines)
+    count = len(hunk.old)
     return changed[0], count - (len(hunk.lines) - 1 - changed[-1])
 
 

@@ -15,14 +15,15 @@ from holon.model.record import Record
 from holon.ports.files import FileChange, StoredFile
 from holon.tools.patching.document import Action, FileEntry, Hunk, Note, Patch
 from holon.tools.patching.haystack import Budget, Haystack, Likeness
-from holon.tools.patching.placing import Placement, UnplacedError, place_all
+from holon.tools.patching.placing import Placement, place_first
 from holon.tools.patching.problem import NOT_FOUND, PatchRefusedError, quoted
 from holon.tools.patching.rewriting import rewritten
-from holon.tools.patching.text_file import TextFile, require_encodable
+from holon.tools.patching.text_file import TextFile, ending_of, require_encodable
 from holon.tools.patching.working_tree import WorkingTree
 
 _PLAIN_MODE: Final = 0o644
-_LOOKS_PER_LINE: Final = 8  # once at every likeness, and once over
+_LOOKS_PER_LINE: Final = 3  # what it takes to index a file, once
+_COPIED_PER_STEP: Final = 8
 _BOM: Final = "\ufeff"
 _RELAXED: Final = {
     Likeness.LINE_ENDS: "line ends aside",
@@ -58,11 +59,13 @@ def paths_of(patch: Patch) -> list[str]:
     return list(named)
 
 
-def plan_patch(patch: Patch, files: Mapping[str, StoredFile | None]) -> PatchPlan:
-    """Return what every path shall hold, or raise PatchRefusedError."""
+def plan_patch(
+    patch: Patch, files: Mapping[str, StoredFile | None], *, budget: Budget | None = None
+) -> PatchPlan:
+    """Return what every path shall hold, or raise PatchRefusedError; the work is counted."""
     texts = (line.text for e in patch.entries for hunk in e.hunks for line in hunk.lines)
     tree = WorkingTree(files, literal_mark=any(text.startswith(_BOM) for text in texts))
-    planner = _Planner(tree)
+    planner = _Planner(tree, budget or Budget(PATCH_MATCH_STEPS_COUNT_MAX))
     for entry in patch.entries:
         planner.carry_out(entry)
     changes = tree.changes()
@@ -77,9 +80,9 @@ def plan_patch(patch: Patch, files: Mapping[str, StoredFile | None]) -> PatchPla
 class _Planner:
     """Carries out entries on a working copy."""
 
-    def __init__(self, tree: WorkingTree) -> None:
+    def __init__(self, tree: WorkingTree, budget: Budget) -> None:
         self._tree = tree
-        self._budget = Budget(PATCH_MATCH_STEPS_COUNT_MAX)
+        self._budget = budget
         self.notes: list[Note] = []
 
     def carry_out(self, entry: FileEntry) -> None:
@@ -117,7 +120,11 @@ class _Planner:
             )
         mode = tree.mode_of(path) if tree.holds(path) else _PLAIN_MODE
         lines = [text for hunk in entry.hunks for text in hunk.added]
-        tree.write(path, TextFile(lines=lines), mode=_with_bits(mode, entry.executable))
+        tree.write(
+            path,
+            TextFile(lines=lines, ending=ending_of(lines)),
+            mode=_with_bits(mode, entry.executable),
+        )
 
     def _delete(self, entry: FileEntry) -> None:
         path = self._existing(entry)
@@ -176,16 +183,10 @@ class _Planner:
         require_encodable(text, [new for hunk in hunks for new in hunk.added], path=path)
         lines, pending = text.lines, list(hunks)
         while pending:
-            self._budget.spend(len(lines) // 4)
-            try:
-                placed = place_all(Haystack(lines, pending, self._budget), pending, path=path)
-                pending = []
-            except UnplacedError as problem:
-                if problem.index == 0:
-                    raise
-                ready, pending = pending[: problem.index], pending[problem.index :]
-                placed = place_all(Haystack(lines, ready, self._budget), ready, path=path)
-            lines = rewritten(lines, placed)
+            self._budget.spend(len(lines) // _COPIED_PER_STEP)
+            placed = place_first(Haystack(lines, pending, self._budget), pending, path=path)
+            pending = pending[len(placed) :]
+            lines = rewritten(lines, placed, ending=text.ending)
             self._tell(path, placed)
         return msgspec.structs.replace(text, lines=lines)
 

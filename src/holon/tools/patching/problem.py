@@ -8,7 +8,7 @@ from typing import Final
 
 from holon.model.errors import HolonError
 from holon.model.json_value import JsonValue
-from holon.model.limits import PATCH_QUOTED_CHARS_MAX
+from holon.model.limits import PATCH_FILES_COUNT_MAX, PATCH_QUOTED_CHARS_MAX
 
 TOO_LARGE: Final = "patch_too_large"
 SYNTAX: Final = "invalid_patch_syntax"
@@ -34,6 +34,16 @@ class PatchRefusedError(HolonError):
         super().__init__(message, hint=hint)
         self.kind = kind
         self.details = details
+
+
+def require_files(count: int) -> None:
+    """Refuse a patch with too many entries while it is being read."""
+    if count > PATCH_FILES_COUNT_MAX:
+        raise PatchRefusedError(
+            TOO_LARGE,
+            f"a patch touches at most {PATCH_FILES_COUNT_MAX} files",
+            hint="split the change into several smaller patches",
+        )
 
 
 def quoted(text: str) -> str:

@@ -13,23 +13,21 @@ from holon.tools.patching.placing import Placement
 from holon.tools.patching.text_file import ending_of
 
 
-def rewritten(lines: Sequence[str], placements: Sequence[Placement]) -> list[str]:
-    """Return the file's lines with every hunk applied."""
-    if all(_is_literal(lines, placement) for placement in placements):
-        style = "\n"  # nobody asks for it, and long files are long to look through
-    else:
-        style = ending_of(lines)
-    result, at = list[str](), 0
+def rewritten(lines: Sequence[str], placements: Sequence[Placement], *, ending: str) -> list[str]:
+    """Return the file's lines with every hunk applied; `ending` is how most lines end."""
+    result, at, may_lack_feed = list[str](), 0, list[int]()
     for placement in placements:
         first, end = placement.span
         result.extend(lines[at:first])
-        result.extend(_changed(lines, placement, style))
+        may_lack_feed.append(len(result) - 1)  # it was perhaps the last line
+        result.extend(_changed(lines, placement, ending))
+        may_lack_feed.extend(range(may_lack_feed[-1] + 1, len(result)))
         at = max(at, end)
     result.extend(lines[at:])
-    if (lines and not lines[-1].endswith("\n")) or any(any(p.hunk.unended) for p in placements):
-        style = ending_of(lines)
-        result[:-1] = [each if each.endswith("\n") else each + style for each in result[:-1]]
-    _settle_end(result, lines, placements, style)
+    for index in may_lack_feed:
+        if 0 <= index < len(result) - 1 and not result[index].endswith("\n"):
+            result[index] += ending
+    _settle_end(result, lines, placements, ending)
     return result
 
 

@@ -21,6 +21,7 @@ class TextFile(Record, frozen=True, kw_only=True):
 
     lines: list[str]
     encoding: str = "utf-8"
+    ending: str = "\n"  # the line end most lines have
     mark: bytes = b""  # the byte order mark, when it is not part of the first line
     legacy: bool = False  # no valid UTF-8
 
@@ -40,14 +41,21 @@ def decode_text(content: bytes, *, path: str, literal_mark: bool) -> TextFile:
         text = body.decode(encoding, "surrogateescape" if encoding == "utf-8" else "strict")
     except UnicodeDecodeError:
         raise _binary(path) from None
-    if text.count("\n") > PATCH_FILE_LINES_COUNT_MAX:
+    ends, wide_ends = text.count("\n"), text.count("\r\n")
+    if ends > PATCH_FILE_LINES_COUNT_MAX:
         raise PatchRefusedError(
             TOO_LARGE,
             f"{quoted(path)!r} has more than {PATCH_FILE_LINES_COUNT_MAX} lines",
             details={"path": path},
         )
     legacy = encoding == "utf-8" and not text.isascii() and not _is_unicode(text)
-    return TextFile(lines=split_lines(text), encoding=encoding, mark=mark, legacy=legacy)
+    return TextFile(
+        lines=split_lines(text),
+        encoding=encoding,
+        ending="\r\n" if 2 * wide_ends > ends else "\n",
+        mark=mark,
+        legacy=legacy,
+    )
 
 
 def encode_text(file: TextFile, lines: Sequence[str], *, path: str) -> bytes:

@@ -23,7 +23,13 @@ from holon.tools.patching.paths import (
     single_side,
     without_prefixes,
 )
-from holon.tools.patching.problem import SYNTAX, UNSUPPORTED, PatchRefusedError, quoted
+from holon.tools.patching.problem import (
+    SYNTAX,
+    UNSUPPORTED,
+    PatchRefusedError,
+    quoted,
+    require_files,
+)
 
 _EXECUTABLE: Final = {"100644": False, "100755": True}
 _IGNORED: Final = ("index ", "similarity index ", "dissimilarity index ", "Index: ", "old mode ")
@@ -106,6 +112,7 @@ class _Reading:
     def _close(self) -> None:
         if self._now is not None:
             self._entries.append(_entry(self._now))
+            require_files(len(self._entries))
         self._now = None
 
     def _names(self, at: int) -> int:

@@ -93,7 +93,7 @@ class WorkingTree:
                 content = encode_text(text, text.lines, path=path)
                 stored = StoredFile(content=content, mode=stored.mode)
             if stored != self._before.get(path):
-                changes.append(FileChange(path=path, after=stored))
+                changes.append(FileChange(path=path, after=stored, before=self._before.get(path)))
         return changes
 
     def origin_of(self, path: str) -> str | None:
