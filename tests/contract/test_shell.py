@@ -157,17 +157,17 @@ async def test_a_login_shell_is_used_only_when_asked(
         ({"run_id": ""}, "cannot be the id of a run"),
     ],
 )
-async def test_what_cannot_be_started_says_why_and_leaves_nothing(
+async def test_s65_what_cannot_be_started_says_why_and_leaves_nothing(
     shell: Shell, changes: dict[str, object], said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(CommandSpawnError) as caught:
         await shell.start(spec(**{"cmd": "true", **changes}))  # type: ignore[arg-type]
     assert said in caught.value.message
-    assert not list(tmp_path.glob("runs/*"))
+    assert not list(tmp_path.glob("runs/[!.]*"))
     assert await shell.attach("run_1") is None
 
 
-async def test_a_deleted_working_directory_is_refused(shell: Shell, tmp_path: Path) -> None:
+async def test_s65_a_deleted_working_directory_is_refused(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "gone").mkdir()
     (tmp_path / "gone").rmdir()
     with pytest.raises(CommandSpawnError):
@@ -183,7 +183,9 @@ async def test_a_run_id_names_one_command_for_good(shell: Shell, tmp_path: Path)
 
 
 @pytest.mark.requirement("commands:bounded-drain")
-async def test_a_grandchild_that_holds_the_output_does_not_hold_the_result(shell: Shell) -> None:
+async def test_s64_a_grandchild_that_holds_the_output_does_not_hold_the_result(
+    shell: Shell,
+) -> None:
     command = await shell.start(spec("sleep 600 & echo $!"))
     with anyio.fail_after(60):
         end = await command.wait()
@@ -272,7 +274,7 @@ async def test_stop_ends_the_group(shell: Shell, tty: bool, force: bool) -> None
     ],
 )
 @pytest.mark.requirement("commands:limits-end-a-command")
-async def test_a_limit_ends_a_command(
+async def test_s64_a_limit_ends_a_command(
     shell: Shell, cmd: str, limits: CommandLimits, cause: StopCause
 ) -> None:
     command = await shell.start(spec(cmd, limits=limits))
@@ -286,6 +288,22 @@ async def test_exactly_the_cap_is_not_too_much(shell: Shell) -> None:
     assert (end, out) == (CommandExit(exit_status=0), b"abcdef")
 
 
+async def test_what_may_still_run_is_known_by_its_id(shell: Shell) -> None:
+    assert await shell.unended_runs() == []
+    command = await shell.start(spec("sleep 60"))
+    assert await shell.unended_runs() == ["run_1"]
+    await command.stop(force=True)
+    assert await shell.unended_runs() == []
+
+
+async def test_a_run_that_left_somebody_behind_is_not_over(shell: Shell) -> None:
+    command = await shell.start(spec("setsid sleep 60 >/dev/null 2>&1 &"))
+    assert await command.wait() == CommandExit(exit_status=0)
+    assert await shell.unended_runs() == ["run_1"]
+    await command.stop(force=True)
+    assert await shell.unended_runs() == []
+
+
 async def test_a_forgotten_run_is_unknown(shell: Shell, tmp_path: Path) -> None:
     await ran(shell, "true")
     found = await shell.attach("run_1")
@@ -294,4 +312,4 @@ async def test_a_forgotten_run_is_unknown(shell: Shell, tmp_path: Path) -> None:
     await shell.forget("run_1")
     await shell.forget("run_1")
     assert await shell.attach("run_1") is None
-    assert not list(tmp_path.glob("runs/*"))
+    assert not list(tmp_path.glob("runs/[!.]*"))

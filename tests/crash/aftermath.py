@@ -22,7 +22,9 @@ from holon.model.conversation import UserMessage
 from holon.model.errors import HolonError
 from holon.model.ids import AgentId, MessageId
 from holon.model.transcript import TurnLog
+from holon.testing.hands_oracle import result_problems
 from holon.testing.world_oracle import safety_problems
+from tests.crash.hands_aftermath import effect_problems, patch_problems
 from tests.crash.load import Ledger
 
 _ENDS: Final = (
@@ -41,7 +43,13 @@ def problems_after_kill(home: Path, ledger: Ledger) -> list[str]:
         report = check_database(database_path(home), acked=acked)
     except HolonError as error:
         return [f"the database cannot be checked: {error.message}"]
-    return [str(violation) for violation in report.violations]
+    with open_untouched(database_path(home)) as connection:
+        found = [
+            *effect_problems(home, connection),
+            *patch_problems(home, connection),
+            *result_problems(connection),
+        ]
+    return [*(str(violation) for violation in report.violations), *found]
 
 
 def problems_at_rest(home: Path, ledger: Ledger) -> list[str]:
@@ -54,6 +62,7 @@ def problems_at_rest(home: Path, ledger: Ledger) -> list[str]:
             *_log_problems(connection),
             *_lost_rows(connection, ledger),
             *_call_problems(connection),
+            *_task_problems(connection),
         ]
     return [*problems_after_kill(home, ledger), *found, *asyncio.run(_sendable_problems(home))]
 
@@ -102,6 +111,15 @@ def _call_problems(connection: apsw.Connection) -> Iterator[str]:
         "select effect_id, name, state from tool_calls where receipt is null or state = 'started'"
     ):
         yield f"P4 {name} {effect_id} is {state} without a receipt"
+
+
+def _task_problems(connection: apsw.Connection) -> Iterator[str]:
+    """P9: every task of a command has ended."""
+    for task_id, status in connection.execute(
+        "select task_id, status from tasks where record ->> '$.detail.run_id' is not null"
+        " and status in ('queued', 'running', 'cancelling')"
+    ):
+        yield f"P9 task {task_id} is still {status}"
 
 
 async def _sendable_problems(home: Path) -> list[str]:

@@ -8,7 +8,10 @@ Owns:  the loop: start, let it work, kill it at a random moment or at a named fa
 Rule 1: every failpoint is the place of death at least once, as long as there are kills enough.
 Rule 2: a host that ends otherwise than by being killed, or that says anything on stderr, is a
         problem. A home with problems is kept; a clean one is removed.
-Rule 3: a home serves a bounded number of kills, because judging it takes longer as it grows.
+Rule 3: after a restart every task of an earlier life has ended or has a living process, within a
+        bounded time; no process of an interrupted call goes on.
+Rule 4: when a home is done, no process that it started is left; one that is counts as a problem.
+Rule 5: a home serves a bounded number of kills, because judging it takes longer as it grows.
 """
 
 import argparse
@@ -31,14 +34,18 @@ from holon.adapters.sqlite.check.untouched import open_untouched
 from holon.adapters.sqlite.home_lock import database_path
 from holon.ports.failpoint import Failpoint
 from holon.testing.host_client import QUIET_HORIZON_MS, HostClient
+from holon.testing.host_commands import HostStatus
 from holon.testing.host_lines import HostGoneError
 from tests.crash.aftermath import problems_after_kill, problems_at_rest
+from tests.crash.hands_aftermath import end_stragglers, open_tasks, runaways, unowned
 from tests.crash.load import AGENTS, Client, Ledger, Stage, calm_down
 
 KILLS_PER_HOME_MAX: Final = 40
 CLIENTS_COUNT: Final = 3
 DEATH_S_MAX: Final = 3.0  # an armed host that lives longer missed its failpoint
 IDLE_S_MAX: Final = 25.0  # sooner than the backstop looks, so a lost wake-up shows
+OWNED_S_MAX: Final = 5.0  # once a host is up, for every task to have an owner or an end
+LOOK_AGAIN_S: Final = 0.01
 LIFE_S_MEAN: Final = 0.08
 LIFE_S_MAX: Final = 0.5
 STARTING_SHARE: Final = 0.25
@@ -68,6 +75,11 @@ class KillReport:
     refused: int = 0
     turns: int = 0
     resumes: int = 0
+    commands: int = 0
+    interrupted: int = 0
+    tasks: int = 0
+    tasks_across_lives: int = 0
+    owned_s_max: float = 0.0
     seconds: float = 0.0
     problems: list[str] = field(default_factory=list)
 
@@ -82,7 +94,10 @@ class KillReport:
         return (
             f"seed={self.seed} {self.kills} kills ({at_points} at failpoints) of {self.homes} homes"
             f" in {self.seconds:.0f} s: {self.acked} acknowledged, {self.duplicates} repeats,"
-            f" {self.refused} refused, {self.turns} turns, {self.resumes} resumed; {found}"
+            f" {self.refused} refused, {self.turns} turns, {self.resumes} resumed,"
+            f" {self.commands} commands ({self.interrupted} calls cut off), {self.tasks} tasks"
+            f" ({self.tasks_across_lives} across lives, owned within {self.owned_s_max:.1f} s);"
+            f" {found}"
         )
 
     def absorb(self, other: "KillReport") -> None:
@@ -95,6 +110,11 @@ class KillReport:
         self.refused += other.refused
         self.turns += other.turns
         self.resumes += other.resumes
+        self.commands += other.commands
+        self.interrupted += other.interrupted
+        self.tasks += other.tasks
+        self.tasks_across_lives += other.tasks_across_lives
+        self.owned_s_max = max(self.owned_s_max, other.owned_s_max)
         self.problems.extend(other.problems)
 
 
@@ -111,6 +131,8 @@ class HomeUnderFire:
         self._report = KillReport(seed=seed, homes=1)
         self._errors = home.with_name(f"{home.name}.stderr")
         self._has_been_ready = False
+        self._left_open: tuple[str, ...] = ()  # tasks the host of the moment found
+        self._inherited: set[str] = set()  # those of them that are commands, over all lives
         self._clients = [
             Client(f"c{number}", self._stage, self._ledger, Random(f"{seed}:{number}"))
             for number in range(CLIENTS_COUNT)
@@ -155,6 +177,9 @@ class HomeUnderFire:
             return bool(found.fetchall())
 
     def _start(self, failpoints: str = "") -> HostClient:
+        left = open_tasks(self._home) if self._has_been_ready else {}
+        self._left_open = tuple(left)
+        self._inherited.update(task for task, run_id in left.items() if run_id is not None)
         options = ("--agents", ",".join(AGENTS), "--seed", str(self._seed))
         return HostClient(self._home, options=options, failpoints=failpoints, stderr=self._errors)
 
@@ -199,6 +224,7 @@ class HomeUnderFire:
         try:
             host.wait_ready()
             self._has_been_ready = True
+            self._note(self._unaccounted(host))
             self._stage.set(host)
         except HostGoneError:
             return armed.value if armed else "nowhere"
@@ -209,19 +235,32 @@ class HomeUnderFire:
             return "missed" if armed else "running"
         return armed.value if armed else "nowhere"
 
+    def _unaccounted(self, host: HostClient) -> list[str]:
+        """What an earlier life left to this host that neither ended nor has an owner in time."""
+        deadline = time.monotonic() + OWNED_S_MAX
+        while left := unowned(self._home, self._left_open):
+            if host.process.poll() is not None:
+                return []  # it was killed meanwhile
+            if time.monotonic() > deadline:
+                return [f"P9 task {task} has no owner {OWNED_S_MAX} s on" for task in left]
+            time.sleep(LOOK_AGAIN_S)
+        took_s = time.monotonic() - host.started_at
+        self._report.owned_s_max = max(self._report.owned_s_max, took_s)
+        return runaways(self._home)
+
     def _finish(self) -> None:
         """Let everybody finish, see the host fall silent, and judge what it leaves."""
         host = self._start()
         try:
             host.wait_ready()
+            self._note(self._unaccounted(host))
             self._stage.set(host)
             self._stage.close()
             for client in self._clients:
                 client.join(IDLE_S_MAX)
             if any(client.is_alive() for client in self._clients):
                 self._note(["a client was never answered"])
-            calm_down(self._stage, self._home)
-            status = host.wait_idle(wait_s=IDLE_S_MAX)
+            status = self._come_to_rest(host)
             if not status.is_idle(horizon_ms=QUIET_HORIZON_MS):
                 self._note([f"P7 the host never came to rest: {status}"])
             if status.rescue_count:
@@ -232,10 +271,24 @@ class HomeUnderFire:
             self._note([f"the last host did not hold: {gone}"])
         finally:
             host.kill()
+        self._note(end_stragglers(self._home))
         self._note(problems_at_rest(self._home, self._ledger))
         self._note(self._ledger.problems)
         self._note(self._errors.read_text(encoding="utf-8").splitlines())
         self._count()
+
+    def _come_to_rest(self, host: HostClient) -> HostStatus:
+        """Ask until nothing runs and nothing would begin again by itself, or nothing moves."""
+        deadline, visits = 0.0, dict[str, int]()
+        while True:
+            has_calmed = not calm_down(self._stage, self._home)
+            has_runs = _has_runs(self._home)  # first: what ends after this look shows in the next
+            status = host.wait_idle(wait_s=0.2)
+            if status.visits != visits:  # a slow machine is no lost wake-up
+                deadline, visits = time.monotonic() + IDLE_S_MAX, status.visits
+            is_done = has_calmed and status.is_idle(horizon_ms=QUIET_HORIZON_MS)
+            if time.monotonic() > deadline or (is_done and not has_runs):
+                return status
 
     def _count(self) -> None:
         self._report.acked = len(self._ledger.acked)
@@ -243,10 +296,27 @@ class HomeUnderFire:
         self._report.refused = self._ledger.refusals.total()
         with open_untouched(database_path(self._home)) as connection:
             resumes = [int(str(n)) for (n,) in connection.execute("select resume_count from turns")]
+            calls = connection.execute(
+                "select state = 'interrupted', count(*) from tool_calls"
+                " where name like 'ExecCommand%' group by 1"
+            )
+            by_state = {bool(cut_off): int(str(count)) for cut_off, count in calls}
+            (tasks,) = connection.execute(
+                "select count(*) from tasks where record ->> '$.detail.run_id' is not null"
+            ).fetchall()[0]
         self._report.turns, self._report.resumes = len(resumes), sum(resumes)
+        self._report.commands, self._report.interrupted = (
+            sum(by_state.values()),
+            by_state.get(True, 0),
+        )
+        self._report.tasks, self._report.tasks_across_lives = int(str(tasks)), len(self._inherited)
 
     def _note(self, problems: Iterable[str]) -> None:
         self._report.problems.extend(f"{problem} [{self._home}]" for problem in problems)
+
+
+def _has_runs(home: Path) -> bool:
+    return any(run_id is not None for run_id in open_tasks(home).values())
 
 
 def run_home(seed: int, kills: int, root: Path) -> KillReport:

@@ -231,8 +231,8 @@ class Client(threading.Thread):
         self._ask(ask.Prune(id=0))
 
 
-def calm_down(stage: Stage, home: Path) -> None:
-    """End everything that would go on by itself for ever, so that a host can fall silent.
+def calm_down(stage: Stage, home: Path) -> int:
+    """End everything that would go on by itself for ever; return how much that was.
 
     What there is to end is read from the rows: a request that was carried out and then cut off
     before its answer left something behind that no ledger knows of.
@@ -241,12 +241,12 @@ def calm_down(stage: Stage, home: Path) -> None:
         timers = connection.execute("select timer_id from timers where status = 'active'")
         items = connection.execute("select work_item_id from work_items where state = 'open'")
         commands: list[ask.Command] = [
-            ask.Steer(id=0, agent=STOPPED_NOW_AND_THEN, verb="resume"),
             *(ask.CancelTimer(id=0, timer=str(timer)) for (timer,) in timers),
             *(ask.MoveWork(id=0, item=str(item), verb="complete") for (item,) in items),
         ]
-    for command in commands:
+    for command in (ask.Steer(id=0, agent=STOPPED_NOW_AND_THEN, verb="resume"), *commands):
         stage.ask(command)
+    return len(commands)
 
 
 def result_of(answer: ask.Answer) -> Mapping[str, object]:

@@ -12,6 +12,8 @@ KILLS_PER_LOOP = 24  # enough for each failpoint to be a place of death once
 @pytest.mark.requirement("crash:acknowledged-survives-kill")
 @pytest.mark.requirement("crash:settled-once")
 @pytest.mark.requirement("crash:log-gapless-after-kill")
+@pytest.mark.requirement("crash:command-at-most-once")
+@pytest.mark.requirement("crash:no-orphans")
 @pytest.mark.parametrize("seed", [11, 12, 13])
 def test_a_killed_host_loses_nothing_and_settles_nothing_twice(seed: int, tmp_path: Path) -> None:
     report = run_kill_loop(kills=KILLS_PER_LOOP, seed=seed, root=tmp_path)
@@ -20,6 +22,8 @@ def test_a_killed_host_loses_nothing_and_settles_nothing_twice(seed: int, tmp_pa
     assert report.unvisited == (), "every failpoint is a place of death"
     assert report.acked > 0
     assert report.resumes > 0, "some turn was cut off and taken up again"
+    assert report.commands > 0
+    assert report.tasks > 0, "some command went on in the background"
 
 
 @pytest.mark.requirement("crash:good-order")

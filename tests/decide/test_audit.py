@@ -32,7 +32,6 @@ from holon.model.event import (
     InterjectionAdmitted,
     MessageProcessed,
     TaskStatusUpdated,
-    WorkItemWritten,
 )
 from holon.model.ids import AgentId, CallId, MessageId, TaskId, TimerId, TurnId, WaitId, WorkItemId
 from holon.model.instant import EPOCH, later
@@ -44,6 +43,7 @@ from holon.model.tool import ToolCallState
 from holon.model.turn import SafePoint, ToolReceipt
 from holon.model.wait import WaitState
 from holon.model.wake_event import TimerFired, WaitMoved
+from holon.model.work_event import WorkItemWritten
 from holon.model.work_item import WorkItemState
 from holon.wire.codec import decode, encode
 from tests.wire.record_strategies import records_of
@@ -75,6 +75,7 @@ TELLS = {
         "assistant_round_recorded",
         "provider_round_completed",
         "max_output_tokens_recovery",
+        "work_item_stale_reminder_injected",
     },
     "StartToolCall": {"tool_started"},
     "FinishToolCall": {"tool_executed", "tool_execution_failed"},
@@ -90,11 +91,18 @@ TELLS = {
     "CancelTimer": {"timer_cancelled"},
     "ParkWakeHint": {"wake_hint_coalesced"},
     "TakeWakeHints": {"wake_hint_triggered"},
+    "CreateTrigger": {"external_trigger_created"},
+    "MoveTrigger": {"external_trigger_rotated", "external_trigger_revoked"},
+    "DeliverTrigger": {"callback_delivered"},
     "OpenWait": {"wait_opened"},
     "MoveWait": {"wait_moved"},
+    "RememberPace": {"self_starts_ended"},
+    "HoldMessage": {"message_held"},
+    "HoldTurns": {"budget_used_up"},
+    "ReleaseTurns": {"budget_freed"},
 }
-SILENT = {"MarkSeen", "ReleaseDeferred", "RememberActivation"}
-MAY_BE_SILENT = {"AppendTranscript"}
+SILENT = {"MarkSeen", "ReleaseDeferred", "RememberActivation", "ReviewHolds"}
+MAY_BE_SILENT = {"AppendTranscript", "RememberPace"}
 
 
 def kind_of(event: Event) -> str:
@@ -185,6 +193,7 @@ def test_a_round_leaves_a_bounded_preview_of_its_words_alone() -> None:
     assert isinstance(event, AssistantRoundRecorded)
     assert event.preview == "w" * EVENT_TEXT_CHARS_MAX
     assert (event.round, event.tool_call_count, event.usage.input_tokens) == (3, 1, 5)
+    assert event.tool_names == ("Sleep",)
 
 
 @pytest.mark.requirement("audit:events-do-not-copy-bodies")

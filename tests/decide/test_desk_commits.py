@@ -18,6 +18,7 @@ from holon.decide.desk_commits import (
     queue_change,
     task_end_changes,
 )
+from holon.decide.timer_grid import FireDecision
 from holon.model.agent_status import AgentSignal, AgentStatus
 from holon.model.commit import (
     AdvanceTask,
@@ -118,10 +119,17 @@ def test_a_fire_is_named_by_its_slot_and_moves_the_timer_with_its_tick(
     next_fire_at: datetime | None,
 ) -> None:
     due = DueTimer(timer=TIMER, tick_pending=False)
-    commit = fire_commit(due, next_fire_at=next_fire_at, tick=TICK, expects=(GUARD,), now=NOW)
+    fire = FireDecision(slot=NOW, next_fire_at=next_fire_at, queues_tick=True, late_by_ms=7)
+    commit = fire_commit(due, fire=fire, tick=TICK, expects=(GUARD,), now=NOW)
     assert commit.commit_id == f"fire:timer_1:{to_micros(NOW)}"
     assert commit.changes == (
-        FireTimer(agent_id=AGENT_ID, timer_id=TIMER.id, slot=NOW, next_fire_at=next_fire_at),
+        FireTimer(
+            agent_id=AGENT_ID,
+            timer_id=TIMER.id,
+            slot=NOW,
+            next_fire_at=next_fire_at,
+            late_by_ms=7,
+        ),
         queue_change(TICK),
     )
     assert commit.expects == (TimerAtSlot(timer_id=TIMER.id, slot=NOW), GUARD)
@@ -129,14 +137,16 @@ def test_a_fire_is_named_by_its_slot_and_moves_the_timer_with_its_tick(
 
 def test_a_fire_without_a_tick_only_moves_the_timer() -> None:
     due = DueTimer(timer=TIMER, tick_pending=True)
-    commit = fire_commit(due, next_fire_at=NOW + seconds(60), tick=None, expects=(), now=NOW)
+    fire = FireDecision(slot=NOW, next_fire_at=NOW + seconds(60), queues_tick=False)
+    commit = fire_commit(due, fire=fire, tick=None, expects=(), now=NOW)
     assert [type(change) for change in commit.changes] == [FireTimer]
 
 
 def test_a_fire_triggers_the_wait_that_stands_on_its_timer() -> None:
     timer = msgspec.structs.replace(TIMER, wait_id=WaitId("wait_1"))
     due = DueTimer(timer=timer, tick_pending=False)
-    moved = fire_commit(due, next_fire_at=None, tick=TICK, expects=(), now=NOW).changes[-1]
+    fire = FireDecision(slot=NOW, next_fire_at=None, queues_tick=True)
+    moved = fire_commit(due, fire=fire, tick=TICK, expects=(), now=NOW).changes[-1]
     assert isinstance(moved, MoveWait)
     assert (moved.state, moved.triggered_by) == (WaitState.TRIGGERED, TICK.message.id)
 

@@ -37,13 +37,13 @@ from holon.model.commit import (
 )
 from holon.model.event import RuntimeErrorRecorded
 from holon.model.expectation import AgentGeneration, WorkItemAtRevision
-from holon.model.ids import BriefId, SummaryId, TaskId, WaitId, WorkspaceId
+from holon.model.ids import BriefId, SummaryId, TaskId, WaitId, WorkItemId, WorkspaceId
 from holon.model.message import MessageState
 from holon.model.provider_attempt import TokenUsage
 from holon.model.provider_errors import ContextTooLongError, ProviderTimeoutError
 from holon.model.snapshot import AgentSnapshot, WeighedItem
 from holon.model.transcript import AssistantRound, RuntimeFailure
-from holon.model.turn import Finish, TerminalKind
+from holon.model.turn import Completion, Finish, TerminalKind
 from holon.model.wait import WaitKind, WaitState
 from holon.model.work_item import WorkItemState
 from tests.decide.sample_rows import (
@@ -67,7 +67,7 @@ COMPLETED_ITEM = WeighedItem(
         ITEM, state=WorkItemState.COMPLETED, revision=4, workspace_id=WorkspaceId("space_1")
     )
 )
-REPORTED = Finish(last_text="bye", completed_work_item_id=ITEM.id, completion_report="mended")
+REPORTED = Finish(last_text="bye", completions=(Completion(work_item_id=ITEM.id, report="mended"),))
 FAILURES: list[FailureArtifact] = [
     TIMEOUT,
     failure_of(ContextTooLongError("too long")),
@@ -87,7 +87,7 @@ FACTS = SettlementFacts(
     next_position=5,
     snapshot=running_snapshot(),
     brief_id=BriefId("brief_1"),
-    summary_id=SummaryId("sum_1"),
+    summary_ids=(SummaryId("sum_1"), SummaryId("sum_2")),
 )
 
 
@@ -133,7 +133,12 @@ def every_facts() -> Iterator[SettlementFacts]:
         finishes, bounds, snapshots, messages
     ):
         yield msgspec.structs.replace(
-            FACTS, finish=finish, bound=bound, snapshot=snapshot, message=message
+            FACTS,
+            finish=finish,
+            bound=bound,
+            completed=() if bound is None else (bound.item,),
+            snapshot=snapshot,
+            message=message,
         )
 
 
@@ -224,22 +229,44 @@ def test_a_turn_without_words_gets_an_empty_result() -> None:
 @pytest.mark.requirement("brief:report-is-the-result")
 @pytest.mark.requirement("settlement:report-is-promoted")
 def test_a_promoted_report_is_the_result_brief_too() -> None:
-    commit = settle(finish=REPORTED, bound=COMPLETED_ITEM)
-    assert brief_of(commit).text == "mended"
+    commit = settle(finish=REPORTED, completed=(COMPLETED_ITEM.item,))
+    assert (brief_of(commit).text, brief_of(commit).work_item_id) == ("mended", ITEM.id)
     assert one(commit, PutWorkItem).item.result_summary == "mended"
     assert one(commit, AppendDeliverySummary).summary.text == "mended"
     seen = WorkItemAtRevision(work_item_id=ITEM.id, revision=4)
     assert seen in commit.expects
 
 
-@pytest.mark.requirement("settlement:only-the-bound-item")
-@pytest.mark.parametrize("bound", [None, weighed("work_2")])
-def test_a_report_on_another_item_is_not_the_result(bound: WeighedItem | None) -> None:
-    commit = settle(finish=REPORTED, bound=bound)
-    assert brief_of(commit).text == "bye"
+@pytest.mark.requirement("settlement:only-what-the-turn-completed")
+@pytest.mark.parametrize("bound", [None, weighed("work_2"), COMPLETED_ITEM])
+def test_an_item_the_turn_did_not_complete_is_left_alone(bound: WeighedItem | None) -> None:
+    commit = settle(bound=bound)
+    assert brief_of(commit).text == "all done"
     assert of_type(commit, PutWorkItem) == []
     assert of_type(commit, AppendDeliverySummary) == []
     assert len(commit.expects) == 1
+
+
+@pytest.mark.requirement("turn-complete:each-round-may-report")
+def test_each_report_of_a_turn_is_kept_and_the_brief_holds_them_all() -> None:
+    other = msgspec.structs.replace(COMPLETED_ITEM.item, id=WorkItemId("work_2"), revision=2)
+    both = (
+        Completion(work_item_id=ITEM.id, report="mended"),
+        Completion(work_item_id=other.id, report="painted"),
+    )
+    commit = settle(
+        finish=Finish(last_text="bye", completions=both), completed=(COMPLETED_ITEM.item, other)
+    )
+    brief = brief_of(commit)
+    assert (brief.text, brief.work_item_id) == ("mended\n\npainted", "work_2")
+    summaries = [change.summary for change in of_type(commit, AppendDeliverySummary)]
+    assert [(each.id, each.work_item_id, each.text) for each in summaries] == [
+        ("sum_1", ITEM.id, "mended"),
+        ("sum_2", "work_2", "painted"),
+    ]
+    for item_id, revision in ((ITEM.id, 4), ("work_2", 2)):
+        seen = WorkItemAtRevision(work_item_id=WorkItemId(item_id), revision=revision)
+        assert seen in commit.expects
 
 
 @pytest.mark.requirement("brief:bound-to-work-item")
@@ -288,7 +315,7 @@ def test_attempts_that_report_no_tokens_cost_none() -> None:
 
 def test_a_failure_after_a_completion_keeps_the_report() -> None:
     finish = msgspec.structs.replace(REPORTED, failure=TIMEOUT)
-    commit = settle(finish=finish, bound=COMPLETED_ITEM)
+    commit = settle(finish=finish, completed=(COMPLETED_ITEM.item,))
     assert brief_of(commit).kind is BriefKind.FAILURE
     assert one(commit, AppendDeliverySummary).summary.text == "mended"
 

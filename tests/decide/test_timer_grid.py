@@ -10,7 +10,7 @@ from holon.decide.timer_grid import FireDecision, decide_fire, next_slot
 from holon.model.ids import TimerId
 from holon.model.limits import DAY_MS, TIMER_INTERVAL_MS_MIN
 from holon.model.snapshot import DueTimer
-from holon.model.wake import Every, OneShot, TimerRecord, TimerSchedule
+from holon.model.wake import Cron, Every, OneShot, TimerRecord, TimerSchedule
 from tests.decide.sample_rows import AGENT_ID, NOW, seconds
 
 HOURLY = Every(interval_ms=3_600_000)
@@ -108,15 +108,28 @@ def test_a_due_timer_queues_one_tick_for_the_slot_that_was_due(late: timedelta) 
 def test_where_an_hourly_timer_stands_after_firing(
     late: timedelta, next_fire_at: timedelta
 ) -> None:
+    late_by_ms = max(0, round(late.total_seconds() * 1_000))
     assert decide_fire(due(HOURLY), now=NOW + late) == FireDecision(
-        slot=NOW, next_fire_at=NOW + next_fire_at, queues_tick=True
+        slot=NOW, next_fire_at=NOW + next_fire_at, queues_tick=True, late_by_ms=late_by_ms
     )
+
+
+@pytest.mark.requirement("scheduling-large:cron-keeps-its-grid")
+@pytest.mark.parametrize("down_h", [0, 1, 23.5, 24, 240.25])
+def test_a_cron_timer_makes_up_for_missed_slots_once_and_keeps_its_times(down_h: float) -> None:
+    noon = Cron(expression="0 12 * * *", zone="UTC")
+    decision = decide_fire(due(noon), now=NOW + hours(down_h))
+    assert (decision.slot, decision.late_by_ms) == (NOW, int(down_h * 3_600_000))
+    assert decision.next_fire_at is not None
+    assert decision.next_fire_at > NOW + hours(down_h)
+    assert (decision.next_fire_at - NOW) % timedelta(days=1) == timedelta(0)
+    assert decision.next_fire_at <= NOW + hours(down_h) + timedelta(days=1)
 
 
 @pytest.mark.requirement("wake:one-shot-timer-fires-once")
 def test_a_one_shot_timer_is_over_once_it_has_fired() -> None:
     assert decide_fire(due(OneShot()), now=NOW + hours(3)) == FireDecision(
-        slot=NOW, next_fire_at=None, queues_tick=True
+        slot=NOW, next_fire_at=None, queues_tick=True, late_by_ms=3 * 3_600_000
     )
 
 

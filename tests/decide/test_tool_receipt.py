@@ -13,6 +13,7 @@ from holon.model.turn import ToolReceipt
 
 
 @pytest.mark.requirement("turn:refused-call-gets-an-envelope")
+@pytest.mark.requirement("hands:error-object-in-the-transcript")
 def test_the_envelope_names_tool_kind_message_and_what_to_do() -> None:
     error = ToolError(
         kind="bad_path",
@@ -30,6 +31,7 @@ def test_the_envelope_names_tool_kind_message_and_what_to_do() -> None:
         content=receipt.content,
         is_error=True,
         error_kind="bad_path",
+        error=error,
     )
     assert told == {
         "ok": False,

@@ -8,14 +8,21 @@ from holon.decide.conversation_view import conversation_of, is_sendable, problem
 from holon.decide.failure_artifact import operator_abort
 from holon.decide.lane_commits import entry_of
 from holon.decide.recovery_plan import ResumeTurnPlan, plan_turn
-from holon.decide.turn_replay import Spent, replay, spent_in
+from holon.decide.turn_replay import Spent, cut_off, replay, spent_in
 from holon.decide.turn_step import NUDGE, advance
 from holon.model.errors import ForbiddenTransitionError
 from holon.model.provider_attempt import TokenUsage
 from holon.model.tool import ToolCallState
 from holon.model.transcript import RuntimeFailure, TurnLog
-from holon.model.turn import CallModel, Finish, RunTools, SafePoint, StopReason
-from tests.decide.sample_rows import NOW
+from holon.model.turn import (
+    CallModel,
+    Completion,
+    Finish,
+    RunTools,
+    SafePoint,
+    StopReason,
+)
+from tests.decide.sample_rows import ITEM, NOW
 from tests.decide.turn_rows import (
     TIMELINE,
     TOOLS,
@@ -150,8 +157,41 @@ def test_an_interjection_keeps_its_side_of_the_results() -> None:
     assert advance(quiet.state, interjected(), tools=TOOLS)[1] == CallModel()
 
 
+def test_a_reminder_that_was_recorded_is_not_due_again() -> None:
+    log = scripted(one_round("", "Read")._replace(reminds=True))
+    found = replay(log, tools=TOOLS)
+    assert (found.step, found.state.reminded_at_round) == (CallModel(), 1)
+    without = msgspec.structs.replace(log, entries=log.entries[:-1])
+    assert replay(without, tools=TOOLS).state.reminded_at_round is None
+
+
+@pytest.mark.requirement("turn-complete:cut-off-turn-keeps-what-it-did")
+def test_a_turn_that_is_cut_off_keeps_its_last_words_and_what_it_completed() -> None:
+    rounds = one_round("mended", "Complete"), one_round(" ", "Read")
+    *_, last = LiveTurn().run(list(rounds))
+    failure = operator_abort("enough")
+    finish = cut_off(last.log, failure)
+    done = Completion(work_item_id=ITEM.id, report="mended")
+    assert finish == Finish(
+        last_text="mended", failure=failure, completions=(done,), made_progress=True
+    )
+    assert cut_off(opened_log(), failure) == Finish(failure=failure)
+
+
+@given(script=SCRIPTS)
+def test_a_turn_that_is_cut_off_completed_what_it_would_have_completed_by_going_on(
+    script: list[RoundScript],
+) -> None:
+    for moment in LiveTurn().run(script):
+        if moment.settled:
+            finish = cut_off(moment.log, operator_abort("enough"))
+            told = [each.work_item_id for each in finish.completions]
+            assert told == [each.work_item_id for each in moment.state.completions]
+            assert finish.made_progress == moment.state.made_progress
+
+
 def test_an_interrupted_call_is_recorded_as_such() -> None:
-    *_, cut_off = (m for m in LiveTurn().run([one_round("", "Read", "Read")]) if not m.settled)
-    plan = plan_turn(cut_off.log)
+    *_, halfway = (m for m in LiveTurn().run([one_round("", "Read", "Read")]) if not m.settled)
+    plan = plan_turn(halfway.log)
     assert isinstance(plan, ResumeTurnPlan)
     assert [each.state for each in plan.interrupted] == [ToolCallState.INTERRUPTED]

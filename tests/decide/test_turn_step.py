@@ -16,6 +16,7 @@ from holon.decide.turn_step import (
 )
 from holon.model.conversation import ThinkingBlock, ToolUseBlock
 from holon.model.errors import ForbiddenTransitionError
+from holon.model.ids import WorkItemId
 from holon.model.limits import (
     MAX_OUTPUT_CONTINUATIONS_COUNT_MAX,
     TOOL_CALLS_PER_ROUND_COUNT_MAX,
@@ -23,6 +24,7 @@ from holon.model.limits import (
 )
 from holon.model.turn import (
     CallModel,
+    Completion,
     Finish,
     ModelFailed,
     ModelSpoke,
@@ -48,6 +50,11 @@ from tests.decide.turn_rows import (
 
 CUT = StopReason.MAX_TOKENS
 FAILURE = operator_abort("enough")
+
+
+def reported(item: str, report: str) -> Completion:
+    """An item completed by itself in a round that said something."""
+    return Completion(work_item_id=WorkItemId(item), report=report)
 
 
 def after(*happened: TurnInput, start: TurnState | None = None) -> TurnState:
@@ -273,8 +280,7 @@ def test_a_failed_turn_keeps_what_it_had_said_and_done() -> None:
     script = (spoke("half way", use("Complete")), returned(completes()))
     finish = finish_after(*script, ModelFailed(failure=FAILURE))
     assert finish.last_text == "half way"
-    assert finish.completed_work_item_id == "work_1"
-    assert finish.completion_report == "half way"
+    assert finish.completions == (reported("work_1", "half way"),)
     assert finish.made_progress
 
 
@@ -307,8 +313,7 @@ def test_a_turn_that_never_ends_fails_at_its_round_limit() -> None:
 def test_words_beside_one_completion_become_its_report() -> None:
     script = (spoke("the roof is mended", use("Complete")), returned(completes()))
     finish = finish_after(*script, spoke("anything else?"))
-    assert finish.completed_work_item_id == "work_1"
-    assert finish.completion_report == "the roof is mended"
+    assert finish.completions == (reported("work_1", "the roof is mended"),)
     assert finish.last_text == "anything else?"
 
 
@@ -328,15 +333,17 @@ def test_no_report_without_words_and_exactly_one_completion(
 ) -> None:
     calls = [use("Complete", receipt.call_id) for receipt in receipts]
     finish = finish_after(spoke(text, *calls), returned(*receipts), spoke("bye"))
-    assert finish.completed_work_item_id is None
-    assert finish.completion_report is None
+    assert [each.report for each in finish.completions] == [None] * sum(
+        not receipt.is_error for receipt in receipts
+    )
 
 
-def test_the_first_report_of_a_turn_is_kept() -> None:
+@pytest.mark.requirement("turn-complete:each-round-may-report")
+def test_each_round_reports_on_the_item_it_completed() -> None:
     first = (spoke("one", use("Complete")), returned(completes("work_1")))
     second = (spoke("two", use("Complete")), returned(completes("work_2")))
     finish = finish_after(*first, *second, spoke("bye"))
-    assert (finish.completed_work_item_id, finish.completion_report) == ("work_1", "one")
+    assert finish.completions == (reported("work_1", "one"), reported("work_2", "two"))
 
 
 @pytest.mark.parametrize(

@@ -13,15 +13,22 @@ from holon.decide.lane_commits import (
     InterjectionFacts,
     LaneHold,
     RoundFacts,
+    entry_of,
     finish_call,
     interjection_entry,
     round_changes,
 )
-from holon.decide.turn_step import TurnState, advance, nudge_recorded, open_turn
+from holon.decide.turn_step import (
+    TurnState,
+    advance,
+    nudge_recorded,
+    open_turn,
+    reminder_recorded,
+)
 from holon.model.commit import AppendTranscript
 from holon.model.provider_attempt import TokenUsage
 from holon.model.tool import ToolCallState
-from holon.model.transcript import Interjection, TurnLog
+from holon.model.transcript import Interjection, TurnLog, WorkReminder
 from holon.model.turn import (
     CallModel,
     Finish,
@@ -31,7 +38,7 @@ from holon.model.turn import (
     ToolReceipt,
     ToolsReturned,
 )
-from tests.decide.sample_rows import AGENT_ID, NOW
+from tests.decide.sample_rows import AGENT_ID, ITEM, NOW
 from tests.decide.turn_rows import (
     TOOLS,
     TURN,
@@ -56,6 +63,7 @@ class RoundScript(NamedTuple):
     stop: StopReason
     works: list[bool]
     points: frozenset[SafePoint]
+    reminds: bool = False
 
 
 ROUNDS = st.builds(
@@ -67,6 +75,7 @@ ROUNDS = st.builds(
     stop=st.sampled_from(StopReason),
     works=st.lists(st.booleans(), min_size=3, max_size=3),
     points=st.frozensets(st.sampled_from(SafePoint)),
+    reminds=st.booleans(),
 )
 SCRIPTS = st.lists(ROUNDS, min_size=1, max_size=6)
 
@@ -103,6 +112,7 @@ class LiveTurn:
                 yield from self.interject(each, SafePoint.BEFORE_TOOL_EXECUTION)
                 yield from self.run_tools(each, self.state.step)
                 yield from self.interject(each, SafePoint.AFTER_TOOL_RESULTS)
+                yield from self.remind(each)
             if isinstance(self.state.step, Finish):
                 return
 
@@ -142,6 +152,15 @@ class LiveTurn:
         assert isinstance(entry.data, Interjection)
         self.state, _ = advance(self.state, entry.data.interjected, tools=TOOLS)
         yield self.moment(settled=not isinstance(self.state.step, RunTools))
+
+    def remind(self, each: RoundScript) -> Iterator[Moment]:
+        if not each.reminds or not isinstance(self.state.step, CallModel):
+            return
+        said = WorkReminder(work_item_id=ITEM.id, after_round=self.rounds, text="your work item")
+        entry = entry_of(TURN, position=len(self.log.entries), at=NOW, data=said)
+        self.log = recorded(self.log, (AppendTranscript(entry=entry),))
+        self.state = reminder_recorded(self.state)
+        yield self.moment()
 
     def run_tools(self, each: RoundScript, step: RunTools) -> Iterator[Moment]:
         results = {receipt.call_id: receipt for receipt in step.refused}

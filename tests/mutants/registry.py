@@ -7,7 +7,7 @@ Owns:  one planting function per mutant and the layer that must kill it. Nothing
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.mutants import lane_mutants, store_mutants, wake_mutants
+from tests.mutants import hands_mutants, lane_mutants, store_mutants, wake_mutants
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,41 @@ MUTANTS: tuple[Mutant, ...] = (
         "decisions",
         ("tests/decide/test_continuation.py",),
         wake_mutants.plant_m19,
+    ),
+    Mutant(
+        "M20",
+        "running commands are not attached to again",
+        "simulation",
+        SIM,
+        hands_mutants.plant_m20,
+    ),
+    Mutant(
+        "M21",
+        "the command of a cut-off call goes on",
+        "simulation",
+        SIM,
+        hands_mutants.plant_m21,
+    ),
+    Mutant(
+        "M22",
+        "an end that nobody saw is never told",
+        "simulation",
+        SIM,
+        hands_mutants.plant_m22,
+    ),
+    Mutant(
+        "M23",
+        "a task's result is delivered twice",
+        "simulation",
+        SIM,
+        hands_mutants.plant_m23,
+    ),
+    Mutant(
+        "M24",
+        "a command that no row speaks of goes on",
+        "runtime",
+        ("tests/runtime/test_strays.py",),
+        hands_mutants.plant_m24,
     ),
 )
 

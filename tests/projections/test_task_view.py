@@ -45,8 +45,12 @@ def test_a_task_of_another_kind_has_no_command() -> None:
 
 
 def test_a_list_counts_what_it_shows() -> None:
-    assert list_view([])["task_count"] == 0
-    assert [task["task_id"] for task in list_view([TASK, ENDED])["tasks"]] == ["task_1", "task_1"]
+    nothing = list_view([], [], task_count=0)
+    assert nothing == {"tasks": [], "task_count": 0, "recently_ended": []}
+    listed = list_view([TASK], [ENDED], task_count=9)
+    assert listed["task_count"] == 9
+    assert listed["tasks"] == [status_view(TASK)]
+    assert listed["recently_ended"] == [status_view(ENDED)]
 
 
 def test_an_output_snapshot_names_files_and_failure() -> None:

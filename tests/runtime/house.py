@@ -17,11 +17,13 @@ import msgspec
 
 from holon.model.agent import AgentState
 from holon.model.brief import BriefRecord
+from holon.model.budget import BudgetPolicy
 from holon.model.errors import StoreBrokenError
 from holon.model.event import Event
 from holon.model.ids import AgentId, MessageId
 from holon.model.ingress import IngressRequest
 from holon.model.message import Priority
+from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
 from holon.model.wake import WakeDisposition
 from holon.ports.failpoint import Failpoints, NoFailpoints
@@ -61,6 +63,8 @@ class Setup(msgspec.Struct, kw_only=True):
     workspace_root: str | None = None
     redactor: Redactor = msgspec.field(default_factory=NothingToRedact)
     retention: RetentionPolicy = RetentionPolicy()
+    reminders: ReminderPolicy = ReminderPolicy()
+    budgets: BudgetPolicy = BudgetPolicy()
     deferral_allowed: bool = True
     rescue_count: int = 0
     seed: int = 0
@@ -103,6 +107,8 @@ class House:
                 deferral_allowed=self.setup.deferral_allowed,
                 failpoints=self.setup.failpoints,
                 retention=self.setup.retention,
+                reminders=self.setup.reminders,
+                budgets=self.setup.budgets,
                 redactor=self.setup.redactor,
                 home="/home",
                 workspace_root=self.setup.workspace_root,

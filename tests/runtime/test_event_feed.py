@@ -11,7 +11,7 @@ from holon.model.event import AuditEvent
 from holon.model.ids import AgentId
 from holon.model.limits import EVENT_PAGE_COUNT_DEFAULT
 from holon.model.retention import RetentionPolicy
-from holon.runtime.event_feed import CursorLostError, SubscriberLaggedError
+from holon.runtime.event_feed import CursorAheadError, CursorLostError, SubscriberLaggedError
 from holon.testing.builders import MAIN
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, Setup, run_house
@@ -147,3 +147,29 @@ def test_the_end_of_a_follower_does_not_disturb_the_others() -> None:
         assert set(range(1, await newest(house) + 1)) <= set(seen)
 
     run_house(story, script=[rule("hello", says("hi"))])
+
+
+def test_a_reader_of_all_sees_every_agent_in_the_order_of_the_log() -> None:
+    async def story(house: House) -> None:
+        seen: list[int] = []
+        with house.host.events.log_reader(after=0) as reader:
+            for number in range(3):
+                await house.prompt(f"n {number}")
+                await house.rest(1_000)
+                await reader.news()
+                while page := await reader.page():
+                    seen += [event.log_seq for event in page]
+            assert house.host.events.follower_count == 1
+        assert seen == sorted(set(seen))
+        assert seen[-1] == await house.store.reads.last_log_seq()
+        assert house.host.events.follower_count == 0
+
+    run_house(story)
+
+
+def test_a_log_number_from_the_future_is_told_apart() -> None:
+    async def story(house: House) -> None:
+        with house.host.events.log_reader(after=10_000) as reader, pytest.raises(CursorAheadError):
+            await reader.page()
+
+    run_house(story)

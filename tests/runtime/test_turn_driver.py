@@ -155,6 +155,7 @@ def test_a_cut_answer_is_continued_at_most_twice() -> None:
     run_house(story, script=[rule("everything", cut)])
 
 
+@pytest.mark.requirement("hands:error-object-in-the-log")
 def test_a_cut_off_enqueue_is_refused_and_queues_nothing() -> None:
     async def story(house: House) -> None:
         await house.prompt("go")
@@ -163,6 +164,9 @@ def test_a_cut_off_enqueue_is_refused_and_queues_nothing() -> None:
         assert "truncated_mutation_tool_call" in house.model.said()
         [failed] = [e for e in await house.events() if isinstance(e, ToolExecutionFailed)]
         assert failed.error_kind == "truncated_mutation_tool_call"
+        assert failed.tool_error is not None
+        assert failed.tool_error.kind == failed.error_kind
+        assert failed.tool_error.hint
 
     maimed = ScriptedRound(
         calls=(ScriptedCall(name="Enqueue", input={"text": "half of"}),),
@@ -340,3 +344,19 @@ def test_the_last_tool_result_is_durable_before_the_next_round_is() -> None:
         assert order == ["round", "tool", "settle"]
 
     run_house(story, script=[LATER, TOOL_ROUND])
+
+
+@pytest.mark.requirement("turn-complete:previews-are-no-briefs")
+@pytest.mark.requirement("turn-complete:no-item-is-made-up")
+def test_what_is_said_and_done_along_the_way_makes_neither_a_brief_nor_a_work_item() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("Please fix the roof by Monday")
+        await house.rest(1_000)
+        assert [brief.text for brief in await house.briefs()] == ["It is fixed."]
+        assert house.rows("select count(*) from work_items") == [(0,)]
+        assert (await house.agent()).focus.current_work_item_id is None
+
+    aloud = ScriptedRound(
+        text="First I look around.", calls=(ScriptedCall(name="AgentGet", input={}),)
+    )
+    run_house(story, script=[rule("roof", aloud, aloud, says("It is fixed."))])

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from holon.testing.sim import run_seed
-from holon.testing.world import Mode, World
+from holon.testing.world import Mode, World, has_hands
 
 SEED_COUNT = 500
 SEEDS_PER_TEST = 10
@@ -35,6 +35,11 @@ def test_a_seed_that_once_found_a_fault_is_kept(seed: int) -> None:
     assert run_seed(seed).problems == []
 
 
+@pytest.mark.parametrize("seed", FAULTS_FOUND.values(), ids=FAULTS_FOUND.keys())
+def test_a_seed_that_found_a_fault_before_agents_had_hands_sees_the_same_world(seed: int) -> None:
+    assert not has_hands(seed)
+
+
 @pytest.mark.parametrize(("seed", "mode"), [(7, Mode.SAFETY), (8, Mode.LIVENESS)])
 def test_a_seed_replays_identically(seed: int, mode: Mode) -> None:
     first, again = World(seed, mode).run(), World(seed, mode).run()
@@ -55,3 +60,5 @@ def test_the_worlds_are_eventful() -> None:
     verdicts = [run_seed(seed) for seed in range(20)]
     assert sum(verdict.crash_count for verdict in verdicts) > 20
     assert sum(verdict.turn_count for verdict in verdicts) > 200
+    assert sum(verdict.command_count for verdict in verdicts) > 50
+    assert sum(verdict.task_count for verdict in verdicts) > 30

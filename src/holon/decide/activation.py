@@ -10,7 +10,11 @@ Rule 3: an item that was offered and did not move is offered again ever later, a
 Rule 4: while a message is put off because no provider answers, the runtime offers nothing of its
         own: it would be put off as well. The operator, timers and finished tasks still get their
         turn; any other event is kept, and shown in the next one.
-Rule 5: the decision carries the memory to store with it, so the count survives a restart.
+Rule 5: while a message is held back because turns get nowhere, and when the runtime has given up,
+        nothing of its own is offered either; hints that bring something are still handed over.
+Rule 6: an agent whose budget is used up begins nothing; once the moment has come, the budget is
+        looked at again.
+Rule 7: the decision carries the memory to store with it, so the count survives a restart.
 """
 
 from collections.abc import Sequence
@@ -25,10 +29,12 @@ from holon.decide.readiness import scheduling_state
 from holon.model.agent_status import AgentStatus
 from holon.model.instant import Instant, later
 from holon.model.limits import (
+    BUDGET_WINDOW_MS,
     MESSAGE_BODY_BYTES_MAX,
     NO_PROGRESS_ACTIVATIONS_COUNT_MAX,
     NO_PROGRESS_BACKOFF_MS_MAX,
     NO_PROGRESS_BACKOFF_MS_MIN,
+    USAGE_STEP_MS,
 )
 from holon.model.record import Record
 from holon.model.snapshot import AgentSnapshot, WeighedItem
@@ -82,6 +88,10 @@ class AskOperator(Record, frozen=True, kw_only=True):
     memory: ActivationMemory
 
 
+class ReviewBudget(Record, frozen=True, kw_only=True):
+    """The moment has come at which a used-up budget was to have room again."""
+
+
 class RestUntil(Record, frozen=True, kw_only=True):
     """There is work, but it is held back until then."""
 
@@ -94,7 +104,14 @@ class Rest(Record, frozen=True, kw_only=True):
 
 WorkDecision: TypeAlias = ContinueActive | OfferQueued | AskOperator
 ActivationDecision: TypeAlias = (
-    StayDown | RunQueue | EmitHintTick | WorkDecision | EmitRecheckTick | RestUntil | Rest
+    StayDown
+    | RunQueue
+    | ReviewBudget
+    | EmitHintTick
+    | WorkDecision
+    | EmitRecheckTick
+    | RestUntil
+    | Rest
 )
 
 
@@ -103,12 +120,34 @@ def decide_activation(snapshot: AgentSnapshot, *, now: datetime) -> ActivationDe
     status = snapshot.agent.posture.status
     if not may_run(status):
         return StayDown(status=status)
-    if snapshot.heads or snapshot.claimed_message_id is not None:
+    if snapshot.claimed_message_id is not None:
         return RunQueue()
+    if (until := snapshot.agent.pace.budget_until) is not None:
+        return RestUntil(moment=until) if is_held_until(until, now=now) else ReviewBudget()
+    if snapshot.heads:
+        return RunQueue()
+    return _offer_something(snapshot, now=now)
+
+
+def is_held_until(moment: datetime, *, now: datetime) -> bool:
+    """Whether a budget still holds the agent. After a clock was set back, none does for years."""
+    return now < moment <= later(now, by_ms=BUDGET_WINDOW_MS + USAGE_STEP_MS)
+
+
+def _offer_something(snapshot: AgentSnapshot, *, now: datetime) -> ActivationDecision:
+    """What the runtime may do of its own accord while the queue is empty."""
     if snapshot.deferred_until is not None:
         return RestUntil(moment=snapshot.deferred_until)
-    if snapshot.hints:
-        return EmitHintTick(hints=_fit_in_one_tick(snapshot.hints))
+    gave_up = snapshot.agent.pace.gave_up
+    is_slow = gave_up or snapshot.slowed_until is not None
+    if hints := tuple(hint for hint in snapshot.hints if hint.body is not None or not is_slow):
+        return EmitHintTick(hints=_fit_in_one_tick(hints))
+    if snapshot.slowed_until is not None:
+        return RestUntil(moment=snapshot.slowed_until)
+    return Rest() if gave_up else _offer_work(snapshot, now=now)
+
+
+def _offer_work(snapshot: AgentSnapshot, *, now: datetime) -> ActivationDecision:
     runnable = _runnable_items(snapshot)
     offered = next((item for item in runnable if _held_until(item, now=now) is None), None)
     if offered is not None:

@@ -103,6 +103,7 @@ def decide_admission(
             metadata=request.metadata,
             correlation_id=request.correlation_id,
             causation_id=request.causation_id,
+            followup=request.followup if binds else None,
         ),
         idempotency_key=request.idempotency_key,
         body_digest=None if request.idempotency_key is None else body_digest(request),

@@ -133,7 +133,11 @@ def _check_metadata(request: IngressRequest, _: AdmissionTarget) -> Refusal | No
 
 
 def _check_key(request: IngressRequest, _: AdmissionTarget) -> Refusal | None:
-    key = request.idempotency_key
+    return key_refusal(request.idempotency_key)
+
+
+def key_refusal(key: str | None) -> Refusal | None:
+    """Say why a text is no idempotency key, or nothing when it is one or there is none."""
     if key is None or (len(key) <= IDEMPOTENCY_KEY_CHARS_MAX and _KEY_FORM.fullmatch(key)):
         return None
     return Refusal(

@@ -9,6 +9,8 @@ Rule 3: events point to rows. The only free text they take from a body is a boun
 
 from typing import TypeAlias, assert_never
 
+from holon.decide.audit_pace import pace_events
+from holon.decide.audit_triggers import trigger_event
 from holon.decide.audit_turns import Audited, turn_events
 from holon.model.closure import Continuable, outcome_of, waiting_reason_of
 from holon.model.commit import (
@@ -22,11 +24,14 @@ from holon.model.commit import (
     CreateAgent,
     CreateTask,
     CreateTimer,
+    CreateTrigger,
     DeferMessage,
+    DeliverTrigger,
     FinishToolCall,
     FireTimer,
     FocusWorkItem,
     MarkSeen,
+    MoveTrigger,
     MoveWait,
     OpenTurn,
     OpenWait,
@@ -51,7 +56,6 @@ from holon.model.event import (
     AgentStateChanged,
     BriefCreated,
     ClosureDecided,
-    CompletionReportPromoted,
     Event,
     InterjectionAdmitted,
     MessageAborted,
@@ -63,12 +67,16 @@ from holon.model.event import (
     ModelOverrideChanged,
     TaskCreated,
     TaskStatusUpdated,
-    WorkItemFocusReleased,
-    WorkItemPicked,
-    WorkItemWritten,
 )
 from holon.model.ids import AgentId
 from holon.model.message import MessageKind, MessageState
+from holon.model.pace_change import (
+    HoldMessage,
+    HoldTurns,
+    ReleaseTurns,
+    RememberPace,
+    ReviewHolds,
+)
 from holon.model.wake_event import (
     SystemTickEmitted,
     TimerCancelled,
@@ -78,6 +86,12 @@ from holon.model.wake_event import (
     WaitOpened,
     WakeHintParked,
     WakeHintTriggered,
+)
+from holon.model.work_event import (
+    CompletionReportPromoted,
+    WorkItemFocusReleased,
+    WorkItemPicked,
+    WorkItemWritten,
 )
 
 _AgentChange: TypeAlias = (
@@ -149,6 +163,10 @@ def events_of(change: Change) -> Audited:
             | MoveWait()
         ):
             return (_wake_event(change),)
+        case CreateTrigger() | MoveTrigger() | DeliverTrigger():
+            return (trigger_event(change),)
+        case RememberPace() | HoldMessage() | HoldTurns() | ReleaseTurns() | ReviewHolds():
+            return pace_events(change)
         case _:
             assert_never(change)
 
@@ -290,7 +308,10 @@ def _wake_event(change: _WakeChange) -> tuple[AgentId, Event]:
             return timer.agent_id, TimerCreated(timer_id=timer.id, next_fire_at=first)
         case FireTimer():
             return change.agent_id, TimerFired(
-                timer_id=change.timer_id, slot=change.slot, next_fire_at=change.next_fire_at
+                timer_id=change.timer_id,
+                slot=change.slot,
+                next_fire_at=change.next_fire_at,
+                late_by_ms=change.late_by_ms,
             )
         case CancelTimer():
             return change.agent_id, TimerCancelled(timer_id=change.timer_id)

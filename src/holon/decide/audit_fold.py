@@ -29,9 +29,6 @@ from holon.model.event import (
     TurnEnded,
     TurnResumed,
     TurnStarted,
-    WorkItemFocusReleased,
-    WorkItemPicked,
-    WorkItemWritten,
 )
 from holon.model.message import MessageState
 from holon.model.task import TaskStatus
@@ -40,6 +37,11 @@ from holon.model.turn import TerminalKind
 from holon.model.wait import WaitState
 from holon.model.wake import TimerStatus
 from holon.model.wake_event import TimerCancelled, TimerCreated, TimerFired, WaitMoved, WaitOpened
+from holon.model.work_event import (
+    WorkItemFocusReleased,
+    WorkItemPicked,
+    WorkItemWritten,
+)
 from holon.model.work_item import WorkItemState
 
 

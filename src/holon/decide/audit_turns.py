@@ -29,9 +29,20 @@ from holon.model.event import (
     TurnStarted,
 )
 from holon.model.ids import AgentId
-from holon.model.limits import EVENT_TEXT_CHARS_MAX
+from holon.model.limits import (
+    EVENT_TEXT_CHARS_MAX,
+    EVENT_TOOL_NAMES_COUNT_MAX,
+    ID_CHARS_MAX,
+)
 from holon.model.tool import ToolCallState
-from holon.model.transcript import AssistantRound, ContinuationPrompt, TranscriptEntry
+from holon.model.transcript import (
+    AssistantRound,
+    ContinuationPrompt,
+    TranscriptEntry,
+    WorkReminder,
+)
+from holon.model.turn import ModelSpoke
+from holon.model.work_event import WorkReminderInjected
 
 Audited: TypeAlias = tuple[tuple[AgentId, Event], ...]
 TurnChange: TypeAlias = (
@@ -80,6 +91,7 @@ def _transcript_events(entry: TranscriptEntry) -> Audited:
                 tool_call_count=len(tool_uses_of(spoke.blocks)),
                 usage=spoke.usage,
                 preview=text_of(spoke.blocks)[:EVENT_TEXT_CHARS_MAX],
+                tool_names=_tool_names(spoke),
             )
             if timing is None:
                 return _one(entry.agent_id, recorded)
@@ -96,8 +108,18 @@ def _transcript_events(entry: TranscriptEntry) -> Audited:
             return (entry.agent_id, completed), (entry.agent_id, recorded)
         case ContinuationPrompt():
             return _one(entry.agent_id, MaxOutputRecovery(turn_id=entry.turn_id))
+        case WorkReminder(work_item_id=item_id, after_round=after_round):
+            injected = WorkReminderInjected(
+                turn_id=entry.turn_id, work_item_id=item_id, after_round=after_round
+            )
+            return _one(entry.agent_id, injected)
         case _:
             return ()  # the rest is told by the change that comes with it
+
+
+def _tool_names(spoke: ModelSpoke) -> tuple[str, ...]:
+    names = dict.fromkeys(use.name[:ID_CHARS_MAX] for use in tool_uses_of(spoke.blocks))
+    return tuple(names)[:EVENT_TOOL_NAMES_COUNT_MAX]
 
 
 def _tool_event(change: FinishToolCall) -> Event:
@@ -106,7 +128,7 @@ def _tool_event(change: FinishToolCall) -> Event:
             effect_id=change.effect_id,
             turn_id=change.turn_id,
             tool_name=change.tool_name,
-            duration_ms=change.duration_ms,
+            duration_ms=change.duration_ms or 0,
         )
     return ToolExecutionFailed(
         effect_id=change.effect_id,
@@ -114,6 +136,7 @@ def _tool_event(change: FinishToolCall) -> Event:
         tool_name=change.tool_name,
         error_kind=change.receipt.error_kind or change.state,
         interrupted=change.state is ToolCallState.INTERRUPTED,
+        tool_error=change.receipt.error,
     )
 
 

@@ -40,6 +40,7 @@ from holon.model.transcript import (
     RuntimeFailure,
     TranscriptData,
     TurnLog,
+    WorkReminder,
 )
 from holon.model.turn import ToolReceipt
 
@@ -142,7 +143,7 @@ def _messages_of(
             return _round_messages(data, receipts)
         case Interjection(interjected=interjected):
             return (_said(f"{INTERJECTION_HEADER}\n{interjected.text}"),)
-        case ContinuationPrompt(text=text):
+        case ContinuationPrompt(text=text) | WorkReminder(text=text):
             return (_said(text),)
         case RuntimeFailure(failure=failure, retry_at=datetime() as moment):
             until = moment.isoformat(timespec="minutes")

@@ -10,6 +10,8 @@ from datetime import datetime
 
 from holon.decide.admission import Admitted
 from holon.decide.agent_lifecycle import next_status
+from holon.decide.no_progress import count_anew
+from holon.decide.timer_grid import FireDecision
 from holon.model.agent_status import AgentSignal, AgentStatus
 from holon.model.brief import BriefKind, BriefRecord
 from holon.model.commit import (
@@ -98,6 +100,7 @@ def control_commit(snapshot: AgentSnapshot, request: StatusRequest, *, now: date
                 agent_id=agent_id,
                 event=ControlApplied(action=request.action, request_id=request.request_id),
             ),
+            *((count_anew(agent_id),) if agent.pace.self_started_count else ()),
         ),
         expects=(
             AgentGeneration(agent_id=agent_id, generation=agent.generation),
@@ -109,7 +112,7 @@ def control_commit(snapshot: AgentSnapshot, request: StatusRequest, *, now: date
 def fire_commit(
     due: DueTimer,
     *,
-    next_fire_at: datetime | None,
+    fire: FireDecision,
     tick: Admitted | None,
     expects: tuple[Expect, ...],
     now: datetime,
@@ -118,7 +121,13 @@ def fire_commit(
     timer = due.timer
     slot = slot_of(timer)
     changes: list[Change] = [
-        FireTimer(agent_id=timer.agent_id, timer_id=timer.id, slot=slot, next_fire_at=next_fire_at)
+        FireTimer(
+            agent_id=timer.agent_id,
+            timer_id=timer.id,
+            slot=slot,
+            next_fire_at=fire.next_fire_at,
+            late_by_ms=fire.late_by_ms,
+        )
     ]
     if tick is not None:
         changes.append(queue_change(tick))

@@ -114,6 +114,17 @@ def round_limit() -> FailureArtifact:
     )
 
 
+def run_round_limit(rounds_max: int) -> FailureArtifact:
+    """A one-shot run used up the rounds it was given."""
+    return FailureArtifact(
+        category=FailureCategory.RUNTIME,
+        kind=ROUND_LIMIT,
+        summary=f"the run did not end within {rounds_max} model rounds",
+        recovery_hint="let the agent go on with another run, or allow more with --max-rounds",
+        metadata={"rounds_max": str(rounds_max)},
+    )
+
+
 def operator_abort(reason: str) -> FailureArtifact:
     """An operator ended the turn."""
     return FailureArtifact(

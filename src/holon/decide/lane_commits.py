@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from holon.decide.agent_lifecycle import next_status
+from holon.model.agent import AgentPace
 from holon.model.agent_status import AgentSignal
 from holon.model.commit import (
     AppendTranscript,
@@ -32,6 +33,7 @@ from holon.model.event import ContinuationResolved
 from holon.model.expectation import AgentGeneration, AgentInStatus, Expect, MessageInState
 from holon.model.ids import AgentId, MessageId, TurnId
 from holon.model.message import MessageEnvelope, MessageState, is_contentful
+from holon.model.pace_change import RememberPace
 from holon.model.record import Record
 from holon.model.snapshot import AgentSnapshot
 from holon.model.tool import ToolCallRecord, ToolCallState, effect_id_of
@@ -80,6 +82,7 @@ class ClaimFacts(Record, frozen=True, kw_only=True):
     continuation: Reentry
     passed_over: int
     unseen: tuple[MessageEnvelope, ...] = ()
+    pace: AgentPace = AgentPace()  # as it is to be remembered with this turn
 
 
 def claim_commit(facts: ClaimFacts, *, now: datetime) -> Commit:
@@ -114,6 +117,8 @@ def claim_commit(facts: ClaimFacts, *, now: datetime) -> Commit:
         OpenTurn(turn=turn),
         AppendTranscript(entry=entry_of(turn, position=0, at=now, data=incoming)),
     ]
+    if facts.pace != agent.pace:
+        changes.append(RememberPace(agent_id=agent_id, pace=facts.pace))
     if facts.unseen:
         changes.append(MarkSeen(agent_id=agent_id, message_ids=tuple(m.id for m in facts.unseen)))
     if facts.continuation.trigger_kind is TriggerKind.OPERATOR_INPUT:
@@ -229,7 +234,7 @@ def _started_calls(
         call = call_record(facts, use, position=position, now=now)
         changes.append(StartToolCall(call=call))
         if (receipt := refusals.get(use.call_id)) is not None:
-            changes.append(finish_call(call, receipt, state=ToolCallState.FAILED, duration_ms=0))
+            changes.append(finish_call(call, receipt, state=ToolCallState.FAILED))
     return tuple(changes)
 
 
@@ -265,9 +270,13 @@ def round_commit(facts: RoundFacts, *, now: datetime) -> Commit:
 
 
 def finish_call(
-    call: ToolCallRecord, receipt: ToolReceipt, *, state: ToolCallState, duration_ms: int
+    call: ToolCallRecord,
+    receipt: ToolReceipt,
+    *,
+    state: ToolCallState,
+    duration_ms: int | None = None,
 ) -> FinishToolCall:
-    """Give a call its one result."""
+    """Give a call its one result; without a duration it never ran."""
     return FinishToolCall(
         agent_id=call.agent_id,
         turn_id=call.turn_id,

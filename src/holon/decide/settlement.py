@@ -11,7 +11,8 @@ Rule 3: a turn no provider would answer yet is put off, not failed: `defer:<turn
 Rule 4: the closure is derived from the rows as this commit leaves them.
 Rule 5: only a lane that still holds the agent may settle: the generation is expected.
 
-In `SettlementFacts`, `snapshot` and `bound` are read just before settling; `final_round` holds the
+In `SettlementFacts`, `snapshot`, `bound` (the item the turn began with) and `completed` (the items
+it completed) are read just before settling; `final_round` holds the
 changes of the last round (or the receipts of calls that were cut off) and goes first;
 `next_position` is the first transcript position free after it; `timeline` belongs to the exchange
 that failed, so their tokens are not yet in `usage`.
@@ -25,7 +26,8 @@ from holon.decide.agent_lifecycle import next_status
 from holon.decide.closure import closure_facts, derive_closure
 from holon.decide.failure_artifact import ABORTED_KINDS
 from holon.decide.lane_commits import entry_of
-from holon.decide.work_transition import decide_work_transition, promoted_report
+from holon.decide.no_progress import is_self_started, pace_after
+from holon.decide.work_transition import decide_work_transition, promotions_of
 from holon.model.agent import AgentState
 from holon.model.agent_status import AgentSignal, AgentStatus
 from holon.model.brief import BriefKind, BriefRecord, FailureArtifact
@@ -48,12 +50,14 @@ from holon.model.event import ProviderDeferred, RuntimeErrorRecorded
 from holon.model.expectation import AgentGeneration, Expect, WorkItemAtRevision
 from holon.model.ids import BriefId, SummaryId, WaitId
 from holon.model.message import MessageEnvelope, MessageState
+from holon.model.pace_change import RememberPace
 from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.record import Record
 from holon.model.snapshot import AgentSnapshot, WeighedItem
 from holon.model.transcript import RuntimeFailure
 from holon.model.turn import Finish, TerminalKind, TurnRecord, TurnTerminal
 from holon.model.wait import WaitKind, WaitRecord, WaitState
+from holon.model.work_item import WorkItemRecord
 
 
 class SettlementFacts(Record, frozen=True, kw_only=True):
@@ -69,10 +73,13 @@ class SettlementFacts(Record, frozen=True, kw_only=True):
     next_position: int
     snapshot: AgentSnapshot
     brief_id: BriefId
-    summary_id: SummaryId
     bound: WeighedItem | None = None
+    completed: tuple[WorkItemRecord, ...] = ()
+    summary_ids: tuple[SummaryId, ...] = ()
     timeline: AttemptTimeline | None = None
     final_round: tuple[Change, ...] = ()
+    cost_micros: int = 0
+    moved: bool = False  # whether the turn got somewhere (decide/no_progress)
 
 
 def settle_turn(facts: SettlementFacts, *, now: datetime) -> Commit:
@@ -80,7 +87,7 @@ def settle_turn(facts: SettlementFacts, *, now: datetime) -> Commit:
     turn = facts.turn
     terminal = terminal_of(facts, now=now)
     transition = decide_work_transition(
-        facts.bound, facts.finish, now=now, summary_id=facts.summary_id, turn_id=turn.turn_id
+        facts.finish, facts.completed, turn=turn, summary_ids=facts.summary_ids, now=now
     )
     status = _status_after(facts)
     closure = derive_closure(closure_facts(_snapshot_after(facts, terminal, status)))
@@ -96,7 +103,9 @@ def settle_turn(facts: SettlementFacts, *, now: datetime) -> Commit:
                 terminal=terminal,
                 usage=_spent(facts),
                 round_count=facts.round_count,
+                cost_micros=facts.cost_micros,
             ),
+            *_pace(facts, now=now),
             _ended_message(facts),
             *_ended_waits(facts),
             *transition,
@@ -167,6 +176,14 @@ def _spent(facts: SettlementFacts) -> TokenUsage:
     spent = facts.usage
     failed = facts.timeline.aggregated_token_usage if facts.timeline is not None else None
     return spent if failed is None else spent.plus(failed)
+
+
+def _pace(facts: SettlementFacts, *, now: datetime) -> tuple[RememberPace, ...]:
+    before, started = facts.snapshot.agent.pace, is_self_started(facts.message)
+    pace = pace_after(before, self_started=started, moved=facts.moved, now=now)
+    if pace == before:
+        return ()
+    return (RememberPace(agent_id=facts.turn.agent_id, pace=pace),)
 
 
 def _commit_id(facts: SettlementFacts) -> str:
@@ -249,7 +266,7 @@ def _told(facts: SettlementFacts, *, now: datetime) -> tuple[AppendBrief, ...]:
 
 
 def _brief(facts: SettlementFacts, *, now: datetime) -> BriefRecord:
-    failure, bound = facts.finish.failure, facts.bound
+    failure, item = facts.finish.failure, _told_item(facts)
     kind = BriefKind.RESULT if failure is None else BriefKind.FAILURE
     return BriefRecord(
         id=facts.brief_id,
@@ -257,8 +274,8 @@ def _brief(facts: SettlementFacts, *, now: datetime) -> BriefRecord:
         kind=BriefKind.ACK if facts.finish.deferred_until is not None else kind,
         created_at=now,
         text=_brief_text(facts),
-        workspace_id=bound.item.workspace_id if bound is not None else None,
-        work_item_id=facts.turn.work_item_id,
+        workspace_id=item.workspace_id if item is not None else None,
+        work_item_id=item.id if item is not None else facts.turn.work_item_id,
         turn_id=facts.turn.turn_id,
         related_message_id=facts.message.id,
         related_task_id=facts.message.task_id,
@@ -266,10 +283,19 @@ def _brief(facts: SettlementFacts, *, now: datetime) -> BriefRecord:
     )
 
 
+def _told_item(facts: SettlementFacts) -> WorkItemRecord | None:
+    """The item a brief is about: the newest one reported on, or else what the turn began with."""
+    promotions = promotions_of(facts.finish, facts.completed)
+    if promotions and facts.finish.failure is None:
+        return promotions[-1].item
+    return facts.bound.item if facts.bound is not None else None
+
+
 def _brief_text(facts: SettlementFacts) -> str:
     finish = facts.finish
     if finish.failure is None:
-        return promoted_report(facts.bound, finish) or finish.last_text
+        reports = (each.report for each in promotions_of(finish, facts.completed))
+        return "\n\n".join(reports) or finish.last_text
     if finish.deferred_until is not None:
         return _put_off_text(finish.failure, finish.deferred_until)
     return _failure_text(finish.failure)

@@ -5,10 +5,11 @@ Owns:  the bodies of system and timer ticks. A plain wake hint says nothing: its
 """
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 import msgspec
 
-from holon.model.limits import EVENT_TEXT_CHARS_MAX
+from holon.model.limits import EVENT_TEXT_CHARS_MAX, SECOND_MS, TIMER_LATE_MS_MIN
 from holon.model.message import JsonBody, MessageBody, TextBody
 from holon.model.snapshot import WeighedItem
 from holon.model.wait import WaitRecord
@@ -54,9 +55,12 @@ def expired_text(wait: WaitRecord) -> str:
     return f"Nothing came in time for wait {wait.id}: {_short(wait.waiting_for)}"
 
 
-def timer_text(timer: TimerRecord) -> str:
-    """A timer came due."""
-    return f"Timer {timer.id} came due: {_short(timer.summary or 'no summary given')}"
+def timer_text(timer: TimerRecord, *, late_by_ms: int = 0) -> str:
+    """A timer came due, maybe a while ago: one tick makes up for every slot that was missed."""
+    said = f"Timer {timer.id} came due: {_short(timer.summary or 'no summary given')}"
+    if late_by_ms < TIMER_LATE_MS_MIN:
+        return said
+    return f"{said} (late_by: {timedelta(seconds=late_by_ms // SECOND_MS)})"
 
 
 def _short(text: str) -> str:

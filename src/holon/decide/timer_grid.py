@@ -1,9 +1,9 @@
 """The grid a timer keeps.
 
 Owns:  which slot a timer stands at, and what to do when a slot has come.
-Rule 1: the slots of a repeating timer are anchor + n × interval. Late service, downtime and clock
-        jumps skip slots; they never shift them.
-Rule 2: however many slots were missed, one fire makes up for all of them.
+Rule 1: the slots of a repeating timer are anchor + n × interval, or the times its cron expression
+        names. Late service, downtime and clock jumps skip slots; they never shift them.
+Rule 2: however many slots were missed, one fire makes up for all of them, and says how late it is.
 Rule 3: a fire is named by the slot that was due, not by the moment it happens, so that trying again
         after a crash is the same fire.
 Rule 4: while a tick of the timer still waits in the queue, a further slot queues no second one.
@@ -12,21 +12,25 @@ Rule 4: while a tick of the timer still waits in the queue, a further slot queue
 from datetime import datetime, timedelta
 from typing import assert_never
 
+from holon.decide.cron import next_cron_slot
 from holon.model.instant import Instant
 from holon.model.record import Record
 from holon.model.snapshot import DueTimer
-from holon.model.wake import Every, OneShot, TimerRecord
+from holon.model.wake import Cron, Every, OneShot, TimerRecord
+
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 class FireDecision(Record, frozen=True, kw_only=True):
     """Which slot fires, where the timer stands afterwards, and whether a tick is queued.
 
-    A timer with no next slot has completed.
+    A timer with no next slot has completed. `late_by_ms` is how long ago the slot was.
     """
 
     slot: Instant
     next_fire_at: Instant | None
     queues_tick: bool
+    late_by_ms: int = 0
 
 
 def next_slot(timer: TimerRecord, *, now: datetime) -> datetime | None:
@@ -38,6 +42,8 @@ def next_slot(timer: TimerRecord, *, now: datetime) -> datetime | None:
             interval = timedelta(milliseconds=interval_ms)
             slots_passed = max(0, (now - timer.anchor_at) // interval + 1)
             return timer.anchor_at + slots_passed * interval
+        case Cron():
+            return next_cron_slot(timer.schedule, after=now)
         case _:
             assert_never(timer.schedule)
 
@@ -51,4 +57,5 @@ def decide_fire(due: DueTimer, *, now: datetime) -> FireDecision:
         slot=slot,
         next_fire_at=next_slot(due.timer, now=settled_up_to),
         queues_tick=not due.tick_pending,
+        late_by_ms=(settled_up_to - slot) // _MILLISECOND,
     )

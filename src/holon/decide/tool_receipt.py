@@ -20,12 +20,18 @@ from holon.model.turn import ToolReceipt
 
 def error_receipt(call_id: CallId, name: str, error: ToolError) -> ToolReceipt:
     """Return the receipt that tells the model why its call did not work."""
+    kept = msgspec.structs.replace(
+        error,
+        message=error.message[:TOOL_ERROR_DETAIL_CHARS_MAX],
+        details=_bounded(error.details),
+    )
     return ToolReceipt(
         call_id=call_id,
         name=name,
-        content=msgspec.json.encode(_envelope(name, error)).decode(),
+        content=msgspec.json.encode(_envelope(name, kept)).decode(),
         is_error=True,
-        error_kind=error.kind,
+        error_kind=kept.kind,
+        error=kept,
     )
 
 
@@ -34,11 +40,11 @@ def _envelope(name: str, error: ToolError) -> dict[str, JsonValue]:
         "ok": False,
         "tool_name": name,
         "kind": error.kind,
-        "message": error.message[:TOOL_ERROR_DETAIL_CHARS_MAX],
+        "message": error.message,
         "hint": error.hint,
         "field": error.field,
         "retryable": error.retryable,
-        "details": _bounded(error.details),
+        "details": error.details,
     }
     return {key: value for key, value in told.items() if value is not None}
 

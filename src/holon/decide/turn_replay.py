@@ -3,7 +3,9 @@
 Owns:  the fold from durable transcript entries and call receipts back to a turn's state.
 Rule 1: replaying what a turn recorded gives the state and step the live turn had.
 Rule 2: a call without a receipt cannot be replayed; recovery answers such calls first.
-Rule 3: results stand beside their calls and not among the entries, so they are folded when the next
+Rule 3: a turn that is ended from outside keeps what its log says it did: its last words, the items
+        it completed and their reports.
+Rule 4: results stand beside their calls and not among the entries, so they are folded when the next
         round, the failure or the end of the log needs them. An interjection does not: before the
         results or after them, it comes to the same.
 """
@@ -16,10 +18,14 @@ from holon.decide.turn_step import (
     ToolPolicy,
     TurnState,
     advance,
+    completions_of,
     first_step,
     nudge_recorded,
     open_turn,
+    reminder_recorded,
 )
+from holon.model.brief import FailureArtifact
+from holon.model.conversation import text_of
 from holon.model.errors import ForbiddenTransitionError
 from holon.model.provider_attempt import TokenUsage
 from holon.model.record import Record
@@ -31,6 +37,7 @@ from holon.model.transcript import (
     RuntimeFailure,
     TranscriptData,
     TurnLog,
+    WorkReminder,
 )
 from holon.model.turn import (
     Finish,
@@ -71,6 +78,9 @@ class _Folding(msgspec.Struct):
                 self.state, _ = advance(self.state, spoke, tools=self.tools)
             case ContinuationPrompt():
                 self.state, _ = nudge_recorded(self.state)
+            case WorkReminder():
+                self.return_tools()
+                self.state = reminder_recorded(self.state)
             case Interjection(interjected=interjected):
                 self.state, _ = advance(self.state, interjected, tools=self.tools)
             case RuntimeFailure(failure=failure, timeline=timeline, retry_at=retry_at):
@@ -130,3 +140,20 @@ def spent_in(log: TurnLog) -> Spent:
     for spoke in rounds:
         usage = usage.plus(spoke.usage)
     return Spent(usage=usage, round_count=len(rounds))
+
+
+def cut_off(log: TurnLog, failure: FailureArtifact) -> Finish:
+    """Return how a turn ends that is not gone on with, from what it recorded until then."""
+    receipts = receipts_by_place(log)
+    rounds = [e.data for e in log.entries if isinstance(e.data, AssistantRound)]
+    texts = [text_of(each.spoke.blocks) for each in rounds]
+    completions = (
+        completions_of(text, [r for (number, _), r in receipts.items() if number == each.round])
+        for each, text in zip(rounds, texts, strict=True)
+    )
+    return Finish(
+        last_text=next((text for text in reversed(texts) if text.strip()), ""),
+        failure=failure,
+        completions=tuple(completion for found in completions for completion in found),
+        made_progress=any(not each.is_error and not each.ends_turn for each in receipts.values()),
+    )

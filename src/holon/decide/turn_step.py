@@ -7,10 +7,12 @@ Rule 2: at a safe point the driver first folds what happened, then each interjec
 Rule 3: every tool use of a round gets exactly one receipt before the model is asked again. Calls
         that may not run are answered in `RunTools.refused` and are receipts like any other.
 Rule 4: a turn ends by facts: the model was done, rested, failed, was put off, or ran out of rounds.
-Rule 5: a report is promoted only from a round that completed exactly one item and said something.
-        The first such report of a turn is kept.
+Rule 5: words are a report only if their round completed exactly one item. Each round may give one.
+Rule 6: a work item counts as touched when a tool that changes one succeeds. Rounds since then are
+        counted, so that the model can be reminded (decide/work_reminder).
 """
 
+from collections.abc import Iterable
 from typing import Final, assert_never
 
 import msgspec
@@ -20,7 +22,6 @@ from holon.decide.tool_receipt import error_receipt
 from holon.model.brief import FailureArtifact
 from holon.model.conversation import ToolUseBlock, text_of, tool_uses_of
 from holon.model.errors import ForbiddenTransitionError
-from holon.model.ids import WorkItemId
 from holon.model.instant import Instant
 from holon.model.limits import (
     MAX_OUTPUT_CONTINUATIONS_COUNT_MAX,
@@ -31,6 +32,7 @@ from holon.model.record import Record
 from holon.model.tool import ToolError
 from holon.model.turn import (
     CallModel,
+    Completion,
     Finish,
     ModelFailed,
     ModelSpoke,
@@ -43,6 +45,9 @@ from holon.model.turn import (
     TurnStep,
 )
 
+WORK_ITEM_CHANGERS: Final = frozenset(
+    {"CreateWorkItem", "PickWorkItem", "UpdateWorkItem", "CompleteWorkItem"}
+)
 NUDGE: Final = (
     "Your answer was cut off at the output limit. Go on where it stopped; repeat nothing."
 )
@@ -68,8 +73,9 @@ class TurnState(Record, frozen=True, kw_only=True):
     cut_text: str = ""  # words of an answer that was cut and is being continued
     interjected: bool = False  # the operator spoke and the model has not answered since
     made_progress: bool = False
-    completed_work_item_id: WorkItemId | None = None
-    completion_report: str | None = None
+    completions: tuple[Completion, ...] = ()
+    untouched_round_count: int = 0  # rounds since the model last changed a work item
+    reminded_at_round: int | None = None
 
 
 def open_turn() -> TurnState:
@@ -109,6 +115,25 @@ def nudge_recorded(state: TurnState) -> tuple[TurnState, TurnStep]:
     return msgspec.structs.replace(state, step=step), step
 
 
+def reminder_recorded(state: TurnState) -> TurnState:
+    """The model will read a reminder of its work item before its next round."""
+    return msgspec.structs.replace(state, reminded_at_round=state.round_count)
+
+
+def completions_of(text: str, receipts: Iterable[ToolReceipt]) -> tuple[Completion, ...]:
+    """Return what one round completed; its words are the report when that is a single item."""
+    completed = [
+        receipt.completes_work_item_id
+        for receipt in receipts
+        if receipt.completes_work_item_id is not None and not receipt.is_error
+    ]
+    alone = len(completed) == 1
+    report = text if alone and text.strip() else None
+    return tuple(
+        Completion(work_item_id=item_id, report=report, is_alone=alone) for item_id in completed
+    )
+
+
 def _after_round(
     state: TurnState, spoke: ModelSpoke, tools: ToolPolicy
 ) -> tuple[TurnState, TurnStep]:
@@ -132,6 +157,7 @@ def _heard(state: TurnState, spoke: ModelSpoke) -> TurnState:
     return msgspec.structs.replace(
         state,
         round_count=state.round_count + 1,
+        untouched_round_count=state.untouched_round_count + 1,
         calls=calls,
         round_text=whole,
         last_text=whole or state.last_text,
@@ -187,31 +213,18 @@ def _refusal_of(
 
 
 def _after_tools(state: TurnState, receipts: tuple[ToolReceipt, ...]) -> tuple[TurnState, TurnStep]:
-    worked = _with_completion(
-        msgspec.structs.replace(
-            state,
-            made_progress=state.made_progress
-            or any(not receipt.is_error and not receipt.ends_turn for receipt in receipts),
-        ),
-        receipts,
+    succeeded = [receipt for receipt in receipts if not receipt.is_error]
+    touched = any(receipt.name in WORK_ITEM_CHANGERS for receipt in succeeded)
+    worked = msgspec.structs.replace(
+        state,
+        made_progress=state.made_progress or any(not each.ends_turn for each in succeeded),
+        completions=(*state.completions, *completions_of(state.round_text, succeeded)),
+        untouched_round_count=0 if touched else state.untouched_round_count,
     )
     resting = all(receipt.ends_turn and not receipt.is_error for receipt in receipts)
     if resting and not state.interjected:
         return worked, _finish(worked, slept=receipts[-1])
     return worked, _ask(worked)
-
-
-def _with_completion(state: TurnState, receipts: tuple[ToolReceipt, ...]) -> TurnState:
-    completed = [
-        receipt.completes_work_item_id
-        for receipt in receipts
-        if receipt.completes_work_item_id is not None and not receipt.is_error
-    ]
-    if len(completed) != 1 or not state.round_text or state.completed_work_item_id is not None:
-        return state
-    return msgspec.structs.replace(
-        state, completed_work_item_id=completed[0], completion_report=state.round_text
-    )
 
 
 def _after_interjection(state: TurnState) -> tuple[TurnState, TurnStep]:
@@ -244,8 +257,7 @@ def _finish(
         deferred_until=deferred_until,
         slept=slept is not None,
         sleep_reason=slept.sleep_reason if slept is not None else None,
-        completed_work_item_id=state.completed_work_item_id,
-        completion_report=state.completion_report,
+        completions=state.completions,
         made_progress=state.made_progress,
     )
 

@@ -1,68 +1,105 @@
-"""What a turn's end does to the work item the turn was bound to.
+"""What a turn's end does to the work items the turn completed.
 
-Owns:  the promotion of a completion report.
-Rule 1: only the item the turn was bound to when it opened is touched, whatever is in focus now.
+Owns:  the promotion of completion reports.
+Rule 1: only items the turn's own calls completed are touched, whatever was in focus when it began
+        or is in focus now.
 Rule 2: an item is completed by its tool alone; the end of a turn completes nothing. What is left to
         do here is to keep the words that came with the completion.
-Rule 3: without such words there is no report: none is made up from what happened. Whoever
-        completes an item is told beforehand when its words will not be kept (`report_problem`).
-`bound` is the bound item as it stands just before settling, with the revision the tool left.
+Rule 3: without such words there is no report: none is made up from what happened, and the log says
+        why. Whoever completes an item is told beforehand (`report_problem`).
+`completed` are those items as they stand just before settling, with the revision the tool left.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
 
-from holon.model.commit import AppendDeliverySummary, Change, PutWorkItem
-from holon.model.ids import SummaryId, TurnId
+from holon.model.commit import AppendDeliverySummary, Change, PutWorkItem, RecordEvent
+from holon.model.ids import AgentId, SummaryId, TurnId
 from holon.model.record import Record
-from holon.model.snapshot import WeighedItem
-from holon.model.turn import Finish
+from holon.model.turn import Finish, TurnRecord
+from holon.model.work_event import CompletionReportMissing, ReportProblem
 from holon.model.work_item import DeliverySummary, WorkItemRecord, WorkItemState
 
 
+class Promotion(Record, frozen=True, kw_only=True):
+    """A completed item and the report that becomes its result."""
+
+    item: WorkItemRecord
+    report: str
+
+
+def promotions_of(finish: Finish, completed: Sequence[WorkItemRecord]) -> tuple[Promotion, ...]:
+    """Return the reports to keep, in the order they were given."""
+    known = {item.id: item for item in completed if item.state is WorkItemState.COMPLETED}
+    return tuple(
+        Promotion(item=known[each.work_item_id], report=each.report)
+        for each in finish.completions
+        if each.report is not None and each.work_item_id in known
+    )
+
+
 def decide_work_transition(
-    bound: WeighedItem | None,
     finish: Finish,
+    completed: Sequence[WorkItemRecord],
     *,
+    turn: TurnRecord,
+    summary_ids: Sequence[SummaryId],
     now: datetime,
-    summary_id: SummaryId,
-    turn_id: TurnId,
 ) -> tuple[Change, ...]:
-    """Return the changes that promote a completion report, or none."""
-    report = promoted_report(bound, finish)
-    if bound is None or report is None:
-        return ()
+    """Return the changes that keep the turn's reports and say which are missing.
+
+    There are at least as many `summary_ids` as completions.
+    """
+    changes: list[Change] = []
+    for promotion, summary_id in zip(promotions_of(finish, completed), summary_ids, strict=False):
+        changes.extend(_promoted(promotion, summary_id, turn_id=turn.turn_id, now=now))
+    return (*changes, *_missing(finish, turn.agent_id, turn.turn_id))
+
+
+def _promoted(
+    promotion: Promotion, summary_id: SummaryId, *, turn_id: TurnId, now: datetime
+) -> tuple[Change, ...]:
     item: WorkItemRecord = msgspec.structs.replace(
-        bound.item, result_summary=report, revision=bound.item.revision + 1, updated_at=now
+        promotion.item,
+        result_summary=promotion.report,
+        revision=promotion.item.revision + 1,
+        updated_at=now,
     )
     summary = DeliverySummary(
         id=summary_id,
         agent_id=item.agent_id,
         work_item_id=item.id,
         created_at=now,
-        text=report,
+        text=promotion.report,
         turn_id=turn_id,
     )
     return (PutWorkItem(item=item), AppendDeliverySummary(summary=summary))
 
 
-def promoted_report(bound: WeighedItem | None, finish: Finish) -> str | None:
-    """Return the report that belongs to the bound item, if the turn gave one."""
-    if bound is None or bound.item.id != finish.completed_work_item_id:
-        return None
-    if bound.item.state is not WorkItemState.COMPLETED:
-        return None
-    report = finish.completion_report
-    return report if report and report.strip() else None
+def _missing(finish: Finish, agent_id: AgentId, turn_id: TurnId) -> tuple[RecordEvent, ...]:
+    return tuple(
+        RecordEvent(
+            agent_id=agent_id,
+            event=CompletionReportMissing(
+                work_item_id=each.work_item_id,
+                turn_id=turn_id,
+                problem=(
+                    ReportProblem.NO_TEXT if each.is_alone else ReportProblem.SEVERAL_COMPLETED
+                ),
+            ),
+        )
+        for each in finish.completions
+        if each.report is None
+    )
 
 
 class CompletionRound(Record, frozen=True, kw_only=True):
     """The round that asks for a completion, as far as the report depends on it."""
 
     text: str
-    completions_count: int  # calls that complete an item
-    is_bound: bool  # whether the turn was begun for the item
+    completions_count: int  # calls that complete an item, or still may
 
 
 def report_problem(spoken: CompletionRound) -> str | None:
@@ -73,7 +110,8 @@ def report_problem(spoken: CompletionRound) -> str | None:
             " call; next time write the report for the operator beside the call"
         )
     if spoken.completions_count > 1:
-        return "one answer completes several items, so its text is kept as the report of none"
-    if not spoken.is_bound:
-        return "this turn was not begun for the item, so its text is not kept as the item's report"
+        return (
+            "one answer completes several items: unless only one of its calls succeeds, its text"
+            " is kept as the report of none; next time complete one item an answer"
+        )
     return None

@@ -92,6 +92,20 @@ class AgentTotals(Record, frozen=True, kw_only=True):
     output_tokens: int = 0
 
 
+class AgentPace(Record, frozen=True, kw_only=True):
+    """How fast the agent may go on.
+
+    `self_started_count` counts turns in a row that the runtime started by itself and that moved
+    nothing; once it `gave_up`, only something from outside starts a turn. `budget_until` is the
+    moment a used-up budget has room again; it may have passed.
+    """
+
+    self_started_count: int = 0
+    self_started_at: Instant | None = None
+    gave_up: bool = False
+    budget_until: Instant | None = None
+
+
 class ModelChoice(Record, frozen=True, kw_only=True):
     """An agent's own model, if the runtime default is overridden."""
 
@@ -107,6 +121,7 @@ class AgentState(Record, frozen=True, kw_only=True):
     focus: AgentFocus
     totals: AgentTotals
     model: ModelChoice
+    pace: AgentPace = AgentPace()
     last_closure: Closure | None = None
     last_terminal: TurnTerminal | None = None
     last_brief_at: Instant | None = None

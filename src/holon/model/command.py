@@ -8,7 +8,10 @@ Rule 1: a command is identified by a run id that exists before the process does;
 from collections.abc import Mapping
 from enum import StrEnum
 
+from holon.model.instant import Instant
 from holon.model.limits import (
+    COMMAND_FILE_BYTES_MAX,
+    COMMAND_HANDLES_COUNT_MAX,
     COMMAND_OUTPUT_BYTES_MAX,
     COMMAND_PROCESSES_COUNT_MAX,
     COMMAND_WALL_CLOCK_MS_MAX,
@@ -22,6 +25,8 @@ class CommandLimits(Record, frozen=True, kw_only=True):
     wall_clock_ms: int = COMMAND_WALL_CLOCK_MS_MAX
     output_bytes: int = COMMAND_OUTPUT_BYTES_MAX
     processes_count: int = COMMAND_PROCESSES_COUNT_MAX
+    file_bytes: int = COMMAND_FILE_BYTES_MAX
+    handles_count: int = COMMAND_HANDLES_COUNT_MAX
 
 
 class CommandSpec(Record, frozen=True, kw_only=True):
@@ -71,3 +76,11 @@ class OutputSpan(Record, frozen=True, kw_only=True):
     head: bytes
     tail: bytes  # empty when the head is all there is
     total_bytes: int
+
+
+class EndedRun(Record, frozen=True, kw_only=True):
+    """What an ended command still has on disk."""
+
+    run_id: str
+    ended_at: Instant
+    size_bytes: int

@@ -4,8 +4,9 @@ Owns:  everything that can change a row. `decide/audit` says which events each c
 Rule 1: a commit is atomic, and applying the same commit_id twice is the same as applying it once.
 Rule 2: `expects` are checked in the same transaction; one that fails refuses the whole commit.
 Rule 3: commit ids name the moment: `admit:<message>`, `claim:<message>:<generation>`,
-        `round:<turn>:<n>`, `tool:<effect>:done`, `settle:<message>`, `fire:<timer>:<slot>`,
-        `task:<task>:<status>`, `tick:<message>`, `wait:<wait>:<state>`, `control:<request>`.
+        `round:<turn>:<n>`, `remind:<turn>:<n>`, `tool:<effect>:done`, `settle:<message>`,
+        `fire:<timer>:<slot>`, `task:<task>:<status>`, `tick:<message>`, `wait:<wait>:<state>`,
+        `control:<request>`, `trigger:<trigger>:<epoch>`, `deliver:<trigger>:<key>`.
 """
 
 from typing import TypeAlias
@@ -16,9 +17,25 @@ from holon.model.brief import BriefRecord, FailureArtifact
 from holon.model.closure import Closure
 from holon.model.event import Event
 from holon.model.expectation import Expect
-from holon.model.ids import AgentId, MessageId, TaskId, TimerId, TurnId, WaitId, WorkItemId
+from holon.model.ids import (
+    AgentId,
+    MessageId,
+    TaskId,
+    TimerId,
+    TriggerId,
+    TurnId,
+    WaitId,
+    WorkItemId,
+)
 from holon.model.instant import Instant
 from holon.model.message import MessageEnvelope, MessageState
+from holon.model.pace_change import (
+    HoldMessage,
+    HoldTurns,
+    ReleaseTurns,
+    RememberPace,
+    ReviewHolds,
+)
 from holon.model.provider_attempt import TokenUsage
 from holon.model.record import Record
 from holon.model.task import TaskRecord, TaskStatus
@@ -26,7 +43,7 @@ from holon.model.tool import ToolCallRecord, ToolCallState
 from holon.model.transcript import TranscriptEntry
 from holon.model.turn import SafePoint, ToolReceipt, TurnRecord, TurnTerminal
 from holon.model.wait import WaitRecord, WaitState
-from holon.model.wake import TimerRecord, WakeHint
+from holon.model.wake import ExternalTrigger, TimerRecord, TriggerStatus, WakeDisposition, WakeHint
 from holon.model.work_item import ActivationMemory, DeliverySummary, WorkItemRecord
 
 
@@ -151,7 +168,7 @@ class FinishToolCall(Record, tag=True, frozen=True, kw_only=True):
     tool_name: str
     state: ToolCallState
     receipt: ToolReceipt
-    duration_ms: int = 0
+    duration_ms: int | None = None  # nothing when the call did not run, or not to its end
 
 
 class SettleTurn(Record, tag=True, frozen=True, kw_only=True):
@@ -162,6 +179,7 @@ class SettleTurn(Record, tag=True, frozen=True, kw_only=True):
     terminal: TurnTerminal
     usage: TokenUsage
     round_count: int
+    cost_micros: int = 0  # as far as prices are known
 
 
 class RecordClosure(Record, tag=True, frozen=True, kw_only=True):
@@ -225,6 +243,7 @@ class FireTimer(Record, tag=True, frozen=True, kw_only=True):
     timer_id: TimerId
     slot: Instant
     next_fire_at: Instant | None
+    late_by_ms: int = 0
 
 
 class CancelTimer(Record, tag=True, frozen=True, kw_only=True):
@@ -245,6 +264,36 @@ class TakeWakeHints(Record, tag=True, frozen=True, kw_only=True):
 
     agent_id: AgentId
     source_keys: tuple[str, ...]
+
+
+class CreateTrigger(Record, tag=True, frozen=True, kw_only=True):
+    """Give an agent its external trigger. An agent that has one is refused a second."""
+
+    trigger: ExternalTrigger
+
+
+class MoveTrigger(Record, tag=True, frozen=True, kw_only=True):
+    """Rotate a trigger (the next epoch, active) or revoke it, unless it was moved meanwhile."""
+
+    agent_id: AgentId
+    external_trigger_id: TriggerId
+    from_epoch: int
+    epoch: int
+    status: TriggerStatus
+
+
+class DeliverTrigger(Record, tag=True, frozen=True, kw_only=True):
+    """Count a delivery and keep its hint, folded into the one its source has parked.
+
+    Deliveries commute, so no two of them need to wait for each other. `delivery_key` is
+    remembered, and a second delivery under the same key is refused.
+    """
+
+    hint: WakeHint
+    external_trigger_id: TriggerId
+    epoch: int
+    disposition: WakeDisposition
+    delivery_key: str | None = None
 
 
 class OpenWait(Record, tag=True, frozen=True, kw_only=True):
@@ -299,8 +348,16 @@ Change: TypeAlias = (
     | CancelTimer
     | ParkWakeHint
     | TakeWakeHints
+    | CreateTrigger
+    | MoveTrigger
+    | DeliverTrigger
     | OpenWait
     | MoveWait
+    | RememberPace
+    | HoldMessage
+    | HoldTurns
+    | ReleaseTurns
+    | ReviewHolds
     | RecordEvent
 )
 

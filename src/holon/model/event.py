@@ -22,6 +22,7 @@ from holon.model.ids import (
 )
 from holon.model.instant import Instant
 from holon.model.message import MessageKind, Priority
+from holon.model.pace_event import BudgetFreed, BudgetUsedUp, MessageHeld, SelfStartsEnded
 from holon.model.provenance import (
     AdmissionContext,
     AuthorityClass,
@@ -32,6 +33,14 @@ from holon.model.provenance import (
 from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.record import Record
 from holon.model.task import TaskKind, TaskStatus
+from holon.model.tool import ToolError
+from holon.model.trigger_event import (
+    CallbackDelivered,
+    CallbackRefused,
+    ExternalTriggerCreated,
+    ExternalTriggerRevoked,
+    ExternalTriggerRotated,
+)
 from holon.model.turn import SafePoint, StopReason, TerminalKind
 from holon.model.wake_event import (
     SystemTickEmitted,
@@ -44,7 +53,15 @@ from holon.model.wake_event import (
     WakeHintParked,
     WakeHintTriggered,
 )
-from holon.model.work_item import WorkItemState
+from holon.model.work_event import (
+    CompletionReportMissing,
+    CompletionReportPromoted,
+    WorkItemFocusReleased,
+    WorkItemPicked,
+    WorkItemWritten,
+    WorkReminderInjected,
+    WorkReminderSkipped,
+)
 
 
 class AgentCreated(Record, tag_field="kind", tag="agent_created", frozen=True, kw_only=True):
@@ -175,6 +192,7 @@ class AssistantRoundRecorded(
     tool_call_count: int
     usage: TokenUsage
     preview: str
+    tool_names: tuple[str, ...] = ()  # what it asked for, each once, a few
 
 
 class ProviderRoundCompleted(
@@ -227,6 +245,7 @@ class ToolExecutionFailed(
     tool_name: str
     error_kind: str
     interrupted: bool = False
+    tool_error: ToolError | None = None
 
 
 class TurnEnded(Record, tag_field="kind", tag="turn_terminal", frozen=True, kw_only=True):
@@ -278,34 +297,6 @@ class BriefCreated(Record, tag_field="kind", tag="brief_created", frozen=True, k
     brief_kind: BriefKind
     work_item_id: WorkItemId | None = None
     related_message_id: MessageId | None = None
-
-
-class WorkItemWritten(Record, tag_field="kind", tag="work_item_written", frozen=True, kw_only=True):
-    """A work item was created or changed."""
-
-    work_item_id: WorkItemId
-    state: WorkItemState
-    revision: int
-
-
-class WorkItemPicked(Record, tag_field="kind", tag="work_item_picked", frozen=True, kw_only=True):
-    """The agent's focus moved to an item."""
-
-    work_item_id: WorkItemId
-
-
-class WorkItemFocusReleased(
-    Record, tag_field="kind", tag="work_item_focus_released", frozen=True, kw_only=True
-):
-    """The agent focuses on nothing."""
-
-
-class CompletionReportPromoted(
-    Record, tag_field="kind", tag="work_item_completion_report_promoted", frozen=True, kw_only=True
-):
-    """Same-round text became the report of a completed item."""
-
-    work_item_id: WorkItemId
 
 
 class TaskCreated(Record, tag_field="kind", tag="task_created", frozen=True, kw_only=True):
@@ -361,6 +352,9 @@ Event: TypeAlias = (
     | WorkItemPicked
     | WorkItemFocusReleased
     | CompletionReportPromoted
+    | CompletionReportMissing
+    | WorkReminderInjected
+    | WorkReminderSkipped
     | TaskCreated
     | TaskStatusUpdated
     | TimerCreated
@@ -369,9 +363,18 @@ Event: TypeAlias = (
     | WakeHintParked
     | WakeHintTriggered
     | WakeHintIgnored
+    | ExternalTriggerCreated
+    | ExternalTriggerRotated
+    | ExternalTriggerRevoked
+    | CallbackDelivered
+    | CallbackRefused
     | WaitOpened
     | WaitMoved
     | SystemTickEmitted
+    | MessageHeld
+    | SelfStartsEnded
+    | BudgetUsedUp
+    | BudgetFreed
     | ControlApplied
 )
 

@@ -44,6 +44,7 @@ class IdPrefix(StrEnum):
     EPISODE = "ep"
     REQUEST = "req"
     ENTRY = "entry"
+    TEMPORARY_RUN = "tmp_run"  # an agent made for one run
 
 
 AGENT_ID_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")

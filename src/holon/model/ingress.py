@@ -7,7 +7,7 @@ Rule 1: provenance is filled in by the surface from how the request arrived. Wha
 
 from holon.model.ids import AgentId, MessageId, TaskId, WaitId, WorkItemId
 from holon.model.json_value import JsonValue, require_json
-from holon.model.message import MessageBody, MessageKind, Priority
+from holon.model.message import FollowupChain, MessageBody, MessageKind, Priority
 from holon.model.provenance import (
     AdmissionContext,
     AuthorityClass,
@@ -37,6 +37,7 @@ class IngressRequest(Record, frozen=True, kw_only=True):
     metadata: JsonValue = None
     correlation_id: str | None = None
     causation_id: str | None = None
+    followup: FollowupChain | None = None  # honoured from runtime-owned ingress only
     claimed_trust: TrustLevel | None = None
     claimed_authority: AuthorityClass | None = None
 

@@ -74,20 +74,76 @@ COMMAND_INPUT_BYTES_MAX: Final = 64 * KIB  # in one go
 COMMAND_WALL_CLOCK_MS_MAX: Final = DAY_MS
 COMMAND_OUTPUT_BYTES_MAX: Final = 256 * MIB  # of one stream, on disk
 COMMAND_PROCESSES_COUNT_MAX: Final = 512
+COMMAND_FILE_BYTES_MAX: Final = 32 * 1024 * MIB  # of one file it writes itself
+COMMAND_HANDLES_COUNT_MAX: Final = 65_536  # open at once, of one process
 COMMAND_STOP_GRACE_MS: Final = 3 * SECOND_MS  # between the polite signal and the certain one
 COMMAND_DRAIN_MS_MAX: Final = 2 * SECOND_MS  # after the end, for what is still in the pipe
-PATCH_BYTES_MAX: Final = 4 * MIB
+PATCH_BYTES_MAX: Final = 1 * MIB  # no call has more
 PATCH_FILES_COUNT_MAX: Final = 500
 PATCH_FILE_BYTES_MAX: Final = 32 * MIB
 PATCH_TREE_BYTES_MAX: Final = 128 * MIB  # of all files one patch touches, read together
 PATCH_FILE_LINES_COUNT_MAX: Final = 500_000
-PATCH_LINES_COUNT_MAX: Final = 100_000  # of the patch itself
-PATCH_HUNKS_COUNT_MAX: Final = 10_000
+PATCH_LINES_COUNT_MAX: Final = 20_000  # of the patch itself
+PATCH_HUNKS_COUNT_MAX: Final = 2_000
 PATCH_HUNK_CLAIM_COUNT_MAX: Final = 9_999_999  # a line number or count a hunk header may name
-PATCH_MATCH_STEPS_COUNT_MAX: Final = 2_000_000  # of looking for places, beside reading each file
+PATCH_MATCH_STEPS_COUNT_MAX: Final = 400_000  # of looking for places, beside reading each file
 PATCH_PATH_BYTES_MAX: Final = 4_096
 PATCH_NOTES_COUNT_MAX: Final = 50
 PATCH_QUOTED_CHARS_MAX: Final = 120  # of a line of a file in an error
+
+# The HTTP surface.
+HTTP_HEAD_BYTES_MAX: Final = 32 * KIB
+HTTP_HEAD_MS_MAX: Final = 10 * SECOND_MS  # from the first byte we wait for to the last of the head
+HTTP_BODY_MS_MAX: Final = 10 * SECOND_MS
+HTTP_IDLE_MS_MAX: Final = 75 * SECOND_MS  # between two requests on one connection
+HTTP_SEND_MS_MAX: Final = 20 * SECOND_MS  # a reader that takes nothing for so long is cut off
+HTTP_LINGER_MS_MAX: Final = 1 * SECOND_MS  # for a peer still sending to hear why it is refused
+HTTP_LINGER_BYTES_MAX: Final = 256 * KIB
+HTTP_BODY_BYTES_MAX: Final = 2 * MIB  # a body of a route that names no bound of its own
+HTTP_CONNECTIONS_COUNT_MAX: Final = 2_048
+HTTP_HEADLESS_COUNT_MAX: Final = 256  # connections that have not asked for anything yet
+HTTP_RECEIVE_BYTES: Final = 16 * KIB  # less than a head may have, so that its bound is kept
+HTTP_AUTH_FAILURES_COUNT_MAX: Final = 30  # in a burst, per peer
+HTTP_AUTH_FAILURES_PER_MINUTE_COUNT: Final = 30
+HTTP_PEERS_KEPT_COUNT_MAX: Final = 4_096
+HTTP_HEADER_SHOWN_CHARS_MAX: Final = 256
+HTTP_LAST_REPLIES_MS_MAX: Final = 1 * SECOND_MS  # once a service ends
+SHUTDOWN_GRACE_MS_MAX: Final = 3 * SECOND_MS
+CONTROL_TOKEN_BYTES: Final = 32
+CONTROL_TOKEN_CHARS_MAX: Final = 512
+CONTROL_TOKEN_CHARS_MIN: Final = 16
+OPEN_FILES_COUNT_DEFAULT: Final = 8_192  # of a process that serves
+
+# The runtime in the background, and those who call it.
+RUN_FILE_BYTES_MAX: Final = 64 * KIB  # of a small file under <home>/run
+DAEMON_READY_MS_MAX: Final = 10 * SECOND_MS
+DAEMON_STABLE_MS: Final = 2 * SECOND_MS  # a start that lives so long has succeeded
+DAEMON_STOP_MS_MAX: Final = 10 * SECOND_MS  # after it was asked, before it is told
+DAEMON_SIGNAL_MS_MAX: Final = 5 * SECOND_MS  # after a signal, before the next
+DAEMON_PROBE_MS_MAX: Final = 3 * SECOND_MS  # for an answer about its health
+DAEMON_LOG_BYTES_MAX: Final = 4 * MIB  # then a start moves the log aside
+DAEMON_LOG_READ_BYTES_MAX: Final = 256 * KIB
+DAEMON_LOG_LINES_COUNT_DEFAULT: Final = 40
+DAEMON_LOG_LINES_COUNT_MAX: Final = 1_000
+DAEMON_LOG_LINE_CHARS_MAX: Final = 2_000
+CLIENT_ANSWER_BYTES_MAX: Final = 64 * MIB
+CLIENT_ANSWER_MS_MAX: Final = 30 * SECOND_MS
+CLIENT_STREAM_IDLE_MS_MAX: Final = 45 * SECOND_MS  # three heartbeats
+CLIENT_STREAM_LINE_BYTES_MAX: Final = 4 * MIB
+CLIENT_RECONNECTS_COUNT_MAX: Final = 10  # in a row, of a stream that broke
+CLIENT_RECONNECT_MS_MAX: Final = 5 * SECOND_MS
+
+# External triggers and webhooks.
+TRIGGER_BODY_BYTES_MAX: Final = 64 * KIB
+TRIGGER_BURST_COUNT_MAX: Final = 60  # deliveries of one trigger at once
+TRIGGER_PER_MINUTE_COUNT: Final = 30
+TRIGGERS_BURST_COUNT_MAX: Final = 400  # of all triggers together
+TRIGGERS_PER_SECOND_COUNT: Final = 400
+TRIGGER_SECRET_CHARS: Final = 43
+TRIGGER_KEY_CHARS_MIN: Final = 32
+TRIGGER_LABEL_CHARS_MAX: Final = 256  # of a header that is kept as provenance
+WEBHOOK_CLOCK_SKEW_MS_MAX: Final = 5 * MINUTE_MS
+WEBHOOK_SIGNATURES_COUNT_MAX: Final = 8  # offered for one request, while secrets are exchanged
 
 # The queue.
 QUEUED_PER_AGENT_COUNT_MAX: Final = 10_000
@@ -111,11 +167,32 @@ WORK_ITEMS_WEIGHED_COUNT_MAX: Final = 64
 WAIT_DEADLINE_DEFAULT_MS: Final = DAY_MS
 DUE_BATCH_COUNT_MAX: Final = 256
 
+SELF_STARTED_FREE_COUNT_MAX: Final = 8  # turns in a row that moved nothing, before a hold
+SELF_STARTED_COUNT_MAX: Final = 16  # such turns before the operator is told and the agent rests
+SELF_STARTED_HOLD_MS_MIN: Final = 1 * SECOND_MS
+SELF_STARTED_APART_MS: Final = 4 * MINUTE_MS  # turns so far apart are no storm
+
+# Budgets: how usage is added up.
+USAGE_STEP_MS: Final = 5 * MINUTE_MS
+BUDGET_TURNS_WINDOW_MS: Final = HOUR_MS
+BUDGET_WINDOW_MS: Final = DAY_MS  # of tokens and of cost
+BUDGET_COUNT_MAX: Final = 10**12  # what a setting may allow
+COST_MICROS: Final = 1_000_000  # in one US dollar
+
+# How much of each kind there may be.
+AGENTS_COUNT_MAX: Final = 20_000
+WORK_ITEMS_OPEN_COUNT_MAX: Final = 1_000  # of one agent
+TIMERS_ACTIVE_COUNT_MAX: Final = 1_000  # of one agent
+
 # Timers.
 TIMER_DURATION_MS_MIN: Final = 1
 TIMER_DURATION_MS_MAX: Final = 366 * DAY_MS
 TIMER_INTERVAL_MS_MIN: Final = 1 * SECOND_MS
 SLEEP_DURATION_MS_MAX: Final = 7 * DAY_MS
+TIMER_LATE_MS_MIN: Final = MINUTE_MS  # a fire that is later than this says so to the model
+CRON_EXPRESSION_CHARS_MAX: Final = 200
+CRON_ZONE_CHARS_MAX: Final = 64
+CRON_SEARCH_DAYS_MAX: Final = 41 * 366  # a 29 February that is a Monday may be forty years away
 
 # Turns.
 MAX_OUTPUT_CONTINUATIONS_COUNT_MAX: Final = 2
@@ -124,25 +201,37 @@ TOOL_CALLS_PER_ROUND_COUNT_MAX: Final = 64
 TURN_RESUMES_COUNT_MAX: Final = 8  # a turn that kills the process each time is poison
 INTERJECTIONS_PER_POINT_COUNT_MAX: Final = 8
 HISTORY_TURNS_COUNT_DEFAULT: Final = 12
+RUN_BRIEFS_READ_COUNT_MAX: Final = 100  # of one run, newest, for its last words
+FOLLOWUPS_PER_CHAIN_COUNT_MAX: Final = 32  # an agent leaves itself, from one outside message on
+REMINDER_ROUNDS_COUNT_DEFAULT: Final = 10  # without a word about the current item
+REMINDER_COOLDOWN_ROUNDS_COUNT_DEFAULT: Final = 10
+REMINDER_TOKENS_DEFAULT: Final = 512
+REMINDER_TOKENS_MAX: Final = 8_192  # what a setting may ask for
 
 # Tool output and previews.
 TOOL_ERROR_DETAIL_CHARS_MAX: Final = 1_000
 TOOL_RESULT_BYTES_MAX: Final = 512 * KIB
 TOOL_OUTPUT_TOKENS_DEFAULT: Final = 8_000  # of a command's output, as the model sees it
 TOOL_OUTPUT_TOKENS_MAX: Final = 64_000
+TOOL_OUTPUT_SETTING_TOKENS_MIN: Final = 100  # less would hide how a command ended
+TOOL_OUTPUT_SETTING_TOKENS_MAX: Final = 100_000  # more would not fit into a tool result
 ESTIMATED_TOKEN_BYTES: Final = 4
 TASK_OUTPUT_TOKENS: Final = 2_000  # of a task's output, in a look at it and in its result
 TASK_OUTPUT_WAIT_MS_DEFAULT: Final = 30 * SECOND_MS
 TASK_OUTPUT_WAIT_MS_MAX: Final = 10 * MINUTE_MS
+TASKS_LISTED_COUNT_MAX: Final = 100  # that have not ended
+TASKS_ENDED_LISTED_COUNT_MAX: Final = 20
+TOOL_LATENCIES_SHOWN_COUNT_MAX: Final = 64
 ENQUEUE_TEXT_BYTES_MAX: Final = 64 * KIB
 EVENT_TEXT_CHARS_MAX: Final = 400
+EVENT_TOOL_NAMES_COUNT_MAX: Final = 8  # of a round, in its event
 OBJECTIVE_CHARS_MAX: Final = 4_000
 ARGUMENT_NOTES_COUNT_MAX: Final = 8  # on how the arguments of one call were read
 
 # Work items.
 WORK_ITEMS_LISTED_COUNT_DEFAULT: Final = 20
 WORK_ITEMS_LISTED_COUNT_MAX: Final = 100
-WORK_EVENTS_SEARCHED_COUNT_MAX: Final = 2_048  # newest events, for items completed of late
+WORK_ITEMS_SEARCHED_COUNT_MAX: Final = 1_000  # oldest open ones, when only some kind is wanted
 TODO_ITEMS_COUNT_MAX: Final = 100
 TODO_TEXT_CHARS_MAX: Final = 1_000
 PLAN_BYTES_MAX: Final = 256 * KIB
@@ -154,6 +243,23 @@ AGENT_ROWS_SHOWN_COUNT_MAX: Final = 32  # waits, tasks and items in an agent's o
 EVENT_PAGE_COUNT_DEFAULT: Final = 128
 EVENT_PAGE_COUNT_MAX: Final = 512
 FEED_LAG_EVENTS_MAX: Final = 4_096
+FEED_PAGES_KEPT_COUNT_MAX: Final = 16  # read once for all followers, until the next commit
+EVENT_HEARTBEAT_MS: Final = 15 * SECOND_MS
+EVENT_FRAMES_KEPT_COUNT_MAX: Final = 1_024  # made once for all readers
+
+# Operator surfaces: how much one answer shows.
+SURFACE_PAGE_COUNT_DEFAULT: Final = 50
+SURFACE_PAGE_COUNT_MAX: Final = 200  # records of one page, other than events and turns
+SURFACE_TURNS_COUNT_DEFAULT: Final = 20
+SURFACE_TURNS_COUNT_MAX: Final = 50  # turns of one transcript page
+SURFACE_COUNTED_COUNT_MAX: Final = 1_000  # where counting rows stops
+SURFACE_TEXT_CHARS_MAX: Final = 4_000  # of one text of a model, a command or the outside
+SURFACE_ENTRIES_COUNT_MAX: Final = 400  # of one turn; what lies between is counted
+STATE_TASKS_COUNT_MAX: Final = 40
+STATE_TIMERS_COUNT_MAX: Final = 50
+STATE_WORK_ITEMS_COUNT_MAX: Final = 50
+STATE_WAITS_COUNT_MAX: Final = 50
+SUMMARY_CHARS_MAX: Final = 200  # of a line for people
 
 # The store.
 GROUP_COMMIT_COUNT_MAX: Final = 256
@@ -173,12 +279,22 @@ RETENTION_EVENTS_COUNT_MIN: Final = 1_000  # newest events always kept per agent
 RETENTION_TURNS_COUNT_MIN: Final = 50  # newest turns always kept per agent
 RETENTION_BYTES_MAX_DEFAULT: Final = 1024 * MIB
 RETENTION_BATCH_COUNT: Final = 500
+RUN_FOLDERS_COUNT_MAX: Final = 5_000  # of ended commands, kept on disk
+RUN_KEPT_MS_MIN: Final = 10 * MINUTE_MS  # after a command's end, whatever room there is
 
+assert TRIGGER_BODY_BYTES_MAX * 2 <= WAKE_HINT_BODY_BYTES_MAX  # also in base64
 assert PUBLIC_BODY_BYTES_MAX <= MESSAGE_BODY_BYTES_MAX
 assert NO_PROGRESS_BACKOFF_MS_MIN <= NO_PROGRESS_BACKOFF_MS_MAX
+assert SELF_STARTED_FREE_COUNT_MAX < SELF_STARTED_COUNT_MAX
+assert (
+    SELF_STARTED_HOLD_MS_MIN << (SELF_STARTED_COUNT_MAX - SELF_STARTED_FREE_COUNT_MAX - 1)
+    < SELF_STARTED_APART_MS
+)  # else the longest hold would end the count it belongs to
+assert BUDGET_TURNS_WINDOW_MS % USAGE_STEP_MS == BUDGET_WINDOW_MS % USAGE_STEP_MS == 0
 assert EVENT_PAGE_COUNT_DEFAULT <= EVENT_PAGE_COUNT_MAX
 assert STORE_RETRY_MS_MIN <= STORE_RETRY_MS_MAX
 assert ENQUEUE_TEXT_BYTES_MAX <= MESSAGE_BODY_BYTES_MAX
 assert RETENTION_AGE_MS_DEFAULT >= IDEMPOTENCY_KEPT_MS_MIN
 assert COMMAND_YIELD_MS_DEFAULT <= COMMAND_YIELD_MS_MAX
-assert TOOL_OUTPUT_TOKENS_MAX * ESTIMATED_TOKEN_BYTES < TOOL_RESULT_BYTES_MAX
+assert TOOL_OUTPUT_TOKENS_MAX <= TOOL_OUTPUT_SETTING_TOKENS_MAX
+assert TOOL_OUTPUT_SETTING_TOKENS_MAX * ESTIMATED_TOKEN_BYTES < TOOL_RESULT_BYTES_MAX

@@ -119,6 +119,16 @@ def is_contentful(body: MessageBody) -> bool:
             return bool(text.strip())
 
 
+class FollowupChain(Record, frozen=True, kw_only=True):
+    """Where a follow-up an agent left itself stands among those that one outside message led to.
+
+    Set by the runtime from the message whose turn asked for it, never from what a model says.
+    """
+
+    root_id: MessageId  # the message that was no follow-up
+    number: int  # the first one is 1
+
+
 class MessageEnvelope(Record, frozen=True, kw_only=True):
     """One admitted input, with its provenance."""
 
@@ -141,6 +151,7 @@ class MessageEnvelope(Record, frozen=True, kw_only=True):
     metadata: JsonValue = None
     correlation_id: str | None = None
     causation_id: str | None = None
+    followup: FollowupChain | None = None
 
     def __post_init__(self) -> None:
         if self.metadata is not None:

@@ -44,6 +44,7 @@ class AgentSnapshot(Record, frozen=True, kw_only=True):
     queued: tuple[WeighedItem, ...] = ()  # other open items, oldest first, bounded
     due_rechecks: tuple[WeighedItem, ...] = ()  # blocked items whose reminder has come
     deferred_until: Instant | None = None  # the first moment a put-off message waits for, to come
+    slowed_until: Instant | None = None  # the same of a message that is held before its first turn
     active_timer_count: int = 0
 
 

@@ -98,6 +98,16 @@ class ToolCallRecord(Record, frozen=True, kw_only=True):
         require_json(self.input)
 
 
+class ToolLatency(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """How long the calls of one tool took, over an agent's whole life."""
+
+    tool_name: str
+    call_count: int
+    total_ms: int
+    max_ms: int
+    last_ms: int
+
+
 def effect_id_of(turn_id: TurnId, *, round_number: int, position: int) -> str:
     """Return the id under which a call's effect happens at most once."""
     return f"{turn_id}.{round_number}.{position}"

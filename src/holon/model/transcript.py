@@ -8,7 +8,7 @@ Rule 2: tool results are not entries: they live once, with their call, and `Turn
 from typing import TypeAlias
 
 from holon.model.brief import FailureArtifact
-from holon.model.ids import AgentId, MessageId, TurnId
+from holon.model.ids import AgentId, MessageId, TurnId, WorkItemId
 from holon.model.instant import Instant
 from holon.model.message import MessageEnvelope
 from holon.model.provider_attempt import AttemptTimeline, TokenUsage
@@ -55,6 +55,14 @@ class ContinuationPrompt(
     text: str
 
 
+class WorkReminder(Record, tag_field="kind", tag="work_reminder", frozen=True, kw_only=True):
+    """The runtime reminded the model of the item it works on."""
+
+    work_item_id: WorkItemId
+    after_round: int
+    text: str
+
+
 class Interjection(Record, tag_field="kind", tag="interjection", frozen=True, kw_only=True):
     """An operator message that entered the running turn."""
 
@@ -63,7 +71,12 @@ class Interjection(Record, tag_field="kind", tag="interjection", frozen=True, kw
 
 
 TranscriptData: TypeAlias = (
-    IncomingMessage | AssistantRound | RuntimeFailure | ContinuationPrompt | Interjection
+    IncomingMessage
+    | AssistantRound
+    | RuntimeFailure
+    | ContinuationPrompt
+    | WorkReminder
+    | Interjection
 )
 
 

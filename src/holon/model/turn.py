@@ -14,6 +14,7 @@ from holon.model.ids import AgentId, CallId, MessageId, TurnId, WorkItemId
 from holon.model.instant import Instant
 from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.record import Record
+from holon.model.tool import ToolError
 
 
 class StopReason(StrEnum):
@@ -50,6 +51,7 @@ class ToolReceipt(Record, frozen=True, kw_only=True):
     content: str
     is_error: bool = False
     error_kind: str | None = None
+    error: ToolError | None = None  # what `content` renders, within the same bounds
     ends_turn: bool = False  # the tool asked to end the turn (Sleep)
     sleep_reason: str | None = None
     completes_work_item_id: WorkItemId | None = None
@@ -104,6 +106,14 @@ class RunTools(Record, tag_field="kind", tag="run_tools", frozen=True, kw_only=T
     refused: tuple[ToolReceipt, ...] = ()
 
 
+class Completion(Record, frozen=True, kw_only=True):
+    """An item a round completed, and the words of that round if they are its report."""
+
+    work_item_id: WorkItemId
+    report: str | None = None
+    is_alone: bool = True  # whether the round completed no other item
+
+
 class Finish(Record, tag_field="kind", tag="finish", frozen=True, kw_only=True):
     """The turn is over. With `deferred_until` its failure only puts it off."""
 
@@ -112,8 +122,7 @@ class Finish(Record, tag_field="kind", tag="finish", frozen=True, kw_only=True):
     deferred_until: Instant | None = None
     sleep_reason: str | None = None
     slept: bool = False
-    completed_work_item_id: WorkItemId | None = None
-    completion_report: str | None = None
+    completions: tuple[Completion, ...] = ()
     made_progress: bool = False
 
 

@@ -3,7 +3,10 @@
 Owns:  the records of all three.
 Rule 1: a wake hint is a signal, not a message. One row per source: a burst coalesces, and no
         source's last body is lost to another source.
-Rule 2: a repeating timer keeps its grid: slots are anchor + n × interval, whatever happens.
+Rule 2: an agent has one external trigger, found by its public id. What opens it is derived, never
+        kept.
+Rule 3: a repeating timer keeps its grid, whatever happens: slots are anchor + n × interval, or the
+        times its cron expression names.
 """
 
 from enum import StrEnum
@@ -13,6 +16,13 @@ from holon.model.ids import AgentId, TimerId, TriggerId, WaitId
 from holon.model.instant import Instant
 from holon.model.json_value import JsonValue, require_json
 from holon.model.record import Record
+
+
+class TriggerDeliveryMode(StrEnum):
+    """What a delivery amounts to; the older mode is mapped to a wake hint."""
+
+    WAKE_HINT = "wake_hint"
+    ENQUEUE_MESSAGE = "enqueue_message"
 
 
 class WakeHint(Record, frozen=True, kw_only=True):
@@ -28,6 +38,8 @@ class WakeHint(Record, frozen=True, kw_only=True):
     source: str | None = None
     resource: str | None = None
     external_trigger_id: TriggerId | None = None
+    delivery_mode: TriggerDeliveryMode | None = None  # as it took effect; of a trigger's hint
+    descriptor_delivery_mode: TriggerDeliveryMode | None = None  # where the sender used another
     wait_id: WaitId | None = None
     body: JsonValue = None
     content_type: str | None = None
@@ -65,7 +77,14 @@ class Every(Record, tag_field="repeat", tag="every", frozen=True, kw_only=True):
     interval_ms: int
 
 
-TimerSchedule: TypeAlias = OneShot | Every
+class Cron(Record, tag_field="repeat", tag="cron", frozen=True, kw_only=True):
+    """Fires when the wall clock of a time zone shows what the expression names."""
+
+    expression: str
+    zone: str = "UTC"
+
+
+TimerSchedule: TypeAlias = OneShot | Every | Cron
 
 
 class TimerRecord(Record, frozen=True, kw_only=True):
@@ -84,13 +103,6 @@ class TimerRecord(Record, frozen=True, kw_only=True):
     wait_id: WaitId | None = None
 
 
-class TriggerDeliveryMode(StrEnum):
-    """What a delivery amounts to; the older mode is mapped to a wake hint."""
-
-    WAKE_HINT = "wake_hint"
-    ENQUEUE_MESSAGE = "enqueue_message"
-
-
 class TriggerStatus(StrEnum):
     """Whether a capability may still be used."""
 
@@ -99,13 +111,17 @@ class TriggerStatus(StrEnum):
 
 
 class ExternalTrigger(Record, frozen=True, kw_only=True):
-    """A capability outsiders may use to wake an agent. No secret is stored."""
+    """A capability outsiders may use to wake an agent. No secret is stored.
+
+    `epoch` is part of what its secret is derived from: the next one makes every older URL void.
+    """
 
     external_trigger_id: TriggerId
     target_agent_id: AgentId
     delivery_mode: TriggerDeliveryMode
     status: TriggerStatus
     created_at: Instant
+    epoch: int = 1
     revoked_at: Instant | None = None
     last_delivered_at: Instant | None = None
     delivery_count: int = 0

@@ -17,11 +17,15 @@ class TimerCreated(Record, tag_field="kind", tag="timer_created", frozen=True, k
 
 
 class TimerFired(Record, tag_field="kind", tag="timer_fired", frozen=True, kw_only=True):
-    """A timer's slot came due. `next_fire_at` is absent when it was the last."""
+    """A timer's slot came due. `next_fire_at` is absent when it was the last.
+
+    One fire makes up for every slot that was missed; `late_by_ms` is how long ago its own was.
+    """
 
     timer_id: TimerId
     slot: Instant
     next_fire_at: Instant | None = None
+    late_by_ms: int = 0
 
 
 class TimerCancelled(Record, tag_field="kind", tag="timer_cancelled", frozen=True, kw_only=True):

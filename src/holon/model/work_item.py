@@ -95,6 +95,13 @@ class WorkItemRecord(Record, frozen=True, kw_only=True):
     result_summary: str | None = None
 
 
+class WorkItemCounts(Record, frozen=True, kw_only=True):
+    """How many items an agent has."""
+
+    open_count: int
+    completed_count: int
+
+
 class DeliverySummary(Record, frozen=True, kw_only=True):
     """The report an agent gave when it completed an item."""
 

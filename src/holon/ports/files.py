@@ -3,10 +3,12 @@
 Contract: paths are relative to the root; a path that leaves it, by `..`, by being absolute or
 through a symlink, raises PathEscapeError and touches nothing. Only regular files are read or
 written. `replace_all` puts every change in place or none: what was there before is restored when a
-later step fails; each file appears whole or not at all.
+later step fails; each file appears whole or not at all. A change that says what it was made for
+raises FileChangedError, and changes nothing, when the path holds something else by now.
 """
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Protocol
 
 from holon.model.errors import HolonError
@@ -25,6 +27,18 @@ class FileRefusedError(HolonError):
     code = "file_refused"
 
 
+class FileChangedError(FileRefusedError):
+    """A file is not what it was when its change was worked out."""
+
+    code = "file_changed"
+
+
+class Unseen(Enum):
+    """What a path held when nobody looked."""
+
+    ANYTHING = "anything"
+
+
 class StoredFile(Record, frozen=True, kw_only=True):
     """A regular file as it is."""
 
@@ -33,10 +47,11 @@ class StoredFile(Record, frozen=True, kw_only=True):
 
 
 class FileChange(Record, frozen=True, kw_only=True):
-    """What a path shall hold: the new file, or nothing."""
+    """What a path shall hold: the new file, or nothing; and what it must hold until then."""
 
     path: str
     after: StoredFile | None
+    before: StoredFile | Unseen | None = Unseen.ANYTHING
 
 
 class RootedFiles(Protocol):

@@ -39,6 +39,7 @@ class Candidate:
     model_ref: ModelRef
     provider: Provider
     account: str
+    prompt_tokens_max: int | None = None  # how large a prompt may grow, where that is known
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

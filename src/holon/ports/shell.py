@@ -13,7 +13,7 @@ Contract (kept by tests/contract/test_shell.py):
 from collections.abc import Sequence
 from typing import Protocol
 
-from holon.model.command import CommandExit, CommandSpec, OutputSpan
+from holon.model.command import CommandExit, CommandSpec, EndedRun, OutputSpan
 from holon.model.errors import HolonError
 
 
@@ -62,6 +62,17 @@ class Shell(Protocol):
 
     async def attach(self, run_id: str) -> RunningCommand | None:
         """Find a command an earlier process started; None when nothing is known of it."""
+        ...
+
+    async def unended_runs(self) -> Sequence[str]:
+        """The runs of which something may still go on, whoever started them, in no order.
+
+        A command that has ended may have left processes behind: then its run is one of them.
+        """
+        ...
+
+    async def ended_runs(self) -> Sequence[EndedRun]:
+        """What ended commands still have on disk, in no order."""
         ...
 
     async def forget(self, run_id: str) -> None:

@@ -10,17 +10,27 @@ from typing import Protocol
 
 from holon.model.agent import AgentState
 from holon.model.brief import BriefRecord
+from holon.model.budget import UsageStep
 from holon.model.event import AuditEvent
-from holon.model.ids import AgentId, MessageId, TaskId, TimerId, TurnId, WorkItemId
+from holon.model.ids import AgentId, MessageId, TaskId, TimerId, TriggerId, TurnId, WorkItemId
 from holon.model.message import MessageEnvelope, QueueEntry
 from holon.model.provenance import DeliverySurface
 from holon.model.provider_attempt import TokenUsage
-from holon.model.snapshot import AdmissionTarget, AgentSnapshot, DueTimer, KeyedMessage
+from holon.model.snapshot import (
+    AdmissionTarget,
+    AgentSnapshot,
+    DueTimer,
+    KeyedMessage,
+    WeighedItem,
+)
 from holon.model.task import TaskRecord
+from holon.model.tool import ToolLatency
 from holon.model.transcript import TurnLog
+from holon.model.trigger import TriggerTarget
 from holon.model.wait import WaitRecord
-from holon.model.wake import TimerRecord
-from holon.model.work_item import WorkItemRecord
+from holon.model.wake import ExternalTrigger, TimerRecord
+from holon.model.work_item import WorkItemCounts, WorkItemRecord
+from holon.ports.surface_reads import SurfaceReads
 
 
 class QueueReads(Protocol):
@@ -70,6 +80,22 @@ class AgentReads(Protocol):
 
     async def agents_with_open_turns(self) -> Sequence[AgentId]:
         """Agents whose lane was cut off by the end of an earlier process."""
+        ...
+
+
+class UsageReads(Protocol):
+    """What there is, and what was used of it: the figures quotas and budgets are judged by."""
+
+    async def usage(self, agent_id: AgentId | None, *, since: datetime) -> Sequence[UsageStep]:
+        """What the agent's turns used since a moment, or everybody's, oldest first."""
+        ...
+
+    async def is_anybody_held(self) -> bool:
+        """Whether a used-up budget holds some agent."""
+        ...
+
+    async def agent_count(self, *, limit: int) -> int:
+        """How many agents there are; counting stops at `limit`."""
         ...
 
 
@@ -151,5 +177,61 @@ class RecordReads(Protocol):
         ...
 
 
-class StoreReads(QueueReads, AgentReads, WheelReads, RecordReads, Protocol):
+class WorkReads(Protocol):
+    """What an agent has to do, did of late, and how long its tools took."""
+
+    async def open_items(self, agent_id: AgentId, *, limit: int) -> Sequence[WeighedItem]:
+        """The current item, then the other open ones, oldest first, each with its open waits."""
+        ...
+
+    async def completed_items(self, agent_id: AgentId, *, limit: int) -> Sequence[WorkItemRecord]:
+        """Completed items, newest first."""
+        ...
+
+    async def work_item_counts(self, agent_id: AgentId) -> WorkItemCounts:
+        """How many items the agent has open, and how many completed ones are kept."""
+        ...
+
+    async def ended_tasks(self, agent_id: AgentId, *, limit: int) -> Sequence[TaskRecord]:
+        """Tasks of the agent that have ended, newest first."""
+        ...
+
+    async def unread_tasks(self) -> Sequence[TaskRecord]:
+        """Tasks of all agents that have ended and whose result no turn has taken in yet."""
+        ...
+
+    async def followup_count(self, root_id: MessageId) -> int:
+        """How many follow-ups of one chain are known."""
+        ...
+
+    async def tool_latencies(self, agent_id: AgentId, *, limit: int) -> Sequence[ToolLatency]:
+        """How long the agent's calls took, by tool."""
+        ...
+
+
+class TriggerReads(Protocol):
+    """External triggers."""
+
+    async def trigger_of(self, agent_id: AgentId) -> ExternalTrigger | None:
+        """The external trigger of an agent, whatever its status."""
+        ...
+
+    async def trigger_target(
+        self, trigger_id: TriggerId, *, source_key: str, delivery_key: str | None
+    ) -> TriggerTarget | None:
+        """A trigger and its agent, as far as one delivery needs them."""
+        ...
+
+
+class StoreReads(
+    QueueReads,
+    AgentReads,
+    UsageReads,
+    WheelReads,
+    RecordReads,
+    WorkReads,
+    SurfaceReads,
+    TriggerReads,
+    Protocol,
+):
     """Every query, as one object."""

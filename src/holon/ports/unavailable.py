@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NoReturn
 
-from holon.model.command import CommandSpec
+from holon.model.command import CommandSpec, EndedRun
 from holon.model.errors import HolonError
 from holon.model.ids import AgentId, TaskId, TurnId
 from holon.model.task import TaskRecord
@@ -33,6 +33,14 @@ class NoShell:
     async def attach(self, run_id: str) -> RunningCommand | None:
         """Nothing was ever started."""
         return None
+
+    async def unended_runs(self) -> Sequence[str]:
+        """Nothing ever runs."""
+        return ()
+
+    async def ended_runs(self) -> Sequence[EndedRun]:
+        """Nothing was ever left behind."""
+        return ()
 
     async def forget(self, run_id: str) -> None:
         """Nothing was ever left behind."""

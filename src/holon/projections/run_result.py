@@ -1,19 +1,22 @@
 """What came of a one-shot run, for people and for scripts.
 
-Owns:  the JSON of `holon run --json`, derived from the run's events and its last brief.
-Rule 1: nothing is asked of the model again: the settled turn says how it ended.
+Owns:  the JSON of `holon run --json`, derived from what the run left in the rows.
+Rule 1: nothing is asked of the model again: the settled turns say how they ended.
 Rule 2: tokens are what the turns spent, failed attempts included; the timelines are all of them.
+Rule 3: the last thing the operator was told decides the status; a failure stays one, also when
+        other work remains.
+Rule 4: a finished run speaks with the report of the work it completed, or else with its last words.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
+from holon.decide.failure_artifact import ROUND_LIMIT
 from holon.model.brief import BriefKind, BriefRecord, FailureArtifact
-from holon.model.closure import ClosureOutcome, WaitingReason
+from holon.model.closure import Closure, Completed, Failed, WaitingReason, waiting_reason_of
 from holon.model.event import (
     AgentStateChanged,
     AssistantRoundRecorded,
-    ClosureDecided,
     Event,
     MessageProcessingStarted,
     ProviderDeferred,
@@ -24,8 +27,14 @@ from holon.model.event import (
     TurnEnded,
 )
 from holon.model.ids import AgentId
+from holon.model.json_value import JsonValue
 from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.record import Record
+from holon.model.task import TaskRecord
+from holon.model.transcript import TurnLog
+from holon.model.work_item import WorkItemRecord
+from holon.projections.run_effects import effects_of
+from holon.projections.task_view import status_view
 
 
 class FinalStatus(StrEnum):
@@ -34,69 +43,136 @@ class FinalStatus(StrEnum):
     COMPLETED = "completed"
     WAITING = "waiting"
     FAILED = "failed"
+    MAX_TURNS_EXCEEDED = "max_turns_exceeded"
+
+
+class RunFacts(Record, frozen=True, kw_only=True):
+    """What a run left behind: everything its agent's log gained, and the rows that log names."""
+
+    agent_id: AgentId | None  # absent when the run failed before it had one
+    events: tuple[Event, ...] = ()
+    closure: Closure | None = None  # of the agent, as its rows stand at the end
+    briefs: tuple[BriefRecord, ...] = ()  # those of the run, oldest first
+    turns: tuple[TurnLog, ...] = ()  # oldest first; ones that used no tool may be left out
+    tasks: tuple[TaskRecord, ...] = ()
+    completed: tuple[WorkItemRecord, ...] = ()  # work the run completed, in that order
+    failure: FailureArtifact | None = None  # what kept the run itself from going on
 
 
 class CacheUsage(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """How much of the input the provider had in its cache."""
+    """How much of the input the provider had, or took, in its cache; `hit_rate` is of all input."""
 
     read: int
     creation: int
+    cacheable: int
     hit_rate: float
 
 
 class RunResult(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """One run, whole."""
+    """One run, whole. A field that does not apply is null."""
 
-    agent_id: AgentId
+    agent_id: AgentId | None
     final_status: FinalStatus
-    final_text: str
     waiting_reason: WaitingReason | None
+    final_text: str
+    raw_final_text: str | None  # the model's last words, as it said them
     sleep_reason: str | None
     failure_artifact: FailureArtifact | None
+    tasks: tuple[dict[str, JsonValue], ...]
     message_count: int
-    model_rounds: int
-    tool_calls: int
+    changed_files: tuple[str, ...]  # by patches; what commands changed is not known
     token_usage: TokenUsage
     input_tokens: int
     output_tokens: int
     provider_cache_usage: CacheUsage
     provider_attempt_timeline: tuple[AttemptTimeline, ...]
+    model_rounds: int
+    tool_calls: int
+    shell_commands: int  # that were really started
+    exec_command_items: int  # that were asked for, in batches and alone
+    batched_exec_command_items: int
+
+    @property
+    def failed(self) -> bool:
+        """Whether the run did not get where it was to get."""
+        return self.final_status in (FinalStatus.FAILED, FinalStatus.MAX_TURNS_EXCEEDED)
 
 
-def run_result(agent_id: AgentId, events: Iterable[Event], brief: BriefRecord | None) -> RunResult:
-    """Sum up a run from everything its agent's log gained by it."""
-    told = tuple(events)
-    closure = next((e for e in reversed(told) if isinstance(e, ClosureDecided)), None)
-    usage = TokenUsage()
-    for turn in (event for event in told if isinstance(event, TurnEnded)):
-        usage = usage.plus(turn.usage)
+def run_result(facts: RunFacts) -> RunResult:
+    """Sum up a run."""
+    told = facts.events
+    last = facts.briefs[-1] if facts.briefs else None
+    failure = facts.failure or (last.failure if last is not None else None)
+    status = _status(facts, last)
+    effects, usage = effects_of(facts.turns), _usage(told)
     return RunResult(
-        agent_id=agent_id,
-        final_status=_status(closure, brief),
-        final_text=brief.text if brief is not None else "",
-        waiting_reason=closure.waiting_reason if closure is not None else None,
+        agent_id=facts.agent_id,
+        final_status=status,
+        waiting_reason=None if facts.closure is None else waiting_reason_of(facts.closure),
+        final_text=_final_text(facts, status),
+        raw_final_text=_raw_final_text(facts.turns),
         sleep_reason=_sleep_reason(told),
-        failure_artifact=brief.failure if brief is not None else None,
+        failure_artifact=failure,
+        tasks=tuple(status_view(task) for task in facts.tasks),
         message_count=_count(told, MessageProcessingStarted),
-        model_rounds=_count(told, AssistantRoundRecorded),
-        tool_calls=_count(told, ToolExecuted, ToolExecutionFailed),
+        changed_files=effects.changed_files,
         token_usage=usage,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         provider_cache_usage=_cache_usage(usage),
         provider_attempt_timeline=tuple(_timelines(told)),
+        model_rounds=_count(told, AssistantRoundRecorded),
+        tool_calls=_count(told, ToolExecuted, ToolExecutionFailed),
+        shell_commands=effects.started_count,
+        exec_command_items=effects.asked_count,
+        batched_exec_command_items=effects.batched_count,
     )
 
 
-def _status(closure: ClosureDecided | None, brief: BriefRecord | None) -> FinalStatus:
-    """The brief speaks first: a failure stays one, also when other work remains."""
-    if brief is not None and brief.kind is BriefKind.FAILURE:
+def _status(facts: RunFacts, last: BriefRecord | None) -> FinalStatus:
+    if facts.failure is not None:
         return FinalStatus.FAILED
-    if closure is None or closure.outcome is ClosureOutcome.COMPLETED:
-        return FinalStatus.COMPLETED
-    if closure.outcome is ClosureOutcome.FAILED:
-        return FinalStatus.FAILED
-    return FinalStatus.WAITING
+    if last is not None and last.kind is BriefKind.FAILURE:
+        used_up = last.failure is not None and last.failure.kind == ROUND_LIMIT
+        return FinalStatus.MAX_TURNS_EXCEEDED if used_up else FinalStatus.FAILED
+    match facts.closure:
+        case None | Completed():
+            return FinalStatus.COMPLETED
+        case Failed():
+            return FinalStatus.FAILED
+        case _:
+            return FinalStatus.WAITING
+
+
+def _final_text(facts: RunFacts, status: FinalStatus) -> str:
+    if facts.failure is not None:
+        return facts.failure.summary
+    reports = [item.result_summary for item in facts.completed if item.result_summary]
+    if reports and status is FinalStatus.COMPLETED:
+        return reports[-1]
+    last = facts.briefs[-1:]
+    if last and last[0].kind is BriefKind.RESULT and not last[0].text.strip():
+        return _last_words(facts.briefs)
+    return last[0].text if last else ""
+
+
+def _last_words(briefs: Sequence[BriefRecord]) -> str:
+    """The newest result that says something: an agent may go to rest without a word."""
+    results = (brief.text for brief in reversed(briefs) if brief.kind is BriefKind.RESULT)
+    return next((text for text in results if text.strip()), "")
+
+
+def _raw_final_text(turns: Sequence[TurnLog]) -> str | None:
+    terminals = (log.turn.terminal for log in reversed(turns) if log.turn.terminal is not None)
+    said = (terminal.last_assistant_message for terminal in terminals)
+    return next((text for text in said if text), None)
+
+
+def _usage(told: tuple[Event, ...]) -> TokenUsage:
+    usage = TokenUsage()
+    for turn in (event for event in told if isinstance(event, TurnEnded)):
+        usage = usage.plus(turn.usage)
+    return usage
 
 
 def _sleep_reason(told: tuple[Event, ...]) -> str | None:
@@ -113,6 +189,7 @@ def _cache_usage(usage: TokenUsage) -> CacheUsage:
     return CacheUsage(
         read=usage.cache_read_tokens,
         creation=usage.cache_creation_tokens,
+        cacheable=usage.cache_read_tokens + usage.cache_creation_tokens,
         hit_rate=round(share, 4),
     )
 

@@ -35,9 +35,15 @@ def status_view(task: TaskRecord) -> dict[str, JsonValue]:
     )
 
 
-def list_view(tasks: Sequence[TaskRecord]) -> dict[str, JsonValue]:
-    """Return several tasks, each as its lifecycle snapshot."""
-    return {"tasks": [status_view(task) for task in tasks], "task_count": len(tasks)}
+def list_view(
+    tasks: Sequence[TaskRecord], ended: Sequence[TaskRecord], *, task_count: int
+) -> dict[str, JsonValue]:
+    """Return an agent's tasks, each as its lifecycle snapshot; `task_count` of them run."""
+    return {
+        "tasks": [status_view(task) for task in tasks],
+        "task_count": task_count,
+        "recently_ended": [status_view(task) for task in ended],
+    }
 
 
 def output_view(

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from holon.decide.agent_refusals import refuse_unknown
 from holon.decide.desk_commits import StatusRequest, control_commit
 from holon.decide.failure_artifact import operator_abort
+from holon.decide.quotas import agent_quota
 from holon.decide.recovery_plan import plan_turn
-from holon.decide.turn_replay import spent_in
+from holon.decide.turn_replay import cut_off, spent_in
 from holon.model.agent import AgentIdentity
 from holon.model.agent_status import AgentSignal, AgentStatus
 from holon.model.commit import (
@@ -25,10 +26,10 @@ from holon.model.commit import (
 from holon.model.errors import ForbiddenTransitionError
 from holon.model.expectation import AgentAbsent, Expect
 from holon.model.ids import AgentId, IdPrefix, parse_agent_id
+from holon.model.limits import AGENTS_COUNT_MAX, ID_CHARS_MAX
 from holon.model.model_ref import parse_model_ref
 from holon.model.refusal import Refusal, RefusalCode
 from holon.model.snapshot import AgentSnapshot
-from holon.model.turn import Finish
 from holon.runtime.decided_commit import commit_decided
 from holon.runtime.services import Services
 from holon.runtime.settler import Settler
@@ -48,8 +49,12 @@ class ControlDesk:
         parse_agent_id(identity.agent_id)
 
         async def decide() -> Commit | Refusal:
-            if await self._services.store.reads.agent(identity.agent_id) is not None:
+            reads = self._services.store.reads
+            if await reads.agent(identity.agent_id) is not None:
                 return _exists(identity.agent_id)
+            count = await reads.agent_count(limit=AGENTS_COUNT_MAX)
+            if (full := agent_quota(count)) is not None:
+                return full
             return Commit(
                 commit_id=f"control:{self._services.ids.fresh(IdPrefix.REQUEST)}",
                 at=identity.created_at,
@@ -71,9 +76,11 @@ class ControlDesk:
         """Let a stopped or paused agent run again."""
         await self._control(agent_id, "resume", (AgentSignal.RESUME_REQUESTED,), cuts_turn=False)
 
-    async def abort_run(self, agent_id: AgentId) -> None:
-        """End the running turn; the agent stays up."""
-        await self._control(agent_id, "abort", (AgentSignal.RUN_SETTLED,), cuts_turn=True)
+    async def abort_run(self, agent_id: AgentId, *, run_id: str | None = None) -> None:
+        """End the running turn, or only this one if one is named; the agent stays up."""
+        await self._control(
+            agent_id, "abort", (AgentSignal.RUN_SETTLED,), cuts_turn=True, run_id=run_id
+        )
 
     async def set_model(self, agent_id: AgentId, model: str | None) -> None:
         """Give the agent its own model, or the default back; a running turn keeps what it has.
@@ -98,7 +105,13 @@ class ControlDesk:
         await commit_decided(self._services.store, decide)
 
     async def _control(
-        self, agent_id: AgentId, action: str, signals: tuple[AgentSignal, ...], *, cuts_turn: bool
+        self,
+        agent_id: AgentId,
+        action: str,
+        signals: tuple[AgentSignal, ...],
+        *,
+        cuts_turn: bool,
+        run_id: str | None = None,
     ) -> None:
         parse_agent_id(agent_id)
         request_id = self._services.ids.fresh(IdPrefix.REQUEST)
@@ -111,6 +124,8 @@ class ControlDesk:
             cut, expects = await self._cut_turn(snapshot, action) if cuts_turn else ((), ())
             if action == "abort" and not cut:
                 return _no_run(agent_id)
+            if run_id is not None and snapshot.agent.focus.open_turn_id != run_id:
+                return _another_run(agent_id, run_id)
             request = StatusRequest(
                 request_id=request_id,
                 action=action,
@@ -144,7 +159,7 @@ class ControlDesk:
             return (), ()
         spent = spent_in(log)
         end = TurnEnd(
-            finish=Finish(failure=operator_abort(f"operator asked to {action}")),
+            finish=cut_off(log, operator_abort(f"operator asked to {action}")),
             log=log,
             usage=spent.usage,
             round_count=spent.round_count,
@@ -169,6 +184,15 @@ def _exists(agent_id: AgentId) -> Refusal:
 def _no_run(agent_id: AgentId) -> Refusal:
     return Refusal(
         code=RefusalCode.NO_CURRENT_RUN, message=f"agent {agent_id} is not running a turn"
+    )
+
+
+def _another_run(agent_id: AgentId, run_id: str) -> Refusal:
+    return Refusal(
+        code=RefusalCode.STALE_RUN_ID,
+        message=f"agent {agent_id} no longer runs {run_id[:ID_CHARS_MAX]}",
+        hint="look at the agent's status for the run that is under way",
+        field="run_id",
     )
 
 

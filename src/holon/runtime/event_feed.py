@@ -1,17 +1,28 @@
-"""After the commit: events to whoever follows an agent.
+"""After the commit: events to whoever follows an agent, or all of them.
 
 Owns:  subscriptions. The durable log is the source; commits only nudge readers to look again.
-Rule 1: a follower sees cursor+1, cursor+2 … with no gap and no repeat.
-Rule 2: a follower that falls too far behind, or whose cursor was pruned, is told so and ends; it is
-        never skipped ahead. Nothing is buffered for a follower that does not read.
+Rule 1: a reader sees what follows its cursor with no gap and no repeat.
+Rule 2: a reader that falls too far behind, or whose cursor was pruned, is told so and ends; it is
+        never skipped ahead. Nothing is buffered for a reader that does not read.
+Rule 3: a commit costs one nudge per reader. Readers that stand at the same place share one look,
+        and a look that began before a commit is never shown to those who were nudged by it.
 """
 
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeAlias
+
+import anyio
 
 from holon.model.errors import HolonError
 from holon.model.event import AuditEvent
 from holon.model.ids import AgentId
-from holon.model.limits import EVENT_PAGE_COUNT_DEFAULT, FEED_LAG_EVENTS_MAX
+from holon.model.limits import (
+    EVENT_PAGE_COUNT_DEFAULT,
+    FEED_LAG_EVENTS_MAX,
+    FEED_PAGES_KEPT_COUNT_MAX,
+)
+from holon.model.surface import EventQuery
 from holon.ports.clock import Clock
 from holon.ports.store import Store
 from holon.runtime.alarm import Alarm
@@ -24,11 +35,44 @@ class CursorLostError(HolonError):
     hint = "read the agent's current state and follow from its newest event"
 
 
+class CursorAheadError(CursorLostError):
+    """The cursor is newer than the log: it comes from another agent or another home."""
+
+    code = "cursor_ahead"
+
+
 class SubscriberLaggedError(HolonError):
     """The follower is too far behind to be served live."""
 
     code = "subscriber_lagged"
     hint = "page through the events after your cursor, then follow again"
+
+
+Page: TypeAlias = Sequence[AuditEvent]
+_Place: TypeAlias = tuple[AgentId | None, int]
+
+
+class EventReader:
+    """One reader's place in a log."""
+
+    def __init__(
+        self, alarm: Alarm, cursor: int, read: Callable[[int], Awaitable[Page]], *, is_global: bool
+    ) -> None:
+        self._alarm = alarm
+        self._cursor = cursor
+        self._read = read
+        self._is_global = is_global
+
+    async def page(self) -> Page:
+        """Return what follows, empty when there is nothing yet; raises when the place is lost."""
+        found = await self._read(self._cursor)
+        if found:
+            self._cursor = found[-1].log_seq if self._is_global else found[-1].event_seq
+        return found
+
+    async def news(self) -> None:
+        """Return once there may be more. Giving up waiting loses nothing."""
+        await self._alarm.wait(until=None)
 
 
 class EventFeed:
@@ -37,40 +81,105 @@ class EventFeed:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._followers: dict[AgentId, set[Alarm]] = {}
+        self._followers: dict[AgentId | None, set[Alarm]] = {}
+        self._looking = anyio.Lock(fast_acquire=True)
+        self._commit_count = 0
+        self._kept: dict[_Place, Page] = {}
+
+    @property
+    def follower_count(self) -> int:
+        """How many readers there are."""
+        return sum(len(alarms) for alarms in self._followers.values())
 
     def commit_applied(self, touched: Collection[AgentId]) -> None:
-        """Nudge the followers of these agents."""
-        for agent_id in touched:
-            for alarm in self._followers.get(agent_id, ()):
+        """Nudge those who follow these agents, or all."""
+        self._commit_count += 1
+        self._kept.clear()
+        for place in (None, *touched):
+            for alarm in self._followers.get(place, ()):
                 alarm.nudge()
+
+    @contextmanager
+    def reader(self, agent_id: AgentId, *, after: int) -> Iterator[EventReader]:
+        """Read the events of one agent that follow a sequence number."""
+
+        async def read(cursor: int) -> Page:
+            return await self._shared((agent_id, cursor), self._agent_page)
+
+        with self._following(agent_id) as alarm:
+            yield EventReader(alarm, after, read, is_global=False)
+
+    @contextmanager
+    def log_reader(self, *, after: int) -> Iterator[EventReader]:
+        """Read the events of all agents that follow a log number."""
+
+        async def read(cursor: int) -> Page:
+            return await self._shared((None, cursor), self._log_page)
+
+        with self._following(None) as alarm:
+            yield EventReader(alarm, after, read, is_global=True)
 
     async def follow(self, agent_id: AgentId, *, after: int) -> AsyncGenerator[AuditEvent, None]:
         """Yield every event of an agent after a sequence number, for as long as it is read."""
-        alarm = Alarm(self._clock)
-        self._followers.setdefault(agent_id, set()).add(alarm)
-        try:
-            cursor = after
+        with self.reader(agent_id, after=after) as reader:
             while True:
-                for event in await self._next_page(agent_id, cursor):
-                    cursor = event.event_seq
+                page = await reader.page()
+                for event in page:
                     yield event
-                if (await self._store.reads.event_bounds(agent_id))[1] == cursor:
-                    await alarm.wait(until=None)
-        finally:
-            self._followers[agent_id].discard(alarm)
-            if not self._followers[agent_id]:
-                del self._followers[agent_id]
+                if not page:
+                    await reader.news()
 
-    async def _next_page(self, agent_id: AgentId, cursor: int) -> list[AuditEvent]:
-        floor, newest = await self._store.reads.event_bounds(agent_id)
-        if cursor < floor or cursor > newest:
-            raise CursorLostError(
-                f"event {cursor} of {agent_id} is not between {floor} and {newest}"
-            )
-        if newest - cursor > FEED_LAG_EVENTS_MAX:
-            raise SubscriberLaggedError(f"{newest - cursor} events behind on {agent_id}")
-        page = await self._store.reads.events_after(
-            agent_id, cursor, limit=EVENT_PAGE_COUNT_DEFAULT
-        )
-        return list(page)
+    @contextmanager
+    def _following(self, place: AgentId | None) -> Iterator[Alarm]:
+        alarm = Alarm(self._clock)
+        self._followers.setdefault(place, set()).add(alarm)
+        try:
+            yield alarm
+        finally:
+            self._followers[place].discard(alarm)
+            if not self._followers[place]:
+                del self._followers[place]
+
+    async def _shared(self, place: _Place, read: Callable[[_Place], Awaitable[Page]]) -> Page:
+        async with self._looking:
+            kept = self._kept.get(place)
+            if kept is not None:
+                return kept
+            begun_at = self._commit_count
+            page = await read(place)
+            if begun_at == self._commit_count:
+                if len(self._kept) >= FEED_PAGES_KEPT_COUNT_MAX:
+                    self._kept.clear()
+                self._kept[place] = page
+            return page
+
+    async def _agent_page(self, place: _Place) -> Page:
+        agent_id, cursor = place
+        assert agent_id is not None
+        query = EventQuery(after_seq=cursor, limit=EVENT_PAGE_COUNT_DEFAULT)
+        found = await self._store.reads.events_page(agent_id, query)
+        require_kept(agent_id, cursor, floor=found.floor_seq, newest=found.last_seq)
+        require_near(cursor, found.last_seq)
+        return found.events
+
+    async def _log_page(self, place: _Place) -> Page:
+        _, cursor = place
+        newest = await self._store.reads.last_log_seq()
+        require_kept(None, cursor, floor=0, newest=newest)
+        require_near(cursor, newest)
+        return await self._store.reads.log_after(cursor, limit=EVENT_PAGE_COUNT_DEFAULT)
+
+
+def require_kept(agent_id: AgentId | None, cursor: int, *, floor: int, newest: int) -> None:
+    """Raise when what follows a cursor cannot be told: it was pruned, or never was."""
+    whose = "of all agents" if agent_id is None else f"of {agent_id}"
+    if cursor > newest:
+        raise CursorAheadError(f"event {cursor} {whose} has not happened: the newest is {newest}")
+    if cursor < floor:
+        raise CursorLostError(f"what follows event {cursor} {whose} is kept only after {floor}")
+
+
+def require_near(cursor: int, newest: int) -> None:
+    """Raise when a cursor is too far behind to be followed from."""
+    if newest - cursor > FEED_LAG_EVENTS_MAX:
+        raise SubscriberLaggedError(f"{newest - cursor} events behind")

@@ -15,11 +15,14 @@ from holon.model.errors import StoreBrokenError
 from holon.model.ids import AgentId
 from holon.model.ingress import AdmissionReceipt, IngressRequest
 from holon.model.refusal import Refusal, RefusalCode, RefusedError
+from holon.ports.provider import ModelPreference
 from holon.ports.store_reads import StoreReads
+from holon.runtime.command_desk import CommandDesk
 from holon.runtime.control_desk import ControlDesk
 from holon.runtime.event_feed import EventFeed
 from holon.runtime.ingress import Ingress
 from holon.runtime.lane import Lane
+from holon.runtime.pace_desk import PaceDesk
 from holon.runtime.recovery import Recovery
 from holon.runtime.retention_keeper import RetentionKeeper
 from holon.runtime.scheduler import Scheduler
@@ -29,6 +32,7 @@ from holon.runtime.task_supervisor import TaskSupervisor
 from holon.runtime.tick_desk import TickDesk
 from holon.runtime.timer_desk import TimerDesk
 from holon.runtime.timer_wheel import TimerWheel
+from holon.runtime.trigger_desk import TriggerDesk
 from holon.runtime.wake_desk import WakeDesk
 from holon.runtime.work_desk import WorkDesk
 
@@ -51,7 +55,10 @@ class Host:
         self.control = ControlDesk(services, self._cut_off)
         self.timers = TimerDesk(services)
         self.wake = WakeDesk(services)
+        self.pace = PaceDesk(services)
+        self.triggers = TriggerDesk(services)
         self.work = WorkDesk(services)
+        self.commands = CommandDesk(services, self.tasks, self._supervisor)
         self.events = EventFeed(services.store, services.clock)
         services.store.observe(self._commit_applied)
 
@@ -59,6 +66,11 @@ class Host:
     def reads(self) -> StoreReads:
         """What is durable, for whoever shows it."""
         return self._services.store.reads
+
+    @property
+    def preference(self) -> ModelPreference:
+        """The models agents without a choice of their own are given."""
+        return self._services.models.preference
 
     @property
     def rescue_count(self) -> int:
@@ -73,6 +85,10 @@ class Host:
     async def wait_ready(self) -> None:
         """Return once recovery is done and messages are admitted."""
         await self._ready.wait()
+
+    async def drain(self) -> None:
+        """Let what runs come to its end, and begin nothing new. No agent is stopped by it."""
+        await self._scheduler.drain()
 
     async def admit(self, request: IngressRequest) -> AdmissionReceipt:
         """Take a request in, durably; raises RefusedError when it is declined."""

@@ -18,6 +18,7 @@ from holon.decide.activation import (
     OfferQueued,
     Rest,
     RestUntil,
+    ReviewBudget,
     RunQueue,
     StayDown,
     decide_activation,
@@ -35,7 +36,8 @@ from holon.decide.lane_commits import (
 from holon.decide.pick_next import Pick, pick_next
 from holon.decide.recovery_plan import plan_turn
 from holon.decide.task_lifecycle import is_terminal
-from holon.decide.turn_replay import spent_in
+from holon.decide.turn_replay import cut_off, spent_in
+from holon.model.agent import AgentPace
 from holon.model.brief import FailureArtifact
 from holon.model.continuation import Continuation, LivenessOnly, Reentry
 from holon.model.errors import StoreError
@@ -44,11 +46,12 @@ from holon.model.ids import AgentId, IdPrefix, TurnId
 from holon.model.limits import UNSEEN_SHOWN_COUNT_MAX
 from holon.model.message import MessageEnvelope, MessageKind, QueueEntry, is_contentful
 from holon.model.provenance import TimerOrigin
+from holon.model.record import Record
 from holon.model.snapshot import AgentSnapshot
-from holon.model.turn import Finish
 from holon.model.wake import TimerStatus
 from holon.ports.failpoint import Failpoint
 from holon.runtime.decided_commit import apply_patiently
+from holon.runtime.pace_desk import PaceDesk
 from holon.runtime.services import Services
 from holon.runtime.settler import Settler
 from holon.runtime.tick_desk import TickDesk
@@ -59,6 +62,15 @@ from holon.runtime.turn_writer import LaneFencedError
 _log = logging.getLogger(__name__)
 
 
+class _Turn(Record, frozen=True, kw_only=True):
+    """A turn that may begin."""
+
+    message: MessageEnvelope
+    pick: Pick
+    reentry: Reentry
+    pace: AgentPace
+
+
 class Lane:
     """Runs agents for one host, one at a time per agent."""
 
@@ -67,6 +79,7 @@ class Lane:
         self._ticks = ticks
         self._runner = ToolRunner(services)
         self._settler = Settler(services)
+        self._pace = PaceDesk(services)
 
     async def run(self, agent_id: AgentId, *, about_to_look: Callable[[], None]) -> None:
         """Work until the rows give no reason to go on.
@@ -90,6 +103,8 @@ class Lane:
         match decision:
             case RunQueue():
                 return await self._run_queue(snapshot)
+            case ReviewBudget():
+                return await self._pace.review(snapshot)
             case EmitHintTick():
                 return await self._ticks.emit_hint_tick(snapshot, decision)
             case ContinueActive() | OfferQueued():
@@ -123,7 +138,10 @@ class Lane:
                 commit = liveness_commit(message, continuation, now=self._services.clock.now())
                 await apply_patiently(self._services.store, commit, clock=self._services.clock)
             case Reentry():
-                await self._claim_and_run(snapshot, message, pick, continuation)
+                pace = await self._pace.may_start(snapshot, entry, continuation)
+                if pace is not None:
+                    turn = _Turn(message=message, pick=pick, reentry=continuation, pace=pace)
+                    await self._claim_and_run(snapshot, turn)
             case _:
                 assert_never(continuation)
 
@@ -149,18 +167,17 @@ class Lane:
         timer = await self._services.store.reads.timer(message.origin.timer_id)
         return timer is None or timer.status is TimerStatus.CANCELLED
 
-    async def _claim_and_run(
-        self, snapshot: AgentSnapshot, message: MessageEnvelope, pick: Pick, reentry: Reentry
-    ) -> None:
-        services = self._services
+    async def _claim_and_run(self, snapshot: AgentSnapshot, turn: _Turn) -> None:
+        services, message = self._services, turn.message
         unseen = await services.store.reads.unseen(message.agent_id, limit=UNSEEN_SHOWN_COUNT_MAX)
         facts = ClaimFacts(
             snapshot=snapshot,
             message=message,
             turn_id=TurnId(services.ids.fresh(IdPrefix.TURN)),
-            continuation=reentry,
-            passed_over=pick.passed_over,
+            continuation=turn.reentry,
+            passed_over=turn.pick.passed_over,
             unseen=tuple(unseen),
+            pace=turn.pace,
         )
         commit = claim_commit(facts, now=services.clock.now())
         outcome = await apply_patiently(services.store, commit, clock=services.clock)
@@ -214,7 +231,7 @@ class Lane:
             raise LaneFencedError(f"turn {hold.turn_id} is gone")
         spent = spent_in(log)
         return TurnEnd(
-            finish=Finish(failure=failure),
+            finish=cut_off(log, failure),
             log=log,
             usage=spent.usage,
             round_count=spent.round_count,

@@ -5,12 +5,15 @@ Rule 1: every step is a commit that may be repeated; a crash inside recovery is 
 Rule 2: nothing is admitted and no lane runs until recovery is done.
 Rule 3: a command whose call was cut off is ended before the call is answered: what the model is
         told is unknown does not go on behind its back.
+Rule 4: when all is recovered, a command and what it started run for a task or not at all. An
+        operator's abort answers a call and then ends its command; a crash in between leaves one
+        that no row speaks of.
 """
 
 from collections.abc import Sequence
 from functools import partial
 
-from holon.decide.command_promotion import run_ids_of_call
+from holon.decide.command_promotion import run_id_of, run_ids_of_call
 from holon.decide.lane_commits import LaneHold, resume_commit
 from holon.decide.recovery_plan import (
     AbandonTurnPlan,
@@ -19,14 +22,15 @@ from holon.decide.recovery_plan import (
     plan_tasks,
     plan_turn,
 )
-from holon.decide.turn_replay import spent_in
+from holon.decide.turn_replay import cut_off, spent_in
 from holon.model.commit import FinishToolCall
 from holon.model.ids import AgentId
 from holon.model.snapshot import AgentSnapshot
+from holon.model.task import TaskRecord
 from holon.model.transcript import TurnLog
-from holon.model.turn import Finish
 from holon.ports.failpoint import Failpoint
 from holon.runtime.decided_commit import apply_patiently, patiently
+from holon.runtime.pace_desk import review_holds
 from holon.runtime.services import Services
 from holon.runtime.settler import Settler
 from holon.runtime.task_desk import TaskDesk
@@ -55,6 +59,8 @@ class Recovery:
             if isinstance(plan, InterruptTask):
                 report = partial(self._tasks.report, plan.advance)
                 await patiently(report, clock=self._services.clock)
+        await self._end_strays(open_tasks)
+        await review_holds(self._services)
 
     async def _recover_turn(self, agent_id: AgentId) -> None:
         reads, now = self._services.store.reads, self._services.clock.now()
@@ -82,6 +88,13 @@ class Recovery:
                     await command.stop(force=True)
                     await shell.forget(run_id)
 
+    async def _end_strays(self, open_tasks: Sequence[TaskRecord]) -> None:
+        shell, owned = self._services.shell, {run_id_of(task) for task in open_tasks}
+        for run_id in await shell.unended_runs():
+            command = await shell.attach(run_id) if run_id not in owned else None
+            if command is not None:
+                await command.stop(force=True)
+
     async def _abandon(self, snapshot: AgentSnapshot, log: TurnLog, plan: AbandonTurnPlan) -> None:
         """Settle a turn that ends the process each time it is taken up."""
         entry = await self._services.store.reads.message(log.turn.message_id)
@@ -89,7 +102,7 @@ class Recovery:
             return
         spent = spent_in(log)
         end = TurnEnd(
-            finish=Finish(failure=plan.failure),
+            finish=cut_off(log, plan.failure),
             log=log,
             usage=spent.usage,
             round_count=spent.round_count,

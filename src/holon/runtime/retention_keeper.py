@@ -1,14 +1,17 @@
-"""Keeps the database within its bounds, a small step at a time.
+"""Keeps the database and the files of ended commands within bounds, a small step at a time.
 
 Owns:  when retention runs: at intervals, early when many commits have come in, and at once when the
        database has nearly reached its cap.
 Rule 1: a step is bounded, so that commits of agents never wait long behind it.
 Rule 2: the size is looked at every few commits. When pruning cannot bring it down, because all that
         is left must be kept, the next look comes as late as if there were room.
+Rule 3: the files of a command stay while its task runs, and until its result was read.
 """
 
 from typing import Final
 
+from holon.decide.command_promotion import run_id_of
+from holon.decide.run_retention import runs_to_forget
 from holon.model.errors import StoreFullError
 from holon.model.instant import later
 from holon.model.limits import (
@@ -60,6 +63,7 @@ class RetentionKeeper:
 
     async def prune_all(self) -> None:
         """Prune until the policy is met."""
+        await self._forget_runs()
         more = True
         while more:
             try:
@@ -71,3 +75,18 @@ class RetentionKeeper:
             more = report.more
             await self._services.failpoints.reach(Failpoint.RETENTION_BETWEEN_BATCHES)
         self._is_stuck = await self._is_full()
+
+    async def _forget_runs(self) -> None:
+        """Drop what ended commands left on disk, as far as the policy wants it."""
+        services = self._services
+        runs = await services.shell.ended_runs()
+        if not runs:
+            return
+        reads = services.store.reads
+        # Those that run come first: a task that ends in between is in the second list.
+        tasks = [*await reads.open_tasks(), *await reads.unread_tasks()]
+        in_use = [run_id for task in tasks if (run_id := run_id_of(task)) is not None]
+        for run in runs_to_forget(
+            runs, in_use=in_use, policy=services.retention, now=services.clock.now()
+        ):
+            await services.shell.forget(run.run_id)

@@ -34,6 +34,8 @@ class Scheduler:
         self._alarm = Alarm(services.clock)
         self._news: dict[AgentId, None] = {}  # ordered, so that a seed replays exactly
         self._running: dict[AgentId, anyio.CancelScope] = {}
+        self._draining = False
+        self._drained = anyio.Event()
         self.rescue_count = 0
 
     @property
@@ -52,6 +54,12 @@ class Scheduler:
         if (scope := self._running.get(agent_id)) is not None:
             scope.cancel()
 
+    async def drain(self) -> None:
+        """Start no more lanes, and return once those that run have ended."""
+        self._draining = True
+        if self._running:
+            await self._drained.wait()
+
     async def run(self) -> None:
         """Start a lane for every agent there is news of, for ever."""
         async with anyio.create_task_group() as lanes:
@@ -60,6 +68,8 @@ class Scheduler:
                 await self._alarm.wait(until=None)
 
     def _start_lanes(self, lanes: TaskGroup) -> None:
+        if self._draining:
+            return
         for agent_id in [a for a in self._news if a not in self._running]:
             scope = anyio.CancelScope()
             self._running[agent_id] = scope
@@ -71,6 +81,8 @@ class Scheduler:
                 await self._lane.run(agent_id, about_to_look=lambda: self._news.pop(agent_id, None))
         finally:
             del self._running[agent_id]
+            if self._draining and not self._running:
+                self._drained.set()
             if scope.cancel_called:
                 self._news[agent_id] = None  # what the cut-off lane had looked at is news again
             if agent_id in self._news:

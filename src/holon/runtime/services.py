@@ -8,9 +8,14 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from holon.decide.bounded_text import OutputBudget
+from holon.decide.budget import PriceLookup
 from holon.model.answer import AnswerProgress
+from holon.model.brief import FailureArtifact
+from holon.model.budget import BudgetPolicy, ModelPrice
 from holon.model.ids import AgentId
+from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
+from holon.model.tool import ToolCallRecord
 from holon.ports.clock import Clock
 from holon.ports.failpoint import Failpoints, NoFailpoints
 from holon.ports.files import Files
@@ -21,15 +26,32 @@ from holon.ports.redactor import NothingToRedact, Redactor
 from holon.ports.shell import Shell
 from holon.ports.store import Store
 from holon.ports.task_control import TaskControl
+from holon.ports.trigger_key import NoTriggerKey, TriggerKey
 from holon.ports.unavailable import NoFiles, NoPlaces, NoShell, NoTasks
 from holon.runtime.provider_gate import ProviderGate
 from holon.tools.registry import ToolRegistry
 
 ProgressListener: TypeAlias = Callable[[AgentId, AnswerProgress], None]
+CallListener: TypeAlias = Callable[[ToolCallRecord], None]
+RoundGate: TypeAlias = Callable[[AgentId], FailureArtifact | None]
 
 
 def unwatched(agent_id: AgentId, progress: AnswerProgress) -> None:
     """Nobody watches answers grow."""
+
+
+def unwatched_call(call: ToolCallRecord) -> None:
+    """Nobody watches calls begin."""
+
+
+def unlimited(agent_id: AgentId) -> FailureArtifact | None:
+    """Every round may be asked for: nothing stands against it."""
+    return None
+
+
+def unpriced(model_ref: str) -> ModelPrice | None:
+    """Nobody knows what a model costs."""
+    return None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,14 +66,21 @@ class Services:
     gate: ProviderGate = field(default_factory=ProviderGate)
     redactor: Redactor = field(default_factory=NothingToRedact)
     progress: ProgressListener = unwatched
+    calls: CallListener = unwatched_call
+    round_gate: RoundGate = unlimited  # asked before each round; an answer ends the turn with it
+    budgets: BudgetPolicy = field(default_factory=BudgetPolicy)
+    price_of: PriceLookup = unpriced
     deferral_allowed: bool = True  # a turn may wait for the moment its provider named
     fallback_disabled: bool = False
     failpoints: Failpoints = field(default_factory=NoFailpoints)
     retention: RetentionPolicy = field(default_factory=RetentionPolicy)
     home: str = ""  # agents live under it, each in a directory of its own
     workspace_root: str | None = None  # where every agent works instead of in its own home
+    workspace_cwd: str | None = None  # the directory below that root in which commands start
     shell: Shell = field(default_factory=NoShell)
     files: Files = field(default_factory=NoFiles)
     places: Places = field(default_factory=NoPlaces)
     output_budget: OutputBudget = field(default_factory=OutputBudget)
+    reminders: ReminderPolicy = field(default_factory=ReminderPolicy)
+    trigger_key: TriggerKey = field(default_factory=NoTriggerKey)
     tasks: TaskControl = field(default_factory=NoTasks)  # the host puts its supervisor here

@@ -4,17 +4,23 @@ Owns:  gathering what settlement decides on, and applying its commit.
 Rule 1: a settlement is one commit, or the turn is not settled.
 """
 
+from collections.abc import Iterator
 from functools import partial
 
 import anyio
 
+from holon.decide.budget import cost_micros_of
 from holon.decide.lane_commits import LaneHold
+from holon.decide.no_progress import got_somewhere
 from holon.decide.settlement import SettlementFacts, settle_turn
 from holon.model.commit import AppendTranscript, Commit
 from holon.model.expectation import Applied, CommitOutcome
 from holon.model.ids import BriefId, IdPrefix, SummaryId
 from holon.model.message import MessageEnvelope
+from holon.model.provider_attempt import AttemptTimeline
 from holon.model.snapshot import AgentSnapshot, WeighedItem
+from holon.model.transcript import AssistantRound
+from holon.model.work_item import WorkItemRecord
 from holon.ports.failpoint import Failpoint
 from holon.runtime.decided_commit import DECISIONS_COUNT_MAX, patiently
 from holon.runtime.services import Services
@@ -76,10 +82,17 @@ class Settler:
             next_position=last + 1 + recorded,
             snapshot=snapshot,
             brief_id=BriefId(services.ids.fresh(IdPrefix.BRIEF)),
-            summary_id=SummaryId(services.ids.fresh(IdPrefix.SUMMARY)),
             bound=await self._bound(end),
+            completed=await self._completed(end),
+            summary_ids=tuple(
+                SummaryId(services.ids.fresh(IdPrefix.SUMMARY)) for _ in end.finish.completions
+            ),
             timeline=end.failed_timeline,
             final_round=end.final_round,
+            cost_micros=cost_micros_of(_timelines(end), services.price_of),
+            moved=got_somewhere(
+                end.log.entries, end.log.calls, mutating=services.tools.policy.mutating
+            ),
         )
         return settle_turn(facts, now=now)
 
@@ -93,3 +106,19 @@ class Settler:
             return None
         waits = await self._services.store.reads.item_waits(work_item_id)
         return WeighedItem(item=item, waits=tuple(waits))
+
+    async def _completed(self, end: TurnEnd) -> tuple[WorkItemRecord, ...]:
+        """The items the turn completed, as they stand now."""
+        reads = self._services.store.reads
+        found = [await reads.work_item(each.work_item_id) for each in end.finish.completions]
+        return tuple(item for item in found if item is not None)
+
+
+def _timelines(end: TurnEnd) -> Iterator[AttemptTimeline]:
+    """Every attempt the turn made: of its rounds, of the last one too, and of one that failed."""
+    last = (each.entry for each in end.final_round if isinstance(each, AppendTranscript))
+    for entry in (*end.log.entries, *last):
+        if isinstance(entry.data, AssistantRound) and entry.data.spoke.timeline is not None:
+            yield entry.data.spoke.timeline
+    if end.failed_timeline is not None:
+        yield end.failed_timeline

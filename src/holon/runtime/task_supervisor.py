@@ -48,6 +48,11 @@ class TaskSupervisor:
             CommandTask(task, command, offered_by=OfferedBy(turn_id=turn_id, effect_id=effect_id))
         )
 
+    def take(self, task: TaskRecord, command: RunningCommand) -> None:
+        """Look after a command whose row is durable; if its agent was stopped since, end it."""
+        self._hold(CommandTask(task, command))
+        self.agent_cut_off(task.agent_id)
+
     def running(self, agent_id: AgentId) -> Sequence[TaskRecord]:
         """The agent's command tasks that run right now, oldest first."""
         return [held.as_it_stands for held in self._held.values() if held.task.agent_id == agent_id]
@@ -106,18 +111,15 @@ class TaskSupervisor:
         """Look after every command until the host ends; the commands themselves go on."""
         async with anyio.create_task_group() as watching:
             self._watching = watching
-            for held in self._held.values():
-                self._watch(held)
+            for held in tuple(self._held.values()):
+                self._hold(held)
             for agent_id in {held.task.agent_id: None for held in self._held.values()}:
                 watching.start_soon(self._end_if_stopped, agent_id)
             await anyio.Event().wait()
 
     def _hold(self, held: CommandTask) -> None:
+        """Keep a command, and look after it from now on or from when we run."""
         self._held[held.task.id] = held
-        if self._watching is not None:
-            self._watch(held)
-
-    def _watch(self, held: CommandTask) -> None:
         if self._watching is not None:
             self._watching.start_soon(self._see_through, held)
             if held.asked is not EndAsked.NOBODY:  # an earlier process was asked; we carry it out

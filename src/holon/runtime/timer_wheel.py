@@ -16,7 +16,7 @@ from anyio.abc import TaskGroup
 
 from holon.decide.desk_commits import expire_wait_commit, fire_commit
 from holon.decide.tick_texts import expired_text, timer_text
-from holon.decide.timer_grid import decide_fire
+from holon.decide.timer_grid import FireDecision, decide_fire
 from holon.model.expectation import AgentAdmits
 from holon.model.ingress import IngressRequest
 from holon.model.limits import DUE_BATCH_COUNT_MAX
@@ -87,10 +87,10 @@ class TimerWheel:
 
     async def _fire(self, due: DueTimer, now: datetime) -> None:
         decision = decide_fire(due, now=now)
-        tick = await self._ingress.judge(_tick_of(due)) if decision.queues_tick else None
+        tick = await self._ingress.judge(_tick_of(due, decision)) if decision.queues_tick else None
         commit = fire_commit(
             due,
-            next_fire_at=decision.next_fire_at,
+            fire=decision,
             tick=tick,
             expects=(AgentAdmits(agent_id=due.timer.agent_id),),
             now=now,
@@ -106,13 +106,13 @@ class TimerWheel:
         await apply_patiently(self._services.store, commit, clock=self._services.clock)
 
 
-def _tick_of(due: DueTimer) -> IngressRequest:
+def _tick_of(due: DueTimer, fire: FireDecision) -> IngressRequest:
     timer = due.timer
     return IngressRequest(
         agent_id=timer.agent_id,
         kind=MessageKind.TIMER_TICK,
         origin=TimerOrigin(timer_id=timer.id),
-        body=TextBody(text=timer_text(timer)),
+        body=TextBody(text=timer_text(timer, late_by_ms=fire.late_by_ms)),
         surface=DeliverySurface.TIMER_SCHEDULER,
         admission=AdmissionContext.RUNTIME_OWNED,
         priority=Priority.NEXT,

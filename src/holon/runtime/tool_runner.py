@@ -61,6 +61,7 @@ class ToolRunner:
         started_ns = clock.monotonic_ns()
         tool = self._services.tools.named(call.name)
         scene = self._scene(call, message_id)
+        self._services.calls(call)
         try:
             await self._services.places.ensure(scene.agent_home)
             execution = await tool.run(call.input, scene, self._ports)
@@ -86,7 +87,7 @@ class ToolRunner:
             work_item_id=call.work_item_id,
             agent_home=agent_home,
             execution_root=execution_root,
-            cwd=execution_root,
+            cwd=services.workspace_cwd or execution_root,
         )
 
     def _finished(

@@ -19,8 +19,8 @@ from holon.decide.lane_commits import (
     round_commit,
 )
 from holon.decide.turn_replay import replay
-from holon.decide.turn_step import advance
-from holon.model.commit import Change
+from holon.decide.turn_step import advance, reminder_recorded
+from holon.model.commit import AppendTranscript, Change
 from holon.model.expectation import Applied
 from holon.model.ids import AgentId
 from holon.model.limits import INTERJECTIONS_PER_POINT_COUNT_MAX
@@ -55,6 +55,7 @@ from holon.runtime.provider_caller import ask_provider
 from holon.runtime.services import Services
 from holon.runtime.tool_runner import ToolRunner
 from holon.runtime.turn_writer import LaneFencedError, TurnWriter
+from holon.runtime.work_reminder import ReminderLook
 
 
 class TurnEnd(Record, frozen=True, kw_only=True):
@@ -76,6 +77,7 @@ class TurnDriver:
         self._runner = runner
         self._hold = hold
         self._writer = TurnWriter(services)
+        self._reminders = ReminderLook(services, hold)
         self._final_round: tuple[Change, ...] = ()
         self._failed_timeline: AttemptTimeline | None = None
 
@@ -110,11 +112,23 @@ class TurnDriver:
             case CallModel():
                 if self._round_number > 0:
                     await self._hear(SafePoint.BEFORE_PROVIDER_CONTINUATION)
+                    await self._remind()
                 return await self._record_round(await self._ask_model())
             case RunTools():
                 await self._hear(SafePoint.BEFORE_TOOL_EXECUTION)
                 following = self._fold(await self._run_tools())
                 return await self._hear(SafePoint.AFTER_TOOL_RESULTS) or following
+
+    async def _remind(self) -> None:
+        """Remind the model of the item it is on, when it has not touched it for long."""
+        commit = await self._reminders.due_commit(self._state, self._live, self._override)
+        if commit is None:
+            return
+        await self._writer.land()
+        await self._writer.apply(commit)
+        if any(isinstance(change, AppendTranscript) for change in commit.changes):
+            self._live.absorb(commit)
+            self._state = reminder_recorded(self._state)
 
     def _fold(self, happened: TurnInput) -> TurnStep:
         self._state, step = advance(self._state, happened, tools=self._services.tools.policy)
@@ -127,6 +141,8 @@ class TurnDriver:
         return parse_model_ref(chosen) if chosen is not None else None
 
     async def _ask_model(self) -> ModelSpoke | ModelFailed:
+        if (limit := self._services.round_gate(self._live.turn.agent_id)) is not None:
+            return ModelFailed(failure=limit)
         await self._services.failpoints.reach(Failpoint.PROVIDER_BEFORE_CALL)
         clock = self._services.clock
         began_ns = clock.monotonic_ns()

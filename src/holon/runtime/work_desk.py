@@ -2,23 +2,37 @@
 
 Owns:  work items as control-plane mutations; no message is made, the scheduler sees the rows.
 Rule 1: enqueueing an item never replaces what the agent is working on.
-Rule 2: what moves along with an item is decided in decide/work_item_commits, for agents too.
+Rule 2: what an operator changes is input from outside: an agent at rest may be started again.
+Rule 3: what moves along with an item is decided in decide/work_item_commits, for agents too.
 """
 
 from collections.abc import Callable
 from datetime import datetime
 
+import msgspec
+from msgspec import UNSET, UnsetType
+
 from holon.decide import work_item_changes
 from holon.decide.agent_lifecycle import admits
 from holon.decide.agent_refusals import refuse_stopped, refuse_unknown
-from holon.decide.work_item_commits import needs_reminder, open_item, put_blocker
+from holon.decide.keyed_record import key_conflict, keyed_id
+from holon.decide.no_progress import count_anew
+from holon.decide.quotas import work_item_quota
+from holon.decide.work_item_changes import Edit
+from holon.decide.work_item_commits import (
+    needs_reminder,
+    open_item,
+    put_blocker,
+    put_revision,
+    released_focus,
+)
 from holon.model.commit import Change, Commit, FocusWorkItem, PutWorkItem
 from holon.model.expectation import AgentAdmits, Expect, WorkItemAtRevision
 from holon.model.ids import AgentId, IdPrefix, WaitId, WorkItemId, parse_agent_id, parse_record_id
 from holon.model.instant import later
 from holon.model.limits import LABEL_CHARS_MAX, RECHECK_DEFAULT_MS
 from holon.model.refusal import Refusal, RefusedError
-from holon.model.work_item import WorkItemRecord
+from holon.model.work_item import WorkItemRecord, WorkItemState
 from holon.runtime.decided_commit import commit_decided
 from holon.runtime.services import Services
 
@@ -29,32 +43,54 @@ class WorkDesk:
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    async def create(self, agent_id: AgentId, *, objective: str) -> WorkItemRecord:
-        """Open an item in the agent's queue."""
+    async def create(
+        self, agent_id: AgentId, *, objective: str, key: str | None = None
+    ) -> WorkItemRecord:
+        """Open an item in the agent's queue; the same `key` again gives the same item."""
         parse_agent_id(agent_id)
         if (refusal := work_item_changes.objective_refusal(objective)) is not None:
             raise RefusedError(refusal)
         now = self._services.clock.now()
         item = WorkItemRecord(
-            id=WorkItemId(self._services.ids.fresh(IdPrefix.WORK_ITEM)),
+            id=WorkItemId(
+                self._services.ids.fresh(IdPrefix.WORK_ITEM)
+                if key is None
+                else keyed_id(IdPrefix.WORK_ITEM, agent_id, key)
+            ),
             agent_id=agent_id,
             objective=objective,
             created_at=now,
             updated_at=now,
         )
 
-        async def decide() -> Commit | Refusal:
-            agent = await self._services.store.reads.agent(agent_id)
-            if agent is None:
-                return refuse_unknown(agent_id)
-            if not admits(agent.posture.status):
-                return refuse_stopped(agent_id)
-            return self._commit(
-                (PutWorkItem(item=item),), (AgentAdmits(agent_id=agent_id),), now=now
-            )
+        await commit_decided(self._services.store, lambda: self._creation(item))
+        return item if key is None else await self._kept(item)
 
-        await commit_decided(self._services.store, decide)
-        return item
+    async def _creation(self, item: WorkItemRecord) -> Commit | Refusal | None:
+        reads, agent_id = self._services.store.reads, item.agent_id
+        if await reads.work_item(item.id) is not None:
+            return None  # made by an earlier request with the same key
+        agent = await reads.agent(agent_id)
+        if agent is None:
+            return refuse_unknown(agent_id)
+        if not admits(agent.posture.status):
+            return refuse_stopped(agent_id)
+        counts = await reads.work_item_counts(agent_id)
+        if (full := work_item_quota(counts.open_count)) is not None:
+            return full
+        return Commit(
+            commit_id=f"work:{item.id}:created",
+            at=item.created_at,
+            changes=(PutWorkItem(item=item), count_anew(agent_id)),
+            expects=(AgentAdmits(agent_id=agent_id),),
+        )
+
+    async def _kept(self, asked: WorkItemRecord) -> WorkItemRecord:
+        """The item that is kept under a key, whichever request made it."""
+        kept = await self._services.store.reads.work_item(asked.id) or asked
+        if kept.revision == 1 and kept.objective != asked.objective:
+            raise RefusedError(key_conflict(asked.id))
+        return kept
 
     async def focus(self, work_item_id: WorkItemId) -> None:
         """Make an open item the agent's focus."""
@@ -65,7 +101,8 @@ class WorkDesk:
                 return item
             focused = FocusWorkItem(agent_id=item.agent_id, work_item_id=item.id)
             unmoved = WorkItemAtRevision(work_item_id=item.id, revision=item.revision)
-            return self._commit((focused,), (unmoved,), now=self._services.clock.now())
+            anew = count_anew(item.agent_id)
+            return self._commit((focused, anew), (unmoved,), now=self._services.clock.now())
 
         await commit_decided(self._services.store, decide)
 
@@ -85,8 +122,35 @@ class WorkDesk:
         """Clear the blocker and its reminder."""
         await self._revise(work_item_id, lambda item, now: work_item_changes.unblock(item, now=now))
 
+    async def edit(
+        self,
+        work_item_id: WorkItemId,
+        changed: Edit,
+        *,
+        blocked_by: str | UnsetType | None = UNSET,
+        recheck_after_ms: int | None = None,
+    ) -> None:
+        """Say something else about an item, and what stands in its way if that has changed."""
+        if changed.objective is not None:
+            refusal = work_item_changes.objective_refusal(changed.objective)
+            if refusal is not None:
+                raise RefusedError(refusal)
+
+        def revised(item: WorkItemRecord, now: datetime) -> WorkItemRecord:
+            edited = work_item_changes.edit(item, changed, now=now)
+            if isinstance(blocked_by, str):
+                recheck_at = later(now, by_ms=recheck_after_ms or RECHECK_DEFAULT_MS)
+                edited = work_item_changes.block(
+                    edited, blocked_by=blocked_by, recheck_at=recheck_at, now=now
+                )
+            elif blocked_by is None:
+                edited = work_item_changes.unblock(edited, now=now)
+            return msgspec.structs.replace(edited, revision=item.revision + 1)
+
+        await self._revise(work_item_id, revised, moves_blocker=blocked_by is not UNSET)
+
     async def complete(self, work_item_id: WorkItemId) -> None:
-        """Mark an item completed; what it waited for no longer matters."""
+        """Mark an item completed; what it waited for no longer matters, and nobody stays at it."""
         await self._revise(
             work_item_id, lambda item, now: work_item_changes.complete(item, now=now)
         )
@@ -95,6 +159,8 @@ class WorkDesk:
         self,
         work_item_id: WorkItemId,
         revise: Callable[[WorkItemRecord, datetime], WorkItemRecord],
+        *,
+        moves_blocker: bool = True,
     ) -> None:
         async def decide() -> Commit | Refusal:
             now = self._services.clock.now()
@@ -102,11 +168,23 @@ class WorkDesk:
             if isinstance(item, Refusal):
                 return item
             revised = revise(item, now)
+            if not moves_blocker:
+                planned = put_revision(revised)
+                changes = (*planned.changes, count_anew(item.agent_id))
+                return self._commit(changes, planned.expects, now=now)
             waits = await self._services.store.reads.item_waits(item.id)
             planned = put_blocker(revised, waits, now=now, wait_id=self._wait_id(revised))
-            return self._commit(planned.changes, planned.expects, now=now)
+            also = (*await self._released(revised), count_anew(item.agent_id))
+            return self._commit((*planned.changes, *also), planned.expects, now=now)
 
         await commit_decided(self._services.store, decide)
+
+    async def _released(self, item: WorkItemRecord) -> tuple[Change, ...]:
+        if item.state is not WorkItemState.COMPLETED:
+            return ()
+        agent = await self._services.store.reads.agent(item.agent_id)
+        focus = None if agent is None else agent.focus.current_work_item_id
+        return released_focus(item, focus=focus)
 
     def _wait_id(self, item: WorkItemRecord) -> WaitId | None:
         return WaitId(self._services.ids.fresh(IdPrefix.WAIT)) if needs_reminder(item) else None

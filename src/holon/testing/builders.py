@@ -26,6 +26,7 @@ from holon.model.ids import (
     MessageId,
     TaskId,
     TimerId,
+    TriggerId,
     TurnId,
     WaitId,
     WorkItemId,
@@ -56,7 +57,15 @@ from holon.model.turn import (
     TurnTerminal,
 )
 from holon.model.wait import WaitKind, WaitRecord
-from holon.model.wake import Every, OneShot, TimerRecord, WakeHint
+from holon.model.wake import (
+    Every,
+    ExternalTrigger,
+    OneShot,
+    TimerRecord,
+    TriggerDeliveryMode,
+    TriggerStatus,
+    WakeHint,
+)
 from holon.model.work_item import ActivationMemory, PlanStatus, WorkItemRecord, WorkItemState
 
 MAIN: Final = AgentId("main")
@@ -331,6 +340,17 @@ def a_hint(source_key: str = "github", *, revision: int = 1, body: str = "change
         updated_at=START,
         revision=revision,
         body=body,
+    )
+
+
+def a_trigger() -> ExternalTrigger:
+    """An address outsiders may use."""
+    return ExternalTrigger(
+        external_trigger_id=TriggerId("trig_1"),
+        target_agent_id=MAIN,
+        delivery_mode=TriggerDeliveryMode.WAKE_HINT,
+        status=TriggerStatus.ACTIVE,
+        created_at=START,
     )
 
 

@@ -1,7 +1,8 @@
 """The other end of a host process: starts it, asks it, kills it.
 
 Owns:  one host process as a person or a drill holds it. Threads may share a client.
-Rule 1: a process is ended by its own id alone; it leads a process group of its own.
+Rule 1: a process is ended by its own id alone; it leads a process group of its own. What it started
+        is not of that group and stays: whoever drives a host looks after that.
 """
 
 import contextlib
@@ -20,6 +21,7 @@ from holon.testing.host_commands import HostStatus, Status
 from holon.testing.host_lines import ANSWER_S_MAX, HostLines
 
 QUIET_HORIZON_MS: Final = 600_000
+MARKER: Final = "LC_HOLON_HOME"  # a name that passes down to commands and their supervisors
 _POLL_S: Final = 0.02
 
 
@@ -35,7 +37,10 @@ class HostClient(HostLines):
         launcher: Sequence[str] = (),
         stderr: Path | None = None,
     ) -> None:
-        """Start a host on `home`; `launcher` is put in front of its command line."""
+        """Start a host on `home`; `launcher` is put in front of its command line.
+
+        Whatever the host starts, however it leaves, carries the marker of its home (`MARKER`).
+        """
         command = [*launcher, sys.executable, "-m", "holon.testing.host_process"]
         self.started_at = time.monotonic()
         with (stderr or Path(os.devnull)).open("ab") as errors:
@@ -44,7 +49,7 @@ class HostClient(HostLines):
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env={**os.environ, "HOLON_FAILPOINTS": failpoints},
+                env={**os.environ, "HOLON_FAILPOINTS": failpoints, MARKER: str(home)},
                 start_new_session=True,
             )
         super().__init__(process)

@@ -1,7 +1,8 @@
 """A real host in a process of its own, driven by lines of JSON: made to be killed.
 
 Owns:  `python -m holon.testing.host_process --home DIR`: a host on a real database with the real
-       clock, and a scripted or drawn model. Commands come on stdin, answers go to stdout.
+       clock and real hands, and a scripted or drawn model. Commands come on stdin, answers go to
+       stdout. Each agent works in its own home.
 Rule 1: an answer is written only after what it says is durable.
 Rule 2: end of input, `quit` and SIGTERM end the host in good order with exit code 0; a home that
         cannot be opened is one sentence on stderr and exit code 2; a host that broke is 1.
@@ -20,10 +21,13 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
+from holon.adapters.exec.local_shell import LocalShell
+from holon.adapters.files.contained_files import ContainedFiles
 from holon.adapters.sqlite.connection import Synchronous
 from holon.adapters.sqlite.store import open_store
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.ids import TimeOrderedIds
+from holon.adapters.system.places import SystemPlaces
 from holon.model.agent import AgentIdentity, AgentKind, Ownership, ProfilePreset, Visibility
 from holon.model.errors import BadInputError, DecodeError, HolonError, StoreError
 from holon.model.ids import parse_agent_id
@@ -32,6 +36,7 @@ from holon.ports.provider import Provider
 from holon.ports.store import Store
 from holon.runtime.host import Host
 from holon.runtime.services import Services
+from holon.serve.compose import COMMANDS_FOLDER
 from holon.testing.armed_failpoints import ArmedFailpoints, parse_failpoints
 from holon.testing.host_answers import Answerer, refused_by
 from holon.testing.host_commands import Answer, Command, Note, Quit
@@ -39,7 +44,7 @@ from holon.testing.mixed_model import MixedModel
 from holon.testing.scripted_provider import ScriptedProvider, read_script
 from holon.testing.single_model import SingleModel
 from holon.testing.stdin_lines import stdin_lines
-from holon.tools.registry import builtin_tools
+from holon.tools.registry import local_registry
 from holon.wire.codec import decode, encode
 
 
@@ -73,15 +78,23 @@ def main(arguments: list[str]) -> int:
     provider: Provider = MixedModel(clock, seed=asked.seed)
     if script is not None:
         provider = ScriptedProvider(read_script(script), clock)
+    shell = LocalShell(asked.home / COMMANDS_FOLDER, os.environ, clock)
     services = Services(
         store=store,
         clock=clock,
         ids=TimeOrderedIds(),
         models=SingleModel(provider),
-        tools=builtin_tools(),
+        tools=local_registry(),
         failpoints=failpoints,
+        home=str(asked.home.resolve()),
+        shell=shell,
+        files=ContainedFiles(),
+        places=SystemPlaces(),
     )
-    return anyio.run(_HostProcess(services, store, failpoints, asked.agents).run)
+    try:
+        return anyio.run(_HostProcess(services, store, failpoints, asked.agents).run)
+    finally:
+        shell.close()
 
 
 def _parse(arguments: list[str]) -> Asked:

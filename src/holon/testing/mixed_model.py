@@ -20,11 +20,13 @@ from holon.model.prompt_frame import ProviderRequest
 from holon.model.turn import StopReason
 from holon.ports.clock import Clock
 from holon.ports.provider import Hear
+from holon.testing.mixed_hands import hands_round
 from holon.testing.scripted_provider import FAILURES, ScriptedCall, ScriptedRound, spoken
 
 _LATENCIES_MS: Final = (0, 0, 1, 5, 20, 60)
 _OUTSIDE: Final = ("kind: operator_prompt", "kind: webhook_event")
 _ROUNDS_COUNT_MAX: Final = 3
+_HANDS_SHARE: Final = 0.65
 
 
 class MixedModel:
@@ -44,7 +46,11 @@ class MixedModel:
         if chance.random() < 0.03:
             raise FAILURES[chance.choice(sorted(FAILURES))]("drawn trouble")
         starts_more = round_count < _ROUNDS_COUNT_MAX and any(kind in said for kind in _OUTSIDE)
-        line = _line(chance) if starts_more else ScriptedRound(text="Noted.")
+        line = ScriptedRound(text="Noted.")
+        if starts_more and chance.random() < _HANDS_SHARE:
+            line = hands_round(chance, request.conversation)
+        elif starts_more:
+            line = _line(chance)
         return spoken(line, call_prefix=f"m{len(request.conversation)}")
 
 

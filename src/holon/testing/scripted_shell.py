@@ -13,7 +13,14 @@ from typing import Final
 import anyio
 import msgspec
 
-from holon.model.command import CommandExit, CommandSpec, OutputSpan, OutputStream, StopCause
+from holon.model.command import (
+    CommandExit,
+    CommandSpec,
+    EndedRun,
+    OutputSpan,
+    OutputStream,
+    StopCause,
+)
 from holon.model.instant import later
 from holon.model.limits import COMMAND_STOP_GRACE_MS
 from holon.ports.clock import Clock
@@ -59,6 +66,12 @@ class ScriptedProcess:
         """How it ended, once its moment has come."""
         return self._end if self._clock.now() >= self._ends_at else None
 
+    @property
+    def left_behind(self) -> EndedRun:
+        """What it has on disk after its end."""
+        size_bytes = sum(span.total_bytes for span in self.output(head_bytes=0, tail_bytes=0))
+        return EndedRun(run_id=self.run_id, ended_at=self._ends_at, size_bytes=size_bytes)
+
     async def wait(self) -> CommandExit:
         """Return once it has ended."""
         while (ended := self.exit) is None:
@@ -95,6 +108,14 @@ class ScriptedProcess:
     def _end_by(self, signal: int, moment: datetime) -> None:
         self._end = CommandExit(exit_status=None, signal=signal, stopped=StopCause.REQUESTED)
         self._ends_at = min(self._ends_at, moment)
+        self._wake_watchers()
+
+    def clock_was_set(self, by_ms: int) -> None:
+        """Somebody set the wall clock: it takes as long as before, and what ended stays so."""
+        self._ends_at = later(self._ends_at, by_ms=by_ms)
+        self._wake_watchers()
+
+    def _wake_watchers(self) -> None:
         for watcher in self._watchers:
             watcher.set()
         self._watchers.clear()
@@ -162,6 +183,14 @@ class ScriptedShell:
         """Find a script that was started."""
         return self._known.get(run_id)
 
+    async def unended_runs(self) -> Sequence[str]:
+        """The commands that still run and can be found."""
+        return [run_id for run_id, process in self._known.items() if process.exit is None]
+
+    async def ended_runs(self) -> Sequence[EndedRun]:
+        """What the commands that have ended left behind."""
+        return [process.left_behind for process in self._known.values() if process.exit is not None]
+
     async def forget(self, run_id: str) -> None:
         """Drop what it left behind."""
         self._known.pop(run_id, None)
@@ -169,6 +198,11 @@ class ScriptedShell:
     def lose(self, run_id: str) -> None:
         """The machine itself went down: the process and its traces are gone."""
         self._known.pop(run_id).kill_from_outside()
+
+    def clock_was_set(self, by_ms: int) -> None:
+        """Somebody set the wall clock, after which commands still take the time they take."""
+        for process in self.started:
+            process.clock_was_set(by_ms)
 
     def begin_life(self) -> None:
         """A new host is up; those who waited for the old one's commands are gone."""

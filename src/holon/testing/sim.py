@@ -10,6 +10,7 @@ import argparse
 import gc
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from os import cpu_count
 from typing import Final
@@ -17,6 +18,7 @@ from typing import Final
 from holon.testing.world import Mode, Verdict, World
 
 PROGRESS_SEEDS: Final = 1_000
+SEEDS_PER_POOL_COUNT: Final = 500
 
 
 def run_seed(seed: int) -> Verdict:
@@ -42,21 +44,33 @@ def main(arguments: list[str]) -> int:
 def _run_many(seeds: range) -> int:
     began = time.monotonic()
     failed = crashes = turns = 0
-    with ProcessPoolExecutor(cpu_count(), initializer=gc.freeze) as pool:
-        for done, verdict in enumerate(pool.map(run_seed, seeds, chunksize=8), start=1):
-            if done % PROGRESS_SEEDS == 0 and done < len(seeds):
-                print(f"… {done} seeds, {failed} with violations so far", flush=True)
-            crashes += verdict.crash_count
-            turns += verdict.turn_count
-            if verdict.problems:
-                failed += 1
-                print(verdict, flush=True)
+    for done, verdict in enumerate(_verdicts(seeds), start=1):
+        crashes += verdict.crash_count
+        turns += verdict.turn_count
+        if verdict.problems:
+            failed += 1
+            print(verdict, flush=True)
+        if done % PROGRESS_SEEDS == 0 and done < len(seeds):
+            print(f"… {done} seeds, {failed} with violations so far", flush=True)
     seconds = time.monotonic() - began
     print(
         f"{len(seeds)} seeds, {failed} with violations; {crashes} crashes, {turns} turns, "
         f"{len(seeds) / seconds:.0f} seeds/s"
     )
     return int(failed > 0)
+
+
+def _verdicts(seeds: range) -> Iterator[Verdict]:
+    """Every seed's verdict, in order.
+
+    A crashed world leaves tasks behind that nobody will ever finish, and the interpreter keeps
+    them: after some thousand worlds a process does little but look them over. So processes are
+    replaced before that.
+    """
+    for first in range(seeds.start, seeds.stop, SEEDS_PER_POOL_COUNT):
+        some = range(first, min(first + SEEDS_PER_POOL_COUNT, seeds.stop))
+        with ProcessPoolExecutor(cpu_count(), initializer=gc.freeze) as pool:
+            yield from pool.map(run_seed, some, chunksize=8)
 
 
 if __name__ == "__main__":

@@ -4,17 +4,26 @@ Owns:  the loop of the simulation: a seed decides which ready callback runs firs
        is ready the clock jumps to whoever waits next.
 Rule 1: nobody ready and nobody waiting is a deadlock, and an error.
 Rule 2: a simulated crash leaves the loop at once, between two callbacks; nothing gets to clean up.
+Rule 3: nothing depends on where an object lies in memory. Those who cancel go through sets of tasks
+        and of scopes, so both are hashed by their number.
 """
 
 import asyncio
 import contextlib
+import logging
+import math
 import warnings
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from itertools import count
 from random import Random
-from typing import Any
+from typing import Any, Final
+
+from anyio._backends import _asyncio as anyio_asyncio
 
 from holon.testing.manual_clock import ManualClock
+
+_AWAITS_ON_THE_WAY_OUT_MAX: Final = 16
 
 
 class SimulatedCrash(KeyboardInterrupt):
@@ -23,6 +32,42 @@ class SimulatedCrash(KeyboardInterrupt):
 
 class SimulatedDeadlockError(Exception):
     """Nothing can ever happen again."""
+
+
+class _NumberedTask(asyncio.Task[Any]):
+    """A task whose place in a set is the same in every run."""
+
+    def __init__(self, coro: Coroutine[Any, Any, Any], *, number: int, **how: Any) -> None:
+        self._number = number  # first, because the loop's own set wants it at once
+        super().__init__(coro, **how)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class _NumberedScope(anyio_asyncio.CancelScope):
+    """A cancel scope whose place in a set is the same in every run."""
+
+    __slots__ = ("_number",)
+    numbers = count()
+
+    def __init__(self, deadline: float = math.inf, shield: bool = False) -> None:
+        self._number = next(_NumberedScope.numbers)
+        super().__init__(deadline, shield)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+@contextlib.contextmanager
+def _numbered_scopes() -> Iterator[None]:
+    """Have every cancel scope numbered from 0, for as long as a life takes."""
+    original, anyio_asyncio.CancelScope = anyio_asyncio.CancelScope, _NumberedScope  # type: ignore[misc]
+    _NumberedScope.numbers = count()
+    try:
+        yield
+    finally:
+        anyio_asyncio.CancelScope = original  # type: ignore[misc]
 
 
 class _IdleSelector:
@@ -50,8 +95,15 @@ class SimLoop(asyncio.BaseEventLoop):
         self._clock = clock
         self._chance = chance
         self._selector = _IdleSelector(self)
+        self._task_numbers = count()
+        self.set_task_factory(self._numbered_task)
         self.crash_at_step: int | None = None
         self.step_count = 0
+
+    def _numbered_task(
+        self, loop: asyncio.AbstractEventLoop, coro: Any, **how: Any
+    ) -> "asyncio.Task[Any]":
+        return _NumberedTask(coro, number=next(self._task_numbers), loop=loop, **how)
 
     def time(self) -> float:
         """Seconds since the loop began, for the few who ask the loop instead of the clock."""
@@ -83,18 +135,27 @@ class SimLoop(asyncio.BaseEventLoop):
         """Run to the end of `life`, or raise SimulatedCrash and bury what is left."""
         asyncio.set_event_loop(self)
         try:
-            self.run_until_complete(life)
+            with _numbered_scopes():
+                self.run_until_complete(life)
         finally:
             self._bury()
             asyncio.set_event_loop(None)
             self.close()
 
     def _bury(self) -> None:
-        """Drop every task where it stands, as a killed process would."""
+        """Drop every task where it stands, as a killed process would.
+
+        Closing a coroutine runs what it would do on its way out. Without a loop that comes to
+        nothing, and what it says about that is nobody's business.
+        """
+        logging.disable(logging.CRITICAL)
         for task in asyncio.all_tasks(self):
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # it is dead, not lost
-            with contextlib.suppress(BaseException), warnings.catch_warnings():
-                warnings.simplefilter("ignore", RuntimeWarning)  # some never got to their start
-                task.get_coro().close()
+            for _ in range(_AWAITS_ON_THE_WAY_OUT_MAX):
+                with contextlib.suppress(BaseException), warnings.catch_warnings():
+                    warnings.simplefilter("ignore", RuntimeWarning)  # some never began
+                    task.get_coro().close()
+                    break
+        logging.disable(logging.NOTSET)
         self._ready.clear()
         self._clock.forget_appointments()

@@ -4,7 +4,8 @@ Owns:  one seed from beginning to end: lives of a host between crashes, the acto
        the verdict. The same seed gives the same trace, step for step.
 Rule 1: safety is judged after every crash and at the end; liveness only after faults have stopped
         and an hour has passed.
-Rule 2: nothing but the database, the clock and the notebook survives a crash.
+Rule 2: nothing but the database, the clock, the notebook and running commands survives a crash.
+Rule 3: half of the seeds have hands (see `has_hands`); the others see the worlds they always saw.
 """
 
 import hashlib
@@ -34,6 +35,13 @@ from holon.runtime.decided_commit import patiently
 from holon.runtime.event_feed import SubscriberLaggedError
 from holon.runtime.host import Host
 from holon.runtime.services import Services
+from holon.testing.hands_oracle import (
+    execution_problems,
+    ownerless,
+    result_problems,
+    runaways,
+    untold,
+)
 from holon.testing.inline_writer import InlineWriter
 from holon.testing.manual_clock import ManualClock
 from holon.testing.memory_store import memory_connection, memory_store
@@ -42,9 +50,10 @@ from holon.testing.sim_loop import SimLoop, SimulatedCrash
 from holon.testing.single_model import SingleModel
 from holon.testing.world_actors import Actors, Notebook
 from holon.testing.world_faults import WorldFaults
+from holon.testing.world_hands import WorldHands, with_hands
 from holon.testing.world_model import WorldModel
 from holon.testing.world_oracle import liveness_problems, safety_problems
-from holon.testing.world_plan import AGENTS, JumpClock, plan_world
+from holon.testing.world_plan import AGENTS, JumpClock, merged, plan_world
 from holon.tools.registry import builtin_tools
 
 SPAN_MS: Final = 600_000
@@ -69,12 +78,19 @@ class Verdict:
     problems: list[str] = field(default_factory=list)
     crash_count: int = 0
     turn_count: int = 0
+    command_count: int = 0
+    task_count: int = 0
     rescue_count: int = 0
     trace_hash: str = ""
 
     def __str__(self) -> str:
         found = self.problems[0] if self.problems else "clean"
         return f"seed={self.seed} mode={self.mode} crashes={self.crash_count} {found}"
+
+
+def has_hands(seed: int) -> bool:
+    """Whether the agents of this seed run commands: two in a row do, two do not."""
+    return seed // 2 % 2 == 1
 
 
 class World:
@@ -88,10 +104,19 @@ class World:
         self._connection: apsw.Connection = memory_connection()
         self._loop_chance = Random(f"{seed}:loop")
         self._faults = WorldFaults(self._clock, Random(f"{seed}:faults"))
-        self._model = WorldModel(self._clock, Random(f"{seed}:model"), follow_up_count_max=8)
+        self._hands = (
+            WorldHands(self._clock, Random(f"{seed}:hands"), span_ms=SPAN_MS)
+            if has_hands(seed)
+            else None
+        )
+        self._model = WorldModel(
+            self._clock, Random(f"{seed}:model"), follow_up_count_max=8, hands=self._hands
+        )
         plan_chance = Random(f"{seed}:plan")
         size = action_count or plan_chance.choice(SIZES)
         self._plan = plan_world(plan_chance, action_count=size, span_ms=SPAN_MS)
+        if self._hands is not None:
+            self._plan = merged(self._plan, self._hands.steering(span_ms=SPAN_MS))
         self._notebook = Notebook()
         self._judged_at = -1
         self._trace = hashlib.sha256()
@@ -114,6 +139,8 @@ class World:
 
     def _one_life(self) -> bool:
         """Run a host until the world ends (True) or the process dies (False)."""
+        if self._hands is not None:
+            self._hands.begin_life()
         loop = SimLoop(self._clock, self._loop_chance)
         loop.crash_at_step = self._faults.steps_to_crash()
         try:
@@ -138,11 +165,16 @@ class World:
             models=SingleModel(self._model),
             tools=builtin_tools(),
         )
+        if self._hands is not None:
+            services = with_hands(services, self._hands)
         host = Host(services)
         try:
             async with anyio.create_task_group() as life:
                 life.start_soon(host.run)
                 await host.wait_ready()
+                if self._hands is not None:
+                    self._judge_recovery(self._hands)
+                    life.start_soon(self._hands.strike)
                 await self._create_agents(host)
                 for agent in AGENTS:
                     life.start_soon(self._follow, host, AgentId(agent))
@@ -170,6 +202,9 @@ class World:
 
     async def _act_out(self, host: Host) -> None:
         actors = Actors(host, self._clock, self._notebook)
+        if self._hands is not None:
+            jumped = self._hands.shell.clock_was_set
+            actors = Actors(host, self._clock, self._notebook, jumped=jumped)
         async with anyio.create_task_group() as acting:
             for number, planned in enumerate(self._plan):
                 if number in self._notebook.done:
@@ -182,6 +217,7 @@ class World:
     async def _wind_down(self, loop: SimLoop) -> None:
         if self._verdict.mode is Mode.LIVENESS:
             self._faults.active = False
+            self._model.calm_down()
             loop.crash_at_step = None
             quiet = timedelta(milliseconds=QUIET_MS)
             await self._clock.sleep_until(self._clock.now() + quiet)
@@ -215,6 +251,16 @@ class World:
         self._verdict.problems.extend(
             safety_problems(self._connection, acked=self._notebook.acked.values())
         )
+        if self._hands is not None:
+            started = [process.run_id for process in self._hands.shell.started]
+            self._verdict.problems.extend(execution_problems(self._connection, started))
+            self._verdict.problems.extend(result_problems(self._connection))
+
+    def _judge_recovery(self, hands: WorldHands) -> None:
+        """Recovery is done: every task has ended or has its command, and no command is astray."""
+        running = [process.run_id for process in hands.shell.running]
+        self._verdict.problems.extend(ownerless(self._connection, found=hands.shell.kept))
+        self._verdict.problems.extend(runaways(self._connection, running=running))
 
     def _judge_end(self) -> None:
         self._judge_safety()
@@ -224,8 +270,16 @@ class World:
             self._verdict.problems.extend(
                 liveness_problems(self._connection, now=self._clock.now())
             )
+            if self._hands is not None:
+                running = [process.run_id for process in self._hands.shell.running]
+                self._verdict.problems.extend(untold(self._connection, running=running))
+                self._verdict.problems.extend(runaways(self._connection, running=running))
         if self._verdict.rescue_count:
             self._verdict.problems.append(f"P7 {self._verdict.rescue_count} rescues")
+        if self._hands is not None:
+            self._verdict.command_count = len(self._hands.shell.started)
+            (tasks,) = self._connection.execute("select count(*) from tasks").fetchall()[0]
+            self._verdict.task_count = int(str(tasks))
         self._verdict.trace_hash = self._trace.hexdigest()
         counted = self._connection.execute("select count(*) from turns").fetchone()
         self._verdict.turn_count = counted[0] if counted else 0

@@ -7,6 +7,7 @@ Rule 1: an action is retried with the same key until it is answered; what was ac
 Rule 2: a refusal is an answer.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -43,10 +44,23 @@ class Notebook:
     cursors: dict[AgentId, int] = field(default_factory=dict)
 
 
+def _nobody(by_ms: int) -> None:
+    """Nobody looks at the wall."""
+
+
 class Actors:
     """Carries out planned actions against one life of the host."""
 
-    def __init__(self, host: Host, clock: ManualClock, notebook: Notebook) -> None:
+    def __init__(
+        self,
+        host: Host,
+        clock: ManualClock,
+        notebook: Notebook,
+        *,
+        jumped: Callable[[int], None] = _nobody,
+    ) -> None:
+        """`jumped` hears by how much the wall clock was set."""
+        self._jumped = jumped
         self._host = host
         self._clock = clock
         self._notebook = notebook
@@ -80,6 +94,7 @@ class Actors:
                 await self._handle_task(action)
             case plan.JumpClock(by_ms=by_ms):
                 self._clock.jump(by_ms)
+                self._jumped(by_ms)
             case _:
                 assert_never(action)
 

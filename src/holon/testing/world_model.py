@@ -10,12 +10,14 @@ from typing import Final
 from holon.decide.conversation_view import problems_of
 from holon.model.answer import ModelAnswer
 from holon.model.instant import later
+from holon.model.limits import PROVIDER_WAIT_INLINE_MS_MAX
 from holon.model.prompt_frame import ProviderRequest
 from holon.model.provider_errors import ProviderError
 from holon.model.turn import StopReason
 from holon.ports.provider import Hear
 from holon.testing.manual_clock import ManualClock
 from holon.testing.scripted_provider import FAILURES, ScriptedCall, ScriptedRound, spoken
+from holon.testing.world_hands import WorldHands
 
 _LATENCIES_MS: Final = (0, 0, 0, 5, 400, 2_000, 15_000)
 _SILENCE_MS: Final = 600_000
@@ -25,12 +27,25 @@ _COME_BACK_MS: Final = (None, None, 0, 2_500, 90_000, 1_800_000)  # the long one
 class WorldModel:
     """Answers at random, from a seed."""
 
-    def __init__(self, clock: ManualClock, chance: Random, *, follow_up_count_max: int) -> None:
+    def __init__(
+        self,
+        clock: ManualClock,
+        chance: Random,
+        *,
+        follow_up_count_max: int,
+        hands: WorldHands | None = None,
+    ) -> None:
         self._clock = clock
+        self._hands = hands
         self._chance = chance
         self._follow_ups_left = follow_up_count_max
         self._call_count = 0
+        self._has_calmed_down = False
         self.problems: list[str] = []
+
+    def calm_down(self) -> None:
+        """Name no more late moments: who waits to see everything end would wait for those, too."""
+        self._has_calmed_down = True
 
     async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
         """Return some round, or fail."""
@@ -42,11 +57,15 @@ class WorldModel:
         if self._chance.random() < 0.06:
             raise self._trouble()
         self._call_count += 1
-        return spoken(self._line(), call_prefix=f"w{self._call_count}")
+        acting = self._hands.round(request.conversation) if self._hands is not None else None
+        return spoken(acting or self._line(), call_prefix=f"w{self._call_count}")
 
     def _trouble(self) -> ProviderError:
         failure = FAILURES[self._chance.choice(sorted(FAILURES))]
-        return failure("simulated trouble", retry_after_ms=self._chance.choice(_COME_BACK_MS))
+        come_back_ms = self._chance.choice(_COME_BACK_MS)
+        if self._has_calmed_down and come_back_ms is not None:
+            come_back_ms = min(come_back_ms, PROVIDER_WAIT_INLINE_MS_MAX)
+        return failure("simulated trouble", retry_after_ms=come_back_ms)
 
     def _line(self) -> ScriptedRound:
         dice = self._chance.random()

@@ -5,7 +5,7 @@ Owns:  the judgement. Safety may be asked at any moment between two commits; liv
 """
 
 from collections.abc import Collection
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import apsw
@@ -14,11 +14,12 @@ import msgspec
 from holon.adapters.sqlite.check.checker import CHECKS
 from holon.adapters.sqlite.check.facts import Facts
 from holon.adapters.sqlite.check.row_checks import check_file
+from holon.decide.cron import next_cron_slot
 from holon.model.event import Event, MessageAdmitted, MessageProcessingStarted
 from holon.model.ids import MessageId, TimerId
 from holon.model.instant import to_micros
 from holon.model.provenance import TimerOrigin
-from holon.model.wake import Every, TimerRecord
+from holon.model.wake import Cron, Every, OneShot, TimerRecord, TimerSchedule
 from holon.model.wake_event import TimerCancelled, TimerCreated, TimerFired
 
 EVENTS: Final = msgspec.json.Decoder(Event)
@@ -46,10 +47,11 @@ def liveness_problems(connection: apsw.Connection, *, now: datetime) -> list[str
         "select message_id, kind, state from messages join agents using (agent_id)"
         f" where state in ('queued', 'claimed') and status not in {_RESTING}"
         f" and admitted_at < {patience}"
+        f" and coalesce(not_before, 0) <= {to_micros(now)}"  # one that is held has time
     )
     hints = connection.execute(
         "select source_key from wake_hints join agents using (agent_id)"
-        f" where status not in {_RESTING}"
+        f" where status not in {_RESTING} and gave_up = 0"
     )
     timers = connection.execute(
         "select timer_id from timers join agents using (agent_id)"
@@ -73,8 +75,8 @@ def liveness_problems(connection: apsw.Connection, *, now: datetime) -> list[str
 class _TimerJudge:
     """Follows timers through the log. P16: on the grid, each slot once, nothing after a cancel."""
 
-    def __init__(self, intervals_us: dict[TimerId, int]) -> None:
-        self._intervals_us = intervals_us
+    def __init__(self, schedules: dict[TimerId, TimerSchedule]) -> None:
+        self._schedules = schedules
         self._anchors: dict[TimerId, datetime] = {}
         self._fired: set[tuple[TimerId, datetime]] = set()
         self._cancelled: set[TimerId] = set()
@@ -104,34 +106,35 @@ class _TimerJudge:
         self._fired.add((timer_id, slot))
         if timer_id in self._cancelled:
             self.problems.append(f"P16 {timer_id} fired after it was cancelled")
-        interval_us = self._intervals_us.get(timer_id)
-        if _is_off_grid(slot, self._anchors.get(timer_id), interval_us):
+        schedule = self._schedules.get(timer_id, OneShot())
+        if _is_off_grid(slot, self._anchors.get(timer_id), schedule):
             self.problems.append(f"P16 {timer_id} fired off its grid at {slot}")
 
 
 def _timer_problems(connection: apsw.Connection) -> list[str]:
-    judge = _TimerJudge(_intervals_us(connection))
+    judge = _TimerJudge(_schedules(connection))
     for (event,) in connection.execute("select event from events order by log_seq"):
         judge.hear(EVENTS.decode(str(event)))
     return judge.problems
 
 
-def _intervals_us(connection: apsw.Connection) -> dict[TimerId, int]:
-    """The interval of every repeating timer that is still on record."""
+def _schedules(connection: apsw.Connection) -> dict[TimerId, TimerSchedule]:
+    """The schedule of every timer that is still on record."""
     rows = connection.execute("select record from timers")
     timers = [TIMERS.decode(str(record)) for (record,) in rows]
-    return {
-        timer.id: timer.schedule.interval_ms * 1_000
-        for timer in timers
-        if isinstance(timer.schedule, Every)
-    }
+    return {timer.id: timer.schedule for timer in timers}
 
 
-def _is_off_grid(slot: datetime, anchor: datetime | None, interval_us: int | None) -> bool:
+def _is_off_grid(slot: datetime, anchor: datetime | None, schedule: TimerSchedule) -> bool:
     if anchor is None:
         return False  # the event that armed the timer was pruned
-    distance = to_micros(slot) - to_micros(anchor)
-    return distance % interval_us != 0 if interval_us is not None else distance != 0
+    match schedule:
+        case OneShot():
+            return slot != anchor
+        case Every(interval_ms=interval_ms):
+            return (to_micros(slot) - to_micros(anchor)) % (interval_ms * 1_000) != 0
+        case Cron():
+            return next_cron_slot(schedule, after=slot - timedelta(microseconds=1)) != slot
 
 
 def _follow_up_problems(connection: apsw.Connection) -> list[str]:

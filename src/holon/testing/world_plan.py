@@ -130,6 +130,11 @@ def plan_world(chance: Random, *, action_count: int, span_ms: int) -> tuple[Plan
     return tuple(sorted(planned, key=lambda each: each.at_ms))
 
 
+def merged(*plans: tuple[Planned, ...]) -> tuple[Planned, ...]:
+    """Return plans as one, in the order of time."""
+    return tuple(sorted((each for plan in plans for each in plan), key=lambda each: each.at_ms))
+
+
 def _draw(chance: Random, number: int, *, at_ms: int) -> list[Planned]:
     agent = chance.choice(AGENTS)
     match chance.choices(_KINDS, _WEIGHTS)[0]:

@@ -11,11 +11,16 @@ import msgspec
 
 from holon.decide.agent_refusals import refuse_unknown
 from holon.model.json_value import JsonValue
-from holon.model.limits import AGENT_ROWS_SHOWN_COUNT_MAX, EVENT_TEXT_CHARS_MAX
+from holon.model.limits import (
+    AGENT_ROWS_SHOWN_COUNT_MAX,
+    EVENT_TEXT_CHARS_MAX,
+    TOOL_LATENCIES_SHOWN_COUNT_MAX,
+)
 from holon.model.snapshot import AgentSnapshot
 from holon.model.task import TaskRecord
 from holon.model.tool import ToolOk, ToolSpec
 from holon.tools.arguments import decode_arguments, leniently, schema_of
+from holon.tools.execution_view import execution_of, execution_view
 from holon.tools.guidance_texts import guidance_for
 from holon.tools.own_work_items import refused
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
@@ -49,14 +54,19 @@ class AgentGet:
         if snapshot is None or target is None:
             return refused(refuse_unknown(scene.agent_id))
         tasks = [t for t in await ports.reads.open_tasks() if t.agent_id == scene.agent_id]
+        latencies = await ports.reads.tool_latencies(
+            scene.agent_id, limit=TOOL_LATENCIES_SHOWN_COUNT_MAX
+        )
+        counts = await ports.reads.work_item_counts(scene.agent_id)
         result: JsonValue = {
             "identity": _whole(snapshot.agent.identity),
             "status": _whole(snapshot.agent.posture),
             "model": {"override": snapshot.agent.model.override_model},
             "focus": _focus(snapshot),
+            "execution": execution_view(execution_of(scene, ports)),
             "counts": {
                 "queued_messages": target.queued_count,
-                "open_work_items": len(_open_items(snapshot)),
+                "open_work_items": counts.open_count,
                 "waits": len(snapshot.agent_waits),
                 "tasks": len(tasks),
                 "active_timers": snapshot.active_timer_count,
@@ -66,6 +76,7 @@ class AgentGet:
             "waits": wait_views(snapshot.agent_waits),
             "tasks": [_task(task) for task in tasks[:AGENT_ROWS_SHOWN_COUNT_MAX]],
             "totals": _whole(snapshot.agent.totals),
+            "tool_latency": [_whole(each) for each in latencies],
         }
         return ToolExecution(outcome=ToolOk(result=result))
 

@@ -14,8 +14,7 @@ import msgspec
 from holon.decide import work_item_changes
 from holon.decide.work_item_commits import put_blocker, released_focus
 from holon.decide.work_transition import CompletionRound, report_problem
-from holon.model.conversation import text_of, tool_uses_of
-from holon.model.ids import WorkItemId
+from holon.model.conversation import text_of
 from holon.model.json_value import JsonValue
 from holon.model.tool import ToolOk, ToolSpec
 from holon.model.transcript import AssistantRound
@@ -73,7 +72,7 @@ class CompleteWorkItem:
         result: dict[str, JsonValue] = {
             "work_item": work_item_view(ended, include_todo_list=False),
         }
-        problem = report_problem(await _round_of(item.id, scene, ports))
+        problem = report_problem(await _round_of(scene, ports))
         if problem is not None:
             result["warning"] = {"kind": "no_completion_report", "message": problem}
         return ToolExecution(
@@ -83,16 +82,19 @@ class CompleteWorkItem:
         )
 
 
-async def _round_of(
-    work_item_id: WorkItemId, scene: ToolScene, ports: ToolPorts
-) -> CompletionRound:
+async def _round_of(scene: ToolScene, ports: ToolPorts) -> CompletionRound:
     """What the round that makes this call says, from its record."""
     log = await ports.reads.turn_log(scene.turn_id)
-    rounds = [entry.data for entry in log.entries] if log is not None else []
-    newest = next((data for data in reversed(rounds) if isinstance(data, AssistantRound)), None)
-    blocks = newest.spoke.blocks if newest is not None else ()
-    return CompletionRound(
-        text=text_of(blocks),
-        completions_count=sum(use.name == _NAME for use in tool_uses_of(blocks)),
-        is_bound=scene.work_item_id == work_item_id,
+    if log is None:
+        return CompletionRound(text="", completions_count=1)
+    rounds = (entry.data for entry in reversed(log.entries))
+    newest = next((data for data in rounds if isinstance(data, AssistantRound)), None)
+    if newest is None:
+        return CompletionRound(text="", completions_count=1)
+    completing = sum(
+        recorded.call.round == newest.round
+        and recorded.call.name == _NAME
+        and (recorded.receipt is None or not recorded.receipt.is_error)
+        for recorded in log.calls
     )
+    return CompletionRound(text=text_of(newest.spoke.blocks), completions_count=completing)

@@ -10,6 +10,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from holon.decide.quotas import work_item_quota
 from holon.decide.work_item_changes import objective_refusal
 from holon.model.commit import PutWorkItem
 from holon.model.ids import IdPrefix, WorkItemId
@@ -75,6 +76,9 @@ class CreateWorkItem:
             return asked
         if (refusal := objective_refusal(asked.objective)) is not None:
             return refused(refusal)
+        counts = await ports.reads.work_item_counts(scene.agent_id)
+        if (full := work_item_quota(counts.open_count)) is not None:
+            return refused(full)
         work_item_id = WorkItemId(ports.ids.fresh(IdPrefix.WORK_ITEM))
         plan = await seed_plan(work_item_id, asked.plan or "", scene, ports)
         if isinstance(plan, ToolExecution):

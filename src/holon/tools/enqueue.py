@@ -2,6 +2,8 @@
 
 Owns:  the Enqueue tool. The follow-up goes through the same admission as everything else and is
        queued by the commit that records the call's result, so it exists exactly once.
+Rule 1: an agent cannot keep itself going for ever: the chain of its follow-ups is bounded
+        (decide/followup_chain).
 """
 
 from typing import Annotated, Final
@@ -10,15 +12,23 @@ import msgspec
 
 from holon.decide.admission import decide_admission
 from holon.decide.desk_commits import queue_change
+from holon.decide.followup_chain import (
+    ChainUsedUp,
+    FollowupDecision,
+    FollowupFacts,
+    next_in_chain,
+    root_of,
+)
 from holon.model.expectation import AgentAdmits
 from holon.model.ids import IdPrefix, MessageId
 from holon.model.ingress import IngressRequest
 from holon.model.json_value import JsonValue
 from holon.model.limits import ENQUEUE_TEXT_BYTES_MAX, EVENT_TEXT_CHARS_MAX
-from holon.model.message import MessageKind, Priority, TextBody
+from holon.model.message import FollowupChain, MessageEnvelope, MessageKind, Priority, TextBody
 from holon.model.provenance import AdmissionContext, DeliverySurface, SystemOrigin
 from holon.model.refusal import Refusal
 from holon.model.tool import ToolOk, ToolSpec
+from holon.model.transcript import Interjection
 from holon.tools.arguments import decode_arguments, leniently, schema_of
 from holon.tools.guidance_texts import guidance_for
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
@@ -30,7 +40,9 @@ class EnqueueArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     text: Annotated[
         str, msgspec.Meta(min_length=1, description="What to take up then, in your own words.")
     ]
-    priority: Priority = Priority.NEXT
+    priority: Annotated[
+        Priority, msgspec.Meta(description="How soon, among the other messages to you.")
+    ] = Priority.NEXT
 
 
 class Enqueue:
@@ -59,8 +71,11 @@ class Enqueue:
                 hint="keep the follow-up short and put details into a file",
                 field="text",
             )
+        chain = await _chain(scene, ports)
+        if isinstance(chain, ToolExecution):
+            return chain
         admission = decide_admission(
-            _request(asked, scene),
+            _request(asked, scene, chain),
             await ports.reads.admission_target(scene.agent_id),
             message_id=MessageId(ports.ids.fresh(IdPrefix.MESSAGE)),
             now=scene.now,
@@ -80,7 +95,42 @@ class Enqueue:
         )
 
 
-def _request(asked: EnqueueArguments, scene: ToolScene) -> IngressRequest:
+async def _chain(scene: ToolScene, ports: ToolPorts) -> FollowupChain | ToolExecution | None:
+    """Where the follow-up stands among those before it; nothing when nobody knows its cause."""
+    entry = await ports.reads.message(scene.message_id)
+    if entry is None:
+        return None
+    decision = await _next_after(entry.message, ports)
+    if isinstance(decision, ChainUsedUp):
+        spoke = await _interjected(scene, ports)
+        decision = decision if spoke is None else await _next_after(spoke, ports)
+    if isinstance(decision, FollowupChain):
+        return decision
+    return refuse(
+        "followup_chain_used_up",
+        f"you have left yourself {decision.count} follow-ups since anybody else spoke to you",
+        hint="end the turn; keep what is left as a work item, which is taken up again by itself, or"
+        " tell the operator what you need",
+    )
+
+
+async def _next_after(cause: MessageEnvelope, ports: ToolPorts) -> FollowupDecision:
+    known = await ports.reads.followup_count(root_of(cause))
+    return next_in_chain(FollowupFacts(cause=cause, known_count=known))
+
+
+async def _interjected(scene: ToolScene, ports: ToolPorts) -> MessageEnvelope | None:
+    """The newest message the operator sent into this turn."""
+    log = await ports.reads.turn_log(scene.turn_id)
+    said = (entry.data for entry in reversed(log.entries)) if log is not None else ()
+    newest = next((data for data in said if isinstance(data, Interjection)), None)
+    entry = await ports.reads.message(newest.message_id) if newest is not None else None
+    return None if entry is None else entry.message
+
+
+def _request(
+    asked: EnqueueArguments, scene: ToolScene, chain: FollowupChain | None
+) -> IngressRequest:
     return IngressRequest(
         agent_id=scene.agent_id,
         kind=MessageKind.INTERNAL_FOLLOWUP,
@@ -91,4 +141,5 @@ def _request(asked: EnqueueArguments, scene: ToolScene) -> IngressRequest:
         priority=asked.priority,
         work_item_id=scene.work_item_id,
         causation_id=scene.message_id,
+        followup=chain,
     )

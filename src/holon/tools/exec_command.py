@@ -57,13 +57,18 @@ class ExecCommandArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
         msgspec.Meta(description="Directory to run in, inside the workspace; default: its root."),
     ] = None
     shell: Annotated[
-        str | None, msgspec.Meta(description="Shell to use instead of the default one.")
+        str | None, msgspec.Meta(description="Path of a shell to use instead of the default one.")
     ] = None
-    login: Annotated[bool, msgspec.Meta(description="Run it in a login shell.")] = False
+    login: Annotated[
+        bool, msgspec.Meta(description="Read the login profile first; rarely needed.")
+    ] = False
     tty: Annotated[bool, msgspec.Meta(description="Give it a terminal of its own.")] = False
     duplicate_policy: Annotated[
         DuplicatePolicy,
-        msgspec.Meta(description="What to do when the same command already runs as a task."),
+        msgspec.Meta(
+            description="When the same command already runs as a task: reuse_running shows you that"
+            " task, start_new starts another one."
+        ),
     ] = DuplicatePolicy.REUSE_RUNNING
     accepts_input: Annotated[
         bool | None,
@@ -71,11 +76,17 @@ class ExecCommandArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
     ] = None
     yield_time_ms: Annotated[
         Annotated[int, msgspec.Meta(ge=0)] | None,
-        msgspec.Meta(description="How long to wait before it becomes a task; default 10000."),
+        msgspec.Meta(
+            description="How many milliseconds to wait for its end before it goes on as a task;"
+            " default 10000."
+        ),
     ] = None
     max_output_tokens: Annotated[
         Annotated[int, msgspec.Meta(ge=1)] | None,
-        msgspec.Meta(description="How much of its output to show; default 8000, at most 64000."),
+        msgspec.Meta(
+            description="How many tokens of its output to show; default 8000, at most 64000 unless"
+            " configured otherwise."
+        ),
     ] = None
 
     @property

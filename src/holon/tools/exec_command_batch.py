@@ -21,7 +21,7 @@ from holon.model.limits import (
     COMMAND_BATCH_ITEMS_COUNT_MAX,
     COMMAND_YIELD_MS_MAX,
 )
-from holon.model.tool import ToolError, ToolOk, ToolRefused, ToolSpec
+from holon.model.tool import ToolOk, ToolRefused, ToolSpec
 from holon.ports.shell import CommandSpawnError
 from holon.tools.arguments import decode_arguments, leniently, schema_of
 from holon.tools.foreground import CommandAsked, checked_command, ended_within, started
@@ -41,16 +41,24 @@ class BatchItem(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         msgspec.Meta(description="Directory to run in, inside the workspace; default: its root."),
     ] = None
     shell: Annotated[
-        str | None, msgspec.Meta(description="Shell to use instead of the default one.")
+        str | None, msgspec.Meta(description="Path of a shell to use instead of the default one.")
     ] = None
-    login: Annotated[bool, msgspec.Meta(description="Run it in a login shell.")] = False
+    login: Annotated[
+        bool, msgspec.Meta(description="Read the login profile first; rarely needed.")
+    ] = False
     yield_time_ms: Annotated[
         Annotated[int, msgspec.Meta(ge=1)] | None,
-        msgspec.Meta(description="How long it may run before it is ended; default 30000."),
+        msgspec.Meta(
+            description="After how many milliseconds it is ended and counts as failed; default"
+            " 30000."
+        ),
     ] = None
     max_output_tokens: Annotated[
         Annotated[int, msgspec.Meta(ge=1)] | None,
-        msgspec.Meta(description="How much of its output to show."),
+        msgspec.Meta(
+            description="How many tokens of its output to show; default: its share of the usual"
+            " room."
+        ),
     ] = None
 
 
@@ -175,11 +183,8 @@ def _failed(kind: str, message: str) -> dict[str, JsonValue]:
 
 
 def _rejected(refusal: ToolExecution) -> dict[str, JsonValue]:
-    error = (
-        refusal.outcome.error
-        if isinstance(refusal.outcome, ToolRefused)
-        else ToolError(kind="invalid_tool_input", message="the item cannot run")
-    )
+    assert isinstance(refusal.outcome, ToolRefused)
+    error = refusal.outcome.error
     return {"status": "rejected", "error_kind": error.kind, "error_message": error.message}
 
 

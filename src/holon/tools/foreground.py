@@ -64,7 +64,12 @@ async def checked_command(
 def _unusable_text(asked: CommandAsked) -> ToolExecution | None:
     for field, text in (("cmd", asked.cmd), ("workdir", asked.workdir), ("shell", asked.shell)):
         if text is not None and "\0" in text:
-            return refuse("invalid_tool_input", f"`{field}` contains a NUL character", field=field)
+            return refuse(
+                "invalid_tool_input",
+                f"`{field}` contains a NUL character",
+                hint="leave it out, or write it as an escape the shell understands",
+                field=field,
+            )
     if not asked.cmd.strip():
         return refuse("invalid_tool_input", "`cmd` is empty", hint="name a command", field="cmd")
     if len(asked.cmd.encode()) > COMMAND_TEXT_BYTES_MAX:
@@ -83,6 +88,8 @@ async def _resolved_workdir(
     root = await places.resolved(scene.execution_root)
     if root is None:
         return _no_directory(scene.execution_root, "the execution root is gone")
+    if not asked and scene.cwd == scene.execution_root:
+        return root
     path = posixpath.normpath(posixpath.join(scene.cwd, asked or ""))
     found = await places.resolved(posixpath.join(scene.cwd, asked or ""))
     if found is None:

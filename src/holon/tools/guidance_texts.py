@@ -3,10 +3,16 @@
 Owns:  reading tools/guidance/*.md; the prose never lives in Python strings.
 """
 
-from importlib import resources
+import pkgutil
 
 
 def guidance_for(name: str) -> str:
     """Return the guidance text of one tool."""
-    text = resources.files("holon.tools").joinpath("guidance", f"{name}.md")
-    return text.read_text("utf-8").strip()
+    return guidance_file(f"{name}.md")
+
+
+def guidance_file(name: str) -> str:
+    """Return the text of one file of the guidance."""
+    text = pkgutil.get_data("holon.tools", f"guidance/{name}")
+    assert text is not None, "the guidance is part of the package"
+    return text.decode("utf-8").strip()

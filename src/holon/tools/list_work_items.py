@@ -3,8 +3,8 @@
 Owns:  the ListWorkItems tool. It changes nothing.
 Rule 1: the current item comes first, then the other open ones, oldest first, then completed ones,
         newest first. What the limit cuts off is counted.
-Rule 2: open items are those the scheduler weighs; completed ones are found through the newest
-        events. Where either look was bounded, a note says so.
+Rule 2: no more rows are read than may be shown, unless only some kind of open item is wanted: then
+        the oldest ones are searched, up to a number, and a note says so where there are more.
 """
 
 from enum import StrEnum
@@ -13,20 +13,19 @@ from typing import Annotated, Final, assert_never
 import msgspec
 
 from holon.decide.readiness import readiness_of
-from holon.model.event import WorkItemWritten
-from holon.model.ids import WorkItemId
 from holon.model.json_value import JsonValue
 from holon.model.limits import (
     PLAN_PREVIEW_LISTED_CHARS_MAX,
-    WORK_EVENTS_SEARCHED_COUNT_MAX,
     WORK_ITEMS_LISTED_COUNT_DEFAULT,
     WORK_ITEMS_LISTED_COUNT_MAX,
-    WORK_ITEMS_WEIGHED_COUNT_MAX,
+    WORK_ITEMS_SEARCHED_COUNT_MAX,
 )
+from holon.model.record import Record
 from holon.model.tool import ToolOk, ToolSpec
-from holon.model.work_item import Readiness, WorkItemState
+from holon.model.work_item import Readiness
 from holon.tools.arguments import decode_arguments, leniently, schema_of
 from holon.tools.guidance_texts import guidance_for
+from holon.tools.own_work_items import focus_of
 from holon.tools.plan_artifact import look_at_plan
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
 from holon.tools.work_item_view import Seen, work_item_view
@@ -80,9 +79,9 @@ class ListWorkItems:
         asked = decode_arguments(arguments, ListWorkItemsArguments)
         if isinstance(asked, ToolExecution):
             return asked
-        found, notes = await _found(asked.filter, scene, ports)
+        found = await _found(asked, scene, ports)
         views: list[JsonValue] = []
-        for seen in found[: asked.limit]:
+        for seen in found.shown:
             look = await look_at_plan(seen.item, scene, ports)
             views.append(
                 work_item_view(
@@ -94,66 +93,77 @@ class ListWorkItems:
         result: JsonValue = {
             "filter": asked.filter.value,
             "work_items": views,
-            "omitted_count": len(found) - len(views),
+            "omitted_count": found.total_count - len(views),
         }
-        return ToolExecution(outcome=ToolOk(result=result, notes=notes))
+        return ToolExecution(outcome=ToolOk(result=result, notes=found.notes))
 
 
-async def _found(
-    wanted: WorkItemFilter, scene: ToolScene, ports: ToolPorts
-) -> tuple[list[Seen], tuple[str, ...]]:
-    found: list[Seen] = []
+class _Found(Record, frozen=True, kw_only=True):
+    """What is shown, out of how many."""
+
+    shown: tuple[Seen, ...]
+    total_count: int
     notes: tuple[str, ...] = ()
-    if wanted is not WorkItemFilter.COMPLETED:
-        found, notes = await _open_items(scene, ports)
-    if wanted in (WorkItemFilter.ALL, WorkItemFilter.COMPLETED):
-        completed, cut = await _completed_items(scene, ports)
-        found, notes = [*found, *completed], (*notes, *cut)
-    return [seen for seen in found if _is_wanted(seen, wanted)], notes
 
 
-async def _open_items(scene: ToolScene, ports: ToolPorts) -> tuple[list[Seen], tuple[str, ...]]:
-    snapshot = await ports.reads.snapshot(scene.agent_id, now=scene.now)
-    if snapshot is None:
-        return [], ()
-    focus = snapshot.agent.focus.current_work_item_id
-    current = (snapshot.current,) if snapshot.current is not None else ()
-    found = [
-        Seen(item=each.item, waits=each.waits, focus=focus)
-        for each in (*current, *snapshot.queued)
-        if each.item.state is WorkItemState.OPEN
-    ]
-    full = len(snapshot.queued) >= WORK_ITEMS_WEIGHED_COUNT_MAX
-    note = f"only {WORK_ITEMS_WEIGHED_COUNT_MAX} open items are looked at; there may be more"
-    return found, (note,) if full else ()
+async def _found(asked: ListWorkItemsArguments, scene: ToolScene, ports: ToolPorts) -> _Found:
+    match asked.filter:
+        case WorkItemFilter.OPEN:
+            return await _listed(asked.limit, scene, ports, completed=False)
+        case WorkItemFilter.ALL:
+            return await _listed(asked.limit, scene, ports, completed=True)
+        case WorkItemFilter.COMPLETED:
+            ended = await ports.reads.completed_items(scene.agent_id, limit=asked.limit)
+            counts = await ports.reads.work_item_counts(scene.agent_id)
+            shown = tuple(Seen(item=item) for item in ended)
+            return _Found(shown=shown, total_count=counts.completed_count)
+        case (
+            WorkItemFilter.CURRENT
+            | WorkItemFilter.QUEUED
+            | WorkItemFilter.BLOCKED
+            | WorkItemFilter.WAITING_FOR_OPERATOR
+            | WorkItemFilter.RUNNABLE
+        ):
+            return await _searched(asked, scene, ports)
+        case _:
+            assert_never(asked.filter)
 
 
-async def _completed_items(
-    scene: ToolScene, ports: ToolPorts
-) -> tuple[list[Seen], tuple[str, ...]]:
-    pruned, newest = await ports.reads.event_bounds(scene.agent_id)
-    after = max(pruned, newest - WORK_EVENTS_SEARCHED_COUNT_MAX)
-    events = await ports.reads.events_after(
-        scene.agent_id, after, limit=WORK_EVENTS_SEARCHED_COUNT_MAX
+async def _listed(limit: int, scene: ToolScene, ports: ToolPorts, *, completed: bool) -> _Found:
+    """Open items as far as the limit goes, and completed ones behind them if they are wanted."""
+    shown = await _open_items(limit, scene, ports)
+    counts = await ports.reads.work_item_counts(scene.agent_id)
+    if not completed:
+        return _Found(shown=shown, total_count=counts.open_count)
+    if room := limit - len(shown):
+        ended = await ports.reads.completed_items(scene.agent_id, limit=room)
+        shown = (*shown, *(Seen(item=item) for item in ended))
+    return _Found(shown=shown, total_count=counts.open_count + counts.completed_count)
+
+
+async def _searched(asked: ListWorkItemsArguments, scene: ToolScene, ports: ToolPorts) -> _Found:
+    searched = await _open_items(WORK_ITEMS_SEARCHED_COUNT_MAX, scene, ports)
+    wanted = tuple(seen for seen in searched if _is_wanted(seen, asked.filter))
+    counts = await ports.reads.work_item_counts(scene.agent_id)
+    note = f"only the oldest {len(searched)} open items were searched; there are more"
+    return _Found(
+        shown=wanted[: asked.limit],
+        total_count=len(wanted),
+        notes=(note,) if counts.open_count > len(searched) else (),
     )
-    written = (each.event for each in reversed(events))
-    ended: dict[WorkItemId, None] = {
-        event.work_item_id: None
-        for event in written
-        if isinstance(event, WorkItemWritten) and event.state is WorkItemState.COMPLETED
-    }
-    found = [await ports.reads.work_item(item_id) for item_id in ended]
-    seen = [Seen(item=item) for item in found if item is not None]
-    note = "only items completed of late are looked at; there may be older ones"
-    return seen, (note,) if after > 0 else ()
+
+
+async def _open_items(limit: int, scene: ToolScene, ports: ToolPorts) -> tuple[Seen, ...]:
+    focus = await focus_of(scene, ports)
+    found = await ports.reads.open_items(scene.agent_id, limit=limit)
+    return tuple(Seen(item=each.item, waits=each.waits, focus=focus) for each in found)
 
 
 def _is_wanted(seen: Seen, wanted: WorkItemFilter) -> bool:
+    """Whether an open item is of the kind."""
     match wanted:
-        case WorkItemFilter.ALL:
+        case WorkItemFilter.ALL | WorkItemFilter.OPEN:
             return True
-        case WorkItemFilter.OPEN:
-            return seen.item.state is WorkItemState.OPEN
         case WorkItemFilter.COMPLETED | WorkItemFilter.CURRENT | WorkItemFilter.QUEUED:
             return seen.standing == wanted.value
         case WorkItemFilter.BLOCKED:

@@ -4,6 +4,7 @@ Owns:  the catalog, its order (part of the prompt, so it never shuffles), and th
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 from holon.decide.turn_step import ToolPolicy
@@ -28,12 +29,12 @@ class ToolRegistry:
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._tools: Final[Mapping[str, Tool]] = {tool.spec.name: tool for tool in tools}
 
-    @property
+    @cached_property
     def specs(self) -> tuple[ToolSpec, ...]:
         """The catalog as offered to a model."""
         return tuple(tool.spec for tool in self._tools.values())
 
-    @property
+    @cached_property
     def policy(self) -> ToolPolicy:
         """What the turn needs to know to accept or refuse a call."""
         names = frozenset(self._tools)

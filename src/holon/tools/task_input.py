@@ -14,6 +14,7 @@ from holon.model.json_value import JsonValue
 from holon.model.limits import COMMAND_INPUT_BYTES_MAX
 from holon.model.task import TaskRecord
 from holon.model.tool import ToolOk, ToolSpec
+from holon.ports.task_control import TaskControl
 from holon.projections.task_view import input_target_of, status_view
 from holon.tools.arguments import decode_arguments, leniently, schema_of
 from holon.tools.guidance_texts import guidance_for
@@ -61,21 +62,22 @@ class TaskInput:
         task = await own_task(asked.task_id, scene, ports)
         if isinstance(task, ToolExecution):
             return task
-        return await _feed(task, data, ports)
+        written, said = await feed_task(task, data, ports.tasks)
+        return _receipt(task, written, said)
 
 
-async def _feed(task: TaskRecord, data: bytes, ports: ToolPorts) -> ToolExecution:
+async def feed_task(task: TaskRecord, data: bytes, tasks: TaskControl) -> tuple[int, str]:
+    """Write to a task's command; return how many bytes it took, and a sentence about it."""
     target = input_target_of(task)
     if is_terminal(task.status):
-        return _receipt(task, 0, "the task has ended")
+        return 0, "the task has ended"
     if target is None:
-        return _receipt(task, 0, "the task was started without accepts_input")
-    command = ports.tasks.command(task.id)
+        return 0, "the task was started without accepts_input"
+    command = tasks.command(task.id)
     if command is None:
-        return _receipt(task, 0, "nothing runs for this task any more")
+        return 0, "nothing runs for this task any more"
     written = await command.feed(data)
-    said = f"{written} bytes went to its {target}" if written else "it takes no more input"
-    return _receipt(task, written, said)
+    return written, f"{written} bytes went to its {target}" if written else "it takes no more input"
 
 
 def _receipt(task: TaskRecord, written: int, summary: str) -> ToolExecution:

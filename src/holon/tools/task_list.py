@@ -1,6 +1,8 @@
 """TaskList: what runs in the background.
 
-Owns:  the TaskList tool. It shows the agent's own tasks that have not ended.
+Owns:  the TaskList tool. It shows the agent's own tasks: those that have not ended, and those that
+       ended of late, newest first.
+Rule 1: both lists are bounded, and what runs beyond the bound is counted.
 """
 
 from typing import Final
@@ -8,6 +10,7 @@ from typing import Final
 import msgspec
 
 from holon.model.json_value import JsonValue
+from holon.model.limits import TASKS_ENDED_LISTED_COUNT_MAX, TASKS_LISTED_COUNT_MAX
 from holon.model.tool import ToolOk, ToolSpec
 from holon.projections.task_view import list_view
 from holon.tools.arguments import decode_arguments, leniently, schema_of
@@ -38,4 +41,6 @@ class TaskList:
         if isinstance(asked, ToolExecution):
             return asked
         tasks = [t for t in await ports.reads.open_tasks() if t.agent_id == scene.agent_id]
-        return ToolExecution(outcome=ToolOk(result=list_view(tasks)))
+        ended = await ports.reads.ended_tasks(scene.agent_id, limit=TASKS_ENDED_LISTED_COUNT_MAX)
+        result = list_view(tasks[:TASKS_LISTED_COUNT_MAX], ended, task_count=len(tasks))
+        return ToolExecution(outcome=ToolOk(result=result))

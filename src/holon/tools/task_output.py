@@ -26,6 +26,8 @@ from holon.model.limits import (
 from holon.model.task import TaskRecord
 from holon.model.tool import ToolOk, ToolSpec
 from holon.ports.clock import Clock
+from holon.ports.shell import Shell
+from holon.ports.task_control import TaskControl
 from holon.projections.task_view import output_view
 from holon.tools.arguments import decode_arguments, leniently, schema_of
 from holon.tools.guidance_texts import guidance_for
@@ -44,7 +46,7 @@ class TaskOutputArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     )
     timeout_ms: Annotated[
         Annotated[int, msgspec.Meta(ge=0)] | None,
-        msgspec.Meta(description="How long to wait at most; default 30000."),
+        msgspec.Meta(description="With block: how many milliseconds at most; default 30000."),
     ] = None
 
     @property
@@ -78,7 +80,7 @@ class TaskOutput:
         if asked.block and not is_terminal(task.status):
             await _wait(task, asked.patience_ms, ports)
             task = await ports.reads.task(task.id) or task
-        shown = await _shown(task, ports)
+        shown = await shown_output(task, tasks=ports.tasks, shell=ports.shell)
         status = retrieval_status_of(task, waited=asked.block)
         paths = output_paths_of(task)
         return ToolExecution(outcome=ToolOk(result=output_view(task, status, shown, paths)))
@@ -96,11 +98,12 @@ async def _give_up(clock: Clock, ms: int, race: anyio.CancelScope) -> None:
     race.cancel()
 
 
-async def _shown(task: TaskRecord, ports: ToolPorts) -> BoundedText:
-    command = ports.tasks.command(task.id)
+async def shown_output(task: TaskRecord, *, tasks: TaskControl, shell: Shell) -> BoundedText:
+    """Return a bounded look at what a task has written so far, or at its recorded result."""
+    command = tasks.command(task.id)
     run_id = run_id_of(task)
     if command is None and run_id is not None:
-        command = await ports.shell.attach(run_id)
+        command = await shell.attach(run_id)
     if command is None:
         return BoundedText(text=task.result_summary or "")
     spans = command.output(head_bytes=_PREVIEW_BYTES, tail_bytes=_PREVIEW_BYTES)

@@ -13,6 +13,8 @@ from holon.model.commit import (
     ClaimMessage,
     CreateTask,
     CreateTimer,
+    CreateTrigger,
+    DeliverTrigger,
     OpenTurn,
     OpenWait,
     ParkWakeHint,
@@ -23,6 +25,7 @@ from holon.model.commit import (
 )
 from holon.model.expectation import Applied
 from holon.model.ids import MessageId, SummaryId, WorkItemId
+from holon.model.wake import WakeDisposition
 from holon.model.work_item import DeliverySummary
 from holon.testing.builders import (
     MAIN,
@@ -35,6 +38,7 @@ from holon.testing.builders import (
     a_task,
     a_timer,
     a_tool_call,
+    a_trigger,
     a_turn,
     a_wait,
     a_work_item,
@@ -85,5 +89,13 @@ def everything() -> tuple[apsw.Connection, CommitWriter]:
         CreateTimer(timer=a_timer()),
         ParkWakeHint(hint=a_hint()),
         OpenWait(wait=a_wait(work_item_id=WorkItemId("work_1"))),
+        CreateTrigger(trigger=a_trigger()),
+        DeliverTrigger(
+            hint=a_hint(source_key="trigger:trig_1"),
+            external_trigger_id=a_trigger().external_trigger_id,
+            epoch=1,
+            disposition=WakeDisposition.TRIGGERED,
+            delivery_key="0" * 64,
+        ),
     )
     return connection, writer

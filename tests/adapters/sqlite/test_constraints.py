@@ -24,6 +24,15 @@ TURN = (
 WAIT = (
     "insert into waits (wait_id, agent_id, kind, state, work_item_id, deadline_at, record) values"
 )
+REVOKE = "update external_triggers set status = 'revoked', revoked_at = 1"
+TRIGGER = (
+    "insert into external_triggers (external_trigger_id, agent_id, delivery_mode, status, epoch,"
+    " created_at) values ('trig_2', 'main', 'wake_hint', 'active', 1, 0)"
+)
+DELIVERY = (
+    "insert into trigger_deliveries (external_trigger_id, delivery_key, delivered_at, disposition)"
+    " select external_trigger_id, delivery_key, 1, disposition from trigger_deliveries"
+)
 
 REFUSED = {
     # Agents.
@@ -35,6 +44,9 @@ REFUSED = {
         "update agents set turn_index = 5; update agents set turn_index = 4"
     ),
     "agents_identity_is_written_once": "update agents set identity = '{}'",
+    "agents_self_started_is_natural": "update agents set self_started_count = -1",
+    "agents_gave_up_is_a_flag": "update agents set gave_up = 2",
+    "usage_is_natural": "insert into usage values ('main', 1, 1, -1, 0)",
     # Messages.
     "messages_state_is_known": (
         f"update messages set state = 'lost', {END} where message_id = 'msg_2'"
@@ -169,6 +181,9 @@ REFUSED = {
         "update waits set state = 'triggered'; update waits set state = 'cancelled', ended_at = 1"
     ),
     "waits_open_are_kept": "delete from waits",
+    "tool_latency_sums_are_natural": (
+        "insert into tool_latency values ('main', 'ExecCommand', 1, 5, 9, 5)"
+    ),
     # The log.
     "event_heads_floor_is_below": "update event_heads set floor_seq = last_seq + 1",
     "event_heads_only_rise": "update event_heads set last_seq = last_seq - 1",
@@ -184,6 +199,28 @@ REFUSED = {
         " values ('main', '{}', 0, 'asleep', 0, 'r')"
     ),
     "messages_envelope_is_present": MESSAGE.replace("'{}'", "null"),
+    # External triggers.
+    "external_triggers_mode_is_known": "update external_triggers set delivery_mode = 'shout'",
+    "external_triggers_status_is_known": "update external_triggers set status = 'asleep'",
+    "external_triggers_revoked_has_moment": "update external_triggers set status = 'revoked'",
+    "external_triggers_counters_are_natural": "update external_triggers set delivery_count = -1",
+    "external_triggers_one_per_agent": TRIGGER,
+    "external_triggers_epoch_never_falls": (
+        "update external_triggers set epoch = 3; update external_triggers set epoch = 2"
+    ),
+    "external_triggers_return_with_a_new_epoch": (
+        f"{REVOKE}; update external_triggers set status = 'active', revoked_at = null"
+    ),
+    "external_triggers_revoked_take_nothing": (
+        f"{REVOKE}; update external_triggers set delivery_count = 9"
+    ),
+    "external_triggers_stay_with_their_agent": "update external_triggers set agent_id = 'other'",
+    "external_triggers_are_kept": "delete from external_triggers",
+    "trigger_deliveries_primary_key": DELIVERY,
+    "trigger_deliveries_key_is_a_digest": "update trigger_deliveries set delivery_key = 'short'",
+    "trigger_deliveries_disposition_is_known": (
+        "update trigger_deliveries set disposition = 'ignored'"
+    ),
 }
 
 

@@ -54,6 +54,7 @@ class SqliteAgentReads(ReadSession):
         current_id = row.current_work_item_id
         current = self._all("weighed_item", (current_id,)) if current_id is not None else []
         claimed = self._one("claimed", (agent_id,))
+        deferred_until, slowed_until = self._waits_until(row, agent_id, now=now)
         most = WORK_ITEMS_WEIGHED_COUNT_MAX
         return AgentSnapshot(
             agent=agent_state(row),
@@ -65,7 +66,8 @@ class SqliteAgentReads(ReadSession):
             current=_weigh(current[0], waits) if current else None,
             queued=self._weigh_all("weighed_queue", (agent_id, current_id, most), waits),
             due_rechecks=self._weigh_all("due_rechecks", (agent_id, now, most), waits),
-            deferred_until=self._deferred_until(agent_id, now=now) if row.queued_count else None,
+            deferred_until=deferred_until,
+            slowed_until=slowed_until,
             active_timer_count=_count(self._one("active_timer_count", (agent_id,))),
         )
 
@@ -77,10 +79,18 @@ class SqliteAgentReads(ReadSession):
         """Agents whose lane was cut off by the end of an earlier process."""
         return [AgentId(str(row[0])) for row in self._all("agents_with_open_turns")]
 
-    def _deferred_until(self, agent_id: AgentId, *, now: int) -> datetime | None:
-        found = self._one("deferred_until", (agent_id, now))
-        moment = None if found is None else found[0]
-        return from_micros(moment) if isinstance(moment, int) else None
+    def _waits_until(
+        self, row: AgentRow, agent_id: AgentId, *, now: int
+    ) -> tuple[datetime | None, datetime | None]:
+        """The first moment a message waits for that was put off, and one that is held back."""
+        found = self._one("waits_until", (agent_id, now)) if row.queued_count else None
+        if found is None:
+            return None, None
+        put_off, held = found
+        return (
+            from_micros(put_off) if isinstance(put_off, int) else None,
+            from_micros(held) if isinstance(held, int) else None,
+        )
 
     def _heads(self, agent_id: AgentId, *, now: int) -> tuple[QueueHead, ...]:
         return tuple(

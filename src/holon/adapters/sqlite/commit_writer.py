@@ -19,7 +19,9 @@ from holon.adapters.sqlite.event_log import EventLog
 from holon.adapters.sqlite.expectation_checks import ExpectationChecks
 from holon.adapters.sqlite.message_changes import KeyUsedError, MessageChanges
 from holon.adapters.sqlite.named_queries import named_queries
+from holon.adapters.sqlite.pace_changes import PaceChanges
 from holon.adapters.sqlite.statements import ChangeRefusedError, Statements
+from holon.adapters.sqlite.trigger_changes import TriggerChanges
 from holon.adapters.sqlite.turn_changes import TurnChanges
 from holon.adapters.sqlite.wake_changes import WakeChanges
 from holon.adapters.sqlite.work_changes import WorkChanges
@@ -36,11 +38,14 @@ from holon.model.commit import (
     CreateAgent,
     CreateTask,
     CreateTimer,
+    CreateTrigger,
     DeferMessage,
+    DeliverTrigger,
     FinishToolCall,
     FireTimer,
     FocusWorkItem,
     MarkSeen,
+    MoveTrigger,
     MoveWait,
     OpenTurn,
     OpenWait,
@@ -63,6 +68,13 @@ from holon.model.errors import ForbiddenTransitionError, StoreBrokenError, Store
 from holon.model.expectation import Applied, CommitOutcome, ConstraintRefused
 from holon.model.ids import AgentId
 from holon.model.instant import to_micros
+from holon.model.pace_change import (
+    HoldMessage,
+    HoldTurns,
+    ReleaseTurns,
+    RememberPace,
+    ReviewHolds,
+)
 
 Result: TypeAlias = CommitOutcome | StoreError
 
@@ -89,6 +101,8 @@ class CommitWriter:
         self._turns = TurnChanges(self._statements)
         self._work = WorkChanges(self._statements)
         self._wake = WakeChanges(self._statements)
+        self._triggers = TriggerChanges(self._statements)
+        self._pace = PaceChanges(self._statements)
         self._touched: set[AgentId] = set()
         self.broken: StoreBrokenError | None = None
 
@@ -227,6 +241,10 @@ class CommitWriter:
                 | MoveWait()
             ):
                 self._wake.write(change, at=at)
+            case CreateTrigger() | MoveTrigger() | DeliverTrigger():
+                self._triggers.write(change, at=at)
+            case RememberPace() | HoldMessage() | HoldTurns() | ReleaseTurns() | ReviewHolds():
+                self._pace.write(change, at=at)
             case RecordEvent():
                 pass  # the event is all there is
             case _:

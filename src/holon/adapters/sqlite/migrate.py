@@ -7,7 +7,6 @@ Rule 2: a file that is not ours, is damaged, or comes from a newer Holon is refu
 
 import re
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -33,7 +32,7 @@ class Migration(NamedTuple):
 @cache
 def known_migrations() -> tuple[Migration, ...]:
     """Return every migration this program carries, in order, numbered from 1 without a gap."""
-    folder = resources.files("holon.adapters.sqlite") / "migrations"
+    folder = Path(__file__).parent / "migrations"
     found = sorted(
         Migration(int(match.group(1)), entry.read_text(encoding="utf-8"))
         for entry in folder.iterdir()

@@ -8,7 +8,7 @@ Rule 1: a file is read once; statements keep one constant text, so prepared ones
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -18,7 +18,7 @@ _NAME_LINE: Final = re.compile(r"^-- ([a-z][a-z0-9_]*) --$", re.MULTILINE)
 @cache
 def named_queries(family: str) -> Mapping[str, str]:
     """Return the statements of queries/<family>.sql by their names."""
-    source = resources.files("holon.adapters.sqlite") / "queries" / f"{family}.sql"
+    source = Path(__file__).parent / "queries" / f"{family}.sql"
     return split_queries(source.read_text(encoding="utf-8"), family=family)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from holon.adapters.sqlite.read_session import ReadSession
 from holon.adapters.sqlite.row_codec import ENVELOPES
+from holon.adapters.sqlite.statements import Row
 from holon.model.agent_status import AgentStatus
 from holon.model.ids import AgentId, MessageId, TimerId
 from holon.model.message import MessageEnvelope, MessageState, QueueEntry
@@ -28,17 +29,7 @@ class SqliteQueueReads(ReadSession):
     async def message(self, message_id: MessageId) -> QueueEntry | None:
         """One message and its state."""
         found = self._one("message", (message_id,))
-        if found is None:
-            return None
-        seq, state, envelope, reason, was_put_off = found
-        assert isinstance(seq, int), "seq is the row's number"
-        return QueueEntry(
-            seq=seq,
-            state=MessageState(str(state)),
-            message=ENVELOPES.decode(str(envelope)),
-            settled_reason=None if reason is None else str(reason),
-            was_put_off=bool(was_put_off),
-        )
+        return None if found is None else queue_entry(found)
 
     async def keyed(
         self, agent_id: AgentId, surface: DeliverySurface, key: str
@@ -63,3 +54,16 @@ class SqliteQueueReads(ReadSession):
 
     def _envelopes(self, name: str, agent_id: AgentId, limit: int) -> list[MessageEnvelope]:
         return [ENVELOPES.decode(str(row[0])) for row in self._all(name, (agent_id, limit))]
+
+
+def queue_entry(found: Row) -> QueueEntry:
+    """Return the message a row of the `message` query tells of."""
+    seq, state, envelope, reason, was_put_off = found
+    assert isinstance(seq, int), "seq is the row's number"
+    return QueueEntry(
+        seq=seq,
+        state=MessageState(str(state)),
+        message=ENVELOPES.decode(str(envelope)),
+        settled_reason=None if reason is None else str(reason),
+        was_put_off=bool(was_put_off),
+    )

@@ -22,9 +22,14 @@ class ReadSession:
         self._statements = Statements(connection)
         self._sql = {
             **named_queries("reads_agents"),
+            **named_queries("reads_history"),
             **named_queries("reads_queue"),
             **named_queries("reads_records"),
+            **named_queries("reads_surface"),
+            **named_queries("reads_triggers"),
+            **named_queries("reads_usage"),
             **named_queries("reads_wheel"),
+            **named_queries("reads_work"),
         }
 
     def _all(self, name: str, parameters: Parameters = ()) -> list[Row]:
@@ -43,3 +48,8 @@ class ReadSession:
     def _moment(self) -> Iterator[None]:
         with running_errors(), self._statements.moment():
             yield
+
+
+def at_most(limit: int, most: int) -> int:
+    """Return a limit the database may be given: to SQLite a negative one means no limit at all."""
+    return max(0, min(limit, most))

@@ -143,6 +143,9 @@ class Retention:
     def _forget_commits(self, policy: RetentionPolicy, *, now: datetime) -> None:
         until = to_micros(now - timedelta(milliseconds=COMMIT_IDS_KEPT_MS_MIN))
         self._statements.run(self._sql["delete_commits"], (policy.batch_count, until))
+        self._statements.run(
+            self._sql["delete_trigger_deliveries"], (policy.batch_count, _keys_until(now))
+        )
 
     def _give_back_pages(self, policy: RetentionPolicy) -> bool:
         """Return free pages to the disk, a bounded number; says whether enough went back."""

@@ -12,6 +12,7 @@ import msgspec
 from holon.model.agent import (
     AgentFocus,
     AgentIdentity,
+    AgentPace,
     AgentPosture,
     AgentState,
     AgentTotals,
@@ -75,6 +76,10 @@ class AgentRow(NamedTuple):
     last_brief_at: int | None
     passed_over: int
     queued_count: int
+    self_started_count: int
+    self_started_at: int | None
+    gave_up: int
+    budget_until: int | None
 
 
 class WaitRow(NamedTuple):
@@ -190,6 +195,12 @@ def agent_state(row: AgentRow) -> AgentState:
             output_tokens=row.output_tokens,
         ),
         model=ModelChoice(override_model=row.model_override),
+        pace=AgentPace(
+            self_started_count=row.self_started_count,
+            self_started_at=moment_or_none(row.self_started_at),
+            gave_up=bool(row.gave_up),
+            budget_until=moment_or_none(row.budget_until),
+        ),
         last_closure=None if row.last_closure is None else _CLOSURES.decode(row.last_closure),
         last_terminal=_terminal(row.last_terminal),
         last_brief_at=moment_or_none(row.last_brief_at),

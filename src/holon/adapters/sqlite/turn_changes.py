@@ -1,12 +1,14 @@
 """Writing changes to turns, their transcript and their tool calls.
 
-Owns:  the rows of `turns`, `transcript` and `tool_calls`.
+Owns:  the rows of `turns`, `transcript`, `tool_calls` and `tool_latency`.
+Rule 1: only a call that ran is counted, so the names in `tool_latency` are those of real tools.
 """
 
 from typing import TypeAlias, assert_never
 
 from holon.adapters.sqlite.change_codec import encode
 from holon.adapters.sqlite.named_queries import named_queries
+from holon.adapters.sqlite.pace_changes import PaceChanges
 from holon.adapters.sqlite.statements import Statements
 from holon.model.commit import (
     AppendTranscript,
@@ -35,6 +37,7 @@ class TurnChanges:
         self._sql = named_queries("turns")
         self._agent_sql = named_queries("agents")
         self._message_sql = named_queries("messages")
+        self._pace = PaceChanges(statements)
 
     def write(self, change: TurnChange, *, at: int) -> None:
         """Write one change; `at` is the moment of its commit."""
@@ -59,6 +62,7 @@ class TurnChanges:
                 self._finish_call(change, at=at)
             case SettleTurn():
                 self._settle(change)
+                self._pace.count(change)
             case _:
                 assert_never(change)
 
@@ -124,6 +128,11 @@ class TurnChanges:
             ),
             missing="tool_calls_row_missing",
         )
+        if change.duration_ms is not None:
+            self._statements.run(
+                self._sql["count_tool_call"],
+                (change.agent_id, change.tool_name, change.duration_ms),
+            )
 
     def _settle(self, change: SettleTurn) -> None:
         terminal, usage = change.terminal, change.usage

@@ -4,12 +4,13 @@ Owns:  nothing but order: every query walks a partial index from its early end.
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from holon.adapters.sqlite.read_session import ReadSession
 from holon.adapters.sqlite.row_codec import TimerRow, WaitRow, timer_record, wait_record
 from holon.model.ids import AgentId
 from holon.model.instant import from_micros, to_micros
+from holon.model.limits import BUDGET_WINDOW_MS, USAGE_STEP_MS
 from holon.model.snapshot import DueTimer
 from holon.model.wait import WaitRecord
 
@@ -37,5 +38,6 @@ class SqliteWheelReads(ReadSession):
 
     async def due_activations(self, now: datetime, *, limit: int) -> Sequence[AgentId]:
         """Idle agents whose work was held back until a moment that has come."""
-        found = self._all("due_activations", (to_micros(now), limit))
+        longest = timedelta(milliseconds=BUDGET_WINDOW_MS + USAGE_STEP_MS)
+        found = self._all("due_activations", (to_micros(now), limit, to_micros(now + longest)))
         return [AgentId(str(row[0])) for row in found]

@@ -331,6 +331,24 @@ FAULTS = [
         id="envelope against its columns",
     ),
     pytest.param(
+        "I13 timer_1: stands off its grid of 7000 ms",
+        [
+            """update timers set next_fire_at = next_fire_at + 1, record = json_set(
+                   record, '$.schedule', json('{"repeat":"every","interval_ms":7000}'))
+               where timer_id = 'timer_1'"""
+        ],
+        id="timer off its grid",
+    ),
+    pytest.param(
+        "I13 timer_1: this is no cron expression",
+        [
+            """update timers set record = json_set(
+                   record, '$.schedule', json('{"repeat":"cron","expression":"61 * * * *"}'))
+               where timer_id = 'timer_1'"""
+        ],
+        id="timer that never comes round",
+    ),
+    pytest.param(
         "file briefs: row 1 points to no row of turns",
         ["update briefs set turn_id = 'turn_gone'"],
         id="dangling reference",

@@ -26,6 +26,7 @@ from holon.adapters.sqlite.check.row_checks import (
     check_tasks,
     check_ticks,
 )
+from holon.adapters.sqlite.check.timer_checks import check_timers
 from holon.adapters.sqlite.check.turn_checks import check_calls, check_closures
 from holon.adapters.sqlite.check.untouched import Manner, manner_of, open_untouched
 from holon.adapters.sqlite.check.wait_checks import check_waits
@@ -46,6 +47,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_ticks,  # I10
     check_closures,  # I11
     check_provenance,  # I12
+    check_timers,  # I13
 )
 COUNTED: Final = (
     "agents",
@@ -59,6 +61,7 @@ COUNTED: Final = (
     "timers",
     "waits",
     "wake_hints",
+    "external_triggers",
     "commits",
 )
 VIOLATIONS_PER_CHECK_MAX: Final = 200

@@ -25,6 +25,7 @@ class Invariant(StrEnum):
     TICKS_COALESCE = "I10"  # at most one pending tick per key and per timer
     CLOSURES_HOLD = "I11"  # a closure fits the rows it was drawn from
     PROVENANCE_HOLDS = "I12"  # nobody speaks with more authority than their door gave them
+    TIMERS_COME_ROUND = "I13"  # an active timer stands on the grid its schedule names
     FILE_IS_SOUND = "file"  # what SQLite itself can say about the file
 
 

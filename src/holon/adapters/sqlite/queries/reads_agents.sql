@@ -5,7 +5,7 @@ select
     a.last_wake_reason, a.current_work_item_id, o.turn_id, a.turn_index,
     q.admitted_count, a.model_round_count, a.input_tokens, a.output_tokens,
     a.model_override, a.last_closure, t.terminal, a.last_brief_at, a.passed_over,
-    q.queued_count
+    q.queued_count, a.self_started_count, a.self_started_at, a.gave_up, a.budget_until
 from agents a
 join queues q on q.agent_id = a.agent_id
 left join turns o on o.agent_id = a.agent_id and o.state = 'open'
@@ -39,9 +39,16 @@ select seq, message_id, band from messages where seq in (
 )
 order by band, seq;
 
--- deferred_until --
-select min(not_before) from messages
-where agent_id = ?1 and state = 'queued' and not_before is not null and not_before > ?2;
+-- waits_until --
+-- A message that waits and has had a turn was put off in it; one that waits before its first turn is
+-- held back, because the agent gets nowhere.
+select
+    min(case when exists (select 1 from turns t where t.message_id = m.message_id)
+        then m.not_before end),
+    min(case when not exists (select 1 from turns t where t.message_id = m.message_id)
+        then m.not_before end)
+from messages m
+where m.agent_id = ?1 and m.state = 'queued' and m.not_before is not null and m.not_before > ?2;
 
 -- claimed --
 select message_id from messages where agent_id = ?1 and state = 'claimed';
@@ -100,7 +107,8 @@ with recursive waiting (agent_id) as (
 select agent_id from messages where state = 'claimed'
 union
 select agent_id from agents
-where status not in ('stopped', 'paused') and agent_id in (
+where status not in ('stopped', 'paused')
+    and (budget_until is null or budget_until <= ?1) and agent_id in (
     select agent_id from waiting
     union all
     select agent_id from messages
@@ -112,6 +120,8 @@ where status not in ('stopped', 'paused') and agent_id in (
     where can_run = 1 and open_wait_count = 0 and (held_until is null or held_until <= ?1)
     union all
     select agent_id from work_items where recheck_due_at is not null and recheck_due_at <= ?1
+    union all
+    select agent_id from agents where budget_until is not null and budget_until <= ?1
 );
 
 -- agents_with_open_turns --

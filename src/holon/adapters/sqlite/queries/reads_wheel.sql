@@ -13,6 +13,8 @@ select min(moment) from (
     union all
     select min(not_before) from messages
     where state = 'queued' and not_before is not null and not_before > ?1
+    union all
+    select min(budget_until) from agents where budget_until is not null and budget_until > ?1
 );
 
 -- due_timers --
@@ -42,25 +44,37 @@ limit ?2;
 
 -- due_activations --
 -- The third part is for a clock that was set back: what was offered in the future is held by nothing.
+-- So is a hold that ends later than any budget can make it (?3). An agent the runtime gave up on is
+-- offered no work.
 select a.agent_id from agents a
 where a.status not in ('stopped', 'paused', 'booting')
+    and (a.budget_until is null or a.budget_until <= ?1 or a.budget_until > ?3)
     and a.agent_id in (
-        select agent_id from work_items
-        where can_run = 1 and open_wait_count = 0 and held_until is not null and held_until <= ?1
+        select w.agent_id from work_items w join agents g on g.agent_id = w.agent_id
+        where w.can_run = 1 and w.open_wait_count = 0 and w.held_until is not null
+            and w.held_until <= ?1 and g.gave_up = 0
         union all
-        select agent_id from work_items where recheck_due_at is not null and recheck_due_at <= ?1
+        select w.agent_id from work_items w join agents g on g.agent_id = w.agent_id
+        where w.recheck_due_at is not null and w.recheck_due_at <= ?1 and g.gave_up = 0
         union all
         select w.agent_id from activations v join work_items w on w.work_item_id = v.work_item_id
         where v.last_at > ?1 and w.can_run = 1 and w.open_wait_count = 0
         union all
         select agent_id from messages
         where state = 'queued' and not_before is not null and not_before <= ?1
+        union all
+        select agent_id from agents where budget_until is not null and budget_until <= ?1
+        union all
+        select agent_id from agents where budget_until is not null and budget_until > ?3
     )
     and not exists (
         select 1 from messages m where m.agent_id = a.agent_id and m.state = 'claimed'
     )
-    and not exists (
-        select 1 from messages m
-        where m.agent_id = a.agent_id and m.state = 'queued' and m.not_before is null
+    and (
+        a.budget_until is not null
+        or not exists (
+            select 1 from messages m
+            where m.agent_id = a.agent_id and m.state = 'queued' and m.not_before is null
+        )
     )
 limit ?2;

@@ -59,6 +59,10 @@ delete from tasks where task_id in (
     select task_id from tasks
     where status in ('completed', 'failed', 'cancelled', 'interrupted')
         and updated_at > :low and updated_at <= :high
+        and task_id not in (
+            select envelope ->> '$.task_id' from messages
+            where kind = 'task_result' and state in ('queued', 'claimed')
+        )
     order by updated_at
     limit :batch
 );
@@ -95,4 +99,12 @@ delete from commits where applied_seq in (
     select applied_seq from (
         select applied_seq, applied_at from commits order by applied_seq limit ?1
     ) where applied_at <= ?2
+);
+
+-- delete_trigger_deliveries --
+delete from trigger_deliveries where (external_trigger_id, delivery_key) in (
+    select external_trigger_id, delivery_key from trigger_deliveries
+    where delivered_at <= ?2
+    order by delivered_at
+    limit ?1
 );

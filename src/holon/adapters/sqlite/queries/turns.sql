@@ -23,6 +23,15 @@ insert into tool_calls (
 update tool_calls set state = ?3, receipt = ?4, finished_at = ?5, duration_ms = ?6
 where effect_id = ?1 and turn_id = ?2;
 
+-- count_tool_call --
+insert into tool_latency (agent_id, tool_name, call_count, total_ms, max_ms, last_ms)
+values (?1, ?2, 1, ?3, ?3, ?3)
+on conflict (agent_id, tool_name) do update set
+    call_count = call_count + 1,
+    total_ms = total_ms + excluded.last_ms,
+    max_ms = max(max_ms, excluded.last_ms),
+    last_ms = excluded.last_ms;
+
 -- settle_turn --
 update turns
 set state = 'settled', settled_at = ?3, terminal = ?4, usage = ?5, round_count = ?6, deferred = ?7 * turn_index

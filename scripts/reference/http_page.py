@@ -1,0 +1,74 @@
+"""The page that describes the HTTP surface, from the table of routes.
+
+Owns:  how a row is put into words. Nothing is said here that a row or a type does not say.
+"""
+
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import get_args, get_origin
+
+from msgspec import inspect
+
+from holon.http.error_mapping import REFUSALS
+from holon.http.openapi import refusal_statuses
+from holon.http.plane import Plane
+from holon.http.route import RAW_BODY, Access, NoQuery, Route
+from holon.http.table import ROUTES
+
+CALLERS = {
+    Access.OPEN: "whoever reaches the port",
+    Access.READ: "the operator; also a command an agent runs, over the socket",
+    Access.CONTROL: "the operator alone",
+    Access.INGRESS: "the operator's token opens the door, the content stays an outsider's",
+    Access.SIGNED: "as ingress, or a signature by a configured secret",
+    Access.CAPABILITY: "the path itself is the right to call",
+}
+
+
+def http_lines() -> Iterator[str]:
+    """Describe every route, group by group."""
+    yield from ("## Who may call", "", "| access | caller |", "|---|---|")
+    yield from (f"| `{access}` | {caller} |" for access, caller in CALLERS.items())
+    yield from ("", "## Refusals", "", "| code | status |", "|---|---|")
+    yield from (f"| `{code}` | {status.value} |" for code, status in REFUSALS.items())
+    yield ""
+    for tag in dict.fromkeys(tag for route in ROUTES for tag in route.tags):
+        yield from (f"## {tag.capitalize()}", "")
+        for route in ROUTES:
+            if tag in route.tags:
+                yield from _route_lines(route)
+
+
+def _route_lines(route: Route[Plane]) -> Iterator[str]:
+    yield from (f"### `{route.method} {route.path}`", "", f"{route.summary}", "")
+    yield f"- access: `{route.access}`"
+    if route.query is not NoQuery:
+        yield f"- query: {_fields(route.query)}"
+    if route.takes is RAW_BODY:
+        yield f"- body: any, up to {route.body_bytes_max} bytes"
+    elif route.takes is not None:
+        optional = ", may be left out" if route.body_optional else ""
+        yield f"- body: JSON{optional}: {_fields(route.takes) or 'nothing'}"
+    yield f"- answer: {route.status} {_named(route)}"
+    refused = ", ".join(str(status) for status in refusal_statuses(route))
+    yield f"- refuses with: {refused}"
+    yield ""
+
+
+def _named(route: Route[Plane]) -> str:
+    if route.media != "application/json":
+        return f"`{route.media}`"
+    said = HTTPStatus(route.status).phrase
+    if get_origin(route.returns) is dict:
+        return f"{said}: an object"
+    if get_origin(route.returns) is tuple:
+        return f"{said}: a list of `{get_args(route.returns)[0].__name__}`"
+    return f"{said}: `{getattr(route.returns, '__name__', '')}`"
+
+
+def _fields(kind: type) -> str:
+    info = inspect.type_info(kind)
+    assert isinstance(info, inspect.StructType)
+    return ", ".join(
+        f"`{field.encode_name}`{'' if field.required else '?'}" for field in info.fields
+    )

@@ -1,0 +1,257 @@
+"""Reading agents as operator surfaces see them.
+
+Owns:  lists of agents and of what one agent has in hand, their counts, and the runtime's activity.
+Rule 1: a page is at most two walks along an index: one over what is open, one over what has ended.
+Rule 2: what one call answers is read in one transaction.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from holon.adapters.sqlite.read_session import ReadSession, at_most
+from holon.adapters.sqlite.row_codec import (
+    BRIEFS,
+    HINTS,
+    ITEMS,
+    USAGES,
+    AgentRow,
+    TaskRow,
+    TimerRow,
+    WaitRow,
+    agent_state,
+    task_record,
+    timer_record,
+    wait_record,
+)
+from holon.adapters.sqlite.statements import Row, Value
+from holon.model.brief import BriefRecord
+from holon.model.ids import AgentId, TaskId, TimerId, WorkItemId
+from holon.model.limits import (
+    AGENT_ROWS_SHOWN_COUNT_MAX,
+    STATE_TASKS_COUNT_MAX,
+    STATE_TIMERS_COUNT_MAX,
+    STATE_WAITS_COUNT_MAX,
+    STATE_WORK_ITEMS_COUNT_MAX,
+    SURFACE_COUNTED_COUNT_MAX,
+    SURFACE_PAGE_COUNT_MAX,
+)
+from holon.model.provider_attempt import TokenUsage
+from holon.model.snapshot import WeighedItem
+from holon.model.surface import ActivityCounts, AgentCounts, AgentSurface, ListedAgent
+from holon.model.task import TaskRecord
+from holon.model.wait import WaitRecord
+from holon.model.wake import TimerRecord, WakeHint
+from holon.ports.surface_reads import UnknownCursorError
+
+_LAST: Final = 2**63 - 1  # later than every moment
+_FIRST: Final = -1  # earlier than every moment
+
+
+class _AgentLooks(ReadSession):
+    """What is read of one agent inside a transaction somebody else holds."""
+
+    def _listed(self, found: Row) -> ListedAgent:
+        row = AgentRow._make(found)
+        agent = agent_state(row)
+        agent_id = agent.identity.agent_id
+        runnable = self._one("runnable_item", (agent_id, row.current_work_item_id))
+        stuck = self._one("stuck_item", (agent_id,))
+        return ListedAgent(
+            agent=agent,
+            queued_count=row.queued_count,
+            runnable_work_item_id=None if runnable is None else WorkItemId(str(runnable[0])),
+            stuck_work_item=None if stuck is None else ITEMS.decode(str(stuck[0])),
+            waits=tuple(self._some_waits(agent_id, limit=AGENT_ROWS_SHOWN_COUNT_MAX)),
+        )
+
+    def _counts(self, agent_id: AgentId) -> AgentCounts | None:
+        found = self._one("agent_counts", (agent_id, SURFACE_COUNTED_COUNT_MAX))
+        if found is None:
+            return None
+        queued, items, waits, tasks, timers, hints, briefs, events = _numbers(found)
+        return AgentCounts(
+            queued_messages=queued,
+            open_work_items=items,
+            waits=waits,
+            tasks=tasks,
+            active_timers=timers,
+            wake_hints=hints,
+            briefs=briefs,
+            events=events,
+        )
+
+    def _some_waits(self, agent_id: AgentId, *, limit: int) -> list[WaitRecord]:
+        found = self._all("some_open_waits", (agent_id, limit))
+        return [wait_record(WaitRow._make(row)) for row in found]
+
+    def _hints(self, agent_id: AgentId) -> list[WakeHint]:
+        return [HINTS.decode(str(row[0])) for row in self._all("hints", (agent_id,))]
+
+    def _usage(self, agent_id: AgentId) -> TokenUsage | None:
+        found = self._one("last_reported_usage", (agent_id,))
+        return None if found is None else USAGES.decode(str(found[0]))
+
+    def _failure(self, name: str, *key: Value) -> BriefRecord | None:
+        found = self._one(name, key)
+        return None if found is None else BRIEFS.decode(str(found[0]))
+
+
+class _Pages(ReadSession):
+    """Pages of what one agent has: what is open, then what has ended."""
+
+    def _tasks(self, agent_id: AgentId, after: TaskId | None, *, limit: int) -> list[TaskRecord]:
+        is_open, moment = self._place("task_place", agent_id, after)
+        rows: list[Row] = []
+        if is_open:
+            start = (_LAST, "") if after is None else (moment, after)
+            rows += self._all("open_tasks_page", (agent_id, *start, limit))
+        start = (_LAST, "") if is_open or after is None else (moment, after)
+        rows += self._all("ended_tasks_page", (agent_id, *start, at_most(limit - len(rows), limit)))
+        return [task_record(TaskRow._make(row)) for row in rows]
+
+    def _timers(self, agent_id: AgentId, after: TimerId | None, *, limit: int) -> list[TimerRecord]:
+        is_active, moment = self._place("timer_place", agent_id, after)
+        rows: list[Row] = []
+        if is_active:
+            start = (_FIRST, "") if after is None else (moment, after)
+            rows += self._all("active_timers_page", (agent_id, *start, limit))
+        start = (_LAST, "") if is_active or after is None else (moment, after)
+        rows += self._all(
+            "ended_timers_page", (agent_id, *start, at_most(limit - len(rows), limit))
+        )
+        return [timer_record(TimerRow._make(row)) for row in rows]
+
+    def _items(
+        self, agent_id: AgentId, after: WorkItemId | None, *, limit: int
+    ) -> list[WeighedItem]:
+        rows: list[Row] = []
+        ended_start: tuple[Value, Value] = (_LAST, "")
+        if after is None:
+            rows += self._all("current_item", (agent_id,))[:limit]
+            rows += self._all(
+                "open_items_page", (agent_id, 0, _FIRST, "", at_most(limit - len(rows), limit))
+            )
+        else:
+            is_open, is_waiting, created_at, updated_at, is_current = self._item_place(
+                agent_id, after
+            )
+            if is_current:
+                rows += self._all("open_items_page", (agent_id, 0, _FIRST, "", limit))
+            elif is_open:
+                rows += self._all(
+                    "open_items_page", (agent_id, is_waiting, created_at, after, limit)
+                )
+            else:
+                ended_start = (updated_at, after)
+        rows += self._all(
+            "completed_items_page", (agent_id, *ended_start, at_most(limit - len(rows), limit))
+        )
+        return [self._weighed(row) for row in rows]
+
+    def _weighed(self, row: Row) -> WeighedItem:
+        item = ITEMS.decode(str(row[0]))
+        found = self._all("item_waits", (item.id,))
+        waits = tuple(wait_record(WaitRow._make(wait)) for wait in found)
+        return WeighedItem(item=item, waits=waits[:AGENT_ROWS_SHOWN_COUNT_MAX])
+
+    def _place(self, name: str, agent_id: AgentId, after: str | None) -> tuple[bool, int]:
+        if after is None:
+            return True, 0
+        match self._one(name, (agent_id, after)):
+            case (int() as is_open, int() as moment):
+                return bool(is_open), moment
+            case _:
+                raise UnknownCursorError(f"{agent_id} has no record {after}")
+
+    def _item_place(self, agent_id: AgentId, after: WorkItemId) -> list[int]:
+        found = self._one("item_place", (agent_id, after))
+        if found is None:
+            raise UnknownCursorError(f"{agent_id} has no work item {after}")
+        return _numbers(found)
+
+
+class SqliteSurfaceReads(_AgentLooks, _Pages):
+    """The part of the port that shows agents and what they have in hand."""
+
+    async def public_agents(self, *, after: AgentId | None, limit: int) -> Sequence[ListedAgent]:
+        """Public agents that are in use, by id, following `after`; private ones are left out."""
+        with self._moment():
+            found = self._all(
+                "public_agents", (after or "", at_most(limit, SURFACE_PAGE_COUNT_MAX))
+            )
+            return [self._listed(row) for row in found]
+
+    async def agent_surface(self, agent_id: AgentId) -> AgentSurface | None:
+        """Everything a surface shows of one agent, whoever may see it, at one moment."""
+        with self._moment():
+            found, counts = self._one("agent", (agent_id,)), self._counts(agent_id)
+            if found is None or counts is None:
+                return None
+            _, last_seq = _numbers(self._one("event_bounds", (agent_id,)) or (0, 0))
+            return AgentSurface(
+                listed=self._listed(found),
+                counts=counts,
+                last_event_seq=last_seq,
+                last_usage=self._usage(agent_id),
+                last_failure=self._failure("last_failure_of", agent_id),
+                tasks=tuple(self._tasks(agent_id, None, limit=STATE_TASKS_COUNT_MAX)),
+                timers=tuple(self._timers(agent_id, None, limit=STATE_TIMERS_COUNT_MAX)),
+                work_items=tuple(self._items(agent_id, None, limit=STATE_WORK_ITEMS_COUNT_MAX)),
+                waits=tuple(self._some_waits(agent_id, limit=STATE_WAITS_COUNT_MAX)),
+                hints=tuple(self._hints(agent_id)),
+            )
+
+    async def agent_counts(self, agent_id: AgentId) -> AgentCounts | None:
+        """How much of everything an agent has."""
+        return self._counts(agent_id)
+
+    async def tasks_page(
+        self, agent_id: AgentId, *, after: TaskId | None, limit: int
+    ) -> Sequence[TaskRecord]:
+        """Tasks of an agent: open ones first, each group by its newest movement."""
+        with self._moment():
+            return self._tasks(agent_id, after, limit=at_most(limit, SURFACE_PAGE_COUNT_MAX))
+
+    async def timers_page(
+        self, agent_id: AgentId, *, after: TimerId | None, limit: int
+    ) -> Sequence[TimerRecord]:
+        """Timers of an agent: active ones, soonest first; then ended ones, newest first."""
+        with self._moment():
+            return self._timers(agent_id, after, limit=at_most(limit, SURFACE_PAGE_COUNT_MAX))
+
+    async def work_items_page(
+        self, agent_id: AgentId, *, after: WorkItemId | None, limit: int
+    ) -> Sequence[WeighedItem]:
+        """Items: the current one, queued and waiting ones oldest first, completed newest first."""
+        with self._moment():
+            return self._items(agent_id, after, limit=at_most(limit, SURFACE_PAGE_COUNT_MAX))
+
+    async def open_waits(self, agent_id: AgentId, *, limit: int) -> Sequence[WaitRecord]:
+        """Waits of an agent and its items that have not ended, oldest first."""
+        return self._some_waits(agent_id, limit=at_most(limit, SURFACE_PAGE_COUNT_MAX))
+
+    async def parked_hints(self, agent_id: AgentId) -> Sequence[WakeHint]:
+        """Wake hints that wait for the agent, oldest first."""
+        return self._hints(agent_id)
+
+    async def runtime_activity(self) -> ActivityCounts:
+        """What goes on in the whole runtime."""
+        found = self._one("activity", (SURFACE_COUNTED_COUNT_MAX,))
+        assert found is not None, "counts are always one row"
+        active, processing, waiting, tasks = _numbers(found)
+        return ActivityCounts(
+            active_agent_count=active,
+            processing_agent_count=processing,
+            waiting_agent_count=waiting,
+            active_task_count=tasks,
+        )
+
+    async def last_failure(self) -> BriefRecord | None:
+        """The newest brief of a failed turn, of any agent."""
+        return self._failure("last_failure")
+
+
+def _numbers(row: Row) -> list[int]:
+    found = [value for value in row if isinstance(value, int)]
+    assert len(found) == len(row), "the columns hold numbers"
+    return found

@@ -1,0 +1,159 @@
+"""Whether there is anything left of a budget.
+
+Owns:  the judgement before every turn, and what a turn cost.
+Rule 1: a step counts in full until all of it lies outside the window; so a budget is never
+        overdrawn by how usage is added up, only by turns that had begun: usage is what settled
+        turns used, and agents that begin at the same moment do not see each other's.
+Rule 2: of several budgets that are used up, the one with room last decides until when.
+Rule 3: a step from the future, left by a clock that was set back, counts for nothing.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from math import ceil
+from typing import TypeAlias
+
+from holon.model.budget import (
+    Budget,
+    BudgetHold,
+    BudgetMeasure,
+    BudgetPolicy,
+    BudgetScope,
+    ModelPrice,
+    UsageStep,
+)
+from holon.model.limits import BUDGET_TURNS_WINDOW_MS, BUDGET_WINDOW_MS, COST_MICROS, USAGE_STEP_MS
+from holon.model.provider_attempt import AttemptTimeline, TokenUsage
+from holon.model.record import Record
+
+PriceLookup: TypeAlias = Callable[[str], ModelPrice | None]
+
+_STEP = timedelta(milliseconds=USAGE_STEP_MS)
+
+
+class BudgetFacts(Record, frozen=True, kw_only=True):
+    """The budgets, and what was used of late, oldest first."""
+
+    policy: BudgetPolicy
+    of_agent: tuple[UsageStep, ...] = ()
+    of_runtime: tuple[UsageStep, ...] = ()
+
+
+def judge_budget(facts: BudgetFacts, *, now: datetime) -> BudgetHold | None:
+    """Return the budget that keeps a turn from beginning, or nothing."""
+    holds = [
+        *_holds(BudgetScope.AGENT, facts.policy.agent, facts.of_agent, now=now),
+        *_holds(BudgetScope.RUNTIME, facts.policy.runtime, facts.of_runtime, now=now),
+    ]
+    return max(holds, key=lambda hold: hold.until, default=None)
+
+
+def used_in_window(
+    measure: BudgetMeasure, steps: Iterable[UsageStep], *, now: datetime
+) -> tuple[tuple[datetime, int], ...]:
+    """Return what counts at `now`, oldest first: when each part leaves, and how much it is."""
+    window = timedelta(milliseconds=window_ms(measure))
+    counted = ((step.began_at + _STEP + window, _amount(measure, step), step) for step in steps)
+    return tuple(
+        (leaves_at, amount)
+        for leaves_at, amount, step in counted
+        if leaves_at > now and step.began_at <= now
+    )
+
+
+def window_ms(measure: BudgetMeasure) -> int:
+    """Return over how long a measure is added up."""
+    is_hourly = measure is BudgetMeasure.TURNS_PER_HOUR
+    return BUDGET_TURNS_WINDOW_MS if is_hourly else BUDGET_WINDOW_MS
+
+
+def allowed_of(measure: BudgetMeasure, budget: Budget) -> int | None:
+    """Return how much of a measure a budget allows."""
+    match measure:
+        case BudgetMeasure.TURNS_PER_HOUR:
+            return budget.turns_per_hour
+        case BudgetMeasure.TOKENS_PER_DAY:
+            return budget.tokens_per_day
+        case BudgetMeasure.COST_PER_DAY:
+            return budget.cost_micros_per_day
+
+
+def _amount(measure: BudgetMeasure, step: UsageStep) -> int:
+    match measure:
+        case BudgetMeasure.TURNS_PER_HOUR:
+            return step.turn_count
+        case BudgetMeasure.TOKENS_PER_DAY:
+            return step.tokens
+        case BudgetMeasure.COST_PER_DAY:
+            return step.cost_micros
+
+
+def _holds(
+    scope: BudgetScope, budget: Budget, steps: Sequence[UsageStep], *, now: datetime
+) -> Iterable[BudgetHold]:
+    for measure in BudgetMeasure:
+        allowed = allowed_of(measure, budget)
+        if allowed is None:
+            continue
+        counted = used_in_window(measure, steps, now=now)
+        used = left = sum(amount for _, amount in counted)
+        if used < allowed:
+            continue
+        for leaves_at, amount in counted:
+            left -= amount
+            if left < allowed:
+                yield BudgetHold(
+                    scope=scope, measure=measure, used=used, allowed=allowed, until=leaves_at
+                )
+                break
+
+
+def budget_text(hold: BudgetHold) -> str:
+    """What the operator is told, once, when a budget is used up."""
+    whose = "of this agent" if hold.scope is BudgetScope.AGENT else "of the whole runtime"
+    return (
+        f"Paused until {hold.until:%Y-%m-%d %H:%M} UTC: the budget {whose} is used up"
+        f" ({_figures(hold)}).\n"
+        "No model turn begins before then, not for your own messages either; they are kept, and the"
+        " agent goes on by itself. Stopping, pausing and every other control works as ever. To go"
+        f" on sooner, raise budget.{hold.scope}.{_setting(hold.measure)} and restart the runtime."
+    )
+
+
+def _figures(hold: BudgetHold) -> str:
+    match hold.measure:
+        case BudgetMeasure.TURNS_PER_HOUR:
+            return f"{hold.used} of {hold.allowed} turns in an hour"
+        case BudgetMeasure.TOKENS_PER_DAY:
+            return f"{hold.used} of {hold.allowed} tokens in a day"
+        case BudgetMeasure.COST_PER_DAY:
+            used, allowed = hold.used / COST_MICROS, hold.allowed / COST_MICROS
+            return f"${used:.2f} of ${allowed:.2f} in a day"
+
+
+def _setting(measure: BudgetMeasure) -> str:
+    return "cost_cents_per_day" if measure is BudgetMeasure.COST_PER_DAY else measure.value
+
+
+def cost_micros_of(timelines: Iterable[AttemptTimeline], price_of: PriceLookup) -> int:
+    """Return what these attempts cost together, as far as their prices are known."""
+    total = 0.0
+    for timeline in timelines:
+        for attempt in timeline.attempts:
+            price = price_of(attempt.model_ref)
+            if price is not None and attempt.token_usage is not None:
+                total += _cost_micros(attempt.token_usage, price)
+    return ceil(total)
+
+
+def _cost_micros(usage: TokenUsage, price: ModelPrice) -> float:
+    """Dollars per million tokens, times tokens, are millionths of a dollar."""
+    cached = usage.cache_read_tokens + usage.cache_creation_tokens
+    read = price.input if price.cache_read is None else price.cache_read
+    written = price.input if price.cache_write is None else price.cache_write
+    return (
+        max(0, usage.input_tokens - cached) * price.input
+        + usage.cache_read_tokens * read
+        + usage.cache_creation_tokens * written
+        + usage.output_tokens * price.output
+    )

@@ -1,0 +1,40 @@
+"""Which ended commands give up what they left on disk.
+
+Owns:  the choice among the folders of ended commands, by age, by their bytes and by their number.
+Rule 1: what is in use stays, however old and large: the files of a task that has not ended, or
+        whose result nobody has read yet.
+Rule 2: what has just ended stays for a while: its result may be on its way.
+Rule 3: of the rest the oldest go first, a bounded number at a time.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+
+from holon.model.command import EndedRun
+from holon.model.limits import RUN_FOLDERS_COUNT_MAX, RUN_KEPT_MS_MIN
+from holon.model.retention import RetentionPolicy
+
+
+def runs_to_forget(
+    runs: Sequence[EndedRun],
+    *,
+    in_use: Collection[str],
+    policy: RetentionPolicy,
+    now: datetime,
+) -> Sequence[EndedRun]:
+    """Return the runs to forget now, oldest first."""
+    used = frozenset(in_use)
+    aged_at = now - timedelta(milliseconds=policy.age_ms)
+    settled_at = now - timedelta(milliseconds=RUN_KEPT_MS_MIN)
+    count, size = len(runs), sum(run.size_bytes for run in runs)
+    chosen = list[EndedRun]()
+    for run in sorted(runs, key=lambda run: (run.ended_at, run.run_id)):
+        if len(chosen) == policy.batch_count or run.ended_at > settled_at:
+            break
+        fits = count <= RUN_FOLDERS_COUNT_MAX and size <= policy.bytes_max
+        if fits and run.ended_at > aged_at:
+            break
+        if run.run_id not in used:
+            chosen.append(run)
+            count, size = count - 1, size - run.size_bytes
+    return chosen

@@ -1,0 +1,30 @@
+"""The key addresses of external triggers are derived from.
+
+Contract: the key is the same for as long as a home lives, and is kept out of the database. Without
+a key no address exists and none opens.
+"""
+
+from typing import Protocol
+
+
+class TriggerKey(Protocol):
+    """The server's key."""
+
+    def key(self) -> bytes | None:
+        """The key, or nothing when it cannot be used; whoever runs the server is told why."""
+        ...
+
+    def handed_out(self, name: str, secret: str) -> None:
+        """Take note of a secret that is about to be shown, so that it is hidden elsewhere."""
+        ...
+
+
+class NoTriggerKey:
+    """No trigger has an address."""
+
+    def key(self) -> bytes | None:
+        """There is none."""
+        return None
+
+    def handed_out(self, name: str, secret: str) -> None:
+        """Nothing is ever handed out."""

@@ -1,0 +1,168 @@
+"""The narrow list of agents, to choose one from.
+
+Owns:  the entry of /agents/list and the parts of it that the summary shows as well.
+Rule 1: an entry stays small: no skills, children, waits, triggers, notifications or events, and of
+        a workspace only what names it.
+Rule 2: an agent that is down says so, and how to bring it up again.
+"""
+
+from holon.model.agent import (
+    AgentIdentity,
+    AgentKind,
+    IdentityStatus,
+    Ownership,
+    ProfilePreset,
+    Visibility,
+)
+from holon.model.agent_status import AgentStatus
+from holon.model.closure import WaitingReason, waiting_reason_of
+from holon.model.ids import AgentId, TurnId, WorkspaceId
+from holon.model.instant import Instant
+from holon.model.record import Record
+from holon.model.surface import ListedAgent
+from holon.model.workspace import AccessMode, ActiveWorkspace, ProjectionKind
+from holon.projections.scheduling_posture import SchedulingPosture, scheduling_posture
+
+
+class IdentityView(Record, frozen=True, kw_only=True):
+    """Who an agent is, every field said."""
+
+    agent_id: AgentId
+    kind: AgentKind
+    visibility: Visibility
+    ownership: Ownership
+    profile_preset: ProfilePreset
+    status: IdentityStatus
+    created_at: Instant
+    parent_agent_id: AgentId | None = None
+    lineage_parent_agent_id: AgentId | None = None
+
+
+class LifecycleView(Record, frozen=True, kw_only=True):
+    """What an agent takes in its present posture, and how to resume it when it takes nothing."""
+
+    resume_required: bool
+    accepts_external_messages: bool
+    wake_requires_resume: bool
+    operator_hint: str | None = None
+    resume_cli_hint: str | None = None
+    resume_control_path: str | None = None
+
+
+class ModelView(Record, frozen=True, kw_only=True):
+    """Which model an agent is given, and whose choice that is: `override` or `runtime_default`."""
+
+    source: str
+    effective_model: str | None = None
+    runtime_default_model: str | None = None
+    override_model: str | None = None
+
+
+class WorkspaceView(Record, frozen=True, kw_only=True):
+    """Where an agent works, as far as a list needs to name it."""
+
+    workspace_id: WorkspaceId
+    workspace_anchor: str
+    execution_root: str
+    projection_kind: ProjectionKind
+    access_mode: AccessMode
+    cwd: str
+
+
+class AgentListEntry(Record, frozen=True, kw_only=True):
+    """One agent to choose."""
+
+    identity: IdentityView
+    status: AgentStatus
+    scheduling_posture: SchedulingPosture
+    lifecycle: LifecycleView
+    pending: int
+    model: ModelView
+    current_run_id: TurnId | None = None
+    waiting_reason: WaitingReason | None = None
+    active_workspace_entry: WorkspaceView | None = None
+
+
+def agent_list_entry(
+    listed: ListedAgent,
+    *,
+    default_model: str | None = None,
+    workspace: ActiveWorkspace | None = None,
+) -> AgentListEntry:
+    """Return the entry of an agent. `default_model` is the runtime's own."""
+    agent = listed.agent
+    closure = agent.last_closure
+    return AgentListEntry(
+        identity=identity_view(agent.identity),
+        status=agent.posture.status,
+        scheduling_posture=scheduling_posture(listed),
+        lifecycle=lifecycle_view(agent.identity, agent.posture.status),
+        pending=listed.queued_count,
+        model=model_view(agent.model.override_model, default_model),
+        current_run_id=agent.focus.open_turn_id,
+        waiting_reason=None if closure is None else waiting_reason_of(closure),
+        active_workspace_entry=None if workspace is None else workspace_view(workspace),
+    )
+
+
+def identity_view(identity: AgentIdentity) -> IdentityView:
+    """Return an identity with every field said."""
+    return IdentityView(
+        agent_id=identity.agent_id,
+        kind=identity.kind,
+        visibility=identity.visibility,
+        ownership=identity.ownership,
+        profile_preset=identity.profile_preset,
+        status=identity.status,
+        created_at=identity.created_at,
+        parent_agent_id=identity.parent_agent_id,
+        lineage_parent_agent_id=identity.lineage_parent_agent_id,
+    )
+
+
+def lifecycle_view(identity: AgentIdentity, status: AgentStatus) -> LifecycleView:
+    """Return what an agent in this posture takes, and how to resume it where that is needed."""
+    agent_id = identity.agent_id
+    if identity.status is IdentityStatus.ARCHIVED:
+        return LifecycleView(
+            resume_required=False,
+            accepts_external_messages=False,
+            wake_requires_resume=False,
+            operator_hint=f"{agent_id} is archived: it is kept for its history only",
+        )
+    if status not in (AgentStatus.STOPPED, AgentStatus.PAUSED):
+        return LifecycleView(
+            resume_required=False, accepts_external_messages=True, wake_requires_resume=False
+        )
+    is_stopped = status is AgentStatus.STOPPED
+    kept = "takes no messages" if is_stopped else "keeps its messages for later"
+    return LifecycleView(
+        resume_required=True,
+        accepts_external_messages=not is_stopped,
+        wake_requires_resume=True,
+        operator_hint=f"{agent_id} is {status} and {kept}; start it to go on",
+        resume_cli_hint=f"holon agent start {agent_id}",
+        resume_control_path=f"/control/agents/{agent_id}/control",
+    )
+
+
+def model_view(override_model: str | None, default_model: str | None) -> ModelView:
+    """Return the model an agent is given."""
+    return ModelView(
+        source="runtime_default" if override_model is None else "override",
+        effective_model=override_model or default_model,
+        runtime_default_model=default_model,
+        override_model=override_model,
+    )
+
+
+def workspace_view(workspace: ActiveWorkspace) -> WorkspaceView:
+    """Return a workspace without what only its projection knows."""
+    return WorkspaceView(
+        workspace_id=workspace.workspace_id,
+        workspace_anchor=workspace.workspace_anchor,
+        execution_root=workspace.execution_root,
+        projection_kind=workspace.projection_kind,
+        access_mode=workspace.access_mode,
+        cwd=workspace.cwd,
+    )

@@ -1,0 +1,235 @@
+"""One agent, summed up: what /status answers and /state begins with.
+
+Owns:  the agent summary. `tell me about this agent` is this, whole and bounded.
+Rule 1: it is made from one look at the rows; its parts agree.
+Rule 2: names are those AgentGet uses: counts, waits, tasks and work items are called the same
+        wherever they are read.
+Rule 3: how the last pass ended stands beside what the loop does now: `closure` and `agent.status`
+        are two things.
+"""
+
+from holon.model.agent import AgentState
+from holon.model.agent_status import AgentStatus
+from holon.model.brief import BriefRecord, FailureCategory
+from holon.model.closure import (
+    Closure,
+    ClosureOutcome,
+    Continuable,
+    Failed,
+    RuntimePosture,
+    WaitingReason,
+    outcome_of,
+    waiting_reason_of,
+)
+from holon.model.ids import AgentId, BriefId, TurnId, WorkItemId
+from holon.model.instant import Instant
+from holon.model.limits import AGENT_ROWS_SHOWN_COUNT_MAX
+from holon.model.record import Record
+from holon.model.surface import AgentCounts, AgentSurface
+from holon.model.turn import TerminalKind, TurnTerminal
+from holon.model.wake import ExternalTrigger
+from holon.model.workspace import ActiveWorkspace, ExecutionPolicy, ExecutionProfile
+from holon.projections.agent_list import (
+    IdentityView,
+    LifecycleView,
+    ModelView,
+    WorkspaceView,
+    identity_view,
+    lifecycle_view,
+    model_view,
+    workspace_view,
+)
+from holon.projections.execution_view import ExecutionView, execution_view
+from holon.projections.preview import one_line
+from holon.projections.scheduling_posture import SchedulingPosture, scheduling_posture
+from holon.projections.timer_view import TriggerView, trigger_view
+from holon.projections.token_summary import AgentTokenUsageSummary, token_summary
+from holon.projections.work_item_view import WaitView, wait_view
+
+
+class TurnEndView(Record, frozen=True, kw_only=True):
+    """How a turn ended."""
+
+    turn_id: TurnId
+    turn_index: int
+    kind: TerminalKind
+    completed_at: Instant
+    duration_ms: int
+    reason: str | None = None
+    last_assistant_message: str | None = None
+
+
+class ClosureView(Record, frozen=True, kw_only=True):
+    """How the last pass ended. A part that does not apply to its outcome is left out."""
+
+    outcome: ClosureOutcome
+    runtime_posture: RuntimePosture
+    waiting_reason: WaitingReason | None = None
+    work_item_id: WorkItemId | None = None
+    summary: str | None = None
+    evidence: tuple[str, ...] = ()
+
+
+class FailureView(Record, frozen=True, kw_only=True):
+    """The newest failed turn; it stays visible after the turn has ended."""
+
+    occurred_at: Instant
+    category: FailureCategory
+    kind: str
+    summary: str
+    brief_id: BriefId
+    turn_id: TurnId | None = None
+    recovery_hint: str | None = None
+
+
+class AgentStateView(Record, frozen=True, kw_only=True):
+    """What an agent's loop keeps."""
+
+    id: AgentId
+    status: AgentStatus
+    status_since: Instant
+    status_reason: str
+    pending: int
+    turn_index: int
+    total_message_count: int
+    total_model_rounds: int
+    total_input_tokens: int
+    total_output_tokens: int
+    current_run_id: TurnId | None = None
+    current_work_item_id: WorkItemId | None = None
+    sleeping_until: Instant | None = None
+    last_wake_reason: str | None = None
+    last_brief_at: Instant | None = None
+    model_override: str | None = None
+    last_turn_terminal: TurnEndView | None = None
+    last_runtime_failure: FailureView | None = None
+
+
+class AgentSummary(Record, frozen=True, kw_only=True):
+    """Everything about an agent that fits on one page."""
+
+    identity: IdentityView
+    agent: AgentStateView
+    scheduling_posture: SchedulingPosture
+    lifecycle: LifecycleView
+    model: ModelView
+    token_usage: AgentTokenUsageSummary
+    execution: ExecutionView
+    counts: AgentCounts
+    active_task_count: int
+    active_wait_conditions: tuple[WaitView, ...]
+    active_external_triggers: tuple[TriggerView, ...]
+    recent_brief_count: int
+    recent_event_count: int
+    closure: ClosureView | None = None
+    active_workspace_entry: WorkspaceView | None = None
+
+
+class Surroundings(Record, frozen=True, kw_only=True):
+    """What a summary shows that is not in the agent's rows."""
+
+    default_model: str | None = None
+    workspace: ActiveWorkspace | None = None
+    profile: ExecutionProfile = ExecutionProfile()
+    policy: ExecutionPolicy = ExecutionPolicy()
+    triggers: tuple[ExternalTrigger, ...] = ()
+
+
+def agent_summary(surface: AgentSurface, around: Surroundings) -> AgentSummary:
+    """Sum up an agent."""
+    listed, counts, agent = surface.listed, surface.counts, surface.listed.agent
+    place = around.workspace
+    return AgentSummary(
+        identity=identity_view(agent.identity),
+        agent=_agent_view(surface),
+        scheduling_posture=scheduling_posture(listed),
+        lifecycle=lifecycle_view(agent.identity, agent.posture.status),
+        model=model_view(agent.model.override_model, around.default_model),
+        token_usage=token_summary(agent.totals, surface.last_usage),
+        execution=execution_view(around.profile, around.policy, place=place),
+        counts=counts,
+        active_task_count=counts.tasks,
+        active_wait_conditions=tuple(
+            wait_view(wait) for wait in surface.waits[:AGENT_ROWS_SHOWN_COUNT_MAX]
+        ),
+        active_external_triggers=tuple(
+            trigger_view(trigger) for trigger in around.triggers[:AGENT_ROWS_SHOWN_COUNT_MAX]
+        ),
+        recent_brief_count=counts.briefs,
+        recent_event_count=counts.events,
+        closure=None if agent.last_closure is None else closure_view(agent.last_closure),
+        active_workspace_entry=None if place is None else workspace_view(place),
+    )
+
+
+def closure_view(closure: Closure) -> ClosureView:
+    """Return how a pass ended."""
+    signalled = closure.work_signal.work_item_id if isinstance(closure, Continuable) else None
+    return ClosureView(
+        outcome=outcome_of(closure),
+        runtime_posture=closure.runtime_posture,
+        waiting_reason=waiting_reason_of(closure),
+        work_item_id=signalled,
+        summary=one_line(closure.summary) if isinstance(closure, Failed) else None,
+        evidence=tuple(one_line(line) for line in closure.evidence[:AGENT_ROWS_SHOWN_COUNT_MAX]),
+    )
+
+
+def last_turn_of(agent: AgentState) -> TurnEndView | None:
+    """Return how the agent's newest settled turn ended, if it has one."""
+    return None if agent.last_terminal is None else turn_end_view(agent.last_terminal)
+
+
+def turn_end_view(terminal: TurnTerminal) -> TurnEndView:
+    """Return how a turn ended, in bounded words."""
+    said = terminal.last_assistant_message
+    return TurnEndView(
+        turn_id=terminal.turn_id,
+        turn_index=terminal.turn_index,
+        kind=terminal.kind,
+        completed_at=terminal.completed_at,
+        duration_ms=terminal.duration_ms,
+        reason=None if terminal.reason is None else one_line(terminal.reason),
+        last_assistant_message=one_line(said) if said else None,
+    )
+
+
+def failure_view(brief: BriefRecord) -> FailureView:
+    """Return the failure a brief tells of."""
+    failure = brief.failure
+    hint = None if failure is None else failure.recovery_hint
+    return FailureView(
+        occurred_at=brief.created_at,
+        category=FailureCategory.UNKNOWN if failure is None else failure.category,
+        kind="unknown" if failure is None else failure.kind,
+        summary=one_line(brief.text if failure is None else failure.summary),
+        brief_id=brief.id,
+        turn_id=brief.turn_id,
+        recovery_hint=None if hint is None else one_line(hint),
+    )
+
+
+def _agent_view(surface: AgentSurface) -> AgentStateView:
+    agent: AgentState = surface.listed.agent
+    posture, totals, wake = agent.posture, agent.totals, agent.posture.last_wake_reason
+    failed = surface.last_failure
+    return AgentStateView(
+        id=agent.identity.agent_id,
+        status=posture.status,
+        status_since=posture.since,
+        status_reason=one_line(posture.reason),
+        pending=surface.listed.queued_count,
+        turn_index=totals.turn_index,
+        total_message_count=totals.message_count,
+        total_model_rounds=totals.model_round_count,
+        total_input_tokens=totals.input_tokens,
+        total_output_tokens=totals.output_tokens,
+        current_run_id=agent.focus.open_turn_id,
+        current_work_item_id=agent.focus.current_work_item_id,
+        sleeping_until=posture.sleeping_until,
+        last_wake_reason=None if wake is None else one_line(wake),
+        last_brief_at=agent.last_brief_at,
+        model_override=agent.model.override_model,
+        last_turn_terminal=last_turn_of(agent),
+        last_runtime_failure=None if failed is None else failure_view(failed),
+    )

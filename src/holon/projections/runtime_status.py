@@ -1,0 +1,148 @@
+"""The runtime and its daemon, as an operator asks after their health.
+
+Owns:  the answers of /control/runtime/status and `holon daemon status`, and what both share.
+Rule 1: `processing` beats `waiting` beats `idle`; the counts say why.
+Rule 2: both shapes are read by nearby versions: a reader ignores what it does not know, and only
+        what was there from the beginning may be required of the other side.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+from holon.model.brief import BriefRecord
+from holon.model.instant import Instant
+from holon.model.record import Record
+from holon.model.surface import ActivityCounts
+from holon.projections.preview import one_line
+
+
+class RuntimeState(StrEnum):
+    """What a healthy runtime does."""
+
+    IDLE = "idle"
+    WAITING = "waiting"
+    PROCESSING = "processing"
+
+
+class FailurePhase(StrEnum):
+    """When something failed."""
+
+    STARTUP = "startup"
+    SHUTDOWN = "shutdown"
+    RUNTIME_TURN = "runtime_turn"
+
+
+class DaemonState(StrEnum):
+    """Whether there is a runtime to speak of. `stale` files name a process that is gone."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    STALE = "stale"
+
+
+class ControlConnectivity(StrEnum):
+    """Whether the control surface answers."""
+
+    CONNECTED = "connected"
+    UNREACHABLE = "unreachable"
+    NOT_TRIED = "not_tried"
+
+
+# Read by other versions: unlike other records these let unknown fields pass.
+class ActivitySummary(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False, omit_defaults=False
+):
+    """What goes on, in five figures. Each count stops at a bound."""
+
+    state: RuntimeState = RuntimeState.IDLE
+    active_agent_count: int = 0
+    active_task_count: int = 0
+    processing_agent_count: int = 0
+    waiting_agent_count: int = 0
+
+
+class LastFailure(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False, omit_defaults=True
+):
+    """The last thing known to have gone wrong, and where to look further."""
+
+    occurred_at: Instant
+    summary: str
+    phase: FailurePhase
+    detail_hint: str | None = None
+
+
+class RuntimeStatus(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False, omit_defaults=True
+):
+    """What a running runtime says of itself."""
+
+    ok: bool
+    healthy: bool
+    pid: int
+    home_dir: str
+    socket_path: str
+    http_addr: str | None = None
+    started_at: Instant | None = None
+    config_fingerprint: str | None = None
+    version: str | None = None
+    activity: ActivitySummary | None = None
+    startup_surface: dict[str, str] | None = None
+    runtime_surface: dict[str, str] | None = None
+    last_failure: LastFailure | None = None
+
+
+class DaemonStatus(Record, frozen=True, kw_only=True):
+    """What `holon daemon status` says, whether or not a runtime answers."""
+
+    ok: bool
+    state: DaemonState
+    healthy: bool
+    home_dir: str
+    socket_path: str
+    control_connectivity: ControlConnectivity
+    stale_files: tuple[str, ...]
+    message: str
+    http_addr: str | None = None
+    pid: int | None = None
+    runtime_config_fingerprint: str | None = None
+    config_fingerprint_match: bool | None = None
+    activity: ActivitySummary | None = None
+    last_failure: LastFailure | None = None
+
+
+def activity_summary(counts: ActivityCounts) -> ActivitySummary:
+    """Return what goes on. First matching state wins."""
+    return ActivitySummary(
+        state=_state(counts),
+        active_agent_count=counts.active_agent_count,
+        active_task_count=counts.active_task_count,
+        processing_agent_count=counts.processing_agent_count,
+        waiting_agent_count=counts.waiting_agent_count,
+    )
+
+
+def turn_failure(brief: BriefRecord) -> LastFailure:
+    """Return the failure of a turn as the daemon's status shows it."""
+    failure = brief.failure
+    return LastFailure(
+        occurred_at=brief.created_at,
+        summary=one_line(brief.text if failure is None else failure.summary),
+        phase=FailurePhase.RUNTIME_TURN,
+        detail_hint=f"see `holon transcript --agent {brief.agent_id}` or `holon daemon logs`",
+    )
+
+
+def newest_failure(*known: LastFailure | None) -> LastFailure | None:
+    """Return the failure that happened last, of those there are."""
+    there = [failure for failure in known if failure is not None]
+    return max(there, key=lambda failure: failure.occurred_at, default=None)
+
+
+def _state(counts: ActivityCounts) -> RuntimeState:
+    if counts.processing_agent_count:
+        return RuntimeState.PROCESSING
+    if counts.waiting_agent_count or counts.active_task_count:
+        return RuntimeState.WAITING
+    return RuntimeState.IDLE

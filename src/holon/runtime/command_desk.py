@@ -1,0 +1,217 @@
+"""Background commands as an operator handles them: started, fed, stopped and looked at.
+
+Owns:  command tasks as control-plane mutations. What runs is the supervisor's, as for an agent.
+Rule 1: a command of an operator runs where the agent's own would: inside its execution root, with
+        the same environment and bounds; its result comes to the agent as a message.
+Rule 2: no process without a row: when the row is refused, the command is ended.
+Rule 3: what a look shows is freed of secrets.
+"""
+
+import posixpath
+
+import anyio
+
+from holon.decide.agent_lifecycle import admits
+from holon.decide.agent_refusals import refuse_stopped, refuse_unknown
+from holon.decide.bounded_text import BoundedText
+from holon.decide.command_promotion import one_line, spec_of
+from holon.decide.keyed_record import key_conflict, keyed_id
+from holon.model.command import CommandSpec
+from holon.model.errors import BadInputError
+from holon.model.ids import AgentId, IdPrefix, MessageId, TaskId, TurnId, parse_agent_id
+from holon.model.limits import COMMAND_INPUT_BYTES_MAX
+from holon.model.provenance import TrustLevel
+from holon.model.record import Record
+from holon.model.refusal import RefusedError
+from holon.model.task import (
+    CommandRecovery,
+    CommandTaskSpec,
+    TaskKind,
+    TaskRecord,
+    TaskStatus,
+)
+from holon.model.tool import ToolRefused
+from holon.ports.places import PlaceRefusedError
+from holon.ports.shell import CommandSpawnError, RunningCommand
+from holon.ports.task_control import StopRequest
+from holon.runtime.services import Services
+from holon.runtime.task_desk import TaskDesk
+from holon.runtime.task_supervisor import TaskSupervisor
+from holon.tools.foreground import CommandAsked, checked_command, started
+from holon.tools.task_input import feed_task
+from holon.tools.task_output import shown_output
+from holon.tools.tool import ToolExecution, ToolScene
+
+
+class CommandRefusedError(BadInputError):
+    """A command cannot be started as it was asked for."""
+
+    code = "command_refused"
+
+
+class CommandOrder(Record, frozen=True, kw_only=True):
+    """A command an operator wants run."""
+
+    cmd: str
+    summary: str | None = None
+    workdir: str | None = None
+    shell: str | None = None
+    login: bool = False
+    tty: bool = False
+    accepts_input: bool = False
+
+
+class InputReceipt(Record, frozen=True, kw_only=True):
+    """How much of some input was taken, and a sentence about it."""
+
+    bytes_written: int
+    summary_text: str
+
+
+class CommandDesk:
+    """Command tasks of one host, as an operator handles them."""
+
+    def __init__(self, services: Services, desk: TaskDesk, supervisor: TaskSupervisor) -> None:
+        self._services = services
+        self._desk = desk
+        self._supervisor = supervisor
+        self._keyed = anyio.Lock()
+
+    async def start(
+        self, agent_id: AgentId, order: CommandOrder, *, key: str | None = None
+    ) -> TaskRecord:
+        """Run a command in the background, for an agent; once, however often a key is repeated."""
+        if key is None:
+            return await self._start(agent_id, order, self._services.ids.fresh(IdPrefix.TASK))
+        async with self._keyed:  # of two at once, the second finds the task of the first
+            task_id = keyed_id(IdPrefix.TASK, parse_agent_id(agent_id), key)
+            earlier = await self._desk.find(TaskId(task_id))
+            if earlier is None:
+                return await self._start(agent_id, order, task_id)
+            if not _is_of(earlier, order):
+                raise RefusedError(key_conflict(task_id))
+            return earlier
+
+    async def _start(self, agent_id: AgentId, order: CommandOrder, task_id: str) -> TaskRecord:
+        await self._require_admits(agent_id)
+        command = await self._checked(agent_id, self._services.ids.fresh(IdPrefix.TASK), order)
+        try:
+            async with started(self._services.shell, command) as running:
+                task = self._task(
+                    agent_id, TaskId(task_id), order, running=running, command=command
+                )
+                await self._desk.open(task)
+                self._supervisor.take(task, running)
+        except CommandSpawnError as error:
+            raise CommandRefusedError(error.message, hint=error.hint) from None
+        return task
+
+    async def feed(self, task: TaskRecord, text: str) -> InputReceipt:
+        """Write to a task's input; a task that takes none is no error."""
+        data = text.encode()
+        if len(data) > COMMAND_INPUT_BYTES_MAX:
+            raise CommandRefusedError(
+                f"the input is longer than {COMMAND_INPUT_BYTES_MAX} bytes",
+                hint="send it in parts, or put it into a file the command reads",
+            )
+        written, said = await feed_task(task, data, self._supervisor)
+        return InputReceipt(bytes_written=written, summary_text=said)
+
+    async def stop(self, task_id: TaskId) -> StopRequest:
+        """End a task: politely the first time, for certain the second time."""
+        return await self._supervisor.stop(task_id)
+
+    async def output(self, task: TaskRecord) -> BoundedText:
+        """Look at what a task has written."""
+        services = self._services
+        shown = await shown_output(task, tasks=self._supervisor, shell=services.shell)
+        return BoundedText(text=services.redactor.redact(shown.text), truncated=shown.truncated)
+
+    async def _require_admits(self, agent_id: AgentId) -> None:
+        agent = await self._services.store.reads.agent(parse_agent_id(agent_id))
+        if agent is None:
+            raise RefusedError(refuse_unknown(agent_id))
+        if not admits(agent.posture.status):
+            raise RefusedError(refuse_stopped(agent_id))
+
+    async def _checked(self, agent_id: AgentId, run_id: str, order: CommandOrder) -> CommandSpec:
+        services = self._services
+        agent_home = posixpath.join(services.home, "agents", agent_id)
+        root = services.workspace_root or agent_home
+        scene = ToolScene(
+            agent_id=agent_id,
+            turn_id=TurnId(""),
+            message_id=MessageId(""),
+            effect_id=run_id,
+            now=services.clock.now(),
+            agent_home=agent_home,
+            execution_root=root,
+            cwd=services.workspace_cwd or root,
+        )
+        asked = CommandAsked(
+            run_id=run_id,
+            cmd=order.cmd,
+            workdir=order.workdir,
+            shell=order.shell,
+            login=order.login,
+            tty=order.tty,
+            accepts_input=order.accepts_input,
+        )
+        try:
+            await services.places.ensure(agent_home)
+        except PlaceRefusedError as error:
+            raise CommandRefusedError(error.message, hint=error.hint) from None
+        checked = await checked_command(asked, scene, services.places)
+        return checked if isinstance(checked, CommandSpec) else _refuse(checked)
+
+    def _task(
+        self,
+        agent_id: AgentId,
+        task_id: TaskId,
+        order: CommandOrder,
+        *,
+        running: RunningCommand,
+        command: CommandSpec,
+    ) -> TaskRecord:
+        now = self._services.clock.now()
+        summary = one_line(order.summary or order.cmd)
+        paths = [span.path for span in running.output(head_bytes=0, tail_bytes=0)]
+        return TaskRecord(
+            id=task_id,
+            agent_id=agent_id,
+            kind=TaskKind.COMMAND_TASK,
+            status=TaskStatus.RUNNING,
+            created_at=now,
+            updated_at=now,
+            summary=summary,
+            detail={"run_id": command.run_id, "output_paths": list(paths)},
+            recovery=CommandRecovery(
+                summary=summary,
+                spec=CommandTaskSpec(
+                    cmd=command.cmd,
+                    workdir=command.workdir,
+                    shell=command.shell,
+                    login=command.login,
+                    tty=command.tty,
+                    accepts_input=command.accepts_input,
+                ),
+                trust=TrustLevel.TRUSTED_OPERATOR,
+            ),
+        )
+
+
+def _is_of(task: TaskRecord, order: CommandOrder) -> bool:
+    """Whether a task was started by this very order, as far as its record tells."""
+    spec = spec_of(task)
+    return spec is not None and (spec.cmd, spec.shell, spec.login, spec.tty) == (
+        order.cmd,
+        order.shell,
+        order.login,
+        order.tty,
+    )
+
+
+def _refuse(refused: ToolExecution) -> CommandSpec:
+    outcome = refused.outcome
+    assert isinstance(outcome, ToolRefused), "a check that found nothing wrong gives a command"
+    raise CommandRefusedError(outcome.error.message, hint=outcome.error.hint)

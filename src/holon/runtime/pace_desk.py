@@ -1,0 +1,143 @@
+"""The place where a turn would begin: may it?
+
+Owns:  asking the brake and the budgets, and making durable what they say.
+Rule 1: a message that had its turn and was put off has been let through before; only budgets can
+        hold it again.
+Rule 2: nothing is kept here: what was counted and who is held stands in the rows.
+"""
+
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from holon.decide.budget import BudgetFacts, judge_budget
+from holon.decide.no_progress import (
+    GiveUp,
+    HoldBack,
+    KeepSilent,
+    Start,
+    decide_start,
+    is_self_started,
+)
+from holon.decide.pace_commits import (
+    HeldStart,
+    extend_hold_commit,
+    give_up_commit,
+    hold_message_commit,
+    hold_turns_commit,
+    keep_silent_commit,
+    release_turns_commit,
+    review_holds_commit,
+)
+from holon.model.agent import AgentPace
+from holon.model.budget import BudgetHold
+from holon.model.commit import Commit
+from holon.model.continuation import Reentry
+from holon.model.ids import AgentId, BriefId, IdPrefix
+from holon.model.limits import BUDGET_WINDOW_MS, USAGE_STEP_MS
+from holon.model.message import MessageEnvelope, QueueEntry
+from holon.model.provenance import TimerOrigin
+from holon.model.snapshot import AgentSnapshot
+from holon.model.wake import OneShot
+from holon.projections.budget_view import PaceView, pace_view
+from holon.runtime.decided_commit import apply_patiently
+from holon.runtime.services import Services
+
+_REACH = timedelta(milliseconds=BUDGET_WINDOW_MS + USAGE_STEP_MS)
+
+
+class PaceDesk:
+    """Lets turns of one host begin, or not."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def may_start(
+        self, snapshot: AgentSnapshot, entry: QueueEntry, reentry: Reentry
+    ) -> AgentPace | None:
+        """Return what to remember with the turn, or nothing when it does not begin."""
+        now = self._services.clock.now()
+        if (hold := await self._hold(snapshot, now=now)) is not None:
+            await self._apply(hold_turns_commit(self._start(snapshot, entry, now=now), hold))
+            return None
+        pace = snapshot.agent.pace
+        if entry.was_put_off:
+            return pace
+        decision = decide_start(pace, self_started=is_self_started(entry.message), now=now)
+        if isinstance(decision, Start):
+            return decision.pace
+        start = self._start(snapshot, entry, now=now)
+        match decision:
+            case HoldBack(until=until):
+                await self._apply(hold_message_commit(start, until=until))
+            case GiveUp(pace=pace):
+                await self._apply(give_up_commit(start, reentry, pace=pace))
+            case KeepSilent():
+                comes_again = await self._comes_again(entry.message)
+                await self._apply(keep_silent_commit(start, reentry, comes_again=comes_again))
+            case _:
+                assert_never(decision)
+        return None
+
+    async def review(self, snapshot: AgentSnapshot) -> bool:
+        """Look at the budget of an agent that was held; returns that there is more to look at."""
+        now = self._services.clock.now()
+        commit_id = _fresh_commit_id(self._services)
+        hold = await self._hold(snapshot, now=now)
+        if hold is None:
+            await self._apply(release_turns_commit(commit_id, snapshot, now=now))
+        else:
+            await self._apply(extend_hold_commit(commit_id, snapshot, hold, now=now))
+        return True
+
+    async def look(self, agent_id: AgentId) -> PaceView | None:
+        """Show how fast an agent may go on, whether or not anything is bounded."""
+        agent = await self._services.store.reads.agent(agent_id)
+        if agent is None:
+            return None
+        now = self._services.clock.now()
+        return pace_view(agent.pace, await self._facts(agent_id, now=now), now=now)
+
+    async def _hold(self, snapshot: AgentSnapshot, *, now: datetime) -> BudgetHold | None:
+        if self._services.budgets.is_off:
+            return None
+        agent_id = snapshot.agent.identity.agent_id
+        return judge_budget(await self._facts(agent_id, now=now), now=now)
+
+    async def _facts(self, agent_id: AgentId, *, now: datetime) -> BudgetFacts:
+        reads = self._services.store.reads
+        return BudgetFacts(
+            policy=self._services.budgets,
+            of_agent=tuple(await reads.usage(agent_id, since=now - _REACH)),
+            of_runtime=tuple(await reads.usage(None, since=now - _REACH)),
+        )
+
+    async def _comes_again(self, message: MessageEnvelope) -> bool:
+        if not isinstance(message.origin, TimerOrigin):
+            return False
+        timer = await self._services.store.reads.timer(message.origin.timer_id)
+        return timer is not None and not isinstance(timer.schedule, OneShot)
+
+    def _start(self, snapshot: AgentSnapshot, entry: QueueEntry, *, now: datetime) -> HeldStart:
+        return HeldStart(
+            commit_id=_fresh_commit_id(self._services),
+            at=now,
+            snapshot=snapshot,
+            message=entry.message,
+            brief_id=BriefId(self._services.ids.fresh(IdPrefix.BRIEF)),
+        )
+
+    async def _apply(self, commit: Commit) -> None:
+        """Apply it or not: either way the next look at the rows knows what to do."""
+        await apply_patiently(self._services.store, commit, clock=self._services.clock)
+
+
+async def review_holds(services: Services) -> None:
+    """Have every hold looked at again, as a start does: the budgets may have been raised."""
+    if not await services.store.reads.is_anybody_held():
+        return
+    commit = review_holds_commit(_fresh_commit_id(services), now=services.clock.now())
+    await apply_patiently(services.store, commit, clock=services.clock)
+
+
+def _fresh_commit_id(services: Services) -> str:
+    return f"pace:{services.ids.fresh(IdPrefix.REQUEST)}"

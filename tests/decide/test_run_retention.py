@@ -1,0 +1,62 @@
+"""Which ended commands give up their files: the old, the many, the large, never a used one."""
+
+from datetime import timedelta
+
+import pytest
+
+from holon.decide import run_retention
+from holon.decide.run_retention import runs_to_forget
+from holon.model.command import EndedRun
+from holon.model.limits import DAY_MS, HOUR_MS, RUN_KEPT_MS_MIN
+from holon.model.retention import RetentionPolicy
+from holon.testing.manual_clock import DAWN
+
+POLICY = RetentionPolicy(age_ms=DAY_MS, bytes_max=1_000, batch_count=10)
+
+
+def run(run_id: str, *, ago_ms: int, size_bytes: int = 10) -> EndedRun:
+    """A command that ended so long ago."""
+    ended_at = DAWN - timedelta(milliseconds=ago_ms)
+    return EndedRun(run_id=run_id, ended_at=ended_at, size_bytes=size_bytes)
+
+
+def forgotten(*runs: EndedRun, in_use: tuple[str, ...] = ()) -> list[str]:
+    """The ids that go, in the order they go."""
+    chosen = runs_to_forget(runs, in_use=in_use, policy=POLICY, now=DAWN)
+    return [each.run_id for each in chosen]
+
+
+@pytest.mark.requirement("task-tools:task-files-are-bounded")
+@pytest.mark.parametrize(
+    ("runs", "in_use", "gone"),
+    [
+        ((), (), []),
+        ((run("young", ago_ms=HOUR_MS),), (), []),
+        ((run("old", ago_ms=2 * DAY_MS), run("older", ago_ms=3 * DAY_MS)), (), ["older", "old"]),
+        ((run("old", ago_ms=2 * DAY_MS),), ("old",), []),
+        (
+            tuple(run(f"r{n}", ago_ms=HOUR_MS * n, size_bytes=400) for n in (1, 2, 3, 4)),
+            (),
+            ["r4", "r3"],
+        ),
+        (
+            tuple(run(f"r{n}", ago_ms=HOUR_MS * n, size_bytes=400) for n in (1, 2, 3, 4)),
+            ("r4",),
+            ["r3", "r2"],
+        ),
+        ((run("huge", ago_ms=RUN_KEPT_MS_MIN - 1, size_bytes=10**9),), (), []),
+        ((run("huge", ago_ms=RUN_KEPT_MS_MIN + 1, size_bytes=10**9),), (), ["huge"]),
+        (tuple(run(f"r{n}", ago_ms=2 * DAY_MS + n) for n in range(30)), (),
+         [f"r{n}" for n in range(29, 19, -1)]),
+    ],
+    ids=["none", "young", "old", "old-in-use", "bytes", "bytes-in-use", "just-ended", "too-large",
+         "a-batch"],
+)  # fmt: skip
+def test_what_goes(runs: tuple[EndedRun, ...], in_use: tuple[str, ...], gone: list[str]) -> None:
+    assert forgotten(*runs, in_use=in_use) == gone
+
+
+def test_more_folders_than_are_kept_lose_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_retention, "RUN_FOLDERS_COUNT_MAX", 3)
+    runs = [run(f"r{n}", ago_ms=HOUR_MS * n, size_bytes=1) for n in (1, 2, 3, 4, 5)]
+    assert forgotten(*runs, in_use=("r5",)) == ["r4", "r3"]

@@ -1,0 +1,223 @@
+"""The three inspection surfaces of an agent: list entry, summary and state."""
+
+import msgspec
+import pytest
+
+from holon.model.agent import IdentityStatus
+from holon.model.agent_status import AgentStatus
+from holon.model.brief import BriefKind, FailureArtifact, FailureCategory
+from holon.model.closure import Failed, Waiting, WaitingReason
+from holon.model.ids import TriggerId, WorkItemId
+from holon.model.limits import SUMMARY_CHARS_MAX
+from holon.model.provider_attempt import TokenUsage
+from holon.model.snapshot import WeighedItem
+from holon.model.surface import AgentCounts
+from holon.model.wake import ExternalTrigger, TriggerDeliveryMode, TriggerStatus
+from holon.projections.agent_list import agent_list_entry
+from holon.projections.agent_state_view import agent_state_snapshot, task_slim_view
+from holon.projections.agent_summary import Surroundings, agent_summary, closure_view
+from holon.testing.builders import (
+    MAIN,
+    START,
+    a_brief,
+    a_hint,
+    a_task,
+    a_terminal,
+    a_timer,
+    a_turn,
+    a_wait,
+    a_work_item,
+    an_identity,
+)
+from tests.projections.surface_facts import (
+    a_listed_agent,
+    a_surface,
+    a_workspace,
+    an_agent_state,
+)
+
+TRIGGER = ExternalTrigger(
+    external_trigger_id=TriggerId("trig_1"),
+    target_agent_id=MAIN,
+    delivery_mode=TriggerDeliveryMode.WAKE_HINT,
+    status=TriggerStatus.ACTIVE,
+    created_at=START,
+)
+AROUND = Surroundings(
+    default_model="anthropic/claude", workspace=a_workspace(), triggers=(TRIGGER,)
+)
+
+
+@pytest.mark.requirement("console:list-entries-are-narrow")
+def test_a_list_entry_has_what_choosing_needs_and_nothing_nested() -> None:
+    entry = agent_list_entry(a_listed_agent(), default_model="m", workspace=a_workspace())
+    assert set(type(entry).__struct_fields__) == {
+        "identity",
+        "status",
+        "scheduling_posture",
+        "lifecycle",
+        "pending",
+        "model",
+        "current_run_id",
+        "waiting_reason",
+        "active_workspace_entry",
+    }
+    wire = msgspec.to_builtins(entry)
+    assert wire["pending"] == 0
+    assert wire["identity"]["status"] == "active"
+    assert "occupancy_id" not in wire["active_workspace_entry"]
+
+
+def test_an_entry_says_what_the_agent_waits_for_and_whose_model_it_has() -> None:
+    waiting = Waiting(waiting_reason=WaitingReason.AWAITING_TIMER)
+    agent = an_agent_state(last_closure=waiting, override_model="openai/gpt")
+    entry = agent_list_entry(a_listed_agent(agent), default_model="anthropic/claude")
+    assert entry.waiting_reason is WaitingReason.AWAITING_TIMER
+    assert (entry.model.source, entry.model.effective_model) == ("override", "openai/gpt")
+    other = agent_list_entry(a_listed_agent(), default_model="anthropic/claude")
+    assert (other.model.source, other.model.effective_model) == (
+        "runtime_default",
+        "anthropic/claude",
+    )
+
+
+@pytest.mark.requirement("console:lifecycle-says-how-to-resume")
+@pytest.mark.parametrize(
+    ("status", "resume", "accepts"),
+    [
+        (AgentStatus.ASLEEP, False, True),
+        (AgentStatus.AWAKE_RUNNING, False, True),
+        (AgentStatus.PAUSED, True, True),
+        (AgentStatus.STOPPED, True, False),
+    ],
+)
+def test_an_agent_that_is_down_says_how_to_bring_it_up(
+    status: AgentStatus, resume: bool, accepts: bool
+) -> None:
+    lifecycle = agent_list_entry(a_listed_agent(an_agent_state(status=status))).lifecycle
+    assert (lifecycle.resume_required, lifecycle.wake_requires_resume) == (resume, resume)
+    assert lifecycle.accepts_external_messages is accepts
+    if resume:
+        assert lifecycle.resume_cli_hint == "holon agent start main"
+        assert lifecycle.resume_control_path == "/control/agents/main/control"
+    else:
+        assert lifecycle.operator_hint is None
+
+
+def test_an_archived_agent_takes_nothing_and_cannot_be_resumed() -> None:
+    identity = msgspec.structs.replace(an_identity(), status=IdentityStatus.ARCHIVED)
+    entry = agent_list_entry(a_listed_agent(an_agent_state(identity=identity)))
+    assert not entry.lifecycle.accepts_external_messages
+    assert not entry.lifecycle.resume_required
+
+
+@pytest.mark.requirement("console:state-embeds-the-status")
+def test_the_state_begins_with_the_very_summary_the_status_gives() -> None:
+    surface = a_surface()
+    assert agent_state_snapshot(surface, AROUND).agent == agent_summary(surface, AROUND)
+
+
+def test_a_summary_of_a_new_agent_says_every_figure() -> None:
+    wire = msgspec.to_builtins(agent_summary(a_surface(), Surroundings()))
+    assert wire["agent"]["pending"] == 0
+    assert wire["agent"]["total_model_rounds"] == 0
+    assert wire["counts"] == msgspec.to_builtins(AgentCounts(events=3))
+    assert wire["active_wait_conditions"] == ()
+    assert (wire["active_task_count"], wire["recent_event_count"]) == (0, 3)
+    assert wire["token_usage"]["total"]["total_tokens"] == 0
+    assert "closure" not in wire
+
+
+def test_a_failed_turn_stays_visible_after_it_ended() -> None:
+    failure = FailureArtifact(
+        category=FailureCategory.TRANSPORT, kind="timeout", summary="no answer"
+    )
+    brief = msgspec.structs.replace(a_brief(), kind=BriefKind.FAILURE, failure=failure)
+    surface = msgspec.structs.replace(
+        a_surface(an_agent_state(last_terminal=a_terminal(a_turn()))),
+        last_failure=brief,
+        last_usage=TokenUsage(input_tokens=4),
+    )
+    summary = agent_summary(surface, AROUND)
+    assert summary.agent.last_runtime_failure is not None
+    assert summary.agent.last_runtime_failure.summary == "no answer"
+    assert summary.agent.last_turn_terminal is not None
+    assert summary.agent.last_turn_terminal.last_assistant_message == "done"
+    assert summary.token_usage.last_turn == TokenUsage(input_tokens=4)
+
+
+def test_a_closure_shows_what_applies_to_it() -> None:
+    failed = closure_view(Failed(summary="no\nanswer", evidence=("a", "b")))
+    assert (failed.outcome, failed.summary, failed.evidence) == ("failed", "no answer", ("a", "b"))
+    waiting = closure_view(Waiting(waiting_reason=WaitingReason.AWAITING_TIMER))
+    assert msgspec.to_builtins(waiting) == {
+        "outcome": "waiting",
+        "runtime_posture": "sleeping",
+        "waiting_reason": "awaiting_timer",
+    }
+
+
+@pytest.mark.requirement("console:state-is-a-bootstrap")
+def test_the_state_has_everything_a_projection_starts_with() -> None:
+    item = WeighedItem(item=a_work_item(), waits=())
+    surface = msgspec.structs.replace(
+        a_surface(an_agent_state(current_work_item_id=WorkItemId("work_1"))),
+        tasks=(a_task(),),
+        timers=(a_timer(),),
+        work_items=(item,),
+        waits=(a_wait(),),
+        hints=(a_hint(body="secret text"),),
+        last_event_seq=41,
+    )
+    state = agent_state_snapshot(surface, AROUND)
+    assert state.event_cursor == 41
+    assert [view.is_current for view in state.work_items] == [True]
+    assert [view.task_id for view in state.tasks] == ["task_1"]
+    assert [view.id for view in state.timers] == ["timer_1"]
+    assert [view.id for view in state.waiting_intents] == ["wait_1"]
+    assert state.workspace.active_workspace_entry is not None
+    assert b"secret text" not in msgspec.json.encode(state)
+    wire = msgspec.to_builtins(state)
+    assert wire["session"] == {"pending_count": 0}
+
+
+@pytest.mark.requirement("console:confinement-is-said-in-words")
+def test_what_is_not_confined_is_called_not_enforced() -> None:
+    policy = msgspec.to_builtins(agent_state_snapshot(a_surface(), AROUND))["execution"]["policy"]
+    assert policy == {
+        "message_ingress": "hard_enforced",
+        "control_plane": "hard_enforced",
+        "cwd_rooting": "hard_enforced",
+        "process_execution": "runtime_shaped",
+        "path_confinement": "not_enforced",
+        "write_confinement": "not_enforced",
+        "network_confinement": "not_enforced",
+        "secret_isolation": "not_enforced",
+        "child_process_containment": "not_enforced",
+    }
+
+
+@pytest.mark.requirement("console:no-capability-in-a-view")
+def test_a_trigger_is_shown_without_anything_it_could_be_used_with() -> None:
+    state = agent_state_snapshot(a_surface(), AROUND)
+    (view,) = state.external_triggers
+    assert set(type(view).__struct_fields__) == {
+        "external_trigger_id",
+        "target_agent_id",
+        "delivery_mode",
+        "status",
+        "created_at",
+        "delivery_count",
+        "revoked_at",
+        "last_delivered_at",
+    }
+
+
+def test_a_slim_task_shows_how_it_ended_and_none_of_its_output() -> None:
+    task = msgspec.structs.replace(
+        a_task(), result_summary="exit 0\nline after line", summary="x" * 9_000, exit_status=0
+    )
+    slim = task_slim_view(task)
+    assert (slim.result_summary, slim.exit_status) == ("exit 0", 0)
+    assert slim.summary is not None
+    assert len(slim.summary) == SUMMARY_CHARS_MAX

@@ -1,0 +1,169 @@
+"""Deliveries at the moments when something else happens to their trigger or their agent."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import apsw
+import pytest
+
+from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.store import SqliteStore, open_store
+from holon.adapters.system.clock import SystemClock
+from holon.adapters.system.ids import TimeOrderedIds
+from holon.adapters.system.trigger_key import TriggerKeyFile
+from holon.decide.trigger_delivery import delivery_key_of
+from holon.model.agent_status import AgentStatus
+from holon.model.commit import SetAgentStatus
+from holon.model.expectation import Applied
+from holon.model.instant import later
+from holon.model.limits import IDEMPOTENCY_KEPT_MS_MIN, MINUTE_MS
+from holon.model.retention import RetentionPolicy
+from holon.model.trigger import TriggerDelivery
+from holon.model.trigger_event import CallbackRefused
+from holon.model.wake import WakeDisposition
+from holon.ports.trigger_key import NoTriggerKey, TriggerKey
+from holon.runtime.services import Services
+from holon.runtime.trigger_desk import TriggerDesk
+from holon.testing.builders import MAIN, a_commit, an_agent
+from holon.testing.scripted_provider import Script, ScriptedProvider
+from holon.testing.single_model import SingleModel
+from holon.tools.registry import builtin_tools
+
+KEYED = TriggerDelivery(delivery_key=delivery_key_of("delivery-1"), body="hello")
+
+
+class Bench:
+    """A desk on a real store, with one agent."""
+
+    def __init__(self, store: SqliteStore, home: Path, key: TriggerKey | None = None) -> None:
+        self.store, self.home, self.clock = store, home, SystemClock()
+        self.desk = TriggerDesk(
+            Services(
+                store=store,
+                clock=self.clock,
+                ids=TimeOrderedIds(),
+                models=SingleModel(ScriptedProvider(Script(), self.clock)),
+                tools=builtin_tools(),
+                trigger_key=key or TriggerKeyFile(home, lambda name, secret: True),
+            )
+        )
+
+    async def token(self) -> str:
+        path = self.desk.path_of(await self.desk.ensure(MAIN))
+        assert path is not None
+        return path.rpartition("/")[2]
+
+    async def send(self, delivery: TriggerDelivery, token: str) -> WakeDisposition | None:
+        """Everything a surface does, but for counting."""
+        target = await self.desk.open(token, delivery)
+        if target is None:
+            return None
+        receipt = await self.desk.earlier(token, delivery, target)
+        receipt = receipt or await self.desk.deliver(token, delivery, target)
+        return None if receipt is None else receipt.disposition
+
+    async def count(self) -> int:
+        return (await self.desk.ensure(MAIN)).delivery_count
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    store = open_store(tmp_path)
+    assert await store.apply(a_commit("birth", an_agent())) == Applied()
+    yield Bench(store, tmp_path)
+    await store.close()
+
+
+@pytest.mark.requirement("triggers:counts")
+async def test_no_delivery_is_lost_among_hundreds_at_once(bench: Bench) -> None:
+    token = await bench.token()
+    async with anyio.create_task_group() as sending:
+        for number in range(300):
+            sending.start_soon(bench.send, TriggerDelivery(body=f"{number}"), token)
+    assert await bench.count() == 300
+    (hint,) = await bench.store.reads.parked_hints(MAIN)
+    assert hint.revision == 300
+
+
+@pytest.mark.requirement("triggers:rotate-and-revoke")
+async def test_an_address_rotated_while_a_delivery_was_on_its_way_takes_nothing(
+    bench: Bench,
+) -> None:
+    token = await bench.token()
+    target = await bench.desk.open(token, KEYED)
+    assert target is not None
+    await bench.desk.rotate(MAIN)
+    assert await bench.desk.deliver(token, KEYED, target) is None
+    assert await bench.count() == 0
+    assert await bench.store.reads.parked_hints(MAIN) == []
+
+
+@pytest.mark.requirement("triggers:stopped")
+async def test_an_agent_stopped_while_a_delivery_was_on_its_way_takes_nothing(
+    bench: Bench,
+) -> None:
+    token = await bench.token()
+    target = await bench.desk.open(token, KEYED)
+    assert target is not None
+    stop = SetAgentStatus(agent_id=MAIN, status=AgentStatus.STOPPED, reason="r")
+    assert await bench.store.apply(a_commit("stop", stop)) == Applied()
+    assert await bench.desk.deliver(token, KEYED, target) is None
+    events = await bench.store.reads.events_after(MAIN, 0, limit=50)
+    assert isinstance(events[-1].event, CallbackRefused)
+    assert await bench.count() == 0
+
+
+@pytest.mark.requirement("triggers:deduplicated")
+async def test_a_sender_that_hung_up_and_tries_again_is_counted_once(bench: Bench) -> None:
+    token = await bench.token()
+    async with anyio.create_task_group() as sending:
+        sending.start_soon(bench.send, KEYED, token)
+        await anyio.lowlevel.checkpoint()  # its commit is on the way
+        sending.cancel_scope.cancel()
+    dispositions = {await bench.send(KEYED, token) for _ in range(3)}
+    assert len(dispositions) == 1
+    assert await bench.count() == 1
+
+
+@pytest.mark.requirement("triggers:deduplicated")
+async def test_two_desks_that_know_nothing_of_each_other_count_a_repeat_once(
+    bench: Bench,
+) -> None:
+    token = await bench.token()
+    others = [Bench(bench.store, bench.home) for _ in range(20)]
+    async with anyio.create_task_group() as sending:
+        for other in others:
+            sending.start_soon(other.send, KEYED, token)
+    assert await bench.count() == 1
+
+
+@pytest.mark.requirement("triggers:deduplicated")
+async def test_a_delivery_is_remembered_for_a_day_and_then_forgotten(bench: Bench) -> None:
+    token, begun = await bench.token(), bench.clock.now()
+    await bench.send(KEYED, token)
+    for passed_ms, count in (
+        (IDEMPOTENCY_KEPT_MS_MIN - MINUTE_MS, 1),
+        (IDEMPOTENCY_KEPT_MS_MIN + MINUTE_MS, 2),
+    ):
+        await bench.store.prune(RetentionPolicy(), now=later(begun, by_ms=passed_ms))
+        await bench.send(KEYED, token)
+        assert await bench.count() == count
+
+
+async def test_a_forgotten_delivery_counts_again_though_its_commit_is_still_known(
+    bench: Bench,
+) -> None:
+    token = await bench.token()
+    await bench.send(KEYED, token)
+    with apsw.Connection(str(database_path(bench.home))) as beside:
+        beside.execute("delete from trigger_deliveries")
+    assert await bench.send(KEYED, token) is WakeDisposition.COALESCED
+    assert await bench.count() == 2
+
+
+async def test_without_a_key_no_trigger_has_an_address_and_none_opens(bench: Bench) -> None:
+    token = await bench.token()
+    keyless = Bench(bench.store, bench.home, NoTriggerKey())
+    assert keyless.desk.path_of(await keyless.desk.ensure(MAIN)) is None
+    assert await keyless.send(KEYED, token) is None
