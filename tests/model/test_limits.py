@@ -6,9 +6,9 @@ import pytest
 
 from holon.model import limits
 
-UNITS = r"(BYTES|COUNT|MS|CHARS|DEPTH|PAGES|PERCENT|EVENTS|TOKENS)(_(MAX|MIN|DEFAULT))*"
+UNITS = r"(BYTES|COUNT|MS|CHARS|DEPTH|PAGES|PERCENT|EVENTS|TOKENS|DAYS)(_(MAX|MIN|DEFAULT))*"
 NUMBERS = {name: value for name, value in vars(limits).items() if name.isupper()}
-UNIT_SIZES = {"KIB", "MIB", "SECOND_MS", "MINUTE_MS", "HOUR_MS", "DAY_MS"}
+UNIT_SIZES = {"KIB", "MIB", "SECOND_MS", "MINUTE_MS", "HOUR_MS", "DAY_MS", "COST_MICROS"}
 
 
 @pytest.mark.parametrize("name", sorted(NUMBERS.keys() - UNIT_SIZES))

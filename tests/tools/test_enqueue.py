@@ -147,6 +147,13 @@ def test_a_model_that_poses_as_somebody_else_is_heard_as_itself(arguments: JsonV
     run_house(story, script=script)
 
 
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody slows an agent down for getting nowhere: the chain is the only brake to be seen."""
+    for name in ("SELF_STARTED_FREE_COUNT_MAX", "SELF_STARTED_COUNT_MAX"):
+        monkeypatch.setattr(f"holon.decide.no_progress.{name}", 10_000)
+
+
 FOREVER = rule("again", asks({"text": "again", "followup": {"number": 0}}), says("once more"))
 
 
@@ -159,6 +166,7 @@ def chain_of(house: House) -> list[tuple[str, int]]:
     return [(chain["root_id"], chain["number"]) for chain in chains]
 
 
+@pytest.mark.usefixtures("hurried")
 @pytest.mark.requirement("turn-complete:followup-chain-is-bounded")
 @pytest.mark.parametrize("restart_every_ms", [None, 3])
 def test_an_agent_that_only_talks_to_itself_comes_to_rest(restart_every_ms: int | None) -> None:
@@ -176,6 +184,7 @@ def test_an_agent_that_only_talks_to_itself_comes_to_rest(restart_every_ms: int 
     run_house(story, script=[FOREVER])
 
 
+@pytest.mark.usefixtures("hurried")
 @pytest.mark.requirement("turn-complete:followup-chain-is-bounded")
 def test_a_turn_that_leaves_many_follow_ups_uses_the_chain_up_sooner() -> None:
     async def story(house: House) -> None:
@@ -188,6 +197,7 @@ def test_a_turn_that_leaves_many_follow_ups_uses_the_chain_up_sooner() -> None:
     run_house(story, script=[rule("again", twice, says("and more"))])
 
 
+@pytest.mark.usefixtures("hurried")
 @pytest.mark.requirement("turn-complete:followup-chain-is-bounded")
 def test_every_message_from_outside_begins_a_chain_of_its_own() -> None:
     async def story(house: House) -> None:

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from io import BufferedReader
 from typing import Final, NamedTuple
 
+from holon.adapters.system.socket_address import socket_address
 from holon.client.answer_body import AnswerBody, NotHttpError, read_head
 from holon.client.endpoint import (
     START_ONE,
@@ -94,7 +95,8 @@ class Connection:
                 made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
                 made.settimeout(self._timeout_s)
                 self._socket = made
-                made.connect(str(path))
+                with socket_address(str(path)) as address:
+                    made.connect(address)
                 packed = made.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
                 self.server_pid, uid, _ = _CREDENTIALS.unpack(packed)
                 if uid != os.getuid():

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from holon.adapters.system.run_files import UnsafePlaceError
+from holon.adapters.system.socket_address import socket_address
 from holon.model.errors import HolonError
 
 _BACKLOG: Final = 512
-_SUN_PATH_BYTES_MAX: Final = 107
 
 
 class AddressTakenError(HolonError):
@@ -37,15 +37,12 @@ def prepare_run_folder(path: Path) -> None:
 
 def bind_unix(path: Path) -> socket.socket:
     """Listen on a socket file that only its owner may use."""
-    if len(os.fsencode(path)) > _SUN_PATH_BYTES_MAX:
-        raise AddressTakenError(
-            f"{path} is too long for a unix socket", hint="choose a shorter HOLON_HOME"
-        )
     _remove_stale(path)
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     earlier = os.umask(0o177)
     try:
-        bound.bind(str(path))
+        with socket_address(str(path)) as address:
+            bound.bind(address)
     except OSError as error:
         bound.close()
         raise AddressTakenError(f"cannot listen on {path}: {error.strerror}") from None
@@ -75,7 +72,8 @@ def answers(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:
-            probe.connect(str(path))
+            with socket_address(str(path)) as address:
+                probe.connect(address)
         except (ConnectionRefusedError, FileNotFoundError):
             return False
         except OSError:
