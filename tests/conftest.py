@@ -8,6 +8,7 @@ import importlib
 import os
 
 import pytest
+import sniffio
 from hypothesis import HealthCheck, settings
 
 # `house` gives the same examples on every run; `--hypothesis-profile=drill` searches anew.
@@ -31,3 +32,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def anyio_backend() -> str:
     """Run every async test on asyncio, the one backend Holon supports."""
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def no_loop_remembered() -> None:
+    """Forget the event loop of an earlier test: a vendor's package brings one who remembers it."""
+    sniffio.current_async_library_cvar.set(None)

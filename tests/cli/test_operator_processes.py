@@ -104,6 +104,11 @@ def test_a_prompt_is_answered_and_seen_by_later_commands(place: Place) -> None:
         assert place.told("transcript")["turns"][0]["turn_index"] == 1
 
 
+def _hear_ctrl_c() -> None:
+    """A shell that runs the tests in the background lets its children ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_what_happens_is_followed_as_it_happens(place: Place) -> None:
     with (
         place.serving(),
@@ -112,6 +117,7 @@ def test_what_happens_is_followed_as_it_happens(place: Place) -> None:
             env=place.environ(),
             stdout=subprocess.PIPE,
             text=True,
+            preexec_fn=_hear_ctrl_c,
         ) as following,
     ):
         assert following.stdout is not None

@@ -282,12 +282,17 @@ class HomeUnderFire:
         deadline, visits = 0.0, dict[str, int]()
         while True:
             has_calmed = not calm_down(self._stage, self._home)
-            has_runs = _has_runs(self._home)  # first: what ends after this look shows in the next
+            # Before and after: a run may begin, and its end become news, between two looks.
+            has_runs = _has_runs(self._home)
             status = host.wait_idle(wait_s=0.2)
-            if status.visits != visits:  # a slow machine is no lost wake-up
+            has_runs = _has_runs(self._home) or has_runs
+            has_moved = status.visits != visits
+            if has_moved:  # a slow machine is no lost wake-up
                 deadline, visits = time.monotonic() + IDLE_S_MAX, status.visits
-            is_done = has_calmed and status.is_idle(horizon_ms=QUIET_HORIZON_MS)
-            if time.monotonic() > deadline or (is_done and not has_runs):
+            is_done = has_calmed and not has_runs and not has_moved
+            if time.monotonic() > deadline or (
+                is_done and status.is_idle(horizon_ms=QUIET_HORIZON_MS)
+            ):
                 return status
 
     def _count(self) -> None:

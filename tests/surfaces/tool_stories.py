@@ -3,12 +3,11 @@
 Owns:  `told_results`: what the tools answered, for the comparison with the reference page.
 """
 
+import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
-
-import anyio
 
 from holon.adapters.files.contained_files import ContainedFiles
 from holon.decide.command_promotion import completed_result
@@ -180,6 +179,6 @@ def _told_of_patches(folder: Path) -> Iterator[Told]:
     )
     no_reads: Any = None  # the tool reads files, and nothing of the store
     ports = ToolPorts(reads=no_reads, ids=SequentialIds(), files=ContainedFiles())
-    done = anyio.run(ApplyPatch().run, {"patch": patch}, scene, ports)
+    done = asyncio.run(ApplyPatch().run({"patch": patch}, scene, ports))
     assert isinstance(done.outcome, ToolOk), done.outcome
     yield "ApplyPatch", done.outcome.result
