@@ -27,7 +27,7 @@ from holon.http.route import Access, Route
 from holon.http.table import ROUTES
 from holon.testing.control_server import MAIN, TOKEN, ControlServer
 
-EXAMPLES_COUNT: Final = 4  # of each operation, in each mode
+EXAMPLES_COUNT: Final = 2  # of each operation, in each mode
 TIMEOUT_S: Final = 30
 CHECKS: Final = [
     not_a_server_error,
