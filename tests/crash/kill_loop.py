@@ -34,16 +34,15 @@ from holon.adapters.sqlite.check.untouched import open_untouched
 from holon.adapters.sqlite.home_lock import database_path
 from holon.ports.failpoint import Failpoint
 from holon.testing.host_client import QUIET_HORIZON_MS, HostClient
-from holon.testing.host_commands import HostStatus
 from holon.testing.host_lines import HostGoneError
 from tests.crash.aftermath import problems_after_kill, problems_at_rest
 from tests.crash.hands_aftermath import end_stragglers, open_tasks, runaways, unowned
 from tests.crash.load import AGENTS, Client, Ledger, Stage, calm_down
+from tests.crash.rest import IDLE_S_MAX, come_to_rest
 
 KILLS_PER_HOME_MAX: Final = 40
 CLIENTS_COUNT: Final = 3
 DEATH_S_MAX: Final = 3.0  # an armed host that lives longer missed its failpoint
-IDLE_S_MAX: Final = 25.0  # sooner than the backstop looks, so a lost wake-up shows
 OWNED_S_MAX: Final = 5.0  # once a host is up, for every task to have an owner or an end
 LOOK_AGAIN_S: Final = 0.01
 LIFE_S_MEAN: Final = 0.08
@@ -260,7 +259,9 @@ class HomeUnderFire:
                 client.join(IDLE_S_MAX)
             if any(client.is_alive() for client in self._clients):
                 self._note(["a client was never answered"])
-            status = self._come_to_rest(host)
+            status = come_to_rest(
+                host, self._home, is_calm=lambda: not calm_down(self._stage, self._home)
+            )
             if not status.is_idle(horizon_ms=QUIET_HORIZON_MS):
                 self._note([f"P7 the host never came to rest: {status}"])
             if status.rescue_count:
@@ -276,24 +277,6 @@ class HomeUnderFire:
         self._note(self._ledger.problems)
         self._note(self._errors.read_text(encoding="utf-8").splitlines())
         self._count()
-
-    def _come_to_rest(self, host: HostClient) -> HostStatus:
-        """Ask until nothing runs and nothing would begin again by itself, or nothing moves."""
-        deadline, visits = 0.0, dict[str, int]()
-        while True:
-            has_calmed = not calm_down(self._stage, self._home)
-            # Before and after: a run may begin, and its end become news, between two looks.
-            has_runs = _has_runs(self._home)
-            status = host.wait_idle(wait_s=0.2)
-            has_runs = _has_runs(self._home) or has_runs
-            has_moved = status.visits != visits
-            if has_moved:  # a slow machine is no lost wake-up
-                deadline, visits = time.monotonic() + IDLE_S_MAX, status.visits
-            is_done = has_calmed and not has_runs and not has_moved
-            if time.monotonic() > deadline or (
-                is_done and status.is_idle(horizon_ms=QUIET_HORIZON_MS)
-            ):
-                return status
 
     def _count(self) -> None:
         self._report.acked = len(self._ledger.acked)
@@ -318,10 +301,6 @@ class HomeUnderFire:
 
     def _note(self, problems: Iterable[str]) -> None:
         self._report.problems.extend(f"{problem} [{self._home}]" for problem in problems)
-
-
-def _has_runs(home: Path) -> bool:
-    return any(run_id is not None for run_id in open_tasks(home).values())
 
 
 def run_home(seed: int, kills: int, root: Path) -> KillReport:
