@@ -5,7 +5,7 @@ Rule 1: what never changes comes from the stored JSON; what moves comes from col
 """
 
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -21,6 +21,7 @@ from holon.model.agent import (
 from holon.model.agent_status import AgentStatus
 from holon.model.brief import BriefRecord, FailureArtifact
 from holon.model.closure import Closure
+from holon.model.errors import NotJsonError, StoreBrokenError
 from holon.model.event import AuditEvent, Event
 from holon.model.ids import AgentId, CallId, MessageId, TurnId, WorkItemId
 from holon.model.instant import from_micros
@@ -35,22 +36,42 @@ from holon.model.wait import WaitRecord, WaitState
 from holon.model.wake import TimerRecord, TimerStatus, WakeHint
 from holon.model.work_item import ActivationMemory, WorkItemRecord
 
-ENVELOPES: Final = msgspec.json.Decoder(MessageEnvelope)
-BRIEFS: Final = msgspec.json.Decoder(BriefRecord)
-USAGES: Final = msgspec.json.Decoder(TokenUsage)
-HINTS: Final = msgspec.json.Decoder(WakeHint)
-ITEMS: Final = msgspec.json.Decoder(WorkItemRecord)
-_IDENTITIES: Final = msgspec.json.Decoder(AgentIdentity)
-_CLOSURES: Final[msgspec.json.Decoder[Closure]] = msgspec.json.Decoder(Closure)
-_TERMINALS: Final = msgspec.json.Decoder(TurnTerminal)
-_WAITS: Final = msgspec.json.Decoder(WaitRecord)
-_TIMERS: Final = msgspec.json.Decoder(TimerRecord)
-_TASKS: Final = msgspec.json.Decoder(TaskRecord)
-_FAILURES: Final = msgspec.json.Decoder(FailureArtifact)
-_ENTRIES: Final[msgspec.json.Decoder[TranscriptData]] = msgspec.json.Decoder(TranscriptData)
-_RECEIPTS: Final = msgspec.json.Decoder(ToolReceipt)
-_INPUTS: Final[msgspec.json.Decoder[JsonValue]] = msgspec.json.Decoder()
-_EVENTS: Final[msgspec.json.Decoder[Event]] = msgspec.json.Decoder(Event)
+T = TypeVar("T")
+
+
+class RowDecoder(Generic[T]):
+    """Reads one kind of stored JSON. What cannot be read is damage, and ends the host."""
+
+    def __init__(self, kind: object) -> None:
+        self._decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
+
+    def decode(self, text: str) -> T:
+        """Return the record, or raise StoreBrokenError."""
+        try:
+            return self._decoder.decode(text)
+        except (msgspec.DecodeError, NotJsonError) as damage:
+            raise StoreBrokenError(
+                f"a stored record cannot be read: {damage}",
+                hint="run holon debug check, then restore a backup of the database",
+            ) from None
+
+
+ENVELOPES: Final = RowDecoder[MessageEnvelope](MessageEnvelope)
+BRIEFS: Final = RowDecoder[BriefRecord](BriefRecord)
+USAGES: Final = RowDecoder[TokenUsage](TokenUsage)
+HINTS: Final = RowDecoder[WakeHint](WakeHint)
+ITEMS: Final = RowDecoder[WorkItemRecord](WorkItemRecord)
+_IDENTITIES: Final = RowDecoder[AgentIdentity](AgentIdentity)
+_CLOSURES: Final = RowDecoder[Closure](Closure)
+_TERMINALS: Final = RowDecoder[TurnTerminal](TurnTerminal)
+_WAITS: Final = RowDecoder[WaitRecord](WaitRecord)
+_TIMERS: Final = RowDecoder[TimerRecord](TimerRecord)
+_TASKS: Final = RowDecoder[TaskRecord](TaskRecord)
+_FAILURES: Final = RowDecoder[FailureArtifact](FailureArtifact)
+_ENTRIES: Final = RowDecoder[TranscriptData](TranscriptData)
+_RECEIPTS: Final = RowDecoder[ToolReceipt](ToolReceipt)
+_INPUTS: Final = RowDecoder[JsonValue](Any)
+_EVENTS: Final = RowDecoder[Event](Event)
 
 
 class AgentRow(NamedTuple):
