@@ -4,6 +4,7 @@ Each operation gets a few requests that fit its schema and a few that do not; wh
 by the document alone, so that a run can be repeated. Streams are left out: they have no end.
 """
 
+import os
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, TypeAlias
@@ -27,7 +28,7 @@ from holon.http.route import Access, Route
 from holon.http.table import ROUTES
 from holon.testing.control_server import MAIN, TOKEN, ControlServer
 
-EXAMPLES_COUNT: Final = 2  # of each operation, in each mode
+EXAMPLES_COUNT: Final = int(os.environ.get("HOLON_DRILL_REQUESTS", "2"))  # a mode and operation
 TIMEOUT_S: Final = 30
 CHECKS: Final = [
     not_a_server_error,
