@@ -8,6 +8,7 @@ Owns:  `python -m holon.testing.sim`: many seeds, a line for each that fails, a 
 
 import argparse
 import gc
+import logging
 import sys
 import time
 from collections.abc import Iterator
@@ -18,7 +19,6 @@ from typing import Final
 from holon.testing.world import Mode, Verdict, World
 
 PROGRESS_SEEDS: Final = 1_000
-SEEDS_PER_POOL_COUNT: Final = 500
 
 
 def run_seed(seed: int) -> Verdict:
@@ -61,16 +61,15 @@ def _run_many(seeds: range) -> int:
 
 
 def _verdicts(seeds: range) -> Iterator[Verdict]:
-    """Every seed's verdict, in order.
+    """Every seed's verdict, in order."""
+    with ProcessPoolExecutor(cpu_count(), initializer=_settle_in) as pool:
+        yield from pool.map(run_seed, seeds, chunksize=8)
 
-    A crashed world leaves tasks behind that nobody will ever finish, and the interpreter keeps
-    them: after some thousand worlds a process does little but look them over. So processes are
-    replaced before that.
-    """
-    for first in range(seeds.start, seeds.stop, SEEDS_PER_POOL_COUNT):
-        some = range(first, min(first + SEEDS_PER_POOL_COUNT, seeds.stop))
-        with ProcessPoolExecutor(cpu_count(), initializer=gc.freeze) as pool:
-            yield from pool.map(run_seed, some, chunksize=8)
+
+def _settle_in() -> None:
+    """Look over only what the worlds make, and keep their complaints about faults to themselves."""
+    gc.freeze()
+    logging.getLogger("holon").addHandler(logging.NullHandler())
 
 
 if __name__ == "__main__":

@@ -146,7 +146,8 @@ class SimLoop(asyncio.BaseEventLoop):
         """Drop every task where it stands, as a killed process would.
 
         Closing a coroutine runs what it would do on its way out. Without a loop that comes to
-        nothing, and what it says about that is nobody's business.
+        nothing, and what it says about that is nobody's business. What anyio knows of a task holds
+        on to the task, so it is told to forget: else no world would ever leave the memory.
         """
         logging.disable(logging.CRITICAL)
         for task in asyncio.all_tasks(self):
@@ -156,6 +157,7 @@ class SimLoop(asyncio.BaseEventLoop):
                     warnings.simplefilter("ignore", RuntimeWarning)  # some never began
                     task.get_coro().close()
                     break
+            anyio_asyncio._task_states.pop(task, None)
         logging.disable(logging.NOTSET)
         self._ready.clear()
         self._clock.forget_appointments()
