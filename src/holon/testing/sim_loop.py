@@ -157,7 +157,8 @@ class SimLoop(asyncio.BaseEventLoop):
                     warnings.simplefilter("ignore", RuntimeWarning)  # some never began
                     task.get_coro().close()
                     break
-            anyio_asyncio._task_states.pop(task, None)
         logging.disable(logging.NOTSET)
+        for task in [each for each in anyio_asyncio._task_states if each.get_loop() is self]:
+            del anyio_asyncio._task_states[task]
         self._ready.clear()
         self._clock.forget_appointments()
