@@ -1,13 +1,14 @@
-"""The yardstick of the admission bench: a group-commit writer with nothing around it.
+"""The yardstick of the load benches: a group-commit writer with nothing around it.
 
-Owns:  the least code that makes the rows of an admission durable for concurrent callers: a thread,
-       a queue, one transaction for whatever waits, and futures that are resolved after COMMIT.
+Owns:  the least code that makes rows durable for concurrent callers: a thread, a queue, one
+       transaction for whatever waits, and futures that are resolved after COMMIT; and the rows of
+       an admission and of a delivery.
 """
 
 import asyncio
 import queue
 import threading
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import apsw
 
@@ -24,6 +25,14 @@ returning last_seq
 """
 
 
+class Rows(Protocol):
+    """What becomes durable together."""
+
+    def write(self, cursor: apsw.Cursor) -> None:
+        """Write it, on the writer's thread."""
+        ...
+
+
 class AdmissionRows(NamedTuple):
     """Everything one admission writes, encoded beforehand."""
 
@@ -33,18 +42,50 @@ class AdmissionRows(NamedTuple):
     at: int
     event: str
 
+    def write(self, cursor: apsw.Cursor) -> None:
+        """Write the commit, the message and its event."""
+        cursor.execute(_INSERT_COMMIT, self.commit)
+        cursor.execute(_INSERT_MESSAGE, self.message)
+        _write_event(cursor, self.agent_id, self.at, self.event)
 
-_Waiting = tuple[AdmissionRows, "asyncio.Future[None]"]
+
+class DeliveryRows(NamedTuple):
+    """Everything one delivery to a trigger writes."""
+
+    commit: tuple[Value, ...]
+    counted: tuple[Value, ...]
+    hint: tuple[Value, ...]
+    agent_id: str
+    at: int
+    event: str
+
+    def write(self, cursor: apsw.Cursor) -> None:
+        """Write the commit, the count, the hint and the event."""
+        cursor.execute(_INSERT_COMMIT, self.commit)
+        cursor.execute(_COUNT_DELIVERY, self.counted)
+        cursor.execute(_FOLD_HINT, self.hint)
+        _write_event(cursor, self.agent_id, self.at, self.event)
+
+
+_INSERT_COMMIT: Final = named_queries("log")["remember_commit"]
+_INSERT_EVENT: Final = named_queries("log")["append_event"]
+_INSERT_MESSAGE: Final = named_queries("messages")["queue_message"]
+_COUNT_DELIVERY: Final = named_queries("triggers")["count_delivery"]
+_FOLD_HINT: Final = named_queries("triggers")["fold_hint"]
+
+
+def _write_event(cursor: apsw.Cursor, agent_id: str, at: int, event: str) -> None:
+    ((seq,),) = cursor.execute(_NEXT_SEQ, (agent_id,)).fetchall()
+    cursor.execute(_INSERT_EVENT, (agent_id, seq, at, event))
+
+
+_Waiting = tuple[Rows, "asyncio.Future[None]"]
 
 
 class BareWriter:
-    """Inserts admissions in groups."""
+    """Inserts rows in groups."""
 
     def __init__(self, connection: apsw.Connection) -> None:
-        log, messages = named_queries("log"), named_queries("messages")
-        self._insert_commit: Final = log["remember_commit"]
-        self._insert_message: Final = messages["queue_message"]
-        self._insert_event: Final = log["append_event"]
         self._connection = connection
         self._cursor = connection.cursor()
         self._items: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
@@ -52,7 +93,7 @@ class BareWriter:
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
-    async def insert(self, rows: AdmissionRows) -> None:
+    async def insert(self, rows: Rows) -> None:
         """Return once the rows are durable."""
         done: asyncio.Future[None] = self._loop.create_future()
         self._items.put((rows, done))
@@ -79,14 +120,10 @@ class BareWriter:
             self._loop.call_soon_threadsafe(_resolve, group)
 
     def _write(self, group: list[_Waiting]) -> None:
-        run = self._cursor.execute
-        run("begin immediate")
+        self._cursor.execute("begin immediate")
         for rows, _ in group:
-            run(self._insert_commit, rows.commit)
-            run(self._insert_message, rows.message)
-            ((seq,),) = run(_NEXT_SEQ, (rows.agent_id,)).fetchall()
-            run(self._insert_event, (rows.agent_id, seq, rows.at, rows.event))
-        run("commit")
+            rows.write(self._cursor)
+        self._cursor.execute("commit")
 
 
 def _resolve(group: list[_Waiting]) -> None:

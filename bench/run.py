@@ -16,15 +16,25 @@ import apsw
 
 from bench import (
     admission,
+    event_clients,
     exec_spawn,
     fifty_rounds,
+    idle_agents,
+    memory_search,
+    prompt_cache_share,
+    prompt_frame,
+    prompt_load,
     provider_first_byte,
     provider_imports,
     provider_lowering,
     retention,
     sleepers,
     start_up,
+    state_reads,
+    status_command,
+    trigger_load,
     turn_cost,
+    wake_latency,
 )
 from bench.measure import Measurement
 
@@ -33,12 +43,22 @@ BENCHES: Final[Mapping[str, Callable[[], Awaitable[list[Measurement]]]]] = {
     "sleepers": sleepers.run,
     "turn_cost": turn_cost.run,
     "retention": retention.run,
+    "memory_search": memory_search.run,
+    "prompt_frame": prompt_frame.run,
     "provider_lowering": provider_lowering.run,
     "provider_first_byte": provider_first_byte.run,
     "provider_imports": provider_imports.run,
     "exec_spawn": exec_spawn.run,
     "fifty_rounds": fifty_rounds.run,
     "start_up": start_up.run,
+    "status_command": status_command.run,
+    "state_reads": state_reads.run,
+    "event_clients": event_clients.run,
+    "idle_agents": idle_agents.run,
+    "prompt_load": prompt_load.run,
+    "prompt_cache_share": prompt_cache_share.run,
+    "trigger_load": trigger_load.run,
+    "wake_latency": wake_latency.run,
 }
 RESULTS: Final = Path(__file__).parent / "RESULTS.md"
 _HEAD: Final = """\

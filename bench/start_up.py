@@ -27,8 +27,8 @@ def _version() -> Measurement:
     ours: list[float] = []
     bare: list[float] = []
     for _ in range(STARTS_COUNT):
-        ours.append(_timed("-m", "holon", "--version"))
-        bare.append(_timed("-c", "pass"))
+        ours.append(timed_program("-m", "holon", "--version"))
+        bare.append(timed_program("-c", "pass"))
     return Measurement(
         name="holon --version, to an interpreter that does nothing",
         measured=ratio_of_medians(ours, bare),
@@ -52,7 +52,8 @@ def _exchange() -> Measurement:
     )
 
 
-def _timed(*arguments: str) -> float:
+def timed_program(*arguments: str) -> float:
+    """Return how long an interpreter with these arguments took."""
     program = [sys.executable, *arguments]
     began_s = time.perf_counter()
     subprocess.run(program, env=quiet_environment(), stdout=subprocess.DEVNULL, check=True)

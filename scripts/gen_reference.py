@@ -14,13 +14,26 @@ import textwrap
 import typing
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
+from holon.adapters.files import new_tree
 from holon.adapters.system import credential_file, private_file
 from holon.config import environment_names, setting_errors, settings
 from holon.http import event_stream, idempotency, query
 from holon.http.routes import work_items
-from holon.model import commit, errors, event, limits, provider_errors, refusal
-from holon.ports import surface_reads
+from holon.model import (
+    commit,
+    compaction_limits,
+    errors,
+    event,
+    limits,
+    memory_limits,
+    provider_errors,
+    refusal,
+    skill_ref,
+    template,
+)
+from holon.ports import agent_homes, surface_reads
 from holon.runtime import command_desk, event_feed
 from holon.wire import control_requests, ingress_requests
 from scripts.reference.cli_page import cli_lines
@@ -36,6 +49,10 @@ ERROR_MODULES = (
     setting_errors,
     credential_file,
     private_file,
+    template,
+    skill_ref,
+    agent_homes,
+    new_tree,
     surface_reads,
     event_feed,
     command_desk,
@@ -115,7 +132,8 @@ def limits_page() -> str:
     intro = (
         "Every bound in the runtime. A name ends in its unit, or in MIN, MAX or DEFAULT after it."
     )
-    return _page("Limits", intro, list(_limit_lines(inspect.getsource(limits))))
+    modules = (limits, compaction_limits, memory_limits)
+    return _page("Limits", intro, [line for module in modules for line in _limit_lines(module)])
 
 
 def tools_page() -> str:
@@ -202,8 +220,9 @@ def _error_classes() -> Iterator[type[errors.HolonError]]:
                 yield kind
 
 
-def _limit_lines(source: str) -> Iterator[str]:
+def _limit_lines(module: ModuleType) -> Iterator[str]:
     """Yield a heading for each comment that opens a group and a line for each constant."""
+    source = inspect.getsource(module)
     lines = source.splitlines()
     for node in ast.parse(source).body:
         if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
@@ -211,7 +230,7 @@ def _limit_lines(source: str) -> Iterator[str]:
         above = lines[node.lineno - 2]
         if above.startswith("# "):
             yield from ("", f"## {above[2:].rstrip('.')}", "")
-        value = getattr(limits, node.target.id)
+        value = getattr(module, node.target.id)
         why = lines[(node.end_lineno or node.lineno) - 1].partition("  # ")[2]
         yield f"- `{node.target.id}` = {value:,}" + (f" – {why}" if why else "")
 

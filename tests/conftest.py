@@ -6,6 +6,7 @@ project root on the path, so a test file imports its neighbours as `tests.<folde
 
 import importlib
 import os
+from collections.abc import Iterator
 
 import pytest
 import sniffio
@@ -32,6 +33,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def anyio_backend() -> str:
     """Run every async test on asyncio, the one backend Holon supports."""
     return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def a_home_of_our_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the templates, skills and guidance of whoever runs the tests out of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("user")))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,8 @@
 
 Owns:  the order of the chapters. A host is asked, killed in the middle of a turn and started again;
        an agent fixes a bug; a long command outlives the runtime that started it; a service is
-       asked, woken from outside, killed and started again; a real model answers offline.
+       asked, woken from outside, killed and started again; an agent is made from a template, takes
+       up a skill and remembers; a real model answers offline.
 Rule 1: every line with a mark was checked; the first one that does not hold ends the story with
         exit code 1.
 Rule 2: nothing is left behind but the screen: the homes are temporary, the processes are ended.
@@ -14,11 +15,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from holon.testing.host_lines import HostGoneError
+from holon.testing.served_host import HostGoneError
 from scripts.demo.bug_fix import tell_of_a_bug_fix
 from scripts.demo.killed_host import tell_of_a_killed_host
 from scripts.demo.long_task import nothing_is_left, tell_of_a_long_task
 from scripts.demo.looking import end_processes_about
+from scripts.demo.mind import tell_of_a_mind
 from scripts.demo.narrator import Narrator, StoryBrokenError
 from scripts.demo.offline import tell_of_a_real_model
 from scripts.demo.service import tell_of_a_service
@@ -31,6 +33,7 @@ def tell_story(folder: Path, say: Narrator) -> None:
     repository = tell_of_a_bug_fix(_made(folder / "work"), say)
     tell_of_a_long_task(folder / "work", repository, say)
     tell_of_a_service(_made(folder / "service"), say)
+    tell_of_a_mind(_made(folder / "mind"), say)
     tell_of_a_real_model(_made(folder / "offline"), say)
     nothing_is_left(folder, say)
 

@@ -1,24 +1,23 @@
 """The first chapters: a host is asked, woken, stopped, killed in mid-turn and started again.
 
-Owns:  the story of one home with a host on it that is driven by lines of JSON, so that every step
-       can be seen as it happens.
+Owns:  the story of one home with `holon serve` on it, asked over HTTP. Each step is read from the
+       home as it happens.
 Rule 1: what is told is read from the host's own events and answers, never assumed.
 """
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from holon.model.json_value import JsonValue
-from holon.testing import host_commands as ask
-from holon.testing.host_client import HostClient
+from holon.testing.served_host import Reply, ServedHost
+from holon.wire.codec import json_of
 from scripts.demo.command_line import check_home
+from scripts.demo.looking import briefs_of, events_of, until_seen
 from scripts.demo.narrator import REHEARSALS, Narrator, StoryBrokenError
 
 AGENT: Final = "main"
 SCRIPT: Final = REHEARSALS / "office.json"
-STEP_S_MAX: Final = 15.0
 
 
 def tell_of_a_killed_host(home: Path, say: Narrator) -> None:
@@ -42,17 +41,15 @@ class _Office:
     def __init__(self, home: Path, narrator: Narrator) -> None:
         self._home = home
         self._say = narrator
-        self._cursor = 0
         self._host = self._start()
 
-    def _start(self) -> HostClient:
-        host = HostClient(
+    def _start(self) -> ServedHost:
+        host = ServedHost(
             self._home,
-            options=("--agents", AGENT, "--script", str(SCRIPT)),
+            environ={"HOLON_MODEL": f"scripted/{SCRIPT}"},
             stderr=self._home.with_name("stderr"),
         )
         host.wait_ready()
-        host.send(ask.Follow(id=0, agent=AGENT, after=self._cursor))
         ready_s = time.monotonic() - host.started_at
         self._say.check(True, f"process {host.pid} is ready after {ready_s:.2f} s")
         return host
@@ -77,9 +74,8 @@ class _Office:
     def timer_leads_to_turn(self) -> None:
         """A timer fires and becomes a turn."""
         self._say.chapter("A timer fires")
-        timer = self._ok(
-            ask.ArmTimer(id=0, agent=AGENT, after_ms=400, summary="look at the build")
-        )["timer_id"]
+        armed = {"duration_ms": 400, "summary": "look at the build"}
+        timer = self._ok("timers", armed).at("timer", "id")
         self._say.check(True, f"{timer} is armed for 0.4 s from now")
         self._event("timer_fired", timer_id=timer)
         tick = self._event("message_admitted", message_kind="timer_tick")
@@ -89,14 +85,12 @@ class _Office:
     def stopped_agent_refuses(self) -> None:
         """A refusal says what to do next."""
         self._say.chapter("A stopped agent says no, and how to go on")
-        self._ok(ask.Steer(id=0, agent=AGENT, verb="stop"))
-        answer = self._host.ask(ask.Prompt(id=0, agent=AGENT, text="Anyone there?"))
-        refusal = answer.refusal
-        if refusal is None:
-            raise StoryBrokenError("a stopped agent took a message")
-        self._say.check(refusal.code == "agent_stopped", f"refused: {refusal.message}")
-        self._say.check(bool(refusal.hint), f"hint: {refusal.hint} ({refusal.resume_path})")
-        self._ok(ask.Steer(id=0, agent=AGENT, verb="resume"))
+        self._ok("stop")
+        refusal = self._asked("prompt", {"text": "Anyone there?"})
+        self._say.check(refusal.code == "agent_stopped", f"refused: {refusal.at('error')}")
+        way = f"{refusal.at('hint')} ({refusal.at('resume_path')})"
+        self._say.check(bool(refusal.at("hint")), f"hint: {way}")
+        self._ok("start")
         self._say.check(True, "resumed by the operator")
 
     def killed_in_mid_turn(self) -> str:
@@ -105,12 +99,8 @@ class _Office:
         turn = self._turn_of(self._prompt("Draft the announcement."))
         self._event("tool_executed", turn_id=turn)
         self._say.check(True, f"turn {turn} has made its tool call; now the model thinks")
-        open_turns = self._host.status().open_turns
-        self._say.check(open_turns == (AGENT,), "the turn is open")
-        self._cursor = _newest_event_seq(self._host)
-        pid = self._host.pid
-        self._host.kill()
-        code = self._host.process.returncode
+        self._say.check(not _events(self._home, "turn_terminal", turn_id=turn), "the turn is open")
+        pid, code = self._host.pid, self._host.kill()
         self._say.check(code == -9, f"kill -9 {pid}: gone without a word (exit {code})")
         return turn
 
@@ -123,11 +113,14 @@ class _Office:
         self._say.check(True, f"{turn} goes on (resume {resumed['resume_count']})")
         self._say_brief(turn, "The announcement is drafted.")
         self._say.tell(f"settled {time.monotonic() - began:.1f} s after the restart")
-        status = self._host.wait_idle(wait_s=STEP_S_MAX)
-        self._say.check(status.is_idle(horizon_ms=0), "nothing is left to do")
-        follow_ups = self._brief_texts().count("Set for nine.")
+        until_seen(lambda: "Set for nine." in _brief_texts(self._home), "its follow-up")
+        follow_ups = _brief_texts(self._home).count("Set for nine.")
         self._say.check(follow_ups == 1, "the tool call before the kill had its effect once")
-        self._say.check(status.rescue_count == 0, "and nobody had to be reminded of anything")
+        figures = self._host.get("/metrics").body.decode().splitlines()
+        has_none = any(
+            line in ("holon_rescues_total 0", "holon_rescues_total 0.0") for line in figures
+        )
+        self._say.check(has_none, "and nobody had to be reminded of anything")
 
     def everything_holds(self) -> None:
         """Look at the database from outside."""
@@ -138,58 +131,45 @@ class _Office:
 
     def _prompt(self, text: str) -> str:
         began = time.monotonic()
-        message = str(self._ok(ask.Prompt(id=0, agent=AGENT, text=text))["message_id"])
+        message = str(self._ok("prompt", {"text": text}).at("message_id"))
         took_ms = (time.monotonic() - began) * 1_000
         self._say.tell(f"“{text}”")
         self._say.check(True, f"{message} is on disk after {took_ms:.0f} ms")
         return message
 
-    def _ok(self, command: ask.Command) -> dict[str, JsonValue]:
-        answer = self._host.ask(command)
-        if not answer.ok:
-            raise StoryBrokenError(f"{command} was refused: {answer.refusal}")
-        return answer.result if isinstance(answer.result, dict) else {}
+    def _asked(self, what: str, body: JsonValue = None) -> Reply:
+        return self._host.post(f"/control/agents/{AGENT}/{what}", body)
+
+    def _ok(self, what: str, body: JsonValue = None) -> Reply:
+        reply = self._asked(what, body)
+        if not reply.ok:
+            raise StoryBrokenError(f"{what} was refused: {reply.at('error')}")
+        return reply
 
     def _turn_of(self, message: str) -> str:
         return str(self._event("turn_started", message_id=message)["turn_id"])
 
     def _say_brief(self, turn: str, text: str) -> None:
         self._event("turn_terminal", turn_id=turn)
-        texts = self._brief_texts(turn)
+        texts = _brief_texts(self._home, turn)
         self._say.check(texts == [text], f"brief of {turn}: “{' / '.join(texts)}”")
-
-    def _brief_texts(self, turn: str | None = None) -> list[str]:
-        briefs = self._host.ask(ask.Briefs(id=0, agent=AGENT)).result
-        return [
-            str(brief["text"])
-            for brief in (briefs if isinstance(briefs, list) else [])
-            if isinstance(brief, dict) and turn in (None, brief.get("turn_id"))
-        ]
 
     def _event(self, kind: str, **fields: JsonValue) -> dict[str, JsonValue]:
         """Wait for an event of this kind with these fields."""
-        wanted = {"kind": kind, **fields}
-        note = self._host.wait_note(_event_matcher(wanted), wait_s=STEP_S_MAX)
-        return _event_of(note)
+        return until_seen(lambda: _events(self._home, kind, **fields), kind)[0]
 
 
-def _newest_event_seq(host: HostClient) -> int:
-    data = [note.data for note in host.notes() if note.note == "event"]
-    return max(int(str(d["event_seq"])) for d in data if isinstance(d, dict))
+def _brief_texts(home: Path, turn: str | None = None) -> list[str]:
+    briefs = briefs_of(home, AGENT)
+    return [brief.text for brief in briefs if turn in (None, brief.turn_id)]
 
 
-def _event_of(note: ask.Note) -> dict[str, JsonValue]:
-    event = note.data.get("event") if isinstance(note.data, dict) else None
-    return event if isinstance(event, dict) else {}
-
-
-def _event_matcher(wanted: dict[str, JsonValue]) -> Callable[[ask.Note], bool]:
-    def fits(note: ask.Note) -> bool:
-        return note.note == "event" and wanted.items() <= _flat(_event_of(note)).items()
-
-    return fits
-
-
-def _flat(event: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The fields of an event that can be compared at a glance."""
-    return {name: value for name, value in event.items() if isinstance(value, str | int)}
+def _events(home: Path, kind: str, **fields: JsonValue) -> list[dict[str, JsonValue]]:
+    """The events of this kind with these fields, oldest first."""
+    wanted = {"kind": kind, **fields}
+    told = (json_of(event) for event in events_of(home, AGENT))
+    return [
+        event
+        for event in told
+        if isinstance(event, dict) and all(event.get(k) == v for k, v in wanted.items())
+    ]

@@ -51,6 +51,10 @@ TALKING = [
     ("trigger", "url"),
     ("trigger", "rotate"),
     ("trigger", "revoke"),
+    ("workspace", "list"),
+    ("workspace", "attach", "/"),
+    ("workspace", "exit"),
+    ("workspace", "detach", "x"),
 ]
 LOADED = """
 import sys

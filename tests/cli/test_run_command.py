@@ -158,7 +158,7 @@ def test_a_used_up_account_puts_the_run_off_instead_of_failing_it(
         (("hi", "--trust", "root"), "--trust"),
         (("hi", "--create-agent"), "--agent"),
         (("hi", "--template", "x"), "--create-agent"),
-        (("hi", "--agent", "a", "--create-agent", "--template", "x"), "no template named 'x'"),
+        (("hi", "--agent", "a", "--create-agent", "--template", "./x"), "selects no template"),
         (("hi", "--cwd", "/no/such/place"), "--cwd"),
         (("hi", "--cwd", "/", "--workspace-root", "/usr"), "not inside the workspace root"),
     ],
@@ -170,6 +170,18 @@ def test_bad_usage_ends_with_two_and_changes_nothing(
     assert (done.returncode, done.stdout) == (2, "")
     assert sentence in done.stderr
     assert not (tmp_path / "holon" / "state").exists()
+
+
+@pytest.mark.requirement("agent-init:templates-initialize")
+def test_a_new_agent_is_made_from_a_template_or_not_at_all(tmp_path: Path, scripted: str) -> None:
+    new = ("hi", "--model", scripted, "--agent", "rev", "--create-agent", "--template")
+    done = run(tmp_path, *new, "gone")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "there is no template gone" in done.stderr
+    assert not (tmp_path / "holon" / "agents" / "rev").exists()
+    assert run(tmp_path, *new, "holon-reviewer").stdout == "Hello yourself.\n"
+    guidance = (tmp_path / "holon" / "agents" / "rev" / "AGENTS.md").read_text(encoding="utf-8")
+    assert guidance.startswith("# Reviewer")
 
 
 @pytest.mark.parametrize(

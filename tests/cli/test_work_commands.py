@@ -3,16 +3,24 @@
 import pytest
 
 from holon.cli import exit_codes
+from holon.decide.command_promotion import spec_of
 from tests.cli.operator_desk import Desk
 
 
 async def test_a_command_runs_as_a_task_and_its_output_is_waited_for(desk: Desk) -> None:
     assert await desk.said("task", "list") == "no tasks\n"
-    started = await desk.told("task", "run", "Say hi", "--cmd", "echo hi; printf 'a\\033[2Jb\\n'")
+    kept = ("--yield-time-ms", "0", "--max-output-tokens", "500")
+    command = "echo hi; printf 'a\\033[2Jb\\n'"
+    started = await desk.told("task", "run", "Say hi", "--cmd", command, *kept)
     task_id = started["task"]["task_id"]
     assert await desk.said("task", "output", task_id, "--block") == "hi\nab\n"
     head, row = (await desk.said("task", "list")).splitlines()
     assert (head.split()[0], row.split()[0]) == ("TASK", task_id)
+    record = await desk.server.host.reads.task(task_id)
+    assert record is not None
+    spec = spec_of(record)
+    assert spec is not None
+    assert (spec.yield_time_ms, spec.max_output_tokens) == (0, 500)
     facts = await desk.said("task", "status", task_id)
     assert "echo hi" in facts
     assert "completed" in facts
@@ -43,6 +51,20 @@ async def test_a_task_that_takes_input_is_fed_and_stopped(desk: Desk) -> None:
         (("timer", "cancel", "timer_none"), exit_codes.FAILED, "timer_none"),
         (("timer", "create"), exit_codes.UNUSABLE, "--after-ms"),
         (("timer", "create", "--after-ms", "0"), exit_codes.UNUSABLE, "--after-ms"),
+        (("timer", "create", "--zone", "UTC", "--after-ms", "5000"), exit_codes.UNUSABLE, "--cron"),
+        (("timer", "create", "--cron", "* * * * *", "--after-ms", "1"), exit_codes.UNUSABLE, "one"),
+        (
+            ("timer", "create", "--cron", "* * * * *", "--every-ms", "9"),
+            exit_codes.UNUSABLE,
+            "--every-ms",
+        ),
+        (("timer", "create", "--cron", "61 * * * *"), exit_codes.UNUSABLE, "minute"),
+        (("timer", "create", "--cron", "0 0 30 2 *"), exit_codes.UNUSABLE, "never"),
+        (
+            ("timer", "create", "--cron", "@daily", "--zone", "Mars/Base"),
+            exit_codes.UNUSABLE,
+            "Europe/Berlin",
+        ),
         (("work-item", "get", "work_none"), exit_codes.FAILED, "work_none"),
         (("work-item", "create", ""), exit_codes.FAILED, "objective"),
     ],
@@ -70,6 +92,17 @@ async def test_a_timer_is_set_listed_and_cancelled(desk: Desk) -> None:
     assert "Look again" in row
     assert "cancelled" in await desk.said("timer", "cancel", timer_id)
     assert (await desk.told("timer", "list"))["timers"][0]["status"] == "cancelled"
+
+
+@pytest.mark.requirement("operator-cli:timers-by-cron")
+async def test_a_timer_by_cron_is_set_and_its_next_occurrence_is_listed(desk: Desk) -> None:
+    asked = ("--cron", "30 9 1 1 *", "--zone", "Europe/Berlin", "--summary", "New year")
+    created = (await desk.told("timer", "create", *asked))["timer"]
+    assert (created["expression"], created["zone"]) == ("30 9 1 1 *", "Europe/Berlin")
+    _, row = (await desk.said("timer", "list")).splitlines()
+    assert "30 9 1 1 * (Europe/Berlin)" in row
+    assert "-01-01 08:30" in row
+    assert "fires at" in await desk.said("timer", "create", "--cron", "@hourly")
 
 
 async def test_options_without_a_command_set_a_timer_as_they_used_to(desk: Desk) -> None:

@@ -72,6 +72,7 @@ SAMPLES: dict[str, Sample] = {
     "runtime.work_item_reminder.max_tokens": number(200, 1, 8_192),
     "runtime.retention.days": number(7, 1, 36_500),
     "runtime.retention.bytes_max": number(1 << 30, 1 << 24, 1 << 40),
+    "runtime.log_level": Sample("error", '"error"', "error", ("loud",), ("7", '"loud"')),
     **{
         f"budget.{scope}.{measure}": number(250, 1, 10**12)
         for scope in ("agent", "runtime")
@@ -86,6 +87,11 @@ SAMPLES: dict[str, Sample] = {
         ("a b", "x" * 101), ('"one"', "[1]", '["a b"]'),
     ),
     "local.threads": number(4, 1, 1_024),
+    "templates.github_base": Sample(
+        "http://127.0.0.1:8000/", '"http://127.0.0.1:8000"', "http://127.0.0.1:8000",
+        ("github.com", "ftp://host", "https://me:hunter2@host", "http://h?q=1"),
+        ("7", '"host"', "[]"),
+    ),
     "providers.<id>.transport": Sample(
         "openai_chat_completions", '"openai_chat_completions"', "openai_chat_completions",
         ("openai_chat", "smoke-signals", ""), ("7", "[]", '""'),

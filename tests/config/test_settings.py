@@ -101,7 +101,7 @@ def test_what_may_be_a_secret_is_not_repeated(key: SettingKey, text: str, tmp_pa
         load_settings(tmp_path, {}, {str(key): text})
     tail = caught.value.message.removeprefix(f"{key}: expected {key.setting.form.words}")
     assert (", not '" in tail) is key.setting.may_be_quoted
-    secretive = (".auth.", ".secret_", ".base_url")
+    secretive = (".auth.", ".secret_", ".base_url", ".github_base")
     may_hold_secrets = any(part in key.setting.key for part in secretive)
     assert key.setting.may_be_quoted is not may_hold_secrets
 

@@ -52,6 +52,16 @@ async def test_a_sleeper_wakes_at_its_deadline_and_not_before(clock: Clock) -> N
     assert clock.now() >= deadline
 
 
+async def test_a_pause_lasts_as_long_as_it_should(clock: Clock) -> None:
+    began_ns = clock.monotonic_ns()
+    sleeper = asyncio.create_task(clock.sleep_for(3))
+    await let_time_pass(clock)
+    await sleeper
+    assert clock.monotonic_ns() - began_ns >= 3_000_000
+    await clock.sleep_for(0)
+    await clock.sleep_for(-1)
+
+
 async def test_a_cancelled_sleeper_leaves_nothing_behind(clock: Clock) -> None:
     sleeper = asyncio.create_task(clock.sleep_until(later(clock.now(), by_ms=86_400_000)))
     await asyncio.sleep(0)
@@ -103,3 +113,25 @@ async def test_the_system_clock_waits_out_a_fraction_of_a_microsecond() -> None:
     clock = SystemClock(wall_ns=wall.read, pause=wall.pause)
     await clock.sleep_until(DAWN)
     assert wall.pauses_s == [1e-9]
+
+
+@pytest.mark.requirement("hostile:pauses-ignore-the-wall-clock")
+@pytest.mark.parametrize("jump_ms", [8 * 3_600_000, -86_400_000], ids=["+8 h", "-1 d"])
+async def test_a_jump_of_the_wall_makes_no_pause_longer_or_shorter(jump_ms: int) -> None:
+    clock = ManualClock()
+    pause = asyncio.create_task(clock.sleep_for(1_000))
+    await asyncio.sleep(0)
+    clock.jump(jump_ms)
+    clock.advance(999)
+    await asyncio.sleep(0)
+    assert not pause.done()
+    clock.advance(1)
+    await asyncio.sleep(0)
+    assert pause.done()
+
+
+@pytest.mark.requirement("hostile:pauses-ignore-the-wall-clock")
+async def test_a_pause_of_the_system_clock_is_one_sleep_whatever_the_wall_says() -> None:
+    wall = Wall(-86_400_000)
+    await SystemClock(wall_ns=wall.read, pause=wall.pause).sleep_for(1_500)
+    assert wall.pauses_s == [1.5]

@@ -283,6 +283,18 @@ async def test_s64_a_limit_ends_a_command(
         assert span.total_bytes in (0, limits.output_bytes)
 
 
+@pytest.mark.requirement("commands:limits-end-a-command")
+@pytest.mark.parametrize("tty", [False, True])
+async def test_s64_what_is_over_the_cap_never_reaches_the_disk(
+    shell: Shell, tty: bool, tmp_path: Path
+) -> None:
+    cap = CommandLimits(output_bytes=10_000)
+    command = await shell.start(spec("head -c 300000 /dev/zero", tty=tty, limits=cap))
+    await command.wait()
+    kept = [path.stat().st_size for path in (tmp_path / "runs" / "run_1").iterdir()]
+    assert max(kept) == cap.output_bytes
+
+
 async def test_exactly_the_cap_is_not_too_much(shell: Shell) -> None:
     end, out, _ = await ran(shell, "printf abcdef", limits=CommandLimits(output_bytes=6))
     assert (end, out) == (CommandExit(exit_status=0), b"abcdef")

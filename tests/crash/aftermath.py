@@ -6,6 +6,7 @@ Rule 1: safety is judged after every kill; that everything ended is judged only 
 """
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,8 +25,9 @@ from holon.model.ids import AgentId, MessageId
 from holon.model.transcript import TurnLog
 from holon.testing.hands_oracle import result_problems
 from holon.testing.world_oracle import safety_problems
+from tests.crash.dead_copy import dead_copy
 from tests.crash.hands_aftermath import effect_problems, patch_problems
-from tests.crash.load import Ledger
+from tests.crash.stage import Ledger
 
 _ENDS: Final = (
     "message_processed",
@@ -39,23 +41,24 @@ _TURNS_READ_COUNT_MAX: Final = 1_000_000
 def problems_after_kill(home: Path, ledger: Ledger) -> list[str]:
     """Every invariant a kill broke."""
     acked = {MessageId(message_id) for message_id in ledger.acked.values()}
-    try:
-        report = check_database(database_path(home), acked=acked)
-    except HolonError as error:
-        return [f"the database cannot be checked: {error.message}"]
-    with open_untouched(database_path(home)) as connection:
-        found = [
-            *effect_problems(home, connection),
-            *patch_problems(home, connection),
-            *result_problems(connection),
-        ]
+    with dead_copy(home) as database:
+        try:
+            report = check_database(database, acked=acked)
+        except HolonError as error:
+            return [f"the database cannot be checked: {error.message}"]
+        with open_untouched(database) as connection:
+            found = [
+                *effect_problems(home, connection),
+                *patch_problems(home, connection),
+                *result_problems(connection),
+            ]
     return [*(str(violation) for violation in report.violations), *found]
 
 
 def problems_at_rest(home: Path, ledger: Ledger) -> list[str]:
     """Everything that is wrong once the last host has ended with nothing left to do."""
     acked = {MessageId(message_id) for message_id in ledger.acked.values()}
-    with open_untouched(database_path(home)) as connection:
+    with dead_copy(home) as database, open_untouched(database) as connection:
         found = [
             *safety_problems(connection, acked=acked),
             *_message_problems(connection, acked),
@@ -63,6 +66,7 @@ def problems_at_rest(home: Path, ledger: Ledger) -> list[str]:
             *_lost_rows(connection, ledger),
             *_call_problems(connection),
             *_task_problems(connection),
+            *_wake_problems(connection, ledger),
         ]
     return [*problems_after_kill(home, ledger), *found, *asyncio.run(_sendable_problems(home))]
 
@@ -100,9 +104,10 @@ def _log_problems(connection: apsw.Connection) -> Iterator[str]:
 def _lost_rows(connection: apsw.Connection, ledger: Ledger) -> Iterator[str]:
     """Nothing an operator was told of is gone."""
     told = {"timer": ledger.timers, "work_item": ledger.items, "task": ledger.tasks}
-    for kind, ids in told.items():
+    for kind, known in told.items():
         kept = {str(row) for (row,) in connection.execute(f"select {kind}_id from {kind}s")}
-        yield from (f"P1 {kind} {lost} was acknowledged and is gone" for lost in set(ids) - kept)
+        lost = {record_id for _, record_id in known.values()} - kept
+        yield from (f"P1 {kind} {each} was acknowledged and is gone" for each in sorted(lost))
 
 
 def _call_problems(connection: apsw.Connection) -> Iterator[str]:
@@ -120,6 +125,30 @@ def _task_problems(connection: apsw.Connection) -> Iterator[str]:
         " and status in ('queued', 'running', 'cancelling')"
     ):
         yield f"P9 task {task_id} is still {status}"
+
+
+def _wake_problems(connection: apsw.Connection, ledger: Ledger) -> Iterator[str]:
+    """P7: every hint that was taken in has become a tick, and every delivery is on record once."""
+    delivered: Counter[str] = Counter()
+    waiting: dict[tuple[str, str], str] = {}
+    for agent, kind, source, sources, correlation in connection.execute(
+        "select agent_id, event ->> '$.kind', event ->> '$.source_key',"
+        " event -> '$.source_keys', event ->> '$.correlation_id' from events"
+        " where event ->> '$.kind' in"
+        " ('callback_delivered', 'wake_hint_coalesced', 'wake_hint_triggered') order by log_seq"
+    ):
+        if kind == "wake_hint_triggered":
+            for each in json.loads(str(sources)):
+                waiting.pop((str(agent), each), None)
+            continue
+        waiting[str(agent), str(source)] = str(correlation or "a wake")
+        if kind == "callback_delivered":
+            delivered[str(correlation)] += 1
+    for (agent, source), what in waiting.items():
+        yield f"P7 {what} of {source} never woke {agent}"
+    for key in ledger.deliveries:
+        if delivered[key] != 1:
+            yield f"P2 delivery {key} was acknowledged and is on record {delivered[key]} times"
 
 
 async def _sendable_problems(home: Path) -> list[str]:

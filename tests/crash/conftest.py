@@ -1,22 +1,27 @@
 """Fixtures of the crash tests."""
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from holon.testing.host_client import HostClient
+from holon.testing.served_host import ServedHost
 
-StartHost = Callable[..., HostClient]
+StartHost = Callable[..., ServedHost]
 
 
 @pytest.fixture
-def start_host() -> Iterator[StartHost]:
-    """Start hosts that are gone when the test is."""
-    started: list[HostClient] = []
+def start_host(tmp_path: Path) -> Iterator[StartHost]:
+    """Start hosts that are gone when the test is; their model says what a script says."""
+    started: list[ServedHost] = []
 
-    def start(home: Path, **how: object) -> HostClient:
-        host = HostClient(home, **how)  # type: ignore[arg-type]  # passed on as they come
+    def start(home: Path, *, script: object = None, **how: object) -> ServedHost:
+        written = tmp_path / f"{home.name}.script.yaml"
+        if script is not None or not written.exists():
+            written.write_text(json.dumps(script or {"rules": []}), encoding="utf-8")
+        environ = {"HOLON_MODEL": f"scripted/{written}"}
+        host = ServedHost(home, environ=environ, **how)  # type: ignore[arg-type]  # as they come
         started.append(host)
         return host
 

@@ -29,9 +29,10 @@ from holon.decide.command_promotion import run_id_of
 from holon.model.task import TaskRecord
 from holon.serve.compose import COMMANDS_FOLDER
 from holon.testing.hands_oracle import OPEN, effect_of, execution_problems
-from holon.testing.host_client import MARKER
 from holon.testing.mixed_hands import EFFECTS_FILE, NOTE_PREFIX, note_text
+from holon.testing.served_host import MARKER
 from holon.wire.codec import decode
+from tests.crash.load import ORDER_PREFIX
 
 LEFT_S_MAX: Final = 5.0  # for what ends by itself once the last host is gone
 _POLL_S: Final = 0.02
@@ -39,12 +40,15 @@ _POLL_S: Final = 0.02
 
 def effect_problems(home: Path, connection: apsw.Connection) -> Iterator[str]:
     """P4: a call has its effect at most once, and only if it was recorded before."""
-    lines = list(_effects(home))
+    written = list(_effects(home))
+    orders = Counter(line for line in written if line.startswith(ORDER_PREFIX))
+    yield from (f"P4 {line} was executed {n} times" for line, n in orders.items() if n > 1)
+    lines = [line for line in written if line not in orders]
     steps = Counter(line for line in lines if ":" in line)  # of one command, the later ones
     yield from execution_problems(connection, [line for line in lines if ":" not in line])
     yield from execution_problems(connection, {line.split(":")[0] for line in steps})
     yield from (f"P4 {line} was executed {n} times" for line, n in steps.items() if n > 1)
-    yield from _missing_effects(connection, Counter(lines))
+    yield from _missing_effects(connection, Counter(written))
 
 
 def _effects(home: Path) -> Iterator[str]:
@@ -65,8 +69,10 @@ def _missing_effects(connection: apsw.Connection, written: Counter[str]) -> Iter
                 yield f"P4 {effect_id} is told to have ended and left no trace"
     done = connection.execute("select task_id, record from tasks where status = 'completed'")
     for task_id, record in done:
-        run_id = run_id_of(decode(str(record), TaskRecord))
-        if run_id is not None and not written[run_id]:
+        task = decode(str(record), TaskRecord)
+        run_id = run_id_of(task)
+        proof = (task.summary or "").replace("order ", ORDER_PREFIX)
+        if run_id is not None and not written[run_id] and not written[proof]:
             yield f"P4 task {task_id} is told to have ended and left no trace"
 
 
@@ -89,9 +95,9 @@ def patch_problems(home: Path, connection: apsw.Connection) -> Iterator[str]:
                 yield f"P4 {effect_id} is told to have added {name}, which is not there"
 
 
-def open_tasks(home: Path) -> dict[str, str | None]:
+def open_tasks(database: Path) -> dict[str, str | None]:
     """The tasks that have not ended, each with the run it stands for."""
-    with open_untouched(database_path(home)) as connection:
+    with open_untouched(database) as connection:
         found = connection.execute(f"select task_id, record from tasks where status in {OPEN}")
         return {
             str(task_id): run_id_of(decode(str(record), TaskRecord)) for task_id, record in found
@@ -100,7 +106,7 @@ def open_tasks(home: Path) -> dict[str, str | None]:
 
 def unowned(home: Path, among: Iterable[str]) -> list[str]:
     """Which of these tasks have neither ended nor a living process."""
-    still_open = open_tasks(home)
+    still_open = open_tasks(database_path(home))
     return [
         task_id
         for task_id in among
@@ -115,16 +121,24 @@ def _is_owned(home: Path, run_id: str | None) -> bool:
 
 
 def runaways(home: Path) -> list[str]:
-    """Processes of calls the model was told were interrupted."""
+    """Processes of calls the model was told were interrupted, and of runs nobody knows of."""
+    runs = [(facts.pid, _run_of(facts.pid)) for facts in marked_with(marker_of_home(home))]
     with open_untouched(database_path(home)) as connection:
-        cut_off = connection.execute("select effect_id from tool_calls where state = 'interrupted'")
-        interrupted = {str(effect_id) for (effect_id,) in cut_off}
-    runs = ((facts.pid, _run_of(facts.pid)) for facts in marked_with(marker_of_home(home)))
-    return [
+        calls = connection.execute("select effect_id, state from tool_calls")
+        states = {str(effect_id): str(state) for effect_id, state in calls}
+        tasks = connection.execute("select record ->> '$.detail.run_id' from tasks")
+        ordered = {str(run_id) for (run_id,) in tasks}
+    found = [
         f"P4 process {pid} of the interrupted call {run} goes on"
         for pid, run in runs
-        if run is not None and effect_of(run) in interrupted
+        if run is not None and states.get(effect_of(run)) == "interrupted"
     ]
+    unknown = [
+        f"P4 process {pid} of {run} is on no record"
+        for pid, run in runs
+        if run is not None and effect_of(run) not in states and run not in ordered
+    ]
+    return [*found, *unknown]
 
 
 def _run_of(pid: int) -> str | None:

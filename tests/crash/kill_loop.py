@@ -1,13 +1,15 @@
-"""Killing a real host again and again, under a mixed load.
+"""Killing a real `holon serve` again and again, under a mixed load.
 
-Owns:  the loop: start, let it work, kill it at a random moment or at a named failpoint, judge what
-       is left, start again; and at the end of each home, let it finish and judge that.
+Owns:  the loop: start, let it work, kill it at a random moment or at a named failpoint, or ask it
+       to end; judge what is left, start again; and at the end of each home, let it finish and judge
+       that. Callers and readers of the event streams stay through all its lives.
 
     python -m tests.crash.kill_loop --kills 2000 --seed 1 --jobs 2
 
-Rule 1: every failpoint is the place of death at least once, as long as there are kills enough.
-Rule 2: a host that ends otherwise than by being killed, or that says anything on stderr, is a
-        problem. A home with problems is kept; a clean one is removed.
+Rule 1: every failpoint is the place of death at least once, as long as there are kills enough. A
+        life without a failpoint is the command `holon serve` itself.
+Rule 2: a host that ends otherwise than it was made to, or that says anything unforeseen on stderr,
+        is a problem. A home with problems is kept; a clean one is removed.
 Rule 3: after a restart every task of an earlier life has ended or has a living process, within a
         bounded time; no process of an interrupted call goes on.
 Rule 4: when a home is done, no process that it started is left; one that is counts as a problem.
@@ -15,153 +17,118 @@ Rule 5: a home serves a bounded number of kills, because judging it takes longer
 """
 
 import argparse
+import contextlib
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter, deque
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from random import Random
 from typing import Final
 
 from holon.adapters.sqlite.check.untouched import open_untouched
-from holon.adapters.sqlite.home_lock import database_path
 from holon.ports.failpoint import Failpoint
-from holon.testing.host_client import QUIET_HORIZON_MS, HostClient
-from holon.testing.host_lines import HostGoneError
+from holon.testing.mixed_model import mixed_model
+from holon.testing.serve_process import PRUNE_OFTEN
+from holon.testing.served_host import HostGoneError, ServedHost
+from holon.testing.wire_server.beside import wire_server_beside
 from tests.crash.aftermath import problems_after_kill, problems_at_rest
+from tests.crash.caller import AGENTS
+from tests.crash.dead_copy import dead_copy
+from tests.crash.followers import Follower
 from tests.crash.hands_aftermath import end_stragglers, open_tasks, runaways, unowned
-from tests.crash.load import AGENTS, Client, Ledger, Stage, calm_down
+from tests.crash.kill_report import KillReport
+from tests.crash.load import Operator, Sender, calm_down
 from tests.crash.rest import IDLE_S_MAX, come_to_rest
+from tests.crash.stage import Ledger, Stage
 
 KILLS_PER_HOME_MAX: Final = 40
-CLIENTS_COUNT: Final = 3
 DEATH_S_MAX: Final = 3.0  # an armed host that lives longer missed its failpoint
 OWNED_S_MAX: Final = 5.0  # once a host is up, for every task to have an owner or an end
 LOOK_AGAIN_S: Final = 0.01
-LIFE_S_MEAN: Final = 0.08
-LIFE_S_MAX: Final = 0.5
+LIFE_S_MEAN: Final = 0.15
+LIFE_S_MAX: Final = 0.6
+STARTING_S_MAX: Final = 0.7
 STARTING_SHARE: Final = 0.25
 ARMED_SHARE: Final = 0.6
 EXTRA_KILLS_MAX: Final = 20
 PROBLEMS_SHOWN_COUNT_MAX: Final = 20
+# What a host may say on stderr: that it ends, and how its model failed it.
+MAY_BE_SAID: Final = re.compile(
+    r"holon: ended; what was accepted is kept|\S+ WARNING provider_failed: .*"
+)
 
 
 class Manner(StrEnum):
-    """How the lives of a host end."""
+    """How a life of a host ends."""
 
     KILL = "kill"
-    TERMINATE = "terminate"  # SIGTERM
-    END_INPUT = "end_input"  # whoever drove the host is gone
+    TERMINATE = "terminate"  # SIGTERM, and time to drain
+    HURRY = "hurry"  # SIGTERM, and SIGKILL before it has drained
 
 
-@dataclass(slots=True)
-class KillReport:
-    """What came of a loop."""
-
-    seed: int
-    kills: int = 0
-    killed_at: Counter[str] = field(default_factory=Counter)
-    homes: int = 0
-    acked: int = 0
-    duplicates: int = 0
-    refused: int = 0
-    turns: int = 0
-    resumes: int = 0
-    commands: int = 0
-    interrupted: int = 0
-    tasks: int = 0
-    tasks_across_lives: int = 0
-    owned_s_max: float = 0.0
-    seconds: float = 0.0
-    problems: list[str] = field(default_factory=list)
-
-    @property
-    def unvisited(self) -> tuple[str, ...]:
-        """Failpoints at which no host died."""
-        return tuple(point.value for point in Failpoint if not self.killed_at[point.value])
-
-    def __str__(self) -> str:
-        found = f"{len(self.problems)} problems: {self.problems[0]}" if self.problems else "clean"
-        at_points = sum(self.killed_at[point.value] for point in Failpoint)
-        return (
-            f"seed={self.seed} {self.kills} kills ({at_points} at failpoints) of {self.homes} homes"
-            f" in {self.seconds:.0f} s: {self.acked} acknowledged, {self.duplicates} repeats,"
-            f" {self.refused} refused, {self.turns} turns, {self.resumes} resumed,"
-            f" {self.commands} commands ({self.interrupted} calls cut off), {self.tasks} tasks"
-            f" ({self.tasks_across_lives} across lives, owned within {self.owned_s_max:.1f} s);"
-            f" {found}"
-        )
-
-    def absorb(self, other: "KillReport") -> None:
-        """Add the figures of another report to these."""
-        self.kills += other.kills
-        self.killed_at.update(other.killed_at)
-        self.homes += other.homes
-        self.acked += other.acked
-        self.duplicates += other.duplicates
-        self.refused += other.refused
-        self.turns += other.turns
-        self.resumes += other.resumes
-        self.commands += other.commands
-        self.interrupted += other.interrupted
-        self.tasks += other.tasks
-        self.tasks_across_lives += other.tasks_across_lives
-        self.owned_s_max = max(self.owned_s_max, other.owned_s_max)
-        self.problems.extend(other.problems)
+MANNERS: Final[Mapping[Manner, int]] = {Manner.KILL: 8, Manner.TERMINATE: 1, Manner.HURRY: 1}
 
 
 class HomeUnderFire:
-    """One home, its clients, and a killer."""
+    """One home, its clients and readers, and a killer."""
 
-    def __init__(self, home: Path, *, seed: int, manner: Manner = Manner.KILL) -> None:
+    def __init__(
+        self, home: Path, *, seed: int, model_url: str, manners: Mapping[Manner, int] = MANNERS
+    ) -> None:
         self._home = home
-        self._manner = manner
-        self._seed = seed
+        self._manners = manners
+        self._environ = environ_of(home, model_url)
         self._chance = Random(f"{seed}:killer")
         self._stage = Stage()
         self._ledger = Ledger()
-        self._report = KillReport(seed=seed, homes=1)
+        self._report = KillReport(seed=seed)
         self._errors = home.with_name(f"{home.name}.stderr")
         self._has_been_ready = False
         self._left_open: tuple[str, ...] = ()  # tasks the host of the moment found
         self._inherited: set[str] = set()  # those of them that are commands, over all lives
-        self._clients = [
-            Client(f"c{number}", self._stage, self._ledger, Random(f"{seed}:{number}"))
-            for number in range(CLIENTS_COUNT)
+        self._callers = [
+            kind(f"c{number}", self._stage, self._ledger, Random(f"{seed}:{number}"))
+            for number, kind in enumerate((Operator, Operator, Sender))
+        ]
+        self._followers = [
+            Follower(self._stage, agent=None, over_tcp=True),
+            Follower(self._stage, agent=AGENTS[0], over_tcp=False),
         ]
 
     def run(self, kills: int) -> KillReport:
         """Kill the host this often (more, if a failpoint was missed), then let it finish."""
         points = deque(Failpoint)
         self._chance.shuffle(points)
-        for client in self._clients:
-            client.start()
+        for thread in (*self._callers, *self._followers):
+            thread.start()
         while self._goes_on(kills, points):
-            armed = self._next_point(points)
-            self._one_life(armed, points)
+            self._one_life(self._next_point(points), points)
             if self._has_been_ready:
                 self._note(problems_after_kill(self._home, self._ledger))
         self._finish()
         return self._report
 
     def _goes_on(self, kills: int, points: "deque[Failpoint]") -> bool:
-        if self._report.kills < kills:
+        done = self._report.kills if self._has_kills() else self._report.ends
+        if done < kills:
             return True
-        owes_points = (
-            points and self._manner is Manner.KILL and kills >= len(Failpoint) / ARMED_SHARE
-        )
-        return bool(owes_points) and self._report.kills < kills + EXTRA_KILLS_MAX
+        owes_points = points and self._has_kills() and kills >= len(Failpoint) / ARMED_SHARE
+        return bool(owes_points) and done < kills + EXTRA_KILLS_MAX
+
+    def _has_kills(self) -> bool:
+        return Manner.KILL in self._manners
 
     def _next_point(self, points: "deque[Failpoint]") -> Failpoint | None:
         """Which failpoint to arm, if any; one that cannot be reached now waits its turn."""
-        is_timed = self._manner is not Manner.KILL or self._chance.random() >= ARMED_SHARE
+        is_timed = not self._has_kills() or self._chance.random() >= ARMED_SHARE
         if is_timed or not points:
             return None
         if points[0] is Failpoint.RECOVERY_BETWEEN_AGENTS and not self._has_open_turn():
@@ -171,60 +138,72 @@ class HomeUnderFire:
     def _has_open_turn(self) -> bool:
         if not self._has_been_ready:
             return False
-        with open_untouched(database_path(self._home)) as connection:
+        with dead_copy(self._home) as database, open_untouched(database) as connection:
             found = connection.execute("select 1 from turns where state = 'open' limit 1")
             return bool(found.fetchall())
 
-    def _start(self, failpoints: str = "") -> HostClient:
-        left = open_tasks(self._home) if self._has_been_ready else {}
+    def _start(self, failpoints: str | None = None) -> ServedHost:
+        left: dict[str, str | None] = {}
+        if self._has_been_ready:
+            with dead_copy(self._home) as database:
+                left = open_tasks(database)
         self._left_open = tuple(left)
         self._inherited.update(task for task, run_id in left.items() if run_id is not None)
-        options = ("--agents", ",".join(AGENTS), "--seed", str(self._seed))
-        return HostClient(self._home, options=options, failpoints=failpoints, stderr=self._errors)
+        pruning = failpoints is not None and Failpoint.RETENTION_BETWEEN_BATCHES in failpoints
+        return ServedHost(
+            self._home,
+            environ=self._environ,
+            failpoints=failpoints,
+            options=(PRUNE_OFTEN,) if pruning else (),
+            stderr=self._errors,
+        )
 
     def _one_life(self, armed: Failpoint | None, points: "deque[Failpoint]") -> None:
         visit = 1 if armed is Failpoint.RECOVERY_BETWEEN_AGENTS else self._chance.randrange(1, 4)
-        host = self._start(f"{armed}=kill@{visit}" if armed else "")
+        host = self._start(f"{armed}=kill@{visit}" if armed else None)
+        manner = self._drawn_manner(armed)
         try:
             place = self._await_death(host, armed)
-            self._stage.set(None)
-            code = self._end(host)
+            code = self._end(host, manner)
         finally:
             self._stage.set(None)
             host.kill()
-        self._report.kills += 1
-        self._report.killed_at[place] += 1
+        is_end = manner is Manner.TERMINATE
+        self._report.kills, self._report.ends = (
+            self._report.kills + (not is_end),
+            self._report.ends + is_end,
+        )
+        self._report.died_at[place] += 1
         if armed is not None and place != armed:
             points.append(armed)
-        if code not in self._expected_codes(place):
-            self._note([f"the host ended {place} with code {code}"])
+        if code not in _expected_codes(manner, place):
+            self._note([f"the host ended {place} by {manner} with code {code}"])
 
-    def _end(self, host: HostClient) -> int:
-        match self._manner:
-            case Manner.KILL:
-                host.kill()
-            case Manner.TERMINATE:
-                host.terminate()
-            case Manner.END_INPUT:
-                host.end_input()
-        return host.join()
+    def _drawn_manner(self, armed: Failpoint | None) -> Manner:
+        if armed is not None:
+            return Manner.KILL
+        return self._chance.choices(list(self._manners), list(self._manners.values()))[0]
 
-    def _expected_codes(self, place: str) -> tuple[int, ...]:
-        if self._manner is Manner.KILL:
-            return (-signal.SIGKILL,)
-        # Before it listens for it, a SIGTERM simply ends a process: as good as a kill.
-        return (0, -signal.SIGTERM) if place == "starting" else (0,)
+    def _end(self, host: ServedHost, manner: Manner) -> int:
+        if manner is Manner.TERMINATE:
+            return host.terminate()
+        if manner is Manner.HURRY:
+            host.process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                host.process.wait(self._chance.expovariate(1 / 0.02))
+        return host.kill()
 
-    def _await_death(self, host: HostClient, armed: Failpoint | None) -> str:
+    def _await_death(self, host: ServedHost, armed: Failpoint | None) -> str:
         """Let the host live until it dies or its time has come; say where that was."""
         if armed is None and self._chance.random() < STARTING_SHARE:
-            time.sleep(self._chance.uniform(0.0, 0.6))
+            time.sleep(self._chance.uniform(0.0, STARTING_S_MAX))
             return "starting"
         try:
             host.wait_ready()
             self._has_been_ready = True
-            self._note(self._unaccounted(host))
+            self._note(people(host))
             self._stage.set(host)
+            self._note(self._unaccounted(host))
         except HostGoneError:
             return armed.value if armed else "nowhere"
         life_s = min(LIFE_S_MAX, self._chance.expovariate(1 / LIFE_S_MEAN))
@@ -234,16 +213,17 @@ class HomeUnderFire:
             return "missed" if armed else "running"
         return armed.value if armed else "nowhere"
 
-    def _unaccounted(self, host: HostClient) -> list[str]:
+    def _unaccounted(self, host: ServedHost) -> list[str]:
         """What an earlier life left to this host that neither ended nor has an owner in time."""
-        deadline = time.monotonic() + OWNED_S_MAX
+        ready_at = time.monotonic()
+        deadline = ready_at + OWNED_S_MAX
         while left := unowned(self._home, self._left_open):
             if host.process.poll() is not None:
                 return []  # it was killed meanwhile
             if time.monotonic() > deadline:
                 return [f"P9 task {task} has no owner {OWNED_S_MAX} s on" for task in left]
             time.sleep(LOOK_AGAIN_S)
-        took_s = time.monotonic() - host.started_at
+        took_s = time.monotonic() - ready_at
         self._report.owned_s_max = max(self._report.owned_s_max, took_s)
         return runaways(self._home)
 
@@ -252,61 +232,86 @@ class HomeUnderFire:
         host = self._start()
         try:
             host.wait_ready()
-            self._note(self._unaccounted(host))
+            self._note(people(host))
             self._stage.set(host)
-            self._stage.close()
-            for client in self._clients:
-                client.join(IDLE_S_MAX)
-            if any(client.is_alive() for client in self._clients):
-                self._note(["a client was never answered"])
-            status = come_to_rest(
-                host, self._home, is_calm=lambda: not calm_down(self._stage, self._home)
-            )
-            if not status.is_idle(horizon_ms=QUIET_HORIZON_MS):
-                self._note([f"P7 the host never came to rest: {status}"])
-            if status.rescue_count:
-                self._note([f"P7 {status.rescue_count} rescues"])
+            self._note(self._unaccounted(host))
+            self._fall_silent(host)
             if (code := host.terminate()) != 0:
                 self._note([f"SIGTERM ended the host with code {code}"])
         except HostGoneError as gone:
             self._note([f"the last host did not hold: {gone}"])
         finally:
+            for follower in self._followers:
+                follower.end()
+            self._stage.set(None)
             host.kill()
         self._note(end_stragglers(self._home))
         self._note(problems_at_rest(self._home, self._ledger))
         self._note(self._ledger.problems)
-        self._note(self._errors.read_text(encoding="utf-8").splitlines())
-        self._count()
+        for follower in self._followers:
+            follower.join(IDLE_S_MAX)
+            self._note(follower.judged(self._home))
+        said = self._errors.read_text(encoding="utf-8").splitlines()
+        self._note(line for line in said if not MAY_BE_SAID.fullmatch(line))
+        self._report.count(self._home, self._ledger, self._followers)
+        self._report.counts["tasks across lives"] += len(self._inherited)
 
-    def _count(self) -> None:
-        self._report.acked = len(self._ledger.acked)
-        self._report.duplicates = self._ledger.duplicate_count
-        self._report.refused = self._ledger.refusals.total()
-        with open_untouched(database_path(self._home)) as connection:
-            resumes = [int(str(n)) for (n,) in connection.execute("select resume_count from turns")]
-            calls = connection.execute(
-                "select state = 'interrupted', count(*) from tool_calls"
-                " where name like 'ExecCommand%' group by 1"
-            )
-            by_state = {bool(cut_off): int(str(count)) for cut_off, count in calls}
-            (tasks,) = connection.execute(
-                "select count(*) from tasks where record ->> '$.detail.run_id' is not null"
-            ).fetchall()[0]
-        self._report.turns, self._report.resumes = len(resumes), sum(resumes)
-        self._report.commands, self._report.interrupted = (
-            sum(by_state.values()),
-            by_state.get(True, 0),
-        )
-        self._report.tasks, self._report.tasks_across_lives = int(str(tasks)), len(self._inherited)
+    def _fall_silent(self, host: ServedHost) -> None:
+        self._stage.close()
+        for caller in self._callers:
+            caller.join(IDLE_S_MAX)
+        if any(caller.is_alive() for caller in self._callers):
+            self._note(["a caller was never answered"])
+        state = come_to_rest(host, is_calm=lambda: not calm_down(self._stage, self._home))
+        if not state.is_idle:
+            self._note([f"P7 the host never came to rest: {state}"])
+        if state.rescue_count:
+            self._note([f"P7 {state.rescue_count} rescues"])
+        for follower in self._followers:
+            follower.catch_up(self._home)
 
     def _note(self, problems: Iterable[str]) -> None:
         self._report.problems.extend(f"{problem} [{self._home}]" for problem in problems)
 
 
-def run_home(seed: int, kills: int, root: Path) -> KillReport:
+def people(host: ServedHost) -> Iterator[str]:
+    """See that the agents are there: a host may have been killed before it had them."""
+    for agent in AGENTS:
+        reply = host.post(f"/control/agents/{agent}/create")
+        if not reply.ok and reply.code != "agent_exists":
+            yield f"{agent} cannot be made: {reply.body!r}"
+
+
+def environ_of(home: Path, model_url: str) -> dict[str, str]:
+    """Configure a home for a model on this machine, and return the environment of its hosts."""
+    home.mkdir(parents=True, mode=0o700)
+    (home / "config.toml").write_text(
+        '[model]\ndefault = "beside/mixed"\n[providers.beside]\n'
+        f'transport = "openai_chat_completions"\nbase_url = "{model_url}"\nauth.source = "none"\n',
+        encoding="utf-8",
+    )
+    return {}
+
+
+def _expected_codes(manner: Manner, place: str) -> tuple[int, ...]:
+    # Before it listens for it, a SIGTERM simply ends a process: as good as a kill.
+    early = (-signal.SIGTERM,) if place == "starting" else ()
+    match manner:
+        case Manner.KILL:
+            return (-signal.SIGKILL,)
+        case Manner.TERMINATE:
+            return (0, *early)
+        case Manner.HURRY:
+            return (0, -signal.SIGKILL, *early)
+
+
+def run_home(
+    seed: int, kills: int, root: Path, manners: Mapping[Manner, int] = MANNERS
+) -> KillReport:
     """Run one home of a loop in a folder of its own."""
     home = root / f"home-{seed}"
-    report = HomeUnderFire(home, seed=seed).run(kills)
+    with wire_server_beside(mixed_model(seed)) as model_url:
+        report = HomeUnderFire(home, seed=seed, model_url=model_url, manners=manners).run(kills)
     if not report.problems:
         shutil.rmtree(home)
         home.with_name(f"{home.name}.stderr").unlink(missing_ok=True)

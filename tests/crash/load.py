@@ -1,234 +1,188 @@
 """The people and machines around a host that keeps being killed.
 
-Owns:  clients that repeat each request until it is answered, across any number of lives of the
-       host, and the ledger of what they were told. The ledger outlives every host.
-Rule 1: what the ledger holds was read from an answer; a request whose answer was cut off is sent
-        again under the same key.
-Rule 2: whoever stops an agent resumes it, so that everybody's requests can be taken in the end.
+Owns:  operators, with prompts, interjections, wakes, timers, work items, tasks and the agents' run
+       state; and senders of webhooks, public messages and trigger deliveries.
+Rule 1: a command of a task writes its own key first, so that whoever judges can count executions.
 """
 
 import threading
-import time
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from queue import SimpleQueue
 from random import Random
 from typing import Final
+from urllib.parse import urlsplit
 
 from holon.adapters.sqlite.check.untouched import open_untouched
 from holon.adapters.sqlite.home_lock import database_path
-from holon.model.message import Priority
-from holon.model.task import TaskStatus
-from holon.testing import host_commands as ask
-from holon.testing.host_client import HostClient
-from holon.testing.host_lines import HostGoneError
+from holon.model.json_value import JsonValue
+from holon.testing.mixed_hands import EFFECTS_FILE
+from holon.testing.served_host import Request
+from tests.crash.caller import STOPPED_NOW_AND_THEN, Caller
+from tests.crash.stage import Ledger, Stage
 
-AGENTS: Final = ("ada", "bob", "cyd", "dee")
-STOPPED_NOW_AND_THEN: Final = "dee"
-RETRY_S: Final = 0.01
-ACTIONS_PER_LIFE_COUNT_MAX: Final = 40  # more would pile up faster than a short life can serve
-
-
-@dataclass(slots=True)
-class Ledger:
-    """What the outside world was told."""
-
-    acked: dict[str, str] = field(default_factory=dict)  # idempotency key to message id
-    timers: list[str] = field(default_factory=list)
-    items: list[str] = field(default_factory=list)
-    tasks: list[str] = field(default_factory=list)
-    duplicate_count: int = 0
-    refusals: Counter[str] = field(default_factory=Counter)
-    problems: list[str] = field(default_factory=list)
-
-    def acknowledge(self, key: str, answer: ask.Answer) -> None:
-        """Note which message a key led to; it must be the same one every time."""
-        told = str(result_of(answer)["message_id"])
-        earlier = self.acked.setdefault(key, told)
-        if earlier != told:
-            self.problems.append(f"P2 key {key} gave {earlier} and then {told}")
-        self.duplicate_count += bool(result_of(answer).get("duplicate"))
+ORDER_PREFIX: Final = "order-"
+_ENDINGS: Final = (
+    "",
+    "; exit 3",
+    "; sleep 0.4",
+    "; sleep 2",
+    "; read line; echo $line",
+    "; trap '' TERM; sleep 1",
+)
 
 
-class Stage:
-    """Where the host of the moment can be found; there may be none for a while."""
+class Operator(Caller):
+    """Somebody with a token."""
 
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._host: HostClient | None = None
-        self._actions_left = 0
-        self.is_closing = threading.Event()
-
-    def set(self, host: HostClient | None) -> None:
-        """Put a host on stage, or take it away."""
-        with self._changed:
-            self._host = host
-            self._actions_left = ACTIONS_PER_LIFE_COUNT_MAX
-            self._changed.notify_all()
-
-    def close(self) -> None:
-        """Let the clients finish what they are at, and no more."""
-        self.is_closing.set()
-        with self._changed:
-            self._changed.notify_all()
-
-    def may_act(self) -> bool:
-        """Wait until the load on the host of the moment leaves room; False when it is over."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._actions_left > 0 or self.is_closing.is_set())
-            self._actions_left -= 1
-        return not self.is_closing.is_set()
-
-    def ask(self, command: ask.Command) -> ask.Answer:
-        """Ask whatever host there is until the command is settled one way or the other."""
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._host is not None)
-                host = self._host
-            assert host is not None
-            try:
-                answer = host.ask(command)
-            except HostGoneError:
-                time.sleep(RETRY_S)
-                continue
-            if answer.is_final:
-                return answer
-            time.sleep(RETRY_S)
-
-
-class Client(threading.Thread):
-    """One caller with a mixture of things to ask."""
-
-    def __init__(self, name: str, stage: Stage, ledger: Ledger, chance: Random) -> None:
-        super().__init__(name=name, daemon=True)
-        self._stage = stage
-        self._ledger = ledger
-        self._chance = chance
-        self._count = 0
-        self._pause_s = 0.02
-        self._actions = {
-            self._prompt: 40,
-            self._hook: 12,
-            self._hint: 12,
+    def actions(self) -> Mapping[Callable[[], None], int]:
+        """What it may ask for, and how often."""
+        return {
+            self._prompt: 36,
+            self._wake: 5,
             self._arm_timer: 9,
             self._cancel_timer: 4,
             self._add_work: 4,
-            self._move_work: 8,
-            self._run_task: 5,
+            self._move_work: 6,
+            self._order: 7,
+            self._meddle: 4,
             self._steer: 5,
-            self._prune: 4,
         }
 
-    def run(self) -> None:
-        """Ask for one thing after another until the stage closes."""
-        actions, weights = list(self._actions), list(self._actions.values())
-        while self._stage.may_act():
-            self._count += 1
-            self._chance.choices(actions, weights)[0]()
-            self._stage.is_closing.wait(self._chance.expovariate(1 / self._pause_s))
-
-    def _ask(self, command: ask.Command) -> ask.Answer:
-        answer = self._stage.ask(command)
-        if answer.refusal is not None:
-            self._ledger.refusals[answer.refusal.code] += 1
-        return answer
-
-    def _agent(self) -> str:
-        return self._chance.choice(AGENTS)
-
-    def _admit(self, command: ask.Prompt | ask.Webhook) -> None:
-        """Repeat until it is in; a stopped agent is resumed by whoever stopped it."""
-        assert command.key is not None
-        while not (answer := self._ask(command)).ok:
-            if answer.refusal is not None and answer.refusal.code != "agent_stopped":
-                self._ledger.problems.append(f"{command.key} was refused: {answer.refusal}")
-                return
-            time.sleep(RETRY_S)
-        self._ledger.acknowledge(command.key, answer)
-
     def _prompt(self) -> None:
-        key = f"{self.name}-{self._count}"
-        prompt = ask.Prompt(
-            id=0,
-            agent=self._agent(),
-            text=f"prompt {key}",
-            key=key,
-            priority=self._chance.choice(list(Priority)),
-        )
-        twin = threading.Thread(target=self._admit, args=(prompt,), daemon=True)
-        has_twin = self._chance.random() < 0.15
+        body: JsonValue = {"text": f"prompt {self.key}", "interject": self.chance.random() < 0.2}
+        path = f"/control/agents/{self.agent()}/prompt"
+        prompt = Request(path=path, body=body, key=self.key)
+        twin = threading.Thread(target=self.admit, args=(prompt,), daemon=True)
+        has_twin = self.chance.random() < 0.15
         if has_twin:  # the same request at the same time, over another connection
             twin.start()
-        self._admit(prompt)
+        self.admit(prompt)
         if has_twin:
             twin.join()
-        if self._chance.random() < 0.15:
-            self._admit(prompt)
+        if self.chance.random() < 0.15:
+            self.admit(prompt)
 
-    def _hook(self) -> None:
-        key = f"{self.name}-{self._count}"
-        self._admit(ask.Webhook(id=0, agent=self._agent(), text=f"event {key}", key=key))
-
-    def _hint(self) -> None:
-        body = {"change": self._count} if self._chance.random() < 0.5 else None
-        source = self._chance.choice(("ci", "inbox", "review"))
-        self._ask(ask.Hint(id=0, agent=self._agent(), source=source, body=body))
+    def _wake(self) -> None:
+        source = self.chance.choice(("ci", "inbox", "review"))
+        self.control(f"{self.agent()}/wake", {"reason": "changed", "source": source})
 
     def _arm_timer(self) -> None:
-        timer = ask.ArmTimer(
-            id=0,
-            agent=self._agent(),
-            after_ms=self._chance.randrange(1, 300),
-            every_ms=self._chance.choice((None, None, 1_000)),
-            summary="drill",
-        )
-        answer = self._ask(timer)
-        if answer.ok:
-            self._ledger.timers.append(str(result_of(answer)["timer_id"]))
+        agent, key = self.agent(), self.key
+        body: JsonValue = {"duration_ms": self.chance.randrange(1, 300), "summary": "drill"}
+        if self.chance.random() < 0.3:
+            body = {**body, "interval_ms": 1_000}
+        reply = self.control(f"{agent}/timers", body, key=key)
+        if reply.ok:
+            self.ledger.record(self.ledger.timers, key, (agent, str(reply.at("timer", "id"))))
 
     def _cancel_timer(self) -> None:
-        if self._ledger.timers:
-            chosen = self._chance.choice(self._ledger.timers)
-            self._ask(ask.CancelTimer(id=0, timer=chosen))
+        if known := list(self.ledger.timers.values()):
+            agent, timer = self.chance.choice(known)
+            self.control(f"{agent}/timers/{timer}/cancel")
 
     def _add_work(self) -> None:
-        work = ask.AddWork(id=0, agent=self._agent(), objective=f"work {self._count}")
-        answer = self._ask(work)
-        if answer.ok:
-            self._ledger.items.append(str(result_of(answer)["work_item_id"]))
+        agent, key = self.agent(), self.key
+        reply = self.control(f"{agent}/work-items", {"objective": f"work {key}"}, key=key)
+        if reply.ok:
+            self.ledger.record(self.ledger.items, key, (agent, str(reply.at("work_item", "id"))))
 
     def _move_work(self) -> None:
-        if self._ledger.items:
-            move = ask.MoveWork(
-                id=0,
-                item=self._chance.choice(self._ledger.items),
-                verb=self._chance.choice(("focus", "block", "unblock", "complete")),
-                recheck_after_ms=self._chance.randrange(1, 500),
-            )
-            self._ask(move)
+        known = list(self.ledger.items.values())
+        if not known:
+            return
+        agent, item = self.chance.choice(known)
+        path = f"{agent}/work-items/{item}"
+        match self.chance.choice(("pick", "block", "unblock", "complete")):
+            case "block":
+                blocked: JsonValue = {
+                    "blocked_by": "someone",
+                    "recheck_after_ms": self.chance.randrange(1, 500),
+                }
+                self.ask(Request(method="PATCH", path=f"/control/agents/{path}", body=blocked))
+            case "unblock":
+                free: JsonValue = {"blocked_by": None}
+                self.ask(Request(method="PATCH", path=f"/control/agents/{path}", body=free))
+            case verb:
+                self.control(f"{path}/{verb}")
 
-    def _run_task(self) -> None:
-        task_id = f"task_{self.name}_{self._count}"
-        waited_for = self._chance.random() < 0.5
-        opening = ask.OpenTask(id=0, agent=self._agent(), task=task_id, wait=waited_for)
-        if self._ask(opening).ok:
-            self._ledger.tasks.append(task_id)
-            end = self._chance.choice((TaskStatus.COMPLETED, TaskStatus.FAILED))
-            for status in (TaskStatus.RUNNING, end):
-                self._ask(ask.ReportTask(id=0, task=task_id, status=status))
+    def _order(self) -> None:
+        """Have a command run in the background."""
+        agent, key = self.agent(), self.key
+        cmd = f"echo {ORDER_PREFIX}{key} >> {EFFECTS_FILE}{self.chance.choice(_ENDINGS)}"
+        body: JsonValue = {"summary": f"order {key}", "cmd": cmd, "accepts_input": "read" in cmd}
+        reply = self.control(f"{agent}/tasks", body, key=key)
+        if reply.ok:
+            made = (agent, str(reply.at("task", "task_id")))
+            self.ledger.record(self.ledger.tasks, key, made)
+
+    def _meddle(self) -> None:
+        """Stop a task somebody ordered, or write to it."""
+        if known := list(self.ledger.tasks.values()):
+            agent, task = self.chance.choice(known[-3:])
+            if self.chance.random() < 0.5:
+                self.control(f"{agent}/tasks/{task}/stop")
+            else:
+                self.control(f"{agent}/tasks/{task}/input", {"input": "go on\n"})
 
     def _steer(self) -> None:
-        verb = self._chance.choice(("abort", "stop", "pause"))
-        agent = self._agent() if verb == "abort" else STOPPED_NOW_AND_THEN
-        self._ask(ask.Steer(id=0, agent=agent, verb=verb))
-        if verb != "abort":
-            self._stage.is_closing.wait(self._chance.expovariate(1 / self._pause_s))
-            self._ask(ask.Steer(id=0, agent=agent, verb="resume"))
+        if self.chance.random() < 0.4:
+            self.control(f"{self.agent()}/current-run/abort")
+            return
+        self.control(f"{STOPPED_NOW_AND_THEN}/stop")
+        self.pause()
+        self.control(f"{STOPPED_NOW_AND_THEN}/start")
 
-    def _prune(self) -> None:
-        self._ask(ask.Prune(id=0))
+
+class Sender(Caller):
+    """A machine outside."""
+
+    def __init__(self, name: str, stage: Stage, ledger: Ledger, chance: Random) -> None:
+        super().__init__(name, stage, ledger, chance)
+        self._trigger_paths: dict[str, str] = {}
+
+    def actions(self) -> Mapping[Callable[[], None], int]:
+        """What it may ask for, and how often."""
+        return {self._hook: 5, self._enqueue: 4, self._deliver: 12}
+
+    def _hook(self) -> None:
+        path = f"/webhooks/generic/{self.agent()}"
+        self.admit(Request(path=path, body=f"event {self.key}".encode(), key=self.key))
+
+    def _enqueue(self) -> None:
+        priority = self.chance.choice(("next", "normal", "background"))
+        body: JsonValue = {"text": f"event {self.key}", "priority": priority}
+        self.admit(Request(path=f"/agents/{self.agent()}/enqueue", body=body, key=self.key))
+
+    def _deliver(self) -> None:
+        """Use a trigger's address; only what was acknowledged has to wake."""
+        agent = self.agent()
+        path = self._trigger_path(agent)
+        if path is None:
+            return
+        headers = {"X-Correlation-ID": self.key}
+        if self.chance.random() < 0.4:
+            headers["X-Holon-Source"] = self.chance.choice(("ci", "inbox"))
+        body = f"change {self.key}".encode() if self.chance.random() < 0.7 else b""
+        delivery = Request(path=path, body=body, key=self.key, headers=headers)
+        answers = [self.ask(delivery) for _ in range(1 + (self.chance.random() < 0.2))]
+        if answers[0].ok:
+            self.ledger.deliveries[self.key] = agent
+        if answers[0].ok and answers[-1].body != answers[0].body and answers[-1].ok:
+            self.ledger.problems.append(f"P2 delivery {self.key} was answered in two ways")
+        if answers[0].status == 404 and agent != STOPPED_NOW_AND_THEN:
+            self.ledger.problems.append(f"the trigger of {agent} has lost its address")
+
+    def _trigger_path(self, agent: str) -> str | None:
+        if agent not in self._trigger_paths:
+            reply = self.ask(Request(method="GET", path=f"/agents/{agent}/external-triggers"))
+            shown = reply.at("external_triggers")
+            first = shown[0] if isinstance(shown, list) and shown else None
+            url = first.get("trigger_url") if isinstance(first, dict) else None
+            if not isinstance(url, str):
+                self.ledger.problems.append(f"{agent} has no trigger: {reply.body!r}")
+                return None
+            self._trigger_paths[agent] = urlsplit(url).path
+        return self._trigger_paths[agent]
 
 
 def calm_down(stage: Stage, home: Path) -> int:
@@ -238,27 +192,19 @@ def calm_down(stage: Stage, home: Path) -> int:
     before its answer left something behind that no ledger knows of.
     """
     with open_untouched(database_path(home)) as connection:
-        timers = connection.execute("select timer_id from timers where status = 'active'")
-        items = connection.execute("select work_item_id from work_items where state = 'open'")
-        commands: list[ask.Command] = [
-            *(ask.CancelTimer(id=0, timer=str(timer)) for (timer,) in timers),
-            *(ask.MoveWork(id=0, item=str(item), verb="complete") for (item,) in items),
+        timers = connection.execute("select agent_id, timer_id from timers where status = 'active'")
+        items = connection.execute(
+            "select agent_id, work_item_id from work_items where state = 'open'"
+        )
+        reading = connection.execute(
+            "select agent_id, task_id from tasks where status in ('queued', 'running')"
+            " and record ->> '$.recovery.spec.accepts_input'"
+        )
+        paths = [
+            *(f"{agent}/timers/{timer}/cancel" for agent, timer in timers),
+            *(f"{agent}/work-items/{item}/complete" for agent, item in items),
         ]
-    for command in (ask.Steer(id=0, agent=STOPPED_NOW_AND_THEN, verb="resume"), *commands):
-        stage.ask(command)
-    return len(commands)
-
-
-def result_of(answer: ask.Answer) -> Mapping[str, object]:
-    """Return the result of an answer as the object it is."""
-    assert isinstance(answer.result, dict), answer
-    return answer.result
-
-
-def ask_together(host: HostClient, commands: list[ask.Command]) -> list[ask.Answer]:
-    """Send commands in one breath and return the answers in the order they came."""
-    inbox: SimpleQueue[ask.Answer | None] = SimpleQueue()
-    for command in commands:
-        host.send(command, inbox)
-    answers = [inbox.get(timeout=30) for _ in commands]
-    return [answer for answer in answers if answer is not None]
+        paths_of_readers = [f"{agent}/tasks/{task}/stop" for agent, task in reading]
+    for path in (f"{STOPPED_NOW_AND_THEN}/start", *paths, *paths_of_readers):
+        stage.ask(Request(path=f"/control/agents/{path}"))
+    return len(paths)

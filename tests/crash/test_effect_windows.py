@@ -1,6 +1,6 @@
 """A tool call that was cut off has its effect at most once, and always exactly one receipt."""
 
-import json
+import contextlib
 import signal
 from pathlib import Path
 
@@ -9,10 +9,11 @@ import pytest
 from holon.adapters.sqlite.check.untouched import open_untouched
 from holon.adapters.sqlite.home_lock import database_path
 from holon.ports.failpoint import Failpoint
-from holon.testing import host_commands as ask
+from holon.testing.served_host import HostGoneError
 from tests.crash.aftermath import problems_at_rest
 from tests.crash.conftest import StartHost
-from tests.crash.load import Ledger, result_of
+from tests.crash.rest import come_to_rest
+from tests.crash.stage import Ledger
 
 SCRIPT = {
     "rules": [
@@ -48,20 +49,18 @@ WINDOWS = [
 def test_a_cut_off_call_has_at_most_one_effect_and_one_receipt(
     point: Failpoint, visit: int, follow_ups: int, tmp_path: Path, start_host: StartHost
 ) -> None:
-    home, script = tmp_path / "home", tmp_path / "script.json"
-    script.write_text(json.dumps(SCRIPT), encoding="utf-8")
-    options = ("--script", str(script))
-    first = start_host(home, options=options, failpoints=f"{point}=kill@{visit}")
+    home, said = tmp_path / "home", {"text": "plan the week"}
+    first = start_host(home, script=SCRIPT, failpoints=f"{point}=kill@{visit}")
     first.wait_ready()
-    prompt = ask.Prompt(id=0, agent="main", text="plan the week", key="k")
-    first.send(prompt)  # the answer may or may not come before the kill
+    with contextlib.suppress(HostGoneError):  # the answer may or may not come before the kill
+        first.post("/control/agents/main/prompt", said, key="k")
     assert first.join() == -signal.SIGKILL
-    second = start_host(home, options=options)
+    second = start_host(home)
     second.wait_ready()
-    answer = second.ask(prompt)
-    second.wait_idle(wait_s=10)
+    answer = second.post("/control/agents/main/prompt", said, key="k")
+    come_to_rest(second)
     second.terminate()
-    acked = {"k": str(result_of(answer)["message_id"])}
+    acked = {"k": str(answer.at("message_id"))}
     assert problems_at_rest(home, Ledger(acked=acked)) == []
     with open_untouched(database_path(home)) as connection:
         kinds = [str(kind) for (kind,) in connection.execute("select kind from messages")]

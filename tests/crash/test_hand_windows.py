@@ -3,7 +3,7 @@
 The command waits for a file, so that it is the test that says when it ends.
 """
 
-import json
+import contextlib
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -18,13 +18,13 @@ from holon.adapters.sqlite.check.untouched import open_untouched
 from holon.adapters.sqlite.home_lock import database_path
 from holon.ports.failpoint import Failpoint
 from holon.serve.compose import COMMANDS_FOLDER
-from holon.testing import host_commands as ask
-from holon.testing.host_client import HostClient
 from holon.testing.mixed_hands import EFFECTS_FILE
+from holon.testing.served_host import HostGoneError, Request, ServedHost
 from tests.crash.aftermath import problems_at_rest
 from tests.crash.conftest import StartHost
 from tests.crash.hands_aftermath import end_stragglers, marker_of_home, open_tasks, runaways
-from tests.crash.load import Ledger, result_of
+from tests.crash.rest import come_to_rest
+from tests.crash.stage import Ledger
 
 WAIT_S_MAX = 20.0
 BEGUN, ENDED = '"$HOLON_EFFECT_ID"', '"$HOLON_EFFECT_ID:end"'
@@ -32,7 +32,7 @@ COMMAND = (
     f"echo {BEGUN} >> {EFFECTS_FILE}; while [ ! -e go ]; do sleep 0.02; done;"
     f" echo {ENDED} >> {EFFECTS_FILE}"
 )
-PROMPT = ask.Prompt(id=0, agent="main", text="run it", key="k")
+PROMPT = Request(path="/control/agents/main/prompt", body={"text": "run it"}, key="k")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Stage:
     """A home with a script that runs one command, and a way to start hosts on it."""
 
     home: Path
-    start: Callable[[str], HostClient]
+    start: Callable[[str | None], ServedHost]
 
     @property
     def effects(self) -> list[str]:
@@ -59,16 +59,17 @@ class Stage:
         """Have a host start the command and die at a failpoint."""
         host = self.start(f"{point}=kill@{visit}")
         host.wait_ready()
-        host.send(PROMPT)
+        with contextlib.suppress(HostGoneError):  # it may die before it has answered
+            host.ask(PROMPT)
         assert host.join() == -signal.SIGKILL
 
-    def finish(self, host: HostClient) -> None:
+    def finish(self, host: ServedHost) -> None:
         """See the host fall silent, and everything it leaves in good order."""
         answer = host.ask(PROMPT)
-        wait_until(lambda: not any(open_tasks(self.home).values()))
-        assert host.wait_idle(wait_s=WAIT_S_MAX).is_idle(horizon_ms=60_000)
+        wait_until(lambda: not any(open_tasks(database_path(self.home)).values()))
+        assert come_to_rest(host).is_idle
         assert host.terminate() == 0
-        ledger = Ledger(acked={"k": str(result_of(answer)["message_id"])})
+        ledger = Ledger(acked={"k": str(answer.at("message_id"))})
         assert problems_at_rest(self.home, ledger) == []
 
     def column(self, query: str) -> list[str]:
@@ -93,15 +94,13 @@ def wait_until(is_so: Callable[[], bool]) -> None:
 @pytest.fixture
 def stage(tmp_path: Path, start_host: StartHost) -> Iterator[Stage]:
     """A home that leaves no process behind."""
-    home, script = tmp_path / "home", tmp_path / "script.json"
+    home = tmp_path / "home"
     asked = {"cmd": COMMAND, "yield_time_ms": 30}
     calls = [{"name": "ExecCommand", "input": asked}, {"name": "TaskList"}]
     rules = [{"when": "run it", "rounds": [{"calls": calls}, {"text": "It runs."}]}]
-    script.write_text(json.dumps({"rules": rules}), encoding="utf-8")
-    options = ("--script", str(script))
 
-    def start(failpoints: str) -> HostClient:
-        return start_host(home, options=options, failpoints=failpoints)
+    def start(failpoints: str | None) -> ServedHost:
+        return start_host(home, script={"rules": rules}, failpoints=failpoints)
 
     yield Stage(home, start)
     assert end_stragglers(home) == []
@@ -117,7 +116,7 @@ def test_a_command_whose_call_was_cut_off_is_ended_and_not_run_again(
 ) -> None:
     stage.kill_around_the_command(point)
     wait_until(lambda: stage.effects == effects)
-    second = stage.start("")
+    second = stage.start(None)
     second.wait_ready()
     assert runaways(stage.home) == []
     stage.let_end()
@@ -133,7 +132,7 @@ def test_a_task_goes_on_while_there_is_no_host_and_the_next_one_hears_its_end(
 ) -> None:
     stage.kill_around_the_command(Failpoint.TOOL_AFTER_DONE)
     assert stage.supervisor_lives()
-    second = stage.start("")
+    second = stage.start(None)
     second.wait_ready()
     assert stage.supervisor_lives()
     assert stage.column("select status from tasks") == ["running"]
@@ -148,7 +147,7 @@ def test_a_task_that_ended_while_there_was_no_host_is_told_by_the_next_one(stage
     stage.kill_around_the_command(Failpoint.TOOL_AFTER_DONE)
     stage.let_end()
     wait_until(lambda: not stage.supervisor_lives())
-    second = stage.start("")
+    second = stage.start(None)
     second.wait_ready()
     assert stage.column("select status from tasks") == ["completed"]
     stage.finish(second)
@@ -159,7 +158,7 @@ def test_a_task_that_ended_while_there_was_no_host_is_told_by_the_next_one(stage
 def test_a_task_whose_processes_are_gone_is_interrupted(stage: Stage) -> None:
     stage.kill_around_the_command(Failpoint.TOOL_AFTER_DONE)
     assert end_for_certain(lambda: marked_with(marker_of_home(stage.home)))
-    second = stage.start("")
+    second = stage.start(None)
     second.wait_ready()
     assert stage.column("select status from tasks") == ["interrupted"]
     stage.finish(second)

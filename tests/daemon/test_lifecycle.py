@@ -70,12 +70,19 @@ def test_the_life_of_a_daemon(place: Place) -> None:
     assert identity_of(replaced["pid"]) is None
     left = {path.name for path in place.files.folder.iterdir()}
     assert left == {"daemon.log", "lock", "token"}
+    lines = [json.loads(line) for line in place.told("daemon", "logs")["lines"]]
+    life = ["starting", "recovered", "ready", "draining", "ended"]
+    assert [line["event"] for line in lines] == 2 * life, "two processes, and nothing but JSON"
+    assert {line["pid"] for line in lines} == {pid, replaced["pid"]}
+    token = place.files.token.read_text(encoding="ascii").strip()
+    assert token not in place.files.log.read_text(encoding="utf-8")
     asked = place.holon("daemon", "status")
     assert asked.returncode == 1
     assert "holon daemon start" in asked.stdout
 
 
 @pytest.mark.requirement("daemon:stale-files-are-recoverable")
+@pytest.mark.requirement("hostile:left-behind-is-cleaned")
 @pytest.mark.requirement("daemon:restart-survives-a-missing-process")
 def test_a_killed_runtime_leaves_files_that_the_next_start_cleans_up(place: Place) -> None:
     with place.serving() as process:

@@ -31,6 +31,7 @@ def daemon_of(place: Place, asked: ServeRequest = ASKED) -> Daemon:
 
 
 @pytest.mark.requirement("daemon:foreign-socket-fails-closed")
+@pytest.mark.requirement("hostile:strangers-are-left-alone")
 @pytest.mark.parametrize(
     "says",
     [
@@ -86,6 +87,7 @@ def test_bad_access_options_are_refused_before_anything_is_stopped_or_made(place
     assert not place.home.exists()
 
 
+@pytest.mark.requirement("hostile:strangers-are-left-alone")
 def test_a_number_that_another_process_got_later_is_stale_and_never_signalled(run: Place) -> None:
     ours = identity_of(os.getpid())
     assert ours is not None

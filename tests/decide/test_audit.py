@@ -75,6 +75,9 @@ TELLS = {
         "assistant_round_recorded",
         "provider_round_completed",
         "max_output_tokens_recovery",
+        "turn_local_compaction_applied",
+        "turn_local_checkpoint_requested",
+        "turn_local_checkpoint_resume_requested",
         "work_item_stale_reminder_injected",
     },
     "StartToolCall": {"tool_started"},
@@ -94,15 +97,23 @@ TELLS = {
     "CreateTrigger": {"external_trigger_created"},
     "MoveTrigger": {"external_trigger_rotated", "external_trigger_revoked"},
     "DeliverTrigger": {"callback_delivered"},
+    "AttachWorkspace": {"workspace_attached"},
+    "EnterWorkspace": {"workspace_entered"},
+    "ExitWorkspace": {"workspace_exited"},
+    "DetachWorkspace": {"workspace_detached"},
+    "ActivateSkill": {"skill_activated"},
     "OpenWait": {"wait_opened"},
     "MoveWait": {"wait_moved"},
     "RememberPace": {"self_starts_ended"},
+    "RememberContext": {"history_compacted"},
     "HoldMessage": {"message_held"},
     "HoldTurns": {"budget_used_up"},
     "ReleaseTurns": {"budget_freed"},
+    "RememberWork": {"working_memory_updated"},
+    "ArchiveEpisode": {"episode_memory_finalized"},
 }
-SILENT = {"MarkSeen", "ReleaseDeferred", "RememberActivation", "ReviewHolds"}
-MAY_BE_SILENT = {"AppendTranscript", "RememberPace"}
+SILENT = {"MarkSeen", "ReleaseDeferred", "RememberActivation", "RestoreSkills", "ReviewHolds"}
+MAY_BE_SILENT = {"AppendTranscript", "RememberPace", "RememberWork"}
 
 
 def kind_of(event: Event) -> str:

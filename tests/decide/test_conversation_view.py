@@ -2,8 +2,6 @@
 
 import msgspec
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from holon.decide.conversation_view import (
     INCOMING_HEADER,
@@ -12,10 +10,10 @@ from holon.decide.conversation_view import (
     conversation_of,
     is_sendable,
     problems_of,
-    render_message,
 )
 from holon.decide.failure_artifact import operator_abort
 from holon.decide.lane_commits import entry_of
+from holon.decide.message_view import render_message
 from holon.model.conversation import (
     AssistantMessage,
     ConversationMessage,
@@ -25,7 +23,7 @@ from holon.model.conversation import (
     UserMessage,
 )
 from holon.model.ids import CallId, MessageId
-from holon.model.message import BriefBody, JsonBody, MessageBody, TextBody
+from holon.model.message import TextBody
 from holon.model.provenance import (
     AdmissionContext,
     AuthorityClass,
@@ -185,48 +183,6 @@ def test_blank_words_are_left_out_and_thinking_is_kept_as_it_is() -> None:
     assert conversation_of([log])[-1] == AssistantMessage(blocks=(thinking,))
     silent = log_of(incoming(), AssistantRound(round=1, spoke=spoke("")))
     assert conversation_of([silent]) == (UserMessage(blocks=(HELLO,)),)
-
-
-# --- outside words --------------------------------------------------------------------------------
-
-
-@pytest.mark.requirement("turn:prompt-keeps-provenance")
-def test_a_message_shows_where_it_came_from() -> None:
-    lines = render_message(STRANGER).splitlines()
-    assert lines[0] == "id: msg_2"
-    assert "authority: external_evidence" in lines
-    assert "surface: http_public_enqueue" in lines
-    assert "admission: public_unauthenticated" in lines
-    assert lines.count("authority: operator_instruction") == 0
-    (origin,) = (line for line in lines if line.startswith("origin: "))
-    assert msgspec.json.decode(origin.removeprefix("origin: "))["kind"] == "channel"
-
-
-@pytest.mark.requirement("turn:outside-words-are-fenced")
-@given(text=st.text(alphabet="-\nab ", max_size=60))
-@example(text="-----")
-@example(text="a\n-------\nb ---")
-def test_no_body_can_close_its_own_fence(text: str) -> None:
-    rendered = render_message(msgspec.structs.replace(STRANGER, body=TextBody(text=text)))
-    head, _, rest = rendered.partition("\nadmission: public_unauthenticated\n")
-    assert "-----" not in head
-    fence = rest.split("\n", 1)[0]
-    assert set(fence) == {"-"}
-    assert rest == f"{fence}\n{text}\n{fence}"
-    assert fence not in text
-
-
-@pytest.mark.parametrize(
-    ("body", "shown"),
-    [
-        (TextBody(text="plain"), "plain"),
-        (JsonBody(value={"a": [1, None]}), '{"a":[1,null]}'),
-        (BriefBody(text="all well", title="Report"), "Report\nall well"),
-        (BriefBody(text="all well"), "all well"),
-    ],
-)
-def test_every_body_is_shown_as_text(body: MessageBody, shown: str) -> None:
-    assert f"-----\n{shown}\n-----" in render_message(prompt(body))
 
 
 # --- the check ------------------------------------------------------------------------------------

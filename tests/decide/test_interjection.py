@@ -5,8 +5,8 @@ import itertools
 import msgspec
 import pytest
 
-from holon.decide.conversation_view import render_message
 from holon.decide.interjection import Interject, LeaveQueued, decide_interjection
+from holon.decide.message_view import render_message
 from holon.model.message import MessageKind, Priority
 from holon.model.provenance import OperatorOrigin, TrustLevel
 from holon.model.turn import SafePoint

@@ -14,7 +14,10 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 DRAWS: Final = {
     "HOLON_DRILL_PATCHES": ("tests/tools/patching/test_damaged_diffs.py", 60),
     "HOLON_DRILL_COMMANDS": ("tests/adapters/exec/test_hard_endings.py", 60),
+    "HOLON_DRILL_PROMPTS": ("tests/prompt/test_any_history.py", 5_000),
     "HOLON_DRILL_REQUESTS": ("tests/http/test_schema_fuzz.py", 6),
+    "HOLON_DRILL_COMPACTIONS": ("tests/decide/test_compaction.py", 1_000),
+    "HOLON_DRILL_PASTS": ("tests/decide/test_history_window.py", 100),
 }
 
 

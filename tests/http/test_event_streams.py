@@ -1,6 +1,7 @@
 """Streams of events over a real server: nothing missing, nothing twice, and a reason at the end."""
 
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -10,6 +11,7 @@ from holon.adapters.sqlite.reads import SqliteReads
 from holon.adapters.sqlite.store import open_store
 from holon.adapters.system.clock import SystemClock
 from holon.http import event_stream
+from holon.http.event_frames import EventFrames
 from holon.model.instant import later
 from holon.model.retention import RetentionPolicy
 from holon.runtime import event_feed
@@ -29,6 +31,12 @@ async def numbers(stream: StreamedAnswer, *, upto: int) -> list[int]:
         assert frame.id is not None, frame
         seen.append(int(frame.id))
     return seen
+
+
+async def in_order(stream: StreamedAnswer, *, after: int = 0, upto: int) -> None:
+    """Read a stream up to a number, and insist on every number on the way."""
+    for expected in range(after + 1, upto + 1):
+        assert (await stream.event()).id == str(expected)
 
 
 async def newest(server: ControlServer) -> int:
@@ -63,6 +71,47 @@ async def test_what_happens_while_one_reads_arrives(server: ControlServer) -> No
         assert await numbers(stream, upto=end) == expected
         assert await numbers(second, upto=end) == expected
     assert server.host.events.follower_count <= 2
+
+
+@pytest.mark.requirement("http:stream-has-no-gap-and-no-repeat")
+@pytest.mark.parametrize("path", [STREAM, ALL])
+async def test_what_happens_while_one_catches_up_comes_after_what_was_missed(
+    server: ControlServer, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    await settled(server)
+    monkeypatch.setattr(event_feed, "EVENT_PAGE_COUNT_DEFAULT", 3)
+    async with server.operator.stream(f"{path}?after_seq=0") as stream:
+        await in_order(stream, upto=1)
+        await settled(server, "again")
+        await in_order(stream, after=1, upto=await newest(server))
+
+
+@pytest.mark.requirement("http:lagging-reader-is-never-skipped-ahead")
+async def test_a_reader_that_was_held_up_gets_no_gap_but_the_end(
+    server: ControlServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, held, released = await newest(server), anyio.Event(), anyio.Event()
+    framed = EventFrames.of_agent
+
+    async def slowly(*asked: Any) -> bytes:
+        held.set()
+        await released.wait()
+        return await framed(*asked)
+
+    monkeypatch.setattr(EventFrames, "of_agent", slowly)
+    async with server.operator.stream(STREAM) as stream:
+        await stream.frame()
+        await settled(server)
+        await held.wait()
+        await settled(server, "again")
+        monkeypatch.setattr(event_feed, "FEED_LAG_EVENTS_MAX", 2)
+        released.set()
+        seen = begun
+        while (frame := await stream.event()).event != event_stream.CLOSED:
+            seen += 1
+            assert frame.id == str(seen), "an event was left out"
+    assert begun < seen < await newest(server)
+    assert frame.json()["code"] == "subscriber_lagged"
 
 
 async def test_a_frame_is_the_envelope_of_the_page(server: ControlServer) -> None:

@@ -7,7 +7,12 @@ from typing import Any
 import anyio
 import pytest
 
-from holon.serve.compose import Hands, HostOptions
+from holon.adapters.exec.local_shell import LocalShell
+from holon.adapters.system.clock import SystemClock
+from holon.decide.keyed_record import keyed_id
+from holon.model.command import CommandSpec
+from holon.model.ids import IdPrefix
+from holon.serve.compose import COMMANDS_FOLDER, Hands, HostOptions
 from holon.testing.control_server import MAIN, ControlServer, ServerOptions, control_server
 from tests.http.serving import PATIENCE_S
 
@@ -96,6 +101,21 @@ async def test_a_command_that_cannot_run_leaves_no_task(handed: ControlServer, n
 async def test_a_host_without_hands_says_so(server: ControlServer) -> None:
     answer = await server.operator.post(CONTROL, {"summary": "s", "cmd": "true"})
     assert (answer.status, answer.json()["code"]) == (400, "command_refused")
+
+
+async def test_a_key_whose_first_attempt_was_cut_off_before_its_row_is_not_run_again(
+    handed: ControlServer, tmp_path: Path
+) -> None:
+    seen, task_id = tmp_path / "seen", keyed_id(IdPrefix.TASK, MAIN, "once")
+    asked = {"summary": "s", "cmd": f"echo x >> {seen}"}
+    shell = LocalShell(handed.home / COMMANDS_FOLDER, ENVIRON, SystemClock())
+    spec = CommandSpec(run_id=task_id, cmd=str(asked["cmd"]), workdir=str(tmp_path))
+    await (await shell.start(spec)).wait()  # and then its host was killed
+    shell.close()
+    answer = await handed.operator.post(CONTROL, asked, headers=[(b"idempotency-key", b"once")])
+    assert answer.json()["task"]["task_id"] == task_id
+    assert (await ended(handed, task_id))["status"] == "completed"
+    assert seen.read_text(encoding="utf-8") == "x\n"
 
 
 async def test_a_key_runs_a_command_once_however_often_it_is_sent(

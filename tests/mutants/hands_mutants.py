@@ -13,7 +13,7 @@ from holon.runtime.task_supervisor import TaskSupervisor
 from tests.mutants.planting import plant_method
 
 
-def plant_m20() -> None:
+def plant_h1() -> None:
     """Give up every task at a start, and leave its command running."""
 
     async def give_up(self: TaskSupervisor, tasks: Sequence[TaskRecord]) -> Collection[TaskId]:
@@ -23,7 +23,7 @@ def plant_m20() -> None:
     plant_method(TaskSupervisor, "take_up", give_up)
 
 
-def plant_m21() -> None:
+def plant_h2() -> None:
     """Answer calls that were cut off without ending what they started."""
 
     async def leave(self: Recovery, interrupted: Sequence[FinishToolCall]) -> None:
@@ -32,7 +32,7 @@ def plant_m21() -> None:
     plant_method(Recovery, "_end_commands_of", leave)
 
 
-def plant_m22() -> None:
+def plant_h3() -> None:
     """Attach to what still runs, and forget what ended while nobody looked."""
 
     async def attach(self: TaskSupervisor, tasks: Sequence[TaskRecord]) -> Collection[TaskId]:
@@ -49,16 +49,7 @@ def plant_m22() -> None:
     plant_method(TaskSupervisor, "take_up", attach)
 
 
-def plant_m24() -> None:
-    """Look only at what rows speak of."""
-
-    async def look_away(self: Recovery, open_tasks: Sequence[TaskRecord]) -> None:
-        del self, open_tasks
-
-    plant_method(Recovery, "_end_strays", look_away)
-
-
-def plant_m23() -> None:
+def plant_h4() -> None:
     """Send the result of a task ahead, and once more with its end."""
     honest = TaskDesk._end
 
@@ -70,3 +61,12 @@ def plant_m23() -> None:
         return await honest(self, task, advance)
 
     plant_method(TaskDesk, "_end", twice)
+
+
+def plant_h5() -> None:
+    """Look only at what rows speak of."""
+
+    async def look_away(self: Recovery, open_tasks: Sequence[TaskRecord]) -> None:
+        del self, open_tasks
+
+    plant_method(Recovery, "_end_strays", look_away)

@@ -7,6 +7,7 @@ python -m tests.mutants.killing M4 M13       these
 import os
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +43,13 @@ def hunt(mutant: Mutant) -> Kill:
     return Kill(mutant, run.returncode == TESTS_FAILED, shown)
 
 
+def summary(kills: list[Kill]) -> str:
+    """The figure of a hunt: how many were killed, and where."""
+    killed = Counter(kill.mutant.layer for kill in kills if kill.killed)
+    layers = ", ".join(f"{layer} {count}" for layer, count in sorted(killed.items()))
+    return f"mutants killed {killed.total()}/{len(kills)}, by layer: {layers or 'none'}"
+
+
 def _run(tests: tuple[str, ...], *, planted: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=line", *tests],
@@ -64,7 +72,7 @@ def main(names: list[str]) -> int:
     for mutant in chosen:
         kills.append(hunt(mutant))
         print(kills[-1], flush=True)
-    print(f"mutants killed {sum(kill.killed for kill in kills)}/{len(kills)}")
+    print(summary(kills))
     return int(not all(kill.killed for kill in kills))
 
 

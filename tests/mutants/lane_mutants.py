@@ -18,7 +18,7 @@ from holon.model.tool import ToolCallRecord
 from holon.model.transcript import TurnLog
 from holon.model.turn import ToolReceipt
 from holon.runtime.decided_commit import apply_patiently
-from holon.runtime.lane import Lane
+from holon.runtime.lane import Lane, _Claimed
 from holon.runtime.scheduler import Scheduler
 from holon.runtime.turn_driver import TurnDriver
 from tests.mutants.planting import plant_function, plant_method
@@ -33,7 +33,9 @@ def _forget_cut_off_turns(kinds: tuple[MessageKind, ...]) -> None:
     """Make lanes pass over claimed messages of these kinds, as if another lane had them."""
     honest = Lane._look
 
-    async def look(self: Lane, agent_id: AgentId, about_to_look: Callable[[], None]) -> bool:
+    async def look(
+        self: Lane, agent_id: AgentId, about_to_look: Callable[[], None]
+    ) -> _Claimed | bool:
         reads, now = self._services.store.reads, self._services.clock.now()
         snapshot = await reads.snapshot(agent_id, now=now)
         claimed = snapshot.claimed_message_id if snapshot is not None else None
@@ -75,7 +77,7 @@ def plant_m4() -> None:
     async def late(self: Scheduler, agent_id: AgentId, scope: anyio.CancelScope) -> None:
         try:
             with scope:
-                await self._lane.run(agent_id, about_to_look=lambda: None)
+                await self._lane.run(agent_id, about_to_look=lambda: None, may_go_on=lambda: True)
                 await anyio.lowlevel.checkpoint()  # where the original wrote its idle state
         finally:
             self._news.pop(agent_id, None)

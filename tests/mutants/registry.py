@@ -2,12 +2,20 @@
 
 Owns:  one planting function per mutant and the layer that must kill it. Nothing in production code
        knows about them: HOLON_MUTANT=M4 makes conftest call `plant("M4")` before the tests run.
+Rule 1: M1 to M24 are the list of known faults of others, in its numbering; H1 and on are our own.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.mutants import hands_mutants, lane_mutants, store_mutants, wake_mutants
+from tests.mutants import (
+    hands_mutants,
+    lane_mutants,
+    restart_mutants,
+    service_mutants,
+    store_mutants,
+    wake_mutants,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,24 @@ MUTANTS: tuple[Mutant, ...] = (
         store_mutants.plant_m9,
     ),
     Mutant(
+        "M10",
+        "a reader that fell behind is skipped ahead",
+        "http",
+        (
+            "tests/http/test_event_streams.py::test_a_reader_that_was_held_up_gets_no_gap_but_the_end",
+        ),
+        service_mutants.plant_m10,
+    ),
+    Mutant(
+        "M11",
+        "a reader's place moves before what it missed is read",
+        "http",
+        (
+            "tests/http/test_event_streams.py::test_what_happens_while_one_catches_up_comes_after_what_was_missed",
+        ),
+        service_mutants.plant_m11,
+    ),
+    Mutant(
         "M12",
         "the count of vain offers forgets across lanes",
         "runtime",
@@ -87,11 +113,27 @@ MUTANTS: tuple[Mutant, ...] = (
         wake_mutants.plant_m14,
     ),
     Mutant(
+        "M15",
+        "the model that answered last is asked first by all",
+        "runtime",
+        (
+            "tests/runtime/test_provider_caller.py::test_a_fallback_that_answered_leads_nothing_afterwards",
+        ),
+        service_mutants.plant_m15,
+    ),
+    Mutant(
         "M16",
         "an unfinished call is left without a result",
         "simulation",
         SIM,
         lane_mutants.plant_m16,
+    ),
+    Mutant(
+        "M17",
+        "the output file of a command has no bound",
+        "shell contract",
+        ("tests/contract/test_shell.py::test_s64_what_is_over_the_cap_never_reaches_the_disk",),
+        service_mutants.plant_m17,
     ),
     Mutant(
         "M18",
@@ -109,38 +151,82 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "M20",
-        "running commands are not attached to again",
-        "simulation",
-        SIM,
-        hands_mutants.plant_m20,
+        "no handle left ends the accepting",
+        "http",
+        ("tests/http/test_listeners.py::test_who_knocks_while_no_handle_is_left_is_let_in_later",),
+        service_mutants.plant_m20,
     ),
     Mutant(
         "M21",
-        "the command of a cut-off call goes on",
-        "simulation",
-        SIM,
-        hands_mutants.plant_m21,
+        "a cron slot that ran is run again after a restart",
+        "runtime",
+        (
+            "tests/runtime/test_timer_desk.py::test_a_cron_slot_that_ran_is_not_run_again_after_a_restart",
+        ),
+        restart_mutants.plant_m21,
     ),
     Mutant(
         "M22",
-        "an end that nobody saw is never told",
-        "simulation",
-        SIM,
-        hands_mutants.plant_m22,
+        "what waits behind a turn is kept in memory only",
+        "whole host",
+        (
+            "tests/serve/test_compose.py::test_what_waits_behind_a_turn_outlives_an_end_in_good_order",
+            "tests/runtime/test_ingress.py::test_what_waits_behind_a_long_turn_survives_a_crash",
+        ),
+        restart_mutants.plant_m22,
     ),
     Mutant(
         "M23",
-        "a task's result is delivered twice",
-        "simulation",
-        SIM,
-        hands_mutants.plant_m23,
+        "an error of recovery is swallowed",
+        "runtime",
+        (
+            "tests/runtime/test_host.py::test_a_recovery_that_fails_ends_the_host_before_it_is_ready",
+        ),
+        restart_mutants.plant_m23,
     ),
     Mutant(
         "M24",
+        "a host that drains goes on claiming",
+        "runtime",
+        (
+            "tests/runtime/test_scheduler.py::test_a_host_that_drains_ends_the_turn_that_runs_and_claims_nothing_more",
+        ),
+        restart_mutants.plant_m24,
+    ),
+    Mutant(
+        "H1",
+        "running commands are not attached to again",
+        "simulation",
+        SIM,
+        hands_mutants.plant_h1,
+    ),
+    Mutant(
+        "H2",
+        "the command of a cut-off call goes on",
+        "simulation",
+        SIM,
+        hands_mutants.plant_h2,
+    ),
+    Mutant(
+        "H3",
+        "an end that nobody saw is never told",
+        "simulation",
+        SIM,
+        hands_mutants.plant_h3,
+    ),
+    Mutant(
+        "H4",
+        "a task's result is delivered twice",
+        "simulation",
+        SIM,
+        hands_mutants.plant_h4,
+    ),
+    Mutant(
+        "H5",
         "a command that no row speaks of goes on",
         "runtime",
         ("tests/runtime/test_strays.py",),
-        hands_mutants.plant_m24,
+        hands_mutants.plant_h5,
     ),
 )
 

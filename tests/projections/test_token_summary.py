@@ -2,6 +2,7 @@
 
 import pytest
 
+from holon.adapters.sqlite import record_reads
 from holon.model.ids import AgentId
 from holon.model.limits import MINUTE_MS
 from holon.model.provider_attempt import TokenUsage
@@ -10,11 +11,9 @@ from holon.testing.builders import MAIN
 from holon.testing.scripted_provider import ScriptedRound, ScriptedRule
 from tests.runtime.house import House, run_house
 
+USED = TokenUsage(input_tokens=40, output_tokens=2)
 SCRIPT = [
-    ScriptedRule(
-        when="count",
-        rounds=(ScriptedRound(text="done", usage=TokenUsage(input_tokens=40, output_tokens=2)),),
-    ),
+    ScriptedRule(when="count", rounds=(ScriptedRound(text="done", usage=USED),)),
     ScriptedRule(when="fail", rounds=(ScriptedRound(fail="auth_rejected"),)),
 ]
 
@@ -35,6 +34,22 @@ def test_the_summary_has_the_totals_and_the_newest_turn_that_reported_tokens() -
         )
         assert found.total.total_tokens == 84
         assert found.total_model_rounds == 2
-        assert found.last_turn == TokenUsage(input_tokens=40, output_tokens=2)
+        assert found.last_turn == USED
+
+    run_house(story, script=SCRIPT)
+
+
+def test_turns_without_tokens_are_not_looked_through_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(record_reads, "SURFACE_USAGE_TURNS_COUNT_MAX", 2)
+
+    async def story(house: House) -> None:
+        reads, found = house.store.reads, list[TokenUsage | None]()
+        for text in ("count one", "fail now", "fail again"):
+            await house.prompt(text)
+            await house.rest(MINUTE_MS)
+            found.append(await reads.last_reported_usage(MAIN))
+        assert found == [USED, USED, None]
 
     run_house(story, script=SCRIPT)

@@ -1,13 +1,10 @@
 """What may rotate the cache key, and what must not."""
 
-import msgspec
 import pytest
 
 from holon.model.ids import AgentId
 from holon.model.prompt_frame import PromptBlock, PromptFrame, Stability
 from holon.prompt.cache_scope import cache_scope
-from holon.prompt.frame import frame_of
-from holon.prompt.prompt_texts import prompt_text
 from holon.tools.registry import builtin_tools
 
 MAIN = AgentId("main")
@@ -55,11 +52,3 @@ def test_moving_text_from_one_block_to_the_next_is_another_prompt() -> None:
     one = PromptFrame(system_prompt="ab", context_blocks=())
     other = PromptFrame(system_prompt="a", context_blocks=())
     assert cache_scope(MAIN, one, ()) != cache_scope(MAIN, other, ())
-
-
-@pytest.mark.requirement("prompt-frame:same-frame-on-every-turn")
-def test_an_agent_has_the_same_frame_on_every_turn() -> None:
-    first, again = (frame_of(MAIN, prompt_text("identity"), TOOLS) for _ in range(2))
-    assert msgspec.json.encode(first) == msgspec.json.encode(again)
-    assert first.cache is not None
-    assert "operator_instruction" in first.system_prompt

@@ -27,10 +27,11 @@ from holon.model.conversation import ConversationMessage, TextBlock, UserMessage
 from holon.model.ids import AgentId
 from holon.model.instant import later
 from holon.model.model_ref import parse_model_ref
-from holon.model.prompt_frame import ProviderRequest
+from holon.model.prompt_frame import PromptBlock, PromptFrame, ProviderRequest, Stability
 from holon.model.provider_setting import TransportKind
+from holon.model.tool import ToolSpec
 from holon.model.turn import ModelFailed, ModelSpoke
-from holon.prompt.frame import frame_of
+from holon.prompt.cache_scope import cache_scope
 from holon.runtime.provider_caller import ask_provider
 from holon.runtime.services import Services
 from holon.serve.provider_plane import build_plane
@@ -85,6 +86,10 @@ class SkippingClock:
         wait = max(timedelta(), deadline - self.now())
         self._passed += wait
         self.waits_ms.append(wait // timedelta(milliseconds=1))
+
+    async def sleep_for(self, ms: int) -> None:
+        self._passed += timedelta(milliseconds=ms)
+        self.waits_ms.append(ms)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +165,7 @@ class Switchboard:
         specs = self.services.tools.specs
         request = ProviderRequest(
             agent_id=ADA,
-            frame=frame_of(ADA, "You are careful.", specs),
+            frame=_frame(specs),
             conversation=conversation,
             tools=specs,
         )
@@ -312,3 +317,9 @@ def _listening(logged: list[str], registry: SecretRegistry) -> Iterator[None]:
 def moment_after(clock_moment: datetime, *, seconds: int) -> datetime:
     """The moment a provider names when it asks for so many seconds."""
     return later(clock_moment, by_ms=seconds * 1_000)
+
+
+def _frame(tools: tuple[ToolSpec, ...]) -> PromptFrame:
+    itself = PromptBlock(text=f"Your agent id is {ADA}.", stability=Stability.AGENT_SCOPED)
+    frame = PromptFrame(system_prompt="You are careful.", context_blocks=(itself,))
+    return msgspec.structs.replace(frame, cache=cache_scope(ADA, frame, tools))

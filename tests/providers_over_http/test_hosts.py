@@ -97,7 +97,7 @@ class Told:
 
 @asynccontextmanager
 async def open_home(home: Path, *lines: Line, **changes: object) -> AsyncIterator[Host]:
-    environ = environ_of(lines)
+    environ = environ_of(lines) | {"HOME": str(home)}
     settings = settings_for(home, lines, environ, **changes)
     async with open_configured_host(settings, environ) as served:
         yield served.host

@@ -27,9 +27,13 @@ from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
 from holon.model.wake import WakeDisposition
 from holon.ports.failpoint import Failpoints, NoFailpoints
+from holon.ports.instructions import Instructions, NoInstructions
+from holon.ports.journal import Journal, NoJournal
 from holon.ports.provider import Provider
 from holon.ports.redactor import NothingToRedact, Redactor
+from holon.ports.skill_catalog import NoSkills, SkillCatalogs
 from holon.ports.store import Store
+from holon.ports.tracer import NoTracer, Tracer
 from holon.runtime.host import Host
 from holon.runtime.services import Services
 from holon.testing.armed_failpoints import FailpointError
@@ -62,9 +66,13 @@ class Setup(msgspec.Struct, kw_only=True):
     commands: Mapping[str, CommandScript] = msgspec.field(default_factory=dict)
     workspace_root: str | None = None
     redactor: Redactor = msgspec.field(default_factory=NothingToRedact)
+    journal: Journal = msgspec.field(default_factory=NoJournal)
+    tracer: Tracer = msgspec.field(default_factory=NoTracer)
     retention: RetentionPolicy = RetentionPolicy()
     reminders: ReminderPolicy = ReminderPolicy()
     budgets: BudgetPolicy = BudgetPolicy()
+    instructions: Instructions = msgspec.field(default_factory=NoInstructions)
+    skills: SkillCatalogs = msgspec.field(default_factory=NoSkills)
     deferral_allowed: bool = True
     rescue_count: int = 0
     seed: int = 0
@@ -110,6 +118,11 @@ class House:
                 reminders=self.setup.reminders,
                 budgets=self.setup.budgets,
                 redactor=self.setup.redactor,
+                instructions=self.setup.instructions,
+                skills=self.setup.skills,
+                active_skills=self.store.reads,
+                journal=self.setup.journal,
+                tracer=self.setup.tracer,
                 home="/home",
                 workspace_root=self.setup.workspace_root,
                 shell=self.shell,

@@ -102,6 +102,7 @@ def test_nothing_is_committed_when_there_is_nothing_to_do(verdict: Refusal | Non
     run(scene)
 
 
+@pytest.mark.requirement("hostile:no-busy-loop")
 def test_a_full_disk_is_waited_out_with_growing_pauses() -> None:
     async def scene(clock: ManualClock) -> None:
         fulls = [StoreFullError("full"), StoreBusyError("busy")] * 6

@@ -105,6 +105,24 @@ def test_once_the_disk_broke_at_the_door_nothing_more_is_admitted(fault: DiskFau
     run_house(story)
 
 
+@pytest.mark.requirement("runtime:nothing-is-admitted-before-recovery")
+def test_a_recovery_that_fails_ends_the_host_before_it_is_ready() -> None:
+    """Whoever starts the host hears of it, and the next start goes on with what is left."""
+    armed = {Failpoint.RECOVERY_BETWEEN_AGENTS: Armed(FailAction.RAISE, 1)}
+
+    async def story(house: House) -> None:
+        message_id = await house.prompt("slow")
+        await house.rest(100)
+        await house.restart()
+        assert len(house.deaths) == 2, "the crash, and the start that could not recover"
+        await house.rest(60_000)
+        [brief] = await house.briefs()
+        assert (brief.related_message_id, brief.text) == (message_id, "done")
+
+    script = [rule("slow", says("done", after_ms=1_000))]
+    run_house(story, script=script, setup=Setup(failpoints=ArmedFailpoints(armed)))
+
+
 def test_a_part_that_breaks_ends_the_host_and_the_next_start_takes_everything_up() -> None:
     """The other parts are cancelled, not killed; what they were at is not lost either way."""
     failpoints = ArmedFailpoints({Failpoint.TIMER_BEFORE_FIRE: Armed(FailAction.RAISE, 1)})

@@ -14,7 +14,7 @@ from holon.model.provenance import AdmissionContext, DeliverySurface, SystemOrig
 from holon.model.refusal import RefusalCode, RefusedError
 from holon.testing.builders import MAIN
 from holon.testing.crash_store import CrashPlan, CrashStore, Side
-from tests.runtime.cast import prompt_for, webhook_for
+from tests.runtime.cast import prompt_for, rule, says, webhook_for
 from tests.runtime.house import House, Setup, run_house
 from tests.runtime.telling import LifeLostError
 
@@ -123,6 +123,19 @@ def test_an_acknowledged_message_survives_a_crash_right_after_the_answer() -> No
         assert brief.related_message_id == message_id
 
     run_house(story)
+
+
+@pytest.mark.requirement("runtime:admitted-means-durable")
+def test_what_waits_behind_a_long_turn_survives_a_crash() -> None:
+    async def story(house: House) -> None:
+        sent = [await house.prompt("slow")]
+        await house.rest(100)
+        sent += [await house.prompt(f"n {number}") for number in range(9)]
+        await house.restart()
+        await house.rest(60_000)
+        assert [brief.related_message_id for brief in await house.briefs()] == sent
+
+    run_house(story, script=[rule("slow", says("done", after_ms=1_000))])
 
 
 @pytest.mark.requirement("runtime:same-key-same-message")

@@ -1,15 +1,15 @@
 """Lanes start on news alone; the backstop is there for bugs, and counts them."""
 
-import logging
-
 import pytest
 
 from holon.model.ids import AgentId
 from holon.model.limits import BACKSTOP_GRACE_MS, BACKSTOP_INTERVAL_MS, DAY_MS
 from holon.model.message import Priority
+from holon.ports.journal import LogLevel
 from holon.testing.builders import MAIN, an_identity
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.notes import Notes
 
 LIVELY = [
     rule("nap", calls("Sleep", duration_ms=90_000)),
@@ -41,9 +41,7 @@ def test_a_long_eventful_run_needs_no_rescue(seed: int) -> None:
 
 
 @pytest.mark.requirement("runtime:backstop-rescues-and-counts")
-def test_a_forgotten_agent_is_rescued_and_the_rescue_is_counted(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_forgotten_agent_is_rescued_and_the_rescue_is_counted() -> None:
     async def story(house: House) -> None:
         deaf = house.host._scheduler
         hear = deaf.commit_applied
@@ -56,9 +54,10 @@ def test_a_forgotten_agent_is_rescued_and_the_rescue_is_counted(
         assert len(house.model.requests) == 1
         assert house.host.rescue_count == 1
 
-    with caplog.at_level(logging.ERROR, logger="holon.runtime.scheduler"):
-        run_house(story, setup=Setup(rescue_count=1))
-    assert "main was overlooked" in caplog.text
+    notes = Notes()
+    run_house(story, setup=Setup(rescue_count=1, journal=notes))
+    [note] = notes.of("agent_overlooked")
+    assert (note.level, note.about["agent_id"]) == (LogLevel.ERROR, "main")
 
 
 def test_an_agent_that_is_merely_slow_is_not_rescued() -> None:
@@ -84,6 +83,28 @@ def test_work_that_rests_by_right_is_not_rescued() -> None:
         await house.rest(DAY_MS)
 
     run_house(story)
+
+
+@pytest.mark.requirement("daemon:drain-claims-nothing")
+def test_a_host_that_drains_ends_the_turn_that_runs_and_claims_nothing_more() -> None:
+    async def story(house: House) -> None:
+        await house.host.control.create_agent(an_identity("other"))
+        sent = [await house.prompt("slow")]
+        await house.rest(100)
+        sent.append(await house.prompt("behind it"))
+        await house.host.drain()
+        sent.append(await house.prompt("after it"))
+        elsewhere = await house.prompt("to somebody at rest", agent="other")
+        await house.rest(10 * BACKSTOP_INTERVAL_MS)
+        assert [brief.related_message_id for brief in await house.briefs()] == sent[:1]
+        states = house.rows("select state, count(*) from messages group by state order by state")
+        assert states == [("processed", 1), ("queued", 3)]
+        await house.restart()
+        await house.rest(60_000)
+        assert [brief.related_message_id for brief in await house.briefs()] == sent
+        assert [brief.related_message_id for brief in await house.briefs("other")] == [elsewhere]
+
+    run_house(story, script=[rule("slow", says("done", after_ms=1_000))])
 
 
 def test_news_that_comes_while_a_lane_looks_is_not_lost() -> None:

@@ -139,6 +139,23 @@ def test_a_cron_timer_that_missed_slots_fires_once_and_says_how_late_it_is() -> 
     run_house(story, script=[rule("the hour", calls("Sleep"))])
 
 
+@pytest.mark.requirement("scheduling-large:cron-keeps-its-grid")
+@pytest.mark.parametrize("down_ms", [0, HOUR_MS // 2])
+def test_a_cron_slot_that_ran_is_not_run_again_after_a_restart(down_ms: int) -> None:
+    async def story(house: House) -> None:
+        await house.host.timers.create_cron(MAIN, expression="@hourly", summary="the hour")
+        await house.rest(HOUR_MS + 1_000)
+        assert len(house.model.requests) == 1
+        await house.restart(down_ms=down_ms)
+        await house.rest(1_000)
+        assert len(house.model.requests) == 1, "it ran before the end"
+        await house.rest(HOUR_MS)
+        assert len(house.model.requests) == 2
+        assert house.rows("select fire_count from timers") == [(2,)]
+
+    run_house(story, script=[rule("the hour", calls("Sleep"))])
+
+
 @pytest.mark.requirement("scheduling-large:cron-impossible")
 @pytest.mark.parametrize(
     ("expression", "zone"),

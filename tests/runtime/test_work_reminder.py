@@ -8,6 +8,7 @@ import pytest
 from holon.model.conversation import ConversationMessage
 from holon.model.event import Event
 from holon.model.model_ref import ModelRef
+from holon.model.provider_attempt import TokenUsage
 from holon.model.reminder import ReminderPolicy
 from holon.model.work_event import ReminderObstacle, WorkReminderInjected, WorkReminderSkipped
 from holon.ports.provider import Candidate
@@ -23,6 +24,7 @@ QUICK = ReminderPolicy(rounds_count=3, cooldown_rounds_count=4)
 LOOK = calls("GetWorkItem", work_item_id="work_1")
 UPDATE = calls("UpdateWorkItem", work_item_id="work_1", plan_status="ready")
 DONE = calls("CompleteWorkItem", work_item_id="work_1")
+FULL_TOKENS = 50_000
 
 
 def script_of(*rounds: str) -> list[ScriptedRule]:
@@ -133,10 +135,10 @@ def test_a_reminder_that_does_not_fit_is_skipped_and_the_log_says_why(
 ) -> None:
     class SmallModel(SingleModel):
         def find(self, ref: ModelRef) -> Candidate:
-            """Return the one provider, which takes next to nothing."""
+            """Return the one provider, which takes no more than a round has filled already."""
             found = super().find(ref)
             return Candidate(
-                model_ref=ref, provider=found.provider, account="a", prompt_tokens_max=1
+                model_ref=ref, provider=found.provider, account="a", prompt_tokens_max=FULL_TOKENS
             )
 
     async def story(house: House) -> None:
@@ -149,11 +151,15 @@ def test_a_reminder_that_does_not_fit_is_skipped_and_the_log_says_why(
             (7, obstacle),
         ]
 
+    full = TokenUsage(input_tokens=FULL_TOKENS)
+    (told,) = script_of(*["look"] * 8)
+    lines = tuple(msgspec.structs.replace(line, usage=full) for line in told.rounds)
+    script = [msgspec.structs.replace(told, rounds=lines)]
     tight = msgspec.structs.replace(QUICK, tokens_max=1)
     if obstacle is ReminderObstacle.PROMPT_BUDGET:
         monkeypatch.setattr("tests.runtime.house.SingleModel", SmallModel)
         tight = QUICK
-    run_house(story, script=script_of(*["look"] * 8), setup=setup_of(tight))
+    run_house(story, script=script, setup=setup_of(tight))
 
 
 def test_nobody_is_reminded_where_reminders_are_switched_off() -> None:

@@ -7,7 +7,8 @@ from holon.serve.access_plan import AccessMode, AccessRequest, BadAccessError, p
 
 def test_without_a_word_only_this_machine_can_reach_it() -> None:
     plan = plan_access(AccessRequest())
-    assert (plan.host, plan.port, plan.base_url) == ("127.0.0.1", 7878, "http://127.0.0.1:7878")
+    assert (plan.host, plan.port) == ("127.0.0.1", 7878)
+    assert plan.base_url(7878) == "http://127.0.0.1:7878"
     assert plan.host_names(7878) == {b"127.0.0.1:7878", b"localhost:7878", b"[::1]:7878"}
 
 
@@ -38,8 +39,31 @@ def test_an_advertised_address_is_a_name_of_ours() -> None:
         mode=AccessMode.TUNNEL, advertise="https://holon.example.org/", has_own_token=True
     )
     plan = plan_access(asked)
-    assert plan.base_url == "https://holon.example.org"
+    assert plan.base_url(7878) == "https://holon.example.org"
     assert {b"holon.example.org", b"holon.example.org:443"} <= plan.host_names(7878)
+
+
+@pytest.mark.requirement("triggers:callback-base")
+def test_trigger_urls_may_begin_with_another_address_than_the_advertised_one() -> None:
+    asked = AccessRequest(
+        advertise="https://holon.example.org", callback_base="http://hooks.example.org:8080/in/"
+    )
+    plan = plan_access(asked)
+    assert plan.base_url(7878) == "http://hooks.example.org:8080/in"
+    assert plan.advertise == "https://holon.example.org"
+    assert {b"holon.example.org", b"hooks.example.org:8080"} <= plan.host_names(7878)
+
+
+def test_a_tunnel_may_be_there_for_callbacks_only() -> None:
+    asked = AccessRequest(
+        mode=AccessMode.TUNNEL, callback_base="https://hooks.example.org", has_own_token=True
+    )
+    plan = plan_access(asked)
+    assert (plan.base_url(1), plan.advertise) == ("https://hooks.example.org", None)
+
+
+def test_an_address_with_colons_is_written_in_brackets() -> None:
+    assert plan_access(AccessRequest(listen="[::1]:8080")).base_url(9) == "http://[::1]:9"
 
 
 def test_listening_everywhere_is_no_name() -> None:
@@ -67,6 +91,7 @@ def test_listening_everywhere_is_no_name() -> None:
         AccessRequest(advertise="https://user:word@a.example"),
         AccessRequest(advertise="https://a.example/?q=1"),
         AccessRequest(advertise="nonsense"),
+        AccessRequest(callback_base="nonsense"),
     ],
 )
 def test_a_contradiction_is_refused_with_what_to_change(asked: AccessRequest) -> None:

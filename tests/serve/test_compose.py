@@ -7,27 +7,37 @@ import pytest
 from holon.adapters.sqlite.check.checker import check_database
 from holon.adapters.sqlite.home_lock import database_path
 from holon.adapters.system.clock import SystemClock
-from holon.model.agent import AgentIdentity, AgentKind, Ownership, ProfilePreset, Visibility
+from holon.decide.agent_identity import public_identity
+from holon.model.agent import AgentIdentity
 from holon.model.errors import HomeInUseError
-from holon.model.event import BriefCreated
-from holon.model.ids import AgentId
+from holon.model.event import BriefCreated, MessageProcessingStarted
+from holon.model.ids import AgentId, MessageId
 from holon.model.ingress import IngressRequest
 from holon.model.message import MessageKind, TextBody
 from holon.model.provenance import AdmissionContext, DeliverySurface, OperatorOrigin
 from holon.runtime.host import Host
 from holon.serve.compose import open_host
-from holon.testing.scripted_provider import Script, ScriptedProvider
+from holon.testing.scripted_provider import (
+    Script,
+    ScriptedProvider,
+    ScriptedRound,
+    ScriptedRule,
+)
 from holon.testing.single_model import SingleModel
 
 MAIN = AgentId("main")
 
 
-def a_model() -> SingleModel:
-    return SingleModel(ScriptedProvider(Script(), SystemClock()))
+def a_model(*rules: ScriptedRule) -> SingleModel:
+    return SingleModel(ScriptedProvider(Script(rules=rules), SystemClock()))
 
 
-async def prompt(host: Host, text: str) -> None:
-    await host.admit(
+def an_agent() -> AgentIdentity:
+    return public_identity(MAIN, now=SystemClock().now(), is_default=True)
+
+
+async def prompt(host: Host, text: str) -> MessageId:
+    receipt = await host.admit(
         IngressRequest(
             agent_id=MAIN,
             kind=MessageKind.OPERATOR_PROMPT,
@@ -37,34 +47,46 @@ async def prompt(host: Host, text: str) -> None:
             admission=AdmissionContext.LOCAL_PROCESS,
         )
     )
+    return receipt.message_id
 
 
-async def until_brief(host: Host, *, after: int = 0) -> int:
+async def until_told(host: Host, kind: type, *, after: int = 0) -> int:
     async for event in host.events.follow(MAIN, after=after):
-        if isinstance(event.event, BriefCreated):
+        if isinstance(event.event, kind):
             return event.event_seq
     raise AssertionError("the feed ended")
 
 
 async def test_a_prompt_becomes_a_brief_and_the_home_is_sound_afterwards(tmp_path: Path) -> None:
-    identity = AgentIdentity(
-        agent_id=MAIN,
-        kind=AgentKind.DEFAULT,
-        visibility=Visibility.PUBLIC,
-        ownership=Ownership.SELF_OWNED,
-        profile_preset=ProfilePreset.PUBLIC_NAMED,
-        created_at=SystemClock().now(),
-    )
     async with open_host(tmp_path, a_model()) as host:
-        await host.control.create_agent(identity)
+        await host.control.create_agent(an_agent())
         await prompt(host, "hello")
-        seen = await until_brief(host)
+        seen = await until_told(host, BriefCreated)
     async with open_host(tmp_path, a_model()) as host:
         await prompt(host, "hello again")
-        await until_brief(host, after=seen)
+        await until_told(host, BriefCreated, after=seen)
     report = check_database(database_path(tmp_path))
     assert report.violations == ()
     assert report.counts["turns"] == 2
+
+
+@pytest.mark.requirement("runtime:admitted-means-durable")
+async def test_what_waits_behind_a_turn_outlives_an_end_in_good_order(tmp_path: Path) -> None:
+    slow = ScriptedRule(when="slow", rounds=(ScriptedRound(text="done", after_ms=3_600_000),))
+    async with open_host(tmp_path, a_model(slow)) as host:
+        await host.control.create_agent(an_agent())
+        sent = [await prompt(host, "slow")]
+        await until_told(host, MessageProcessingStarted)
+        sent += [await prompt(host, f"n {number}") for number in range(9)]
+    async with open_host(tmp_path, a_model()) as host:
+        sent.append(await prompt(host, "last"))
+        answered = list[str | None]()
+        async for audit in host.events.follow(MAIN, after=0):
+            if isinstance(audit.event, BriefCreated):
+                answered.append(audit.event.related_message_id)
+            if sent[-1] in answered:
+                break
+        assert answered == sent
 
 
 async def test_a_home_that_is_in_use_is_refused(tmp_path: Path) -> None:

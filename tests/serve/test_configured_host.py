@@ -31,8 +31,9 @@ async def told_of_long_output(home: Path, environ: dict[str, str], asked: str = 
     script = home / "script.yaml"
     script.write_text(SCRIPT % asked, encoding="utf-8")
     settings = load_settings(home, environ, {"model.default": f"scripted/{script}"})
+    surroundings = {"PATH": os.environ["PATH"], "HOME": str(home)}
     with anyio.fail_after(PATIENCE_S):
-        async with open_configured_host(settings, {"PATH": os.environ["PATH"]}) as served:
+        async with open_configured_host(settings, surroundings) as served:
             host = served.host
             await host.control.create_agent(an_identity())
             await host.admit(prompt_for("go"))

@@ -43,7 +43,7 @@ def test_an_unsafe_home_is_refused_before_anything_is_made(
     spoil(place)
     before = sorted(place.home.rglob("*"))
     done = place.holon("serve", "--port", "0")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert sorted(place.home.rglob("*")) == before
 

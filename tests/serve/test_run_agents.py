@@ -12,9 +12,7 @@ from holon.model.ids import AgentId
 from holon.serve.compose import open_host
 from holon.serve.run_agents import (
     AgentNotUsableError,
-    TemplateNotInstalledError,
     named_agent,
-    require_template,
     temporary_agent,
 )
 from holon.testing.builders import an_identity
@@ -62,8 +60,3 @@ async def test_an_agent_that_could_not_answer_is_refused(tmp_path: Path) -> None
         await host.control.pause(ADA)
         with pytest.raises(AgentNotUsableError, match="paused"):
             await named_agent(host, clock, ADA, create=True)
-
-
-def test_a_template_nobody_installed_is_said_to_be_missing() -> None:
-    with pytest.raises(TemplateNotInstalledError, match="'reviewer' is installed"):
-        require_template("reviewer")

@@ -13,8 +13,13 @@ REGISTRY: Final = local_registry()
 NAMES: Final = [spec.name for spec in REGISTRY.specs]
 OF_ITEMS: Final = {"unknown_work_item", "work_item_completed"}
 OF_COMMANDS: Final = {"command_spawn_failed", "execution_root_violation"}
+OF_MEMORY: Final = {
+    "memory_index_unavailable",
+    "memory_index_lost",
+    "unsupported_runtime_capability",
+}
 EXPECTED: Final = {
-    "ExecCommand": OF_COMMANDS,
+    "ExecCommand": OF_COMMANDS | {"storage_full"},
     "ExecCommandBatch": OF_COMMANDS | {"unsupported_batch_command_field"},
     "TaskStatus": {"task_not_found"},
     "TaskOutput": {"task_not_found"},
@@ -27,6 +32,8 @@ EXPECTED: Final = {
     "GetWorkItem": {"unknown_work_item"},
     "UpdateWorkItem": OF_ITEMS | {"bad_objective"},
     "CompleteWorkItem": OF_ITEMS,
+    "MemorySearch": OF_MEMORY,
+    "MemoryGet": OF_MEMORY | {"memory_source_not_found"},
 }
 OF_PATCHES: Final = {
     "ambiguous_context",

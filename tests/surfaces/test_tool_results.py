@@ -12,7 +12,7 @@ from scripts.reference.tool_page import ResultField, read_results
 from tests.surfaces.tool_stories import Told, told_results
 
 NAMES: Final = [spec.name for spec in local_registry().specs]
-PLAIN: Final = {"text": str, "number": int, "truth": bool, "record": dict}
+PLAIN: Final = {"text": str, "number": int, "decimal": float, "truth": bool, "record": dict}
 SHAPES: Final = read_results().shapes
 
 

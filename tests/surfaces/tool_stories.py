@@ -15,15 +15,18 @@ from holon.model.command import CommandExit, StopCause
 from holon.model.ids import AgentId, MessageId, TurnId
 from holon.model.json_value import JsonValue
 from holon.model.tool import ToolOk
-from holon.testing.builders import MAIN
+from holon.testing.builders import MAIN, an_agent
 from holon.testing.scripted_provider import ScriptedCall, ScriptedRound
 from holon.testing.scripted_shell import CommandScript
 from holon.testing.sequential_ids import SequentialIds
 from holon.tools.apply_patch import ApplyPatch
+from holon.tools.memory_get import MemoryGet
+from holon.tools.memory_search import MemorySearch
 from holon.tools.registry import local_registry
 from holon.tools.tool import ToolPorts, ToolScene
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.test_memory_indexer import Shelf
 from tests.tools.work_item_stage import MemoryFiles, perform, receipts, result_of
 
 Told = tuple[str, JsonValue]
@@ -95,6 +98,7 @@ def told_results(folder: Path) -> Iterator[Told]:
     yield from _told_of_a_report()
     yield from _told_of_plans()
     yield from _told_of_patches(folder)
+    yield from asyncio.run(_told_of_memory(folder))
     ended = CommandExit(exit_status=None, signal=9, stopped=StopCause.WALL_CLOCK)
     yield "ExecCommand", completed_result(ended, (), bytes_max=1)
 
@@ -182,3 +186,31 @@ def _told_of_patches(folder: Path) -> Iterator[Told]:
     done = asyncio.run(ApplyPatch().run({"patch": patch}, scene, ports))
     assert isinstance(done.outcome, ToolOk), done.outcome
     yield "ApplyPatch", done.outcome.result
+
+
+async def _told_of_memory(folder: Path) -> list[Told]:
+    """A note and a result of a workspace, found and read again."""
+    shelf = Shelf(folder / "home")
+    await shelf.make(an_agent())
+    await shelf.brief("brief_1", "a windmill at work", workspace_id="ws_mill")
+    shelf.write("self.md", "I look after the windmill")
+    scene = ToolScene(
+        agent_id=MAIN,
+        turn_id=TurnId("turn_1"),
+        message_id=MessageId("msg_1"),
+        effect_id="turn_1.1.1",
+        now=datetime(2030, 1, 1, tzinfo=UTC),
+    )
+    ports = ToolPorts(reads=shelf.store.reads, ids=SequentialIds(), recall=shelf.memory)
+    told: list[Told] = []
+    for tool, arguments in (
+        (MemorySearch(), {"query": "windmill", "include_all_workspaces": True}),
+        (MemoryGet(), {"source_ref": "brief:brief_1"}),
+        (MemoryGet(), {"source_ref": "agent_memory:self"}),
+    ):
+        done = (await tool.run(arguments, scene, ports)).outcome
+        assert isinstance(done, ToolOk), done
+        told.append((tool.spec.name, done.result))
+    await shelf.indexes.close()
+    await shelf.store.close()
+    return told

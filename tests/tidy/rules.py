@@ -47,7 +47,7 @@ AMBIENT: Final[Mapping[str, tuple[str, ...]]] = {
     "asyncio.sleep": _SYSTEM,
     "anyio.sleep": _SYSTEM,
     "anyio.sleep_until": _SYSTEM,
-    "anyio.current_time": _SYSTEM,
+    "anyio.current_time": (*_SYSTEM, "http"),  # a scope ends at a moment of the loop
 }
 
 _UNFINISHED: Final = re.compile(

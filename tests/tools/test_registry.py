@@ -21,6 +21,8 @@ OWN = [
     "ListWorkItems",
     "UpdateWorkItem",
     "CompleteWorkItem",
+    "MemorySearch",
+    "MemoryGet",
 ]
 LOCAL = [
     "ExecCommand",
@@ -33,6 +35,8 @@ LOCAL = [
     "ApplyPatch",
 ]
 LOOKS_ONLY = {
+    "MemorySearch",
+    "MemoryGet",
     "Sleep",
     "AgentGet",
     "GetWorkItem",

@@ -27,6 +27,7 @@ class AccessFlags(TypedDict):
     token_file: Path | None
     workspace_root: str | None
     agent: str
+    log_level: str | None
 
 
 _OPTIONS = (
@@ -49,8 +50,8 @@ _OPTIONS = (
     click.option(
         "--advertise",
         metavar="URL",
-        envvar="HOLON_CALLBACK_BASE_URL",
-        help="How others reach it: what trigger URLs begin with.",
+        help="How others reach it. Trigger URLs begin with it, unless HOLON_CALLBACK_BASE_URL"
+        " says otherwise.",
     ),
     click.option("--token", envvar="HOLON_CONTROL_TOKEN", help="The token callers need."),
     click.option(
@@ -73,6 +74,12 @@ _OPTIONS = (
         show_default=True,
         help="Who is meant when nobody is named.",
     ),
+    click.option(
+        "--log-level",
+        type=click.Choice(["debug", "info", "warning", "error"]),
+        show_default="runtime.log_level, which is info",
+        help="From which level on lines are written into the log.",
+    ),
 )
 
 
@@ -85,7 +92,11 @@ def access_options(command: _Command) -> _Command:
 
 def serve_request(flags: AccessFlags) -> "ServeRequest":
     """What the flags ask for."""
+    import os
+
+    from holon.config.environment_names import callback_base_url
     from holon.model.ids import parse_agent_id
+    from holon.ports.journal import LogLevel
     from holon.serve.access_plan import AccessMode, AccessRequest
     from holon.serve.effective_config import ServeRequest
 
@@ -96,10 +107,12 @@ def serve_request(flags: AccessFlags) -> "ServeRequest":
             host=flags["host"],
             port=flags["port"],
             advertise=flags["advertise"],
+            callback_base=callback_base_url(os.environ),
             has_own_token=flags["token"] is not None or flags["token_file"] is not None,
         ),
         token=flags["token"],
         token_file=None if flags["token_file"] is None else flags["token_file"].absolute(),
         default_agent=parse_agent_id(flags["agent"]),
         workspace_dir=flags["workspace_root"],
+        log_level=None if flags["log_level"] is None else LogLevel(flags["log_level"]),
     )

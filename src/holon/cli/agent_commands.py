@@ -10,6 +10,7 @@ import click
 from holon.cli.agent_model_commands import model
 from holon.cli.page_options import page_options
 from holon.cli.runtime_call import Target, as_list, as_object, runtime_options
+from holon.cli.template_options import complete_template
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
@@ -82,15 +83,31 @@ def status(target: Target) -> None:
 
 @agent.command()
 @click.argument("agent", metavar="NAME")
+@click.option(
+    "--template",
+    shell_complete=complete_template,
+    help="What it is made from: a template id, an absolute path, or a GitHub tree URL.",
+)
 @runtime_options
-def create(target: Target) -> None:
+def create(target: Target, *, template: str | None) -> None:
     """Make an agent; it rests until something concerns it.
+
+    A template gives it its first AGENTS.md and skills, which are its own from then on. If the
+    template or one of its skills cannot be used, no agent is made.
 
     \b
     Examples:
       holon agent create builder
+      holon agent create rev --template holon-reviewer
+      holon agent create ops --template /srv/templates/ops
+      holon agent create ci --template https://github.com/acme/agents/tree/main/templates/ci
     """
-    _do(target, "create", "is there")
+    if template is not None:
+        from holon.decide.template_selector import parse_selector
+
+        parse_selector(template)
+    answer = target.control("create", {} if template is None else {"template": template})
+    target.show(answer, lambda: [f"{target.agent_id} is there"])
 
 
 @agent.command()

@@ -150,13 +150,17 @@ def status(home: Path, as_json: bool, **flags: Unpack[AccessFlags]) -> None:
 @home_option
 @json_option
 def logs(home: Path, as_json: bool, lines_count: int) -> None:
-    """Show what the runtime printed last, and how a start or an end failed.
+    """Show the end of the runtime's log, and how a start or an end failed.
+
+    With --json the lines are as they were written: each a JSON object with at, level, event,
+    message, and the ids of what it is about.
 
     \b
     Examples:
       holon daemon logs
       holon daemon logs --lines 200
       holon daemon logs --json | jq -r .log_path
+      holon daemon logs --json | jq -r '.lines[] | fromjson? | select(.level == "error")'
     """
     from holon.adapters.system.run_files import RunFiles
     from holon.daemon.log_tail import log_report
@@ -165,7 +169,7 @@ def logs(home: Path, as_json: bool, lines_count: int) -> None:
     if as_json:
         _print_json(_made_plain(report))
     else:
-        _print_logs(_made_plain(report))
+        _print_logs(report)
 
 
 def _daemon(home: Path, wait_s: int, flags: AccessFlags) -> "Daemon":
@@ -266,6 +270,8 @@ def _made_plain(report: "LogReport") -> "LogReport":
 
 
 def _print_logs(report: "LogReport") -> None:
+    from holon.cli.log_lines import shown_lines
+
     click.echo(f"log           {report.log_path}")
     click.echo(f"metadata      {report.metadata_path}")
     click.echo(f"last failure  {report.last_failure_path or 'none known'}")
@@ -277,4 +283,5 @@ def _print_logs(report: "LogReport") -> None:
         return
     click.echo("… earlier lines are in the file" if report.truncated else "")
     for line in report.lines:
-        click.echo(line)
+        for part in shown_lines(line):
+            click.echo(part)

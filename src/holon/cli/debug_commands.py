@@ -12,6 +12,7 @@ import click
 
 from holon.cli import exit_codes
 from holon.cli.options import echo_json, home_option, json_option
+from holon.cli.runtime_call import Target, agent_options
 
 if TYPE_CHECKING:
     from holon.adapters.sqlite.check.report import CheckReport
@@ -129,6 +130,40 @@ def latency(home: Path, as_json: bool, agent: str, limit: int) -> None:
         return
     for line in latency_lines(report, agent):
         click.echo(line)
+
+
+@debug.command("prompt")
+@click.argument("text", required=False)
+@click.option("--full", is_flag=True, help="Show the text of every section, not only its size.")
+@agent_options
+def prompt_frame(target: Target, text: str | None, full: bool) -> None:
+    """Show the prompt an agent would be given now; nothing is sent.
+
+    With TEXT it is the prompt for these words of yours; without, for the message of the running
+    turn, or the next one in the queue. Sections come in the order they are sent, each with its
+    size, how long it stays the same, whether a cached prefix ends there, and what became of it:
+    full, compact, truncated or omitted, and why.
+
+    \b
+    Exit codes:
+      0  here it is
+      1  no runtime runs, or it has no such agent
+
+    \b
+    With --json: one object with agent_home, workspace_id, workspace_anchor, execution_root, cwd,
+    execution_policy, loaded_instructions (where guidance came from), tools, budget, history, cache,
+    sections (with their text) and over_budget.
+
+    \b
+    Examples:
+      holon debug prompt
+      holon debug prompt "fix the failing test" --full
+      holon debug prompt --agent builder --json | jq '.sections[] | {name, outcome, sent_tokens}'
+    """
+    from holon.cli.prompt_lines import prompt_lines
+
+    answer = target.control("debug-prompt", {"text": text}, part="sections")
+    target.show(answer, lambda: prompt_lines(answer, full=full))
 
 
 def _as_text(report: "CheckReport") -> str:

@@ -47,6 +47,11 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
         "events": LazyCommand(
             "holon.cli.events_commands", "events", "Read or follow the raw events of an agent."
         ),
+        "memory": LazyCommand(
+            "holon.cli.memory_commands",
+            "memory",
+            "Search what an agent remembers, and look after its index.",
+        ),
         "onboard": LazyCommand(
             "holon.cli.onboard_command",
             "onboard",
@@ -63,6 +68,9 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
         "serve": LazyCommand(
             "holon.cli.serve_command", "serve", "Run the agents of a home until interrupted."
         ),
+        "skills": LazyCommand(
+            "holon.cli.skill_commands", "skills", "See, add and remove the skills of an agent."
+        ),
         "status": LazyCommand(
             "holon.cli.status_command",
             "status",
@@ -75,6 +83,11 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
             "holon.cli.task_commands",
             "task",
             "Run, look at, feed and stop the background tasks of an agent.",
+        ),
+        "template": LazyCommand(
+            "holon.cli.template_commands",
+            "template",
+            "See, add and remove the templates agents are made from.",
         ),
         "timer": LazyCommand(
             "holon.cli.timer_commands",
@@ -93,6 +106,11 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
         ),
         "work-item": LazyCommand(
             "holon.cli.work_item_commands", "work_item", "See and steer the work items of an agent."
+        ),
+        "workspace": LazyCommand(
+            "holon.cli.workspace_commands",
+            "workspace",
+            "See and choose the directories an agent works in.",
         ),
     }
 )
@@ -136,6 +154,7 @@ def _tell(error: "HolonError") -> None:
     unusable = (
         errors.BadInputError,
         errors.HomeInUseError,
+        errors.HomeUnusableError,
         errors.SchemaTooNewError,
         errors.NotAHolonDatabaseError,
         errors.StoreUnwritableError,

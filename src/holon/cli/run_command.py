@@ -16,6 +16,7 @@ import click
 
 from holon.cli import exit_codes
 from holon.cli.options import home_option, json_option
+from holon.cli.template_options import complete_template
 
 if TYPE_CHECKING:
     from holon.cli.run_session import RunEnd, RunOrder
@@ -52,7 +53,11 @@ class RunFlags(TypedDict):
 @click.argument("text")
 @click.option("--agent", help="Who is asked.  [default: an agent made for this run]")
 @click.option("--create-agent", is_flag=True, help="Make the agent named by --agent if need be.")
-@click.option("--template", help="The template a new agent is made from; needs --create-agent.")
+@click.option(
+    "--template",
+    shell_complete=complete_template,
+    help="The template a new agent is made from; needs --create-agent.",
+)
 @click.option("--model", help="The model for this run, as provider/model.")
 @click.option(
     "--max-rounds",
@@ -114,6 +119,7 @@ def run(context: click.Context, text: str, **flags: Unpack[RunFlags]) -> None:
       holon run "What is a holon?"
       holon run --cwd . "Why does the build fail?"
       holon run --agent ada --create-agent "You look after this machine."
+      holon run --agent rev --create-agent --template holon-reviewer "Review the last commit."
       holon run --model anthropic/claude-sonnet-5-5 --max-rounds 20 "Summarize your day."
       holon run --json "Say hello." | jq .token_usage
     """
@@ -167,6 +173,7 @@ def _order(text: str, flags: RunFlags) -> "RunOrder":
         text=text,
         agent_id=None if agent is None else parse_agent_id(agent),
         create_agent=flags["create_agent"],
+        template=flags["template"],
         trust=TrustLevel(flags["trust"].replace("-", "_")),
         rounds_max=flags["rounds_max"],
         wait_for_tasks=flags["wait_for_tasks"],
@@ -176,8 +183,8 @@ def _order(text: str, flags: RunFlags) -> "RunOrder":
 
 
 def _check_new_agent(flags: RunFlags) -> None:
+    from holon.decide.template_selector import parse_selector
     from holon.model.errors import BadInputError
-    from holon.serve.run_agents import require_template
 
     if flags["create_agent"] and flags["agent"] is None:
         raise BadInputError("--create-agent makes a named agent", hint="name it with --agent")
@@ -186,7 +193,7 @@ def _check_new_agent(flags: RunFlags) -> None:
             "--template is for a new agent", hint="add --agent NAME --create-agent to make one"
         )
     if flags["template"] is not None:
-        require_template(flags["template"])
+        parse_selector(flags["template"])
 
 
 def _view(*, as_json: bool) -> "RunView":

@@ -62,6 +62,7 @@ class RunOrder:
     text: str
     agent_id: AgentId | None = None
     create_agent: bool = False
+    template: str | None = None
     trust: TrustLevel = TrustLevel.TRUSTED_OPERATOR
     rounds_max: int | None = None
     wait_for_tasks: bool = True
@@ -125,7 +126,7 @@ async def carry_out(settings: "Settings", order: RunOrder, view: "RunView") -> R
             settings,
             dict(os.environ),
             workspace_root=order.workspace_root,
-            workspace_cwd=order.workspace_cwd,
+            workspace_cwd=order.workspace_cwd or order.workspace_root,
             hooks=hooks,
         ) as served:
             if served.plane.note is not None:
@@ -173,7 +174,10 @@ class _Session:
         named = self.order.agent_id
         if named is None:
             return await temporary_agent(self.host, self.clock, TimeOrderedIds())
-        return await named_agent(self.host, self.clock, named, create=self.order.create_agent)
+        order = self.order
+        return await named_agent(
+            self.host, self.clock, named, create=order.create_agent, template=order.template
+        )
 
     async def _stop(self, agent_id: AgentId) -> None:
         view = self.attention.view

@@ -13,6 +13,8 @@ from holon.cli.access_options import AccessFlags, access_options, serve_request
 from holon.cli.options import echo_json, home_option, json_option
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holon.http.plane import RuntimeFacts
     from holon.model.errors import HolonError
 
@@ -31,46 +33,53 @@ def serve(
     runs finish for a moment; a second one ends at once. No agent is stopped by it: what was under
     way goes on when the service comes back. `holon daemon start` does the same in the background.
 
-    With --json one object says where it listens once it is ready.
+    With --json one object says where it listens once it is ready. Its log, one JSON object a line,
+    is in <home>/run/daemon.log; `holon daemon logs` shows it.
 
     \b
     Examples:
       holon serve
-      holon serve --port 8080
+      holon serve --port 8080 --log-level debug
       holon serve --access lan --host 192.168.1.20 --token-file ~/.holon-token
     """
-    import logging
-
-    import anyio
-
+    from holon.adapters.system.home_checks import require_safe_home
+    from holon.adapters.system.python_log import clean_crashes
     from holon.config.load_settings import load_settings
     from holon.model.errors import HolonError
+    from holon.serve.compose import Hooks
+    from holon.serve.event_loop import run_service
     from holon.serve.foreground import ServiceSigns
     from holon.serve.foreground import serve as serve_home
 
     if ready_handle is not None:
         os.set_inheritable(ready_handle, False)
-    logging.basicConfig(
-        level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    hooks = Hooks()
+    clean_crashes(hooks.secrets)
     environ = dict(os.environ)
     asked = serve_request(flags)
+    require_safe_home(home.absolute())  # before anything of it is read
     settings = load_settings(home.absolute(), environ)
-    signs = ServiceSigns(
-        announce=_announce_json if as_json else _announce, ready_handle=ready_handle
-    )
+    signs = ServiceSigns(announce=_announcer(as_json, ready_handle), ready_handle=ready_handle)
     failed: HolonError | None = None
 
     async def served() -> None:
-        await serve_home(settings, environ, asked, signs=signs)
+        await serve_home(settings, environ, asked, signs=signs, hooks=hooks)
 
     try:
-        anyio.run(served)
+        run_service(served)
     except* HolonError as several:
         failed = _first_of(several)
     if failed is not None:
         raise failed
-    click.echo("holon: ended; what was accepted is kept", err=True)
+    if ready_handle is None:
+        click.echo("holon: ended; what was accepted is kept", err=True)
+
+
+def _announcer(as_json: bool, ready_handle: int | None) -> "Callable[[RuntimeFacts], None]":
+    """Who is told where it listens; in the background only the log, which the service writes."""
+    if ready_handle is not None:
+        return lambda facts: None
+    return _announce_json if as_json else _announce
 
 
 def _first_of(several: "BaseExceptionGroup[HolonError]") -> "HolonError":

@@ -4,7 +4,7 @@ Owns:  which parts of an agent's summary a person is shown, and in which order.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -12,6 +12,8 @@ from holon.cli.runtime_call import Target, agent_options, as_object
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
+
+_DOLLAR_MICROS: Final = 1_000_000
 
 
 @click.command()
@@ -68,6 +70,7 @@ def _facts(summary: "JsonValue") -> Iterator[tuple[str, object]]:
     yield "workspace", (summary.get("active_workspace_entry") or {}).get("cwd")
     yield "has", ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in counts.items() if n)
     yield "tokens", _tokens(agent)
+    yield from _pace(summary.get("pace") or {})
     yield "last pass", _closure(summary.get("closure"))
     yield "last turn", _turn(agent.get("last_turn_terminal"))
     yield "last failure", _failure(agent.get("last_runtime_failure"))
@@ -80,6 +83,37 @@ def _with(value: "JsonValue", why: "JsonValue") -> str:
 def _tokens(agent: "JsonValue") -> str:
     came, went = agent.get("total_input_tokens", 0), agent.get("total_output_tokens", 0)
     return f"{came} in, {went} out, {agent.get('total_model_rounds', 0)} rounds"
+
+
+def _pace(pace: "JsonValue") -> Iterator[tuple[str, object]]:
+    """What bounds the agent, and what holds it; a budget without a bound has no line."""
+    from holon.cli.tables import moment
+
+    for measure in pace.get("measures") or ():
+        if measure.get("allowed") is not None:
+            whose = {"agent": "this agent's", "runtime": "the runtime's"}
+            figures = _figures(measure.get("measure"), measure.get("used"), measure["allowed"])
+            yield "budget", _with(figures, whose.get(str(measure.get("scope"))))
+    if (until := pace.get("held_until")) is not None:
+        yield "held until", _with(moment(until), "a budget is used up")
+    if pace.get("rests_until_outside_input"):
+        yield "held until", "somebody says something: its own turns led nowhere"
+
+
+def _figures(measure: "JsonValue", used: "JsonValue", allowed: "JsonValue") -> str:
+    match measure:
+        case "turns_per_hour":
+            return f"{used} of {allowed} turns in an hour"
+        case "tokens_per_day":
+            return f"{used} of {allowed} tokens in a day"
+        case "cost_micros_per_day":
+            return f"{_dollars(used)} of {_dollars(allowed)} in a day"
+        case _:  # a nearby version counts something else
+            return f"{used} of {allowed} {measure}"
+
+
+def _dollars(micros: "JsonValue") -> str:
+    return f"${micros / _DOLLAR_MICROS:.2f}" if isinstance(micros, int) else str(micros)
 
 
 def _closure(closure: "JsonValue") -> str:

@@ -33,6 +33,18 @@ def task() -> None:
 @click.option("--shell", metavar="PATH", help="By which shell.")
 @click.option("--login", is_flag=True, help="As a login shell.")
 @click.option("--tty", is_flag=True, help="On a terminal of its own; it then takes input.")
+@click.option(
+    "--yield-time-ms",
+    type=click.IntRange(0),
+    metavar="MS",
+    help="Kept with the task: how long a call in the foreground would have waited for it.",
+)
+@click.option(
+    "--max-output-tokens",
+    type=click.IntRange(1),
+    metavar="TOKENS",
+    help="Kept with the task: how much of its output is worth showing.",
+)
 @agent_options
 def run(target: Target, /, *, summary: str, cmd: str, **how: "JsonValue") -> None:
     """Run a command in the background for an agent.
@@ -45,7 +57,7 @@ def run(target: Target, /, *, summary: str, cmd: str, **how: "JsonValue") -> Non
       holon task run "A shell" --cmd bash --tty
       holon task run "Tests" --cmd "pytest -q" --agent builder --json | jq -r .task.task_id
     """
-    given = {name: value for name, value in how.items() if value}
+    given = {name: value for name, value in how.items() if value is not None and value is not False}
     answer = target.control("tasks", {"summary": summary, "cmd": cmd, **given}, part="task")
     target.show(answer, lambda: [f"started: {answer['task']['task_id']}"])
 

@@ -4,7 +4,7 @@ Owns:  creating, listing and cancelling timers from a terminal.
 Rule 1: options without a command are those of `create`, as they were in earlier versions.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 import click
 
@@ -13,6 +13,18 @@ from holon.cli.runtime_call import Target, agent_options, quoted
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
+
+_BAD_SCHEDULE: Final = "bad_schedule"
+
+
+class _Asked(TypedDict):
+    """The options of `create`."""
+
+    after_ms: int | None
+    every_ms: int | None
+    expression: str | None
+    zone: str | None
+    summary: str | None
 
 
 class _CreatesByDefault(click.Group):
@@ -38,26 +50,77 @@ def timer() -> None:
 
 @timer.command()
 @click.option(
-    "--after-ms", type=click.IntRange(1), required=True, metavar="MS", help="When it first fires."
+    "--after-ms", type=click.IntRange(1), metavar="MS", help="In how long it first fires."
 )
 @click.option(
     "--every-ms", type=click.IntRange(1), metavar="MS", help="How often it fires from then on."
 )
+@click.option(
+    "--cron",
+    "expression",
+    metavar="EXPR",
+    help="When it fires, again and again: minute, hour, day of the month, month, day of the week.",
+)
+@click.option(
+    "--zone",
+    metavar="TZ",
+    show_default="UTC",
+    help="The time zone --cron is meant in, such as Europe/Berlin.",
+)
 @click.option("--summary", metavar="TEXT", help="What the agent is told when it fires.")
 @agent_options
-def create(target: Target, *, after_ms: int, every_ms: int | None, summary: str | None) -> None:
-    """Set a timer for an agent.
+def create(target: Target, /, **asked: Unpack[_Asked]) -> None:
+    """Set a timer for an agent: after a while, or by a cron expression.
+
+    \b
+    Exit codes:
+      0  the timer is set
+      1  the runtime refused it, or cannot be reached
+      2  the options do not go together, or the expression or the zone is not one
 
     \b
     Examples:
       holon timer create --after-ms 60000 --summary "Look at the build"
       holon timer create --after-ms 1000 --every-ms 3600000 --agent builder
+      holon timer create --cron "30 9 * * mon-fri" --zone Europe/Berlin --summary "Stand-up"
+      holon timer create --cron "0 */6 * * *"
     """
-    asked = {"duration_ms": after_ms, "interval_ms": every_ms, "summary": summary}
-    answer = target.control(
-        "timers", {name: value for name, value in asked.items() if value is not None}, part="timer"
+    _require_one_form(asked)
+    answer = _created(
+        target,
+        {
+            "duration_ms": asked["after_ms"],
+            "interval_ms": asked["every_ms"],
+            "expression": asked["expression"],
+            "zone": asked["zone"],
+            "summary": asked["summary"],
+        },
     )
     target.show(answer, lambda: [_told(answer["timer"])])
+
+
+def _require_one_form(asked: _Asked) -> None:
+    """Refuse what is no timer, whoever would be asked for it."""
+    if (asked["after_ms"] is None) == (asked["expression"] is None):
+        raise click.UsageError("give --after-ms or --cron, one of the two")
+    if asked["expression"] is None and asked["zone"] is not None:
+        raise click.UsageError("--zone is for --cron")
+    if asked["expression"] is not None and asked["every_ms"] is not None:
+        raise click.UsageError("--every-ms is for --after-ms; --cron repeats by itself")
+
+
+def _created(target: Target, body: "dict[str, JsonValue]") -> "JsonValue":
+    """Have the timer made; a schedule the runtime cannot read is a slip of the command line."""
+    from holon.client.control_client import ControlError
+
+    given = {name: value for name, value in body.items() if value is not None}
+    try:
+        return target.control("timers", given, part="timer")
+    except ControlError as error:
+        if error.body.code != _BAD_SCHEDULE:
+            raise
+        hint = f"; {error.body.hint}" if error.body.hint else ""
+        raise click.UsageError(f"{error.body.error}{hint}") from None
 
 
 @timer.command("list")
@@ -98,8 +161,17 @@ def _told(timer: "JsonValue") -> str:
     return f"{timer['id']}: {when}"
 
 
+def _rhythm(timer: "JsonValue") -> str:
+    """How it repeats: a span, or an expression with the zone it is meant in."""
+    from holon.cli.tables import span
+
+    if timer.get("expression") is None:
+        return span(timer.get("interval_ms"))
+    return f"{timer['expression']} ({timer.get('zone') or 'UTC'})"
+
+
 def _table(page: "JsonValue") -> list[str]:
-    from holon.cli.tables import Column, moment, screen_cells, span, table_lines
+    from holon.cli.tables import Column, moment, screen_cells, table_lines
 
     columns = (
         Column("TIMER"),
@@ -114,7 +186,7 @@ def _table(page: "JsonValue") -> list[str]:
             each.get("id"),
             each.get("status"),
             moment(each.get("next_fire_at")),
-            span(each.get("interval_ms")),
+            _rhythm(each),
             each.get("fire_count"),
             each.get("summary"),
         )

@@ -14,20 +14,27 @@ from typing import Final
 
 PREFIX: Final = "HOLON_"
 HOME: Final = "HOLON_HOME"
+CALLBACK_BASE_URL: Final = "HOLON_CALLBACK_BASE_URL"
 
 OTHER_NAMES: Final[Mapping[str, str]] = {
     HOME: "the folder that holds everything Holon keeps (default: ~/.holon)",
+    CALLBACK_BASE_URL: "what trigger URLs begin with, when others call under another address",
     "HOLON_FAILPOINTS": "where a test makes the runtime fail on purpose",
 }
 
 # Not a provider, though the name has the form of one.
-_RESERVED: Final = frozenset({"HOLON_CALLBACK_BASE_URL"})
+_RESERVED: Final = frozenset({CALLBACK_BASE_URL})
 
 FAMILIES: Final[Mapping[str, str]] = {
     "BASE_URL": "providers.<id>.base_url",
     "REASONING_EFFORT": "providers.<id>.reasoning_effort",
 }
 _FAMILY: Final = re.compile(rf"{PREFIX}([A-Z0-9][A-Z0-9_]*)_({'|'.join(FAMILIES)})\Z")
+
+
+def callback_base_url(environ: Mapping[str, str]) -> str | None:
+    """Return what trigger URLs are to begin with, if the operator says so."""
+    return environ.get(CALLBACK_BASE_URL) or None
 
 
 def provider_word(provider: str) -> str:

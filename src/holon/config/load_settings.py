@@ -15,6 +15,8 @@ from holon.config.environment_names import read_family
 from holon.config.plane_settings import (
     KnownValue,
     budgets_of,
+    github_base_of,
+    log_level_of,
     output_budget_of,
     plane_of,
     reminders_of,
@@ -33,7 +35,9 @@ from holon.model.provider_setting import PlaneSettings
 from holon.model.record import Record
 from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
+from holon.model.template import GITHUB_ARCHIVES
 from holon.model.webhook_setting import WebhookSetting
+from holon.ports.journal import LogLevel
 
 
 class SourceKind(StrEnum):
@@ -62,6 +66,8 @@ class Settings(Record, frozen=True, kw_only=True):
     reminders: ReminderPolicy
     budgets: BudgetPolicy = BudgetPolicy()
     webhooks: Mapping[str, WebhookSetting] = {}
+    log_level: LogLevel = LogLevel.INFO
+    github_base: str = GITHUB_ARCHIVES
     values: Mapping[str, SettingValue]  # by key, for people and for the doctor
 
 
@@ -121,6 +127,8 @@ def inspect_settings(
         reminders=reminders_of(known),
         budgets=budgets_of(known),
         webhooks=webhooks_of(known),
+        log_level=log_level_of(known),
+        github_base=github_base_of(known),
         values=known,
     )
     return Inspection(settings=settings, faults=tuple(faults))

@@ -26,6 +26,7 @@ from holon.model.record import Record
 from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
 from holon.model.webhook_setting import WebhookSetting
+from holon.ports.journal import LogLevel
 
 # What a credential is when nobody said: what the source usually holds.
 _KINDS_MEANT: Final = {
@@ -143,6 +144,16 @@ def output_budget_of(known: Mapping[str, KnownValue]) -> OutputBudget:
         default_tokens=values.sure("runtime.default_tool_output_tokens", int),
         tokens_max=values.sure("runtime.max_tool_output_tokens", int),
     )
+
+
+def log_level_of(known: Mapping[str, KnownValue]) -> LogLevel:
+    """Return from which level on a service writes into its log."""
+    return LogLevel(_Values(known).sure("runtime.log_level", str))
+
+
+def github_base_of(known: Mapping[str, KnownValue]) -> str:
+    """Return where the archives of GitHub's repositories are fetched from."""
+    return _Values(known).sure("templates.github_base", str)
 
 
 def webhooks_of(known: Mapping[str, KnownValue]) -> dict[str, WebhookSetting]:

@@ -33,6 +33,8 @@ from holon.model.provider_setting import (
 from holon.model.record import Record
 from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
+from holon.model.template import GITHUB_ARCHIVES
+from holon.ports.journal import LogLevel
 
 _PLANE: Final = PlaneSettings()
 _KEEPING: Final = RetentionPolicy()
@@ -233,6 +235,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         default=_KEEPING.bytes_max,
         variable="HOLON_RETENTION_BYTES_MAX",
     ),
+    Setting(
+        key="runtime.log_level",
+        form=Choice(tuple(LogLevel)),
+        says="How much a service writes into its log: from this level on.",
+        default=LogLevel.INFO.value,
+        variable="HOLON_LOG_LEVEL",
+    ),
     *_BUDGETS,
     Setting(
         key="anthropic.context_management.enabled",
@@ -274,6 +283,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         says="How many threads a model in this process may use.",
         default=_PLANE.local_threads_count,
         variable="HOLON_LOCAL_THREADS",
+    ),
+    Setting(
+        key="templates.github_base",
+        form=WebAddress(),
+        says="Where archives of GitHub's repositories are fetched from, for templates and skills.",
+        default=GITHUB_ARCHIVES,
+        variable="HOLON_TEMPLATES_GITHUB_BASE",
+        may_be_quoted=False,
     ),
     Setting(
         key="providers.<id>.transport",

@@ -29,6 +29,7 @@ def launch_arguments(home: Path, asked: ServeRequest) -> list[str]:
         "--token-file": None if asked.token_file is None else str(asked.token_file),
         "--workspace-root": asked.workspace_dir,
         "--agent": asked.default_agent,
+        "--log-level": asked.log_level,
         "--ready-handle": READY_HANDLE,
     }
     given = [

@@ -24,7 +24,7 @@ from holon.adapters.exec.process_table import ProcessIdentity
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.detached_process import DetachedProcess, LivingProcess, Waited
 from holon.adapters.system.failure_files import FailureFiles
-from holon.adapters.system.home_checks import require_safe_home
+from holon.adapters.system.home_checks import home_errors, require_safe_home
 from holon.adapters.system.listening_sockets import prepare_run_folder
 from holon.adapters.system.log_file import open_log
 from holon.adapters.system.private_file import folder_lock, make_home
@@ -105,7 +105,8 @@ class Daemon:
         _ = self.fingerprint
         require_safe_home(self.settings.home)
         make_home(self.settings.home)
-        prepare_run_folder(self.files.folder)
+        with home_errors(self.settings.home):
+            prepare_run_folder(self.files.folder)
 
     def _start(self) -> DaemonStatus:
         match look_at(self.files):

@@ -127,5 +127,5 @@ def _may_bind(authority: AuthorityClass, surface: DeliverySurface) -> bool:
 
 
 def _source_refs_of(origin: Origin) -> dict[str, str]:
-    named = msgspec.structs.asdict(origin).items()
+    named = ((name, getattr(origin, name)) for name in origin.__struct_fields__)
     return {name: value for name, value in named if value is not None}

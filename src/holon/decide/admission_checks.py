@@ -26,7 +26,7 @@ from holon.model.limits import (
     PUBLIC_BODY_BYTES_MAX,
     QUEUED_PER_AGENT_COUNT_MAX,
 )
-from holon.model.message import MessageKind, Priority
+from holon.model.message import MessageKind, Priority, TextBody
 from holon.model.provenance import (
     AdmissionContext,
     CallbackOrigin,
@@ -59,6 +59,7 @@ ORIGINS: Final[Mapping[MessageKind, tuple[type[Origin], ...]]] = MappingProxyTyp
     }
 )
 
+_TEXT_CHAR_BYTES_MAX: Final = 6  # of a character that JSON escapes
 _KEY_FORM: Final = re.compile(r"[!-~]+")  # visible ASCII: what a header or a log line can hold
 
 _Check: TypeAlias = Callable[[IngressRequest, AdmissionTarget], Refusal | None]
@@ -149,16 +150,24 @@ def key_refusal(key: str | None) -> Refusal | None:
 
 
 def _check_labels(request: IngressRequest, _: AdmissionTarget) -> Refusal | None:
-    caused = {"correlation_id": request.correlation_id, "causation_id": request.causation_id}
-    for field, label in (msgspec.structs.asdict(request.origin) | caused).items():
-        if label is not None and len(label) > LABEL_CHARS_MAX:
-            return Refusal(
-                code=RefusalCode.LABEL_TOO_LONG,
-                message=f"{field} is {len(label)} characters long",
-                hint=f"use at most {LABEL_CHARS_MAX} characters",
-                field=field,
-            )
-    return None
+    origin = request.origin
+    for field in origin.__struct_fields__:
+        if (refusal := _refuse_long_label(field, getattr(origin, field))) is not None:
+            return refusal
+    return _refuse_long_label("correlation_id", request.correlation_id) or _refuse_long_label(
+        "causation_id", request.causation_id
+    )
+
+
+def _refuse_long_label(field: str, label: str | None) -> Refusal | None:
+    if label is None or len(label) <= LABEL_CHARS_MAX:
+        return None
+    return Refusal(
+        code=RefusalCode.LABEL_TOO_LONG,
+        message=f"{field} is {len(label)} characters long",
+        hint=f"use at most {LABEL_CHARS_MAX} characters",
+        field=field,
+    )
 
 
 def _check_running(request: IngressRequest, target: AdmissionTarget) -> Refusal | None:
@@ -196,7 +205,10 @@ def _refuse_ceiling(message: str, *, field: str) -> Refusal:
 
 
 def _refuse_oversize(request: IngressRequest, *, bytes_max: int) -> Refusal | None:
-    size_bytes = len(msgspec.json.encode(request.body))
+    body = request.body
+    if isinstance(body, TextBody) and _TEXT_CHAR_BYTES_MAX * (len(body.text) + 10) <= bytes_max:
+        return None  # it fits, however it is written
+    size_bytes = len(msgspec.json.encode(body))
     if size_bytes <= bytes_max:
         return None
     return Refusal(

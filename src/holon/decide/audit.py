@@ -9,9 +9,12 @@ Rule 3: events point to rows. The only free text they take from a body is a boun
 
 from typing import TypeAlias, assert_never
 
+from holon.decide.audit_memory import memory_events
 from holon.decide.audit_pace import pace_events
+from holon.decide.audit_skills import skill_events
 from holon.decide.audit_triggers import trigger_event
 from holon.decide.audit_turns import Audited, turn_events
+from holon.decide.audit_workspaces import workspace_event
 from holon.model.closure import Continuable, outcome_of, waiting_reason_of
 from holon.model.commit import (
     AdvanceTask,
@@ -50,6 +53,8 @@ from holon.model.commit import (
     StartToolCall,
     TakeWakeHints,
 )
+from holon.model.context_change import RememberContext
+from holon.model.context_event import HistoryCompacted
 from holon.model.errors import ForbiddenTransitionError
 from holon.model.event import (
     AgentCreated,
@@ -69,6 +74,7 @@ from holon.model.event import (
     TaskStatusUpdated,
 )
 from holon.model.ids import AgentId
+from holon.model.memory_change import ArchiveEpisode, MemoryChange, RememberWork
 from holon.model.message import MessageKind, MessageState
 from holon.model.pace_change import (
     HoldMessage,
@@ -77,6 +83,7 @@ from holon.model.pace_change import (
     RememberPace,
     ReviewHolds,
 )
+from holon.model.skill_change import ActivateSkill, RestoreSkills, SkillChange
 from holon.model.wake_event import (
     SystemTickEmitted,
     TimerCancelled,
@@ -92,6 +99,13 @@ from holon.model.work_event import (
     WorkItemFocusReleased,
     WorkItemPicked,
     WorkItemWritten,
+)
+from holon.model.workspace_change import (
+    AttachWorkspace,
+    DetachWorkspace,
+    EnterWorkspace,
+    ExitWorkspace,
+    WorkspaceChange,
 )
 
 _AgentChange: TypeAlias = (
@@ -112,6 +126,7 @@ _WorkChange: TypeAlias = (
 _WakeChange: TypeAlias = (
     CreateTimer | FireTimer | CancelTimer | ParkWakeHint | TakeWakeHints | OpenWait | MoveWait
 )
+_SettingChange: TypeAlias = WorkspaceChange | SkillChange | RememberContext | MemoryChange
 
 
 def events_of(change: Change) -> Audited:
@@ -167,6 +182,25 @@ def events_of(change: Change) -> Audited:
             return (trigger_event(change),)
         case RememberPace() | HoldMessage() | HoldTurns() | ReleaseTurns() | ReviewHolds():
             return pace_events(change)
+        case _:
+            return _setting_events(change)
+
+
+def _setting_events(change: _SettingChange) -> Audited:
+    """What an agent works with: its place, its skills, what it looks back on."""
+    match change:
+        case AttachWorkspace() | EnterWorkspace() | ExitWorkspace() | DetachWorkspace():
+            return (workspace_event(change),)
+        case RememberContext(agent_id=agent_id, context=context):
+            moved = HistoryCompacted(
+                history_from_turn=context.history_from_turn,
+                compression_epoch=context.compression_epoch,
+            )
+            return ((agent_id, moved),)
+        case ActivateSkill() | RestoreSkills():
+            return skill_events(change)
+        case RememberWork() | ArchiveEpisode():
+            return memory_events(change)
         case _:
             assert_never(change)
 

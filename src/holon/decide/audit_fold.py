@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias, assert_never
 
+from holon.decide.audit_skills import skill_key, state_when_used, states_at_turn_end
+from holon.model.context_event import HistoryCompacted
 from holon.model.event import (
     AgentCreated,
     AgentStateChanged,
@@ -30,7 +32,9 @@ from holon.model.event import (
     TurnResumed,
     TurnStarted,
 )
+from holon.model.memory_event import EpisodeFinalized, MemoryEvent, WorkingMemoryUpdated
 from holon.model.message import MessageState
+from holon.model.skill_event import SkillActivated
 from holon.model.task import TaskStatus
 from holon.model.tool import ToolCallState
 from holon.model.turn import TerminalKind
@@ -43,6 +47,13 @@ from holon.model.work_event import (
     WorkItemWritten,
 )
 from holon.model.work_item import WorkItemState
+from holon.model.workspace_event import (
+    WorkspaceAttached,
+    WorkspaceDetached,
+    WorkspaceEntered,
+    WorkspaceEvent,
+    WorkspaceExited,
+)
 
 
 class Subject(StrEnum):
@@ -58,10 +69,20 @@ class Subject(StrEnum):
     TASK = "task"
     TIMER = "timer"
     WAIT = "wait"
+    WORKSPACE = "workspace"
+    ACTIVE_WORKSPACE = "active_workspace"
+    SKILL = "skill"
+    HISTORY = "history"
+    WORKING_MEMORY = "working_memory"
+    EPISODE = "episode"
 
 
 TURN_OPEN = "open"
 NO_FOCUS = ""
+AT_HOME = ""
+ATTACHED = "attached"
+DETACHED = "detached"  # no end: it may be attached again
+ARCHIVED = "archived"
 SELF = ""  # the agent whose log is folded needs no id of its own
 
 _ENDS: dict[Subject, frozenset[str]] = {
@@ -74,6 +95,7 @@ _ENDS: dict[Subject, frozenset[str]] = {
     ),
     Subject.TIMER: frozenset({TimerStatus.COMPLETED, TimerStatus.CANCELLED}),
     Subject.WAIT: frozenset(s for s in WaitState if not s.is_open),
+    Subject.EPISODE: frozenset({ARCHIVED}),
 }
 
 Key: TypeAlias = tuple[Subject, str]
@@ -115,6 +137,7 @@ def fold(events: Iterable[Event]) -> FoldedState:
     """Return where the events of one agent leave everything they name."""
     states: dict[Key, str] = {}
     late: list[LateMove] = []
+    used: dict[str, str] = {}  # skills the open turn has made active; its end tells of them too
     for place, event in enumerate(events):
         for move in moves_of(event):
             before = states.get((move.subject, move.id))
@@ -123,6 +146,12 @@ def fold(events: Iterable[Event]) -> FoldedState:
                 if not rewritten:
                     late.append(LateMove(move, before, place))
             states[move.subject, move.id] = move.state
+            if move.subject is Subject.SKILL:
+                used[move.id] = move.state
+        if used and isinstance(event, TurnEnded):
+            left = states_at_turn_end(used, event.terminal)
+            states.update({(Subject.SKILL, id_): state for id_, state in left.items()})
+            used.clear()
     return FoldedState(states, tuple(late))
 
 
@@ -139,6 +168,9 @@ _TurnEvent: TypeAlias = (
     TurnStarted | TurnResumed | TurnEnded | ToolStarted | ToolExecuted | ToolExecutionFailed
 )
 _WakeEvent: TypeAlias = TimerCreated | TimerFired | TimerCancelled | WaitOpened | WaitMoved
+_SettingEvent: TypeAlias = (
+    WorkItemPicked | WorkItemFocusReleased | HistoryCompacted | SkillActivated | MemoryEvent
+)
 
 
 def moves_of(event: Event) -> tuple[Move, ...]:
@@ -165,6 +197,8 @@ def moves_of(event: Event) -> tuple[Move, ...]:
             return (_turn_move(event),)
         case TimerCreated() | TimerFired() | TimerCancelled() | WaitOpened() | WaitMoved():
             return (_wake_move(event),)
+        case WorkspaceAttached() | WorkspaceEntered() | WorkspaceExited() | WorkspaceDetached():
+            return (_workspace_move(event),)
         case (
             TaskCreated(task_id=task_id, status=status)
             | TaskStatusUpdated(task_id=task_id, status=status)
@@ -177,10 +211,15 @@ def moves_of(event: Event) -> tuple[Move, ...]:
             )
         case AgentCreated(status=status) | AgentStateChanged(status=status):
             return (Move(Subject.AGENT, SELF, status),)
-        case WorkItemPicked(work_item_id=item_id):
-            return (Move(Subject.FOCUS, SELF, item_id),)
-        case WorkItemFocusReleased():
-            return (Move(Subject.FOCUS, SELF, NO_FOCUS),)
+        case (
+            WorkItemPicked()
+            | WorkItemFocusReleased()
+            | HistoryCompacted()
+            | SkillActivated()
+            | WorkingMemoryUpdated()
+            | EpisodeFinalized()
+        ):
+            return (_setting_move(event),)
         case _:
             return ()
 
@@ -233,5 +272,37 @@ def _wake_move(event: _WakeEvent) -> Move:
             return Move(Subject.WAIT, wait_id, WaitState.ACTIVE)
         case WaitMoved(wait_id=wait_id, state=state):
             return Move(Subject.WAIT, wait_id, state)
+        case _:
+            assert_never(event)
+
+
+def _setting_move(event: _SettingEvent) -> Move:
+    match event:
+        case WorkItemPicked(work_item_id=item_id):
+            return Move(Subject.FOCUS, SELF, item_id)
+        case WorkItemFocusReleased():
+            return Move(Subject.FOCUS, SELF, NO_FOCUS)
+        case HistoryCompacted(history_from_turn=first):
+            return Move(Subject.HISTORY, SELF, str(first))
+        case SkillActivated():
+            return Move(Subject.SKILL, skill_key(event), state_when_used(event))
+        case WorkingMemoryUpdated(revision=revision):
+            return Move(Subject.WORKING_MEMORY, SELF, str(revision))
+        case EpisodeFinalized(episode_id=episode_id):
+            return Move(Subject.EPISODE, episode_id, ARCHIVED)
+        case _:
+            assert_never(event)
+
+
+def _workspace_move(event: WorkspaceEvent) -> Move:
+    match event:
+        case WorkspaceAttached(workspace_id=workspace_id):
+            return Move(Subject.WORKSPACE, workspace_id, ATTACHED)
+        case WorkspaceDetached(workspace_id=workspace_id):
+            return Move(Subject.WORKSPACE, workspace_id, DETACHED)
+        case WorkspaceEntered(workspace_id=workspace_id):
+            return Move(Subject.ACTIVE_WORKSPACE, SELF, workspace_id)
+        case WorkspaceExited():
+            return Move(Subject.ACTIVE_WORKSPACE, SELF, AT_HOME)
         case _:
             assert_never(event)

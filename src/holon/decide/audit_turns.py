@@ -15,6 +15,11 @@ from holon.model.commit import (
     SettleTurn,
     StartToolCall,
 )
+from holon.model.context_event import (
+    CheckpointRequested,
+    CheckpointResumed,
+    TurnCompactionApplied,
+)
 from holon.model.conversation import text_of, tool_uses_of
 from holon.model.event import (
     AssistantRoundRecorded,
@@ -39,6 +44,7 @@ from holon.model.transcript import (
     AssistantRound,
     ContinuationPrompt,
     TranscriptEntry,
+    TurnCompaction,
     WorkReminder,
 )
 from holon.model.turn import ModelSpoke
@@ -106,6 +112,10 @@ def _transcript_events(entry: TranscriptEntry) -> Audited:
                 timeline=spoke.timeline,
             )
             return (entry.agent_id, completed), (entry.agent_id, recorded)
+        case TurnCompaction() as compaction:
+            return _compaction_events(entry, compaction)
+        case ContinuationPrompt(after_checkpoint=True):
+            return _one(entry.agent_id, CheckpointResumed(turn_id=entry.turn_id))
         case ContinuationPrompt():
             return _one(entry.agent_id, MaxOutputRecovery(turn_id=entry.turn_id))
         case WorkReminder(work_item_id=item_id, after_round=after_round):
@@ -115,6 +125,20 @@ def _transcript_events(entry: TranscriptEntry) -> Audited:
             return _one(entry.agent_id, injected)
         case _:
             return ()  # the rest is told by the change that comes with it
+
+
+def _compaction_events(entry: TranscriptEntry, compaction: TurnCompaction) -> Audited:
+    applied = TurnCompactionApplied(
+        turn_id=entry.turn_id,
+        through_round=compaction.through_round,
+        generation=compaction.generation,
+    )
+    if compaction.request is None:
+        return _one(entry.agent_id, applied)
+    requested = CheckpointRequested(
+        turn_id=entry.turn_id, generation=compaction.generation, delta=compaction.delta
+    )
+    return (entry.agent_id, applied), (entry.agent_id, requested)
 
 
 def _tool_names(spoke: ModelSpoke) -> tuple[str, ...]:

@@ -55,6 +55,25 @@ def preview_of(span: OutputSpan, *, bytes_max: int) -> BoundedText:
     return BoundedText(text=_decoded(kept_head) + mark + _decoded(kept_tail), truncated=True)
 
 
+def shortened(text: str, *, bytes_max: int) -> BoundedText:
+    """Return a text within so many bytes, the line that tells of the cut among them."""
+    data = text.encode()
+    if len(data) <= bytes_max:
+        return BoundedText(text=text)
+    mark_bytes = len(f"\n[… {len(data)} bytes left out …]\n".encode())
+    room = bytes_max - mark_bytes
+    if room < mark_bytes:  # too little for two ends
+        return BoundedText(text=_decoded(_without_half_character(data[:bytes_max])), truncated=True)
+    span = OutputSpan(
+        stream=OutputStream.STDOUT,
+        path="",
+        total_bytes=len(data),
+        head=data[:bytes_max],
+        tail=data[-bytes_max:],
+    )
+    return preview_of(span, bytes_max=room)
+
+
 def previews_of(spans: Sequence[OutputSpan], *, bytes_max: int) -> tuple[BoundedText, ...]:
     """Return every stream; those that hold something share the budget evenly."""
     speaking = sum(1 for span in spans if span.total_bytes)

@@ -23,6 +23,7 @@ COMMAND_LOST: Final = "command_lost"
 COMMAND_TIMED_OUT: Final = "command_timed_out"
 COMMAND_OUTPUT_TOO_LARGE: Final = "command_output_too_large"
 COMMAND_TOO_MANY_PROCESSES: Final = "command_too_many_processes"
+COMMAND_OUTPUT_LOST: Final = "command_output_lost"
 TASK_CANCELLED: Final = "task_cancelled"
 AGENT_STOPPED: Final = "task_interrupted_on_agent_stop"
 
@@ -95,6 +96,8 @@ def failure_kind_of(ended: CommandExit) -> str:
             return COMMAND_OUTPUT_TOO_LARGE
         case StopCause.PROCESSES:
             return COMMAND_TOO_MANY_PROCESSES
+        case StopCause.OUTPUT_LOST:
+            return COMMAND_OUTPUT_LOST
         case StopCause.REQUESTED | None:
             return COMMAND_FAILED
 
@@ -108,6 +111,8 @@ def how_it_ended(ended: CommandExit) -> str:
             return "ended by the runtime: it wrote more than a command may"
         case StopCause.PROCESSES:
             return "ended by the runtime: it started more processes than a command may"
+        case StopCause.OUTPUT_LOST:
+            return "ended by the runtime: its output could not be kept, the disk may be full"
         case StopCause.REQUESTED | None:
             pass
     if ended.signal is not None:

@@ -4,21 +4,25 @@ Owns:  the rendering of transcripts as a conversation, and the check that a prov
 Rule 1: roles alternate, starting and ending with the user; neighbours of one role are joined.
 Rule 2: the results of a round come first in the message after it, one per tool use, in call order;
         whatever else was said meanwhile follows them.
-Rule 3: outside words are data: each message names its origin, authority, surface and admission, a
-        line each, and its body stands inside a fence longer than any the body itself contains.
-Rule 4: nothing is invented here. A call that has no receipt stays unanswered, and `problems_of`
+Rule 3: outside words are data: decide/message_view renders them with their provenance. What a tool
+        found is shown as it is; only characters that hide a text in a text are taken out of it.
+Rule 4: of a turn that was compacted its opening, its recap and its newest rounds are shown, as the
+        turn itself saw them last; of turns that were let go, the agent's recap (decide/compaction).
+Rule 5: nothing is invented here. A call that has no receipt stays unanswered, and `problems_of`
         says so; answering it is the business of the commit that ended it.
 """
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import takewhile
 from typing import Final, assert_never
 
-import msgspec
-
+from holon.decide.conversation_size import bytes_of
+from holon.decide.fencing import without_tags
+from holon.decide.message_view import render_message
+from holon.decide.recap import history_recap_text, newest_compaction, turn_recap_text
 from holon.decide.turn_replay import receipts_by_place
+from holon.model.agent import AgentContext
 from holon.model.conversation import (
     AssistantBlock,
     AssistantMessage,
@@ -29,9 +33,8 @@ from holon.model.conversation import (
     UserMessage,
     tool_uses_of,
 )
-from holon.model.ids import CallId
-from holon.model.limits import HISTORY_TURNS_COUNT_DEFAULT
-from holon.model.message import BriefBody, JsonBody, MessageBody, MessageEnvelope, TextBody
+from holon.model.ids import AgentId, CallId, TurnId
+from holon.model.record import Record
 from holon.model.transcript import (
     AssistantRound,
     ContinuationPrompt,
@@ -39,6 +42,7 @@ from holon.model.transcript import (
     Interjection,
     RuntimeFailure,
     TranscriptData,
+    TurnCompaction,
     TurnLog,
     WorkReminder,
 )
@@ -48,59 +52,76 @@ INTERJECTION_HEADER: Final = "[Operator message received while this turn was in 
 UNSEEN_HEADER: Final = "[Earlier message, shown to you for the first time]"
 INCOMING_HEADER: Final = "[Message]"
 
-_FENCE_CHARS_MIN: Final = 5
-_DASHES: Final = re.compile("-+")
+
+class RoundsRecap(Record, tag=True, frozen=True, kw_only=True):
+    """What stands in a conversation for the rounds of a turn that are no longer shown."""
+
+    turn_id: TurnId
+    compaction: TurnCompaction
 
 
-def conversation_of(logs: Sequence[TurnLog]) -> tuple[ConversationMessage, ...]:
-    """Return the turns as one conversation, oldest first."""
+def conversation_of(
+    logs: Sequence[TurnLog], *, context: AgentContext | None = None
+) -> tuple[ConversationMessage, ...]:
+    """Return the turns as one conversation, oldest first, behind what is left of earlier ones."""
     messages: list[ConversationMessage] = []
+    if logs and context is not None:
+        append_recap(messages, logs[0].turn.agent_id, context)
     for log in logs:
-        receipts = receipts_by_place(log)
-        for entry in log.entries:
-            append_entry(messages, entry.data, receipts)
+        append_turn(messages, log)
     return tuple(messages)
+
+
+def append_recap(
+    messages: list[ConversationMessage], agent_id: AgentId, context: AgentContext
+) -> None:
+    """Add what is left of the turns that were let go, if any were."""
+    first_turn = context.history_from_turn
+    if first_turn > 1:
+        recap = history_recap_text(agent_id, context.recap, first_turn=first_turn)
+        _append(messages, _said(recap))
+
+
+def append_turn(
+    messages: list[ConversationMessage], log: TurnLog, *, input_bytes_max: int | None = None
+) -> int:
+    """Add what is shown of a turn, and return how many bytes that is."""
+    receipts = receipts_by_place(log)
+    return sum(
+        append_entry(messages, data, receipts, input_bytes_max=input_bytes_max)
+        for data in shown_entries(log)
+    )
+
+
+def shown_entries(log: TurnLog) -> Iterator[TranscriptData | RoundsRecap]:
+    """Yield what is shown of a turn: all of it, or a recap in place of its first rounds."""
+    newest = newest_compaction(log.entries)
+    through_round = 0 if newest is None else newest.through_round
+    number = 0  # of the round an entry belongs to
+    for entry in log.entries:
+        if isinstance(entry.data, AssistantRound):
+            if number == 0 and newest is not None and through_round:
+                yield RoundsRecap(turn_id=log.turn.turn_id, compaction=newest)
+            number = entry.data.round
+        if number == 0 or number > through_round:
+            yield entry.data
 
 
 def append_entry(
     messages: list[ConversationMessage],
-    data: TranscriptData,
+    data: TranscriptData | RoundsRecap,
     receipts: Mapping[tuple[int, int], ToolReceipt],
-) -> None:
-    """Add what one transcript entry says to a conversation."""
-    for message in _messages_of(data, receipts):
-        _append(messages, message)
+    *,
+    input_bytes_max: int | None = None,
+) -> int:
+    """Add what one transcript entry says, and return how many bytes that is.
 
-
-def history_turns_count(turn_index: int) -> int:
-    """Return how many turns before this one the model still reads.
-
-    Between one and two epochs of them: the oldest epoch is let go as a whole, so that in between
-    each turn's request begins with the bytes of the one before it.
+    Of what came in, at most so much of each body is shown.
     """
-    epoch = HISTORY_TURNS_COUNT_DEFAULT
-    let_go = max(0, (turn_index - 1) // epoch - 1) * epoch
-    return turn_index - 1 - let_go
-
-
-def render_message(message: MessageEnvelope) -> str:
-    """Return a message with its provenance, its body fenced as data."""
-    body = _body_text(message.body)
-    longest = max((len(run) for run in _DASHES.findall(body)), default=0)
-    fence = "-" * max(_FENCE_CHARS_MIN, longest + 1)
-    return "\n".join(
-        (
-            f"id: {message.id}",
-            f"kind: {message.kind}",
-            f"origin: {msgspec.json.encode(message.origin).decode()}",
-            f"authority: {message.authority_class}",
-            f"surface: {message.delivery_surface}",
-            f"admission: {message.admission_context}",
-            fence,
-            body,
-            fence,
-        )
-    )
+    said = _messages_of(data, receipts, input_bytes_max)
+    for message in said:
+        _append(messages, message)
+    return bytes_of(said)
 
 
 def is_sendable(conversation: Sequence[ConversationMessage]) -> bool:
@@ -132,19 +153,36 @@ def problems_of(conversation: Sequence[ConversationMessage]) -> tuple[str, ...]:
     return tuple(problems)
 
 
+def incoming_texts(
+    incoming: IncomingMessage, *, body_bytes_max: int | None = None
+) -> tuple[str, ...]:
+    """Return what the model reads when a turn begins; the message the turn answers comes last."""
+    unseen = (
+        f"{UNSEEN_HEADER}\n{render_message(each, body_bytes_max=body_bytes_max)}"
+        for each in incoming.unseen
+    )
+    newest = render_message(incoming.message, body_bytes_max=body_bytes_max)
+    return (*unseen, f"{INCOMING_HEADER}\n{newest}")
+
+
 def _messages_of(
-    data: TranscriptData, receipts: Mapping[tuple[int, int], ToolReceipt]
+    data: TranscriptData | RoundsRecap,
+    receipts: Mapping[tuple[int, int], ToolReceipt],
+    input_bytes_max: int | None,
 ) -> tuple[ConversationMessage, ...]:
     match data:
-        case IncomingMessage(message=message, unseen=unseen):
-            earlier = (f"{UNSEEN_HEADER}\n{render_message(each)}" for each in unseen)
-            return (_said(*earlier, f"{INCOMING_HEADER}\n{render_message(message)}"),)
+        case IncomingMessage():
+            return (_said(*incoming_texts(data, body_bytes_max=input_bytes_max)),)
         case AssistantRound():
             return _round_messages(data, receipts)
         case Interjection(interjected=interjected):
             return (_said(f"{INTERJECTION_HEADER}\n{interjected.text}"),)
         case ContinuationPrompt(text=text) | WorkReminder(text=text):
             return (_said(text),)
+        case RoundsRecap(turn_id=turn_id, compaction=compaction):
+            return (_said(turn_recap_text(turn_id, compaction)),)
+        case TurnCompaction(request=request):
+            return () if request is None else (_said(request),)
         case RuntimeFailure(failure=failure, retry_at=datetime() as moment):
             until = moment.isoformat(timespec="minutes")
             return (_said(f"[Runtime: this turn was put off until {until}: {failure.summary}]"),)
@@ -163,7 +201,9 @@ def _round_messages(
         if receipt is not None:
             results.append(
                 ToolResultBlock(
-                    call_id=use.call_id, content=receipt.content, is_error=receipt.is_error
+                    call_id=use.call_id,
+                    content=without_tags(receipt.content),
+                    is_error=receipt.is_error,
                 )
             )
     spoken = AssistantMessage(blocks=tuple(b for b in data.spoke.blocks if not _is_blank(b)))
@@ -189,18 +229,6 @@ def _said(*texts: str) -> UserMessage:
 
 def _is_blank(block: AssistantBlock) -> bool:
     return isinstance(block, TextBlock) and not block.text.strip()
-
-
-def _body_text(body: MessageBody) -> str:
-    match body:
-        case TextBody(text=text):
-            return text
-        case JsonBody(value=value):
-            return msgspec.json.encode(value).decode()
-        case BriefBody(title=title, text=text):
-            return f"{title}\n{text}" if title else text
-        case _:
-            assert_never(body)
 
 
 def _asked_by(message: ConversationMessage) -> list[CallId]:

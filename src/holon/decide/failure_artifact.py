@@ -24,6 +24,7 @@ from holon.model.limits import EVENT_TEXT_CHARS_MAX, TURN_ROUNDS_COUNT_MAX
 from holon.model.model_ref import ModelRef
 from holon.model.provider_attempt import ProviderAttempt
 from holon.model.provider_errors import ProviderError
+from holon.model.turn import TerminalKind
 
 ROUND_LIMIT: Final = "round_limit"
 OPERATOR_ABORT: Final = "operator_abort"
@@ -111,6 +112,19 @@ def round_limit() -> FailureArtifact:
         kind=ROUND_LIMIT,
         summary=f"the turn did not end within {TURN_ROUNDS_COUNT_MAX} model rounds",
         recovery_hint="split the work, or prompt the agent to go on",
+    )
+
+
+def over_budget(*, needed_tokens: int, share_tokens: int, what: str) -> FailureArtifact:
+    """What a prompt must hold does not fit what the model takes."""
+    return FailureArtifact(
+        category=FailureCategory.RUNTIME,
+        kind=TerminalKind.BASELINE_OVER_BUDGET.value,
+        summary=one_line(
+            f"the prompt does not fit the model: it needs at least about {needed_tokens} tokens"
+            f" where there is room for {share_tokens}: {what}"
+        ),
+        recovery_hint="use a model with a larger context window, or send less",
     )
 
 

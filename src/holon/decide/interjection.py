@@ -8,7 +8,7 @@ Rule 2: every safe point lets in the same messages; the point is kept so that pe
 
 from typing import TypeAlias
 
-from holon.decide.conversation_view import render_message
+from holon.decide.message_view import render_message
 from holon.model.message import MessageEnvelope, MessageKind, Priority
 from holon.model.provenance import OperatorOrigin, TrustLevel
 from holon.model.record import Record

@@ -213,12 +213,12 @@ def round_changes(facts: RoundFacts, *, now: datetime) -> tuple[Change, ...]:
     match facts.step:
         case RunTools(refused=refused):
             return (recorded, *_started_calls(facts, refused, now=now))
-        case CallModel(nudge=str() as nudge):
+        case CallModel(nudge=str() as nudge, after_checkpoint=after_checkpoint):
             prompt = entry_of(
                 facts.turn,
                 position=facts.position + 1,
                 at=now,
-                data=ContinuationPrompt(text=nudge),
+                data=ContinuationPrompt(text=nudge, after_checkpoint=after_checkpoint),
             )
             return (recorded, AppendTranscript(entry=prompt))
         case CallModel() | Finish():

@@ -2,6 +2,8 @@
 
 Owns:  the bodies of system and timer ticks. A plain wake hint says nothing: its tick is blank, and
        a blank tick is a sign of life, not a turn.
+Rule 1: what a tick carries of others stays theirs: decide/message_view shows each parked body under
+        its own label, apart from what the runtime says.
 """
 
 from collections.abc import Sequence
@@ -9,6 +11,8 @@ from datetime import timedelta
 
 import msgspec
 
+from holon.decide.fencing import quoted
+from holon.decide.message_view import HINTS_FIELD
 from holon.model.limits import EVENT_TEXT_CHARS_MAX, SECOND_MS, TIMER_LATE_MS_MIN
 from holon.model.message import JsonBody, MessageBody, TextBody
 from holon.model.snapshot import WeighedItem
@@ -20,7 +24,7 @@ def hint_tick_body(hints: Sequence[WakeHint]) -> MessageBody:
     """Every parked body with its source; blank when none of the hints carried one."""
     if all(hint.body is None for hint in hints):
         return TextBody(text="")
-    return JsonBody(value={"wake_hints": [msgspec.to_builtins(hint) for hint in hints]})
+    return JsonBody(value={HINTS_FIELD: [msgspec.to_builtins(hint) for hint in hints]})
 
 
 def continue_text(weighed: WeighedItem) -> str:
@@ -64,4 +68,6 @@ def timer_text(timer: TimerRecord, *, late_by_ms: int = 0) -> str:
 
 
 def _short(text: str) -> str:
+    """Recorded words in a sentence of ours: on one line, nothing hidden, and bounded."""
+    text = quoted(text)
     return text if len(text) <= EVENT_TEXT_CHARS_MAX else text[:EVENT_TEXT_CHARS_MAX] + "…"

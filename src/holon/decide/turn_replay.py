@@ -18,6 +18,7 @@ from holon.decide.turn_step import (
     ToolPolicy,
     TurnState,
     advance,
+    compaction_recorded,
     completions_of,
     first_step,
     nudge_recorded,
@@ -36,6 +37,7 @@ from holon.model.transcript import (
     Interjection,
     RuntimeFailure,
     TranscriptData,
+    TurnCompaction,
     TurnLog,
     WorkReminder,
 )
@@ -81,6 +83,9 @@ class _Folding(msgspec.Struct):
             case WorkReminder():
                 self.return_tools()
                 self.state = reminder_recorded(self.state)
+            case TurnCompaction(request=request):
+                self.return_tools()
+                self.state = compaction_recorded(self.state, is_asked=request is not None)
             case Interjection(interjected=interjected):
                 self.state, _ = advance(self.state, interjected, tools=self.tools)
             case RuntimeFailure(failure=failure, timeline=timeline, retry_at=retry_at):

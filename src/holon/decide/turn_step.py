@@ -10,6 +10,8 @@ Rule 4: a turn ends by facts: the model was done, rested, failed, was put off, o
 Rule 5: words are a report only if their round completed exactly one item. Each round may give one.
 Rule 6: a work item counts as touched when a tool that changes one succeeds. Rounds since then are
         counted, so that the model can be reminded (decide/work_reminder).
+Rule 7: an answer to a checkpoint request is a note, not the end of the turn: the model is asked to
+        go on. A checkpoint is anchored: it holds until a work item or a file was changed.
 """
 
 from collections.abc import Iterable
@@ -51,6 +53,11 @@ WORK_ITEM_CHANGERS: Final = frozenset(
 NUDGE: Final = (
     "Your answer was cut off at the output limit. Go on where it stopped; repeat nothing."
 )
+RESUME: Final = (
+    "[Runtime: your checkpoint is noted and stays with you. Go on with the work now. If all of it"
+    " is done, say so and give your full answer.]"
+)
+ANCHOR_MOVERS: Final = WORK_ITEM_CHANGERS | {"ApplyPatch"}
 
 
 class ToolPolicy(Record, frozen=True, kw_only=True):
@@ -76,6 +83,9 @@ class TurnState(Record, frozen=True, kw_only=True):
     completions: tuple[Completion, ...] = ()
     untouched_round_count: int = 0  # rounds since the model last changed a work item
     reminded_at_round: int | None = None
+    anchor: int = 0  # how often what a checkpoint says has been overtaken by a change
+    checkpoint_anchor: int | None = None  # where it stood when a checkpoint was last asked for
+    checkpoint_due: bool = False  # one was asked for and not given yet
 
 
 def open_turn() -> TurnState:
@@ -120,6 +130,13 @@ def reminder_recorded(state: TurnState) -> TurnState:
     return msgspec.structs.replace(state, reminded_at_round=state.round_count)
 
 
+def compaction_recorded(state: TurnState, *, is_asked: bool) -> TurnState:
+    """The conversation was shortened; the model may have been asked for a checkpoint."""
+    if not is_asked:
+        return state
+    return msgspec.structs.replace(state, checkpoint_due=True, checkpoint_anchor=state.anchor)
+
+
 def completions_of(text: str, receipts: Iterable[ToolReceipt]) -> tuple[Completion, ...]:
     """Return what one round completed; its words are the report when that is a single item."""
     completed = [
@@ -146,7 +163,9 @@ def _after_round(
             heard, nudge_count=heard.nudge_count + 1, cut_text=heard.round_text or heard.cut_text
         )
         return nudged, _ask(nudged, nudge=NUDGE)
-    ended = msgspec.structs.replace(heard, cut_text="")
+    ended = msgspec.structs.replace(heard, cut_text="", checkpoint_due=False)
+    if heard.checkpoint_due:
+        return ended, _ask(ended, nudge=RESUME, after_checkpoint=True)
     return ended, _finish(ended)
 
 
@@ -162,6 +181,7 @@ def _heard(state: TurnState, spoke: ModelSpoke) -> TurnState:
         round_text=whole,
         last_text=whole or state.last_text,
         cut_text="" if calls else state.cut_text,
+        checkpoint_due=state.checkpoint_due and not calls,
         interjected=False,
     )
 
@@ -220,6 +240,7 @@ def _after_tools(state: TurnState, receipts: tuple[ToolReceipt, ...]) -> tuple[T
         made_progress=state.made_progress or any(not each.ends_turn for each in succeeded),
         completions=(*state.completions, *completions_of(state.round_text, succeeded)),
         untouched_round_count=0 if touched else state.untouched_round_count,
+        anchor=state.anchor + any(receipt.name in ANCHOR_MOVERS for receipt in succeeded),
     )
     resting = all(receipt.ends_turn and not receipt.is_error for receipt in receipts)
     if resting and not state.interjected:
@@ -238,10 +259,12 @@ def _after_interjection(state: TurnState) -> tuple[TurnState, TurnStep]:
             assert_never(state.step)
 
 
-def _ask(state: TurnState, *, nudge: str | None = None) -> CallModel | Finish:
+def _ask(
+    state: TurnState, *, nudge: str | None = None, after_checkpoint: bool = False
+) -> CallModel | Finish:
     if state.round_count >= TURN_ROUNDS_COUNT_MAX:
         return _finish(state, failure=round_limit())
-    return CallModel(nudge=nudge)
+    return CallModel(nudge=nudge, after_checkpoint=after_checkpoint)
 
 
 def _finish(

@@ -5,9 +5,12 @@ Rule 1: no byte of a body is read, and no `100 Continue` sent, before the answer
 Rule 2: a body that was not read to its end ends the connection. A moment of it is thrown away, so
         that whoever is still sending hears the answer and not a reset; no more than that.
 Rule 3: a peer that is slow to ask, to send or to take is cut off; it never holds a task for long.
+        One scope around the connection has whichever deadline counts at the moment, since a scope
+        for each wait costs more than most of what happens in between.
 Rule 4: what cannot be parsed without doubt is refused and the connection closed.
 """
 
+import math
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from http import HTTPStatus
@@ -59,6 +62,7 @@ class Connection:
         self._asked_count = 0
         self._hung_up = False
         self._wants_body = True  # nobody who asks for a head alone takes more
+        self._patience = anyio.CancelScope()
 
     @property
     def asked(self) -> bool:
@@ -67,11 +71,12 @@ class Connection:
 
     async def serve(self) -> None:
         """Answer until either side has had enough."""
-        try:
-            while await self._exchange():
-                self._wire.start_next_cycle()
-        except (*_GONE, PeerGoneError, TimeoutError):
-            return
+        with self._patience:
+            try:
+                while await self._exchange():
+                    self._wire.start_next_cycle()
+            except (*_GONE, PeerGoneError):
+                return
 
     async def _exchange(self) -> bool:
         """Answer one request; False when the connection is of no more use."""
@@ -95,24 +100,25 @@ class Connection:
     async def _head(self) -> RequestHead | None:
         """The next request, or nothing when the peer hung up between two."""
         if self.asked and not self._wire.trailing_data[0]:
-            with anyio.fail_after(HTTP_IDLE_MS_MAX / SECOND_MS):
-                await self._receive()
-        with anyio.fail_after(HTTP_HEAD_MS_MAX / SECOND_MS):
-            while True:
-                _refuse_doubtful_lines(self._wire.trailing_data[0])
-                match self._wire.next_event():
-                    case h11.Request() as request:
-                        return _head_of(request, self.peer)
-                    case h11.NEED_DATA:
-                        await self._receive()
-                    case _:
-                        return None
+            await self._receive(until_s=_from_now(HTTP_IDLE_MS_MAX))
+        until_s = _from_now(HTTP_HEAD_MS_MAX)
+        while True:
+            _refuse_doubtful_lines(self._wire.trailing_data[0])
+            match self._wire.next_event():
+                case h11.Request() as request:
+                    return _head_of(request, self.peer)
+                case h11.NEED_DATA:
+                    await self._receive(until_s=until_s)
+                case _:
+                    return None
 
-    async def _receive(self) -> None:
+    async def _receive(self, *, until_s: float = math.inf) -> None:
+        self._patience.deadline = until_s
         try:
             data = await self._stream.receive(HTTP_RECEIVE_BYTES)
         except anyio.EndOfStream:
             data = b""
+        self._patience.deadline = math.inf
         self._hung_up = not data
         self._wire.receive_data(data)
 
@@ -127,8 +133,7 @@ class Connection:
     async def read(self, *, bytes_max: int) -> bytes:
         """Read the body of the request under way."""
         try:
-            with anyio.fail_after(HTTP_BODY_MS_MAX / SECOND_MS):
-                return await self._body(bytes_max)
+            return await self._body(bytes_max, until_s=_from_now(HTTP_BODY_MS_MAX))
         except TimeoutError:
             raise BodyTooSlowError("the body did not arrive in time") from None
         except h11.RemoteProtocolError:
@@ -136,7 +141,7 @@ class Connection:
                 raise PeerGoneError("the peer hung up in the middle of its body") from None
             raise BodyUnreadableError("the body is not as its head announced it") from None
 
-    async def _body(self, bytes_max: int) -> bytes:
+    async def _body(self, bytes_max: int, *, until_s: float) -> bytes:
         if self._wire.their_state is not h11.SEND_BODY:
             return b""
         if self._wire.they_are_waiting_for_100_continue:
@@ -151,7 +156,8 @@ class Connection:
                 case h11.EndOfMessage():
                     return bytes(body)
                 case h11.NEED_DATA:
-                    await self._receive()
+                    with anyio.fail_after(until_s - anyio.current_time()):
+                        await self._receive()
                 case _:
                     raise PeerGoneError("the peer hung up in the middle of its body")
 
@@ -194,7 +200,7 @@ class Connection:
             async for chunk in chunks:
                 await self._write(h11.Data(data=chunk))
             await self._write(h11.EndOfMessage())
-        except (*_GONE, TimeoutError):
+        except _GONE:
             return
 
     async def _watch_reader(self, scope: anyio.CancelScope) -> None:
@@ -207,8 +213,13 @@ class Connection:
 
     async def _write(self, *events: h11.Event) -> None:
         data = b"".join(self._wire.send(event) or b"" for event in events)
-        with anyio.fail_after(HTTP_SEND_MS_MAX / SECOND_MS):
-            await self._stream.send(data)
+        self._patience.deadline = _from_now(HTTP_SEND_MS_MAX)
+        await self._stream.send(data)
+        self._patience.deadline = math.inf
+
+
+def _from_now(ms: int) -> float:
+    return anyio.current_time() + ms / SECOND_MS
 
 
 def _refuse_doubtful_lines(data: bytes) -> None:

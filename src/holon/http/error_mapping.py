@@ -17,10 +17,13 @@ from holon.model.errors import (
     ForbiddenTransitionError,
     HolonError,
     StoreBrokenError,
+    StoreBusyError,
     StoreClosedError,
     StoreFullError,
 )
 from holon.model.refusal import RefusalCode, RefusedError
+from holon.ports.agent_homes import AgentHomeError, SourceUnreachableError
+from holon.ports.memory_index import MemoryIndexError
 from holon.runtime.event_feed import CursorAheadError, CursorLostError, SubscriberLaggedError
 from holon.wire.error_body import ErrorBody
 
@@ -54,6 +57,19 @@ REFUSALS: Final[Mapping[RefusalCode, HTTPStatus]] = MappingProxyType(
         RefusalCode.STALE_RUN_ID: HTTPStatus.CONFLICT,
         RefusalCode.BRIEF_NOT_FOUND: HTTPStatus.NOT_FOUND,
         RefusalCode.MESSAGE_NOT_FOUND: HTTPStatus.NOT_FOUND,
+        RefusalCode.MEMORY_SOURCE_NOT_FOUND: HTTPStatus.NOT_FOUND,
+        RefusalCode.WORKSPACE_NOT_FOUND: HTTPStatus.NOT_FOUND,
+        RefusalCode.WORKSPACE_ACTIVE: HTTPStatus.CONFLICT,
+        RefusalCode.WORKSPACE_OCCUPIED: HTTPStatus.CONFLICT,
+        RefusalCode.AT_AGENT_HOME: HTTPStatus.CONFLICT,
+        RefusalCode.WORKSPACE_PATH_INVALID: HTTPStatus.BAD_REQUEST,
+        RefusalCode.WORKSPACE_PATH_MISSING: HTTPStatus.BAD_REQUEST,
+        RefusalCode.WORKSPACE_PATH_NOT_DIRECTORY: HTTPStatus.BAD_REQUEST,
+        RefusalCode.WORKSPACE_PATH_UNREADABLE: HTTPStatus.BAD_REQUEST,
+        RefusalCode.WORKSPACE_PATH_PRIVATE: HTTPStatus.BAD_REQUEST,
+        RefusalCode.SKILL_NOT_FOUND: HTTPStatus.NOT_FOUND,
+        RefusalCode.SKILL_ALREADY_INSTALLED: HTTPStatus.CONFLICT,
+        RefusalCode.SKILL_CHANGED: HTTPStatus.CONFLICT,
         RefusalCode.BUSY: HTTPStatus.SERVICE_UNAVAILABLE,
         RefusalCode.SHUTTING_DOWN: HTTPStatus.SERVICE_UNAVAILABLE,
     }
@@ -65,9 +81,13 @@ _STATUSES: Final[tuple[tuple[type[HolonError], HTTPStatus], ...]] = (
     (CursorAheadError, HTTPStatus.CONFLICT),  # before its parent
     (CursorLostError, HTTPStatus.NOT_FOUND),
     (SubscriberLaggedError, HTTPStatus.CONFLICT),
+    (StoreBusyError, HTTPStatus.SERVICE_UNAVAILABLE),  # before its parent
     (StoreFullError, HTTPStatus.INSUFFICIENT_STORAGE),
+    (AgentHomeError, HTTPStatus.INSUFFICIENT_STORAGE),
+    (SourceUnreachableError, HTTPStatus.BAD_GATEWAY),
     (StoreClosedError, HTTPStatus.SERVICE_UNAVAILABLE),
     (StoreBrokenError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (MemoryIndexError, HTTPStatus.SERVICE_UNAVAILABLE),
 )
 
 

@@ -5,8 +5,11 @@ Rule 1: connections that have not asked for anything are few: the oldest of them
         next, so that nobody keeps others out by being silent.
 Rule 2: over the total the newcomer is closed at once.
 Rule 3: whatever goes wrong with one connection ends that one; nobody can end the host from outside.
+Rule 4: a machine that has nothing left for another connection is waited for; whoever knocks
+        meanwhile stays in line. Only a listening socket that is gone ends the listening.
 """
 
+import errno
 import logging
 import socket
 import struct
@@ -20,10 +23,17 @@ from anyio.abc import SocketAttribute, SocketListener, SocketStream
 
 from holon.http.connection import Connection
 from holon.http.exchange import Answerer, Door, Peer
-from holon.model.limits import HTTP_CONNECTIONS_COUNT_MAX, HTTP_HEADLESS_COUNT_MAX
+from holon.model.limits import (
+    HTTP_ACCEPT_PAUSE_MS,
+    HTTP_CONNECTIONS_COUNT_MAX,
+    HTTP_HEADLESS_COUNT_MAX,
+)
+from holon.ports.clock import Clock
 
 _log = logging.getLogger(__name__)
 _CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
+# Said of the listening socket itself. Whatever else accepting meets is of the moment.
+_GONE: Final = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK})
 
 
 @dataclass(kw_only=True, slots=True)
@@ -31,6 +41,7 @@ class Listeners:
     """Serves an answerer on sockets that are already bound and listening."""
 
     answer: Answerer
+    clock: Clock
     connections_max: int = HTTP_CONNECTIONS_COUNT_MAX
     headless_max: int = HTTP_HEADLESS_COUNT_MAX
     _open: OrderedDict[Connection, anyio.CancelScope] = field(default_factory=OrderedDict)
@@ -45,14 +56,35 @@ class Listeners:
         async with anyio.create_task_group() as accepting:
             for bound in sockets:
                 listener = await SocketListener.from_socket(bound)
-                accepting.start_soon(listener.serve, self._serve_one)
+                accepting.start_soon(self._accept_on, listener)
+
+    async def _accept_on(self, listener: SocketListener) -> None:
+        is_hindered = False
+        async with anyio.create_task_group() as serving:
+            while True:
+                try:
+                    stream = await listener.accept()
+                except (OSError, anyio.BrokenResourceError) as error:
+                    reason = _reason(error)
+                    if reason is None or reason.errno in _GONE:
+                        raise
+                    if not is_hindered:
+                        _log.warning("connections have to wait: %s", reason.strerror)
+                    is_hindered = True
+                    await self.clock.sleep_for(HTTP_ACCEPT_PAUSE_MS)
+                else:
+                    is_hindered = False
+                    serving.start_soon(self._serve_one, stream)
 
     async def _serve_one(self, stream: SocketStream) -> None:
         async with stream:
             if len(self._open) >= self.connections_max:
                 return
+            peer = peer_of(stream)
+            if peer is None:
+                return
             self._make_room()
-            connection = Connection(stream, peer_of(stream), self.answer)
+            connection = Connection(stream, peer, self.answer)
             with anyio.CancelScope() as scope:
                 self._open[connection] = scope
                 try:
@@ -68,11 +100,18 @@ class Listeners:
             silent[0].cancel()
 
 
-def peer_of(stream: SocketStream) -> Peer:
-    """Who is at the other end of a stream."""
+def _reason(error: Exception) -> OSError | None:
+    """What the kernel said, however it was passed on."""
+    found = error if isinstance(error, OSError) else error.__cause__
+    return found if isinstance(found, OSError) else None
+
+
+def peer_of(stream: SocketStream) -> Peer | None:
+    """Who is at the other end of a stream; nobody when they have left already."""
     raw = stream.extra(SocketAttribute.raw_socket)
     if raw.family != socket.AF_UNIX:
-        return Peer(door=Door.TCP, address=str(stream.extra(SocketAttribute.remote_address)[0]))
+        remote = stream.extra(SocketAttribute.remote_address, None)
+        return None if remote is None else Peer(door=Door.TCP, address=str(remote[0]))
     packed = raw.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     pid, uid, _ = _CREDENTIALS.unpack(packed)
     return Peer(door=Door.UNIX, address=f"uid:{uid}", uid=uid, pid=pid)

@@ -1,10 +1,12 @@
 """How much goes on at the sockets.
 
 Owns:  the one place where whoever serves says it and whoever shows it asks.
+Rule 1: a request that was turned away leaves a count and nothing else.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 
 def _none_open() -> int:
@@ -16,3 +18,9 @@ class Traffic:
     """Of one server; whoever listens puts its count here."""
 
     open_count: Callable[[], int] = _none_open
+    refusals: Counter[int] = field(default_factory=Counter)  # by status
+
+    def take_refusals(self) -> Mapping[int, int]:
+        """Return how many requests were turned away since last time, by status."""
+        counted, self.refusals = self.refusals, Counter()
+        return counted

@@ -106,6 +106,18 @@ class AgentPace(Record, frozen=True, kw_only=True):
     budget_until: Instant | None = None
 
 
+class AgentContext(Record, frozen=True, kw_only=True):
+    """Which of its turns the agent still reads in full, and the recap of those before them.
+
+    It moves only when a turn is settled; each move is an epoch. Between two moves the beginning of
+    every request is the same, byte for byte.
+    """
+
+    history_from_turn: int = 1
+    compression_epoch: int = 0
+    recap: tuple[str, ...] = ()
+
+
 class ModelChoice(Record, frozen=True, kw_only=True):
     """An agent's own model, if the runtime default is overridden."""
 

@@ -50,6 +50,7 @@ class StopCause(StrEnum):
     WALL_CLOCK = "wall_clock"
     OUTPUT_SIZE = "output_size"
     PROCESSES = "processes"
+    OUTPUT_LOST = "output_lost"  # it could not be written: the disk is full, or will not have it
 
 
 class CommandExit(Record, frozen=True, kw_only=True):

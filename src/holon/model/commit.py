@@ -4,9 +4,10 @@ Owns:  everything that can change a row. `decide/audit` says which events each c
 Rule 1: a commit is atomic, and applying the same commit_id twice is the same as applying it once.
 Rule 2: `expects` are checked in the same transaction; one that fails refuses the whole commit.
 Rule 3: commit ids name the moment: `admit:<message>`, `claim:<message>:<generation>`,
-        `round:<turn>:<n>`, `remind:<turn>:<n>`, `tool:<effect>:done`, `settle:<message>`,
-        `fire:<timer>:<slot>`, `task:<task>:<status>`, `tick:<message>`, `wait:<wait>:<state>`,
-        `control:<request>`, `trigger:<trigger>:<epoch>`, `deliver:<trigger>:<key>`.
+        `round:<turn>:<n>`, `remind:<turn>:<n>`, `compact:<turn>:<n>`, `tool:<effect>:done`,
+        `settle:<message>`, `fire:<timer>:<slot>`, `task:<task>:<status>`, `tick:<message>`,
+        `wait:<wait>:<state>`, `control:<request>`, `trigger:<trigger>:<epoch>`,
+        `deliver:<trigger>:<key>`.
 """
 
 from typing import TypeAlias
@@ -15,6 +16,7 @@ from holon.model.agent import AgentIdentity
 from holon.model.agent_status import AgentStatus
 from holon.model.brief import BriefRecord, FailureArtifact
 from holon.model.closure import Closure
+from holon.model.context_change import RememberContext
 from holon.model.event import Event
 from holon.model.expectation import Expect
 from holon.model.ids import (
@@ -28,6 +30,7 @@ from holon.model.ids import (
     WorkItemId,
 )
 from holon.model.instant import Instant
+from holon.model.memory_change import MemoryChange
 from holon.model.message import MessageEnvelope, MessageState
 from holon.model.pace_change import (
     HoldMessage,
@@ -38,6 +41,7 @@ from holon.model.pace_change import (
 )
 from holon.model.provider_attempt import TokenUsage
 from holon.model.record import Record
+from holon.model.skill_change import SkillChange
 from holon.model.task import TaskRecord, TaskStatus
 from holon.model.tool import ToolCallRecord, ToolCallState
 from holon.model.transcript import TranscriptEntry
@@ -45,6 +49,7 @@ from holon.model.turn import SafePoint, ToolReceipt, TurnRecord, TurnTerminal
 from holon.model.wait import WaitRecord, WaitState
 from holon.model.wake import ExternalTrigger, TimerRecord, TriggerStatus, WakeDisposition, WakeHint
 from holon.model.work_item import ActivationMemory, DeliverySummary, WorkItemRecord
+from holon.model.workspace_change import WorkspaceChange
 
 
 class CreateAgent(Record, tag=True, frozen=True, kw_only=True):
@@ -358,6 +363,10 @@ Change: TypeAlias = (
     | HoldTurns
     | ReleaseTurns
     | ReviewHolds
+    | WorkspaceChange
+    | SkillChange
+    | RememberContext
+    | MemoryChange
     | RecordEvent
 )
 

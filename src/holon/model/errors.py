@@ -5,7 +5,9 @@ HolonError
 ├── RefusedError         carries a Refusal: the request was understood and declined (model/refusal)
 ├── ForbiddenTransition  a lifecycle table has no such row
 ├── ProviderError        a provider attempt failed (model/provider_errors)
-└── StoreError           StoreFull, StoreBusy (wait and retry) · StoreBroken (stop) · StoreClosed
+├── HomeUnusable         a home cannot be served as it is
+└── StoreError           StoreFull, StoreReadOnly, StoreBusy (wait and retry) · StoreBroken (stop)
+                         StoreClosed
                          at opening: HomeInUse · SchemaTooNew · NotAHolonDatabase · StoreUnwritable
 
 Owns:  every error the runtime raises on purpose.
@@ -82,6 +84,13 @@ class ForbiddenTransitionError(HolonError):
         self.signal = signal
 
 
+class HomeUnusableError(HolonError):
+    """A HOLON_HOME cannot be used as it is; somebody must look at it first."""
+
+    code = "home_unusable"
+    hint = "check its owner, its permissions and the disk, or set HOLON_HOME to another directory"
+
+
 class StoreError(HolonError):
     """The durable store could not do what was asked."""
 
@@ -93,6 +102,13 @@ class StoreFullError(StoreError):
 
     code = "storage_full"
     hint = "free disk space under HOLON_HOME; Holon retries by itself"
+
+
+class StoreReadOnlyError(StoreFullError):
+    """The disk takes no writes for now; nothing was written. What is on it can be read."""
+
+    code = "storage_read_only"
+    hint = "make the disk of HOLON_HOME writable again; Holon retries by itself"
 
 
 class StoreBusyError(StoreFullError):

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from holon.model.agent_status import AgentStatus
 from holon.model.brief import BriefKind, FailureArtifact
 from holon.model.closure import ClosureOutcome, WaitingReason
+from holon.model.context_event import ContextEvent
 from holon.model.continuation import Continuation
 from holon.model.ids import (
     AgentId,
@@ -21,6 +22,7 @@ from holon.model.ids import (
     WorkItemId,
 )
 from holon.model.instant import Instant
+from holon.model.memory_event import MemoryEvent
 from holon.model.message import MessageKind, Priority
 from holon.model.pace_event import BudgetFreed, BudgetUsedUp, MessageHeld, SelfStartsEnded
 from holon.model.provenance import (
@@ -32,6 +34,7 @@ from holon.model.provenance import (
 )
 from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.record import Record
+from holon.model.skill_event import SkillEvent
 from holon.model.task import TaskKind, TaskStatus
 from holon.model.tool import ToolError
 from holon.model.trigger_event import (
@@ -62,6 +65,7 @@ from holon.model.work_event import (
     WorkReminderInjected,
     WorkReminderSkipped,
 )
+from holon.model.workspace_event import WorkspaceEvent
 
 
 class AgentCreated(Record, tag_field="kind", tag="agent_created", frozen=True, kw_only=True):
@@ -375,6 +379,10 @@ Event: TypeAlias = (
     | SelfStartsEnded
     | BudgetUsedUp
     | BudgetFreed
+    | WorkspaceEvent
+    | ContextEvent
+    | SkillEvent
+    | MemoryEvent
     | ControlApplied
 )
 

@@ -41,6 +41,7 @@ class IdPrefix(StrEnum):
     WORK_ITEM = "work"
     SUMMARY = "sum"
     TRIGGER = "trig"
+    OCCUPANCY = "occ"
     EPISODE = "ep"
     REQUEST = "req"
     ENTRY = "entry"

@@ -97,16 +97,17 @@ HTTP_HEAD_MS_MAX: Final = 10 * SECOND_MS  # from the first byte we wait for to t
 HTTP_BODY_MS_MAX: Final = 10 * SECOND_MS
 HTTP_IDLE_MS_MAX: Final = 75 * SECOND_MS  # between two requests on one connection
 HTTP_SEND_MS_MAX: Final = 20 * SECOND_MS  # a reader that takes nothing for so long is cut off
+HTTP_UNSENT_BYTES_MAX: Final = 128 * KIB  # that the kernel keeps for one connection
 HTTP_LINGER_MS_MAX: Final = 1 * SECOND_MS  # for a peer still sending to hear why it is refused
 HTTP_LINGER_BYTES_MAX: Final = 256 * KIB
 HTTP_BODY_BYTES_MAX: Final = 2 * MIB  # a body of a route that names no bound of its own
 HTTP_CONNECTIONS_COUNT_MAX: Final = 2_048
 HTTP_HEADLESS_COUNT_MAX: Final = 256  # connections that have not asked for anything yet
+HTTP_ACCEPT_PAUSE_MS: Final = 100  # while the machine has nothing left for another connection
 HTTP_RECEIVE_BYTES: Final = 16 * KIB  # less than a head may have, so that its bound is kept
 HTTP_AUTH_FAILURES_COUNT_MAX: Final = 30  # in a burst, per peer
 HTTP_AUTH_FAILURES_PER_MINUTE_COUNT: Final = 30
 HTTP_PEERS_KEPT_COUNT_MAX: Final = 4_096
-HTTP_HEADER_SHOWN_CHARS_MAX: Final = 256
 HTTP_LAST_REPLIES_MS_MAX: Final = 1 * SECOND_MS  # once a service ends
 SHUTDOWN_GRACE_MS_MAX: Final = 3 * SECOND_MS
 CONTROL_TOKEN_BYTES: Final = 32
@@ -121,17 +122,30 @@ DAEMON_STABLE_MS: Final = 2 * SECOND_MS  # a start that lives so long has succee
 DAEMON_STOP_MS_MAX: Final = 10 * SECOND_MS  # after it was asked, before it is told
 DAEMON_SIGNAL_MS_MAX: Final = 5 * SECOND_MS  # after a signal, before the next
 DAEMON_PROBE_MS_MAX: Final = 3 * SECOND_MS  # for an answer about its health
-DAEMON_LOG_BYTES_MAX: Final = 4 * MIB  # then a start moves the log aside
+DAEMON_LOG_BYTES_MAX: Final = 4 * MIB  # then the log is moved aside; one older one is kept
 DAEMON_LOG_READ_BYTES_MAX: Final = 256 * KIB
 DAEMON_LOG_LINES_COUNT_DEFAULT: Final = 40
 DAEMON_LOG_LINES_COUNT_MAX: Final = 1_000
-DAEMON_LOG_LINE_CHARS_MAX: Final = 2_000
+DAEMON_LOG_LINE_CHARS_MAX: Final = 8 * KIB
 CLIENT_ANSWER_BYTES_MAX: Final = 64 * MIB
 CLIENT_ANSWER_MS_MAX: Final = 30 * SECOND_MS
 CLIENT_STREAM_IDLE_MS_MAX: Final = 45 * SECOND_MS  # three heartbeats
 CLIENT_STREAM_LINE_BYTES_MAX: Final = 4 * MIB
 CLIENT_RECONNECTS_COUNT_MAX: Final = 10  # in a row, of a stream that broke
 CLIENT_RECONNECT_MS_MAX: Final = 5 * SECOND_MS
+
+# The journal of a service.
+JOURNAL_LINE_BYTES_MAX: Final = 8 * KIB
+JOURNAL_MESSAGE_CHARS_MAX: Final = 1_000
+JOURNAL_TRACE_CHARS_MAX: Final = 4_000  # of a traceback's end
+JOURNAL_FIELD_CHARS_MAX: Final = 200
+JOURNAL_READ_CHARS_MAX: Final = 64 * KIB  # of a text that is looked through for secrets
+JOURNAL_WINDOW_MS: Final = 60 * SECOND_MS  # in which repetitions are counted
+JOURNAL_SAME_COUNT_MAX: Final = 3  # of one line in a window; the others become a count
+JOURNAL_EVENT_COUNT_MAX: Final = 60  # of one event's lines in a window
+JOURNAL_KEYS_COUNT_MAX: Final = 512  # lines and events whose repetitions are counted at a time
+JOURNAL_LAST_SPANS_MS_MAX: Final = 3 * SECOND_MS  # for spans to be sent once a service ends
+assert JOURNAL_LINE_BYTES_MAX <= DAEMON_LOG_LINE_CHARS_MAX
 
 # External triggers and webhooks.
 TRIGGER_BODY_BYTES_MAX: Final = 64 * KIB
@@ -156,6 +170,7 @@ COMMIT_IDS_KEPT_MS_MIN: Final = HOUR_MS
 
 # Waking and scheduling.
 BACKSTOP_INTERVAL_MS: Final = 30 * SECOND_MS
+LANES_LOOKING_COUNT_MAX: Final = 8  # at once: agents that begin to run; those in a turn are more
 BACKSTOP_GRACE_MS: Final = 2 * SECOND_MS  # what is on its way to a lane is not overlooked
 RECHECK_DEFAULT_MS: Final = HOUR_MS
 NO_PROGRESS_BACKOFF_MS_MIN: Final = 1 * SECOND_MS
@@ -183,6 +198,8 @@ COST_MICROS: Final = 1_000_000  # in one US dollar
 AGENTS_COUNT_MAX: Final = 20_000
 WORK_ITEMS_OPEN_COUNT_MAX: Final = 1_000  # of one agent
 TIMERS_ACTIVE_COUNT_MAX: Final = 1_000  # of one agent
+WORKSPACES_ATTACHED_COUNT_MAX: Final = 100  # of one agent
+WORKSPACE_PATH_CHARS_MAX: Final = 4_096
 
 # Timers.
 TIMER_DURATION_MS_MIN: Final = 1
@@ -239,6 +256,85 @@ PLAN_PREVIEW_CHARS_MAX: Final = 1_600
 PLAN_PREVIEW_LISTED_CHARS_MAX: Final = 200  # where many items are shown
 AGENT_ROWS_SHOWN_COUNT_MAX: Final = 32  # waits, tasks and items in an agent's own summary
 
+# Prompts: how a model's window is shared, and how much a section shows.
+PROMPT_TOKENS_DEFAULT: Final = 128_000  # of a model nobody knows the window of
+PROMPT_MARGIN_TOKENS: Final = 256
+PROMPT_LASTING_PERCENT: Final = 35  # of what tools leave: guidance, skills, memory
+PROMPT_TURN_PERCENT: Final = 15  # work items, results, why the agent is awake
+PROMPT_INPUT_PERCENT: Final = 40  # the message the turn answers
+PROMPT_LASTING_TOKENS_MAX: Final = 24_000
+PROMPT_TURN_TOKENS_MAX: Final = 8_000
+PROMPT_PINNED_TOKENS_MIN: Final = 400  # what a pinned section that can be cut gets in any case
+PROMPT_CUT_TOKENS_MIN: Final = 64  # less of a section says nothing
+PROMPT_SKILLS_DESCRIBED_COUNT_MAX: Final = 64
+PROMPT_SKILLS_NAMED_COUNT_MAX: Final = 512
+PROMPT_SKILL_CHARS_MAX: Final = 240
+PROMPT_TEMPLATES_COUNT_MAX: Final = 32
+PROMPT_EPISODES_COUNT_MAX: Final = 3
+PROMPT_EPISODE_CHARS_MAX: Final = 600
+PROMPT_MEMORY_LINES_COUNT_MAX: Final = 10
+PROMPT_ITEM_CHARS_MAX: Final = 240
+PROMPT_ITEMS_PER_CLASS_COUNT_MAX: Final = 8
+PROMPT_ITEMS_READ_COUNT_MAX: Final = 48  # open ones, the current among them; the rest is counted
+PROMPT_TODOS_COMPACT_COUNT_MAX: Final = 8
+PROMPT_REPORT_CHARS_MAX: Final = 400
+PROMPT_COMPLETED_COUNT_MAX: Final = 5
+PROMPT_TRACE_LINES_COUNT_MAX: Final = 16
+PROMPT_RESULTS_COUNT_MAX: Final = 8
+PROMPT_RESULT_BYTES_MAX: Final = 2 * KIB
+PROMPT_BRIEFS_COUNT_MAX: Final = 5
+PROMPT_BRIEF_CHARS_MAX: Final = 300
+
+# Memory search.
+MEMORY_QUERY_CHARS_MAX: Final = 1_000
+MEMORY_QUERY_WORDS_COUNT_MAX: Final = 32
+MEMORY_HITS_COUNT_DEFAULT: Final = 10
+MEMORY_HITS_COUNT_MAX: Final = 50
+MEMORY_TEXT_CHARS_DEFAULT: Final = 12_000
+MEMORY_TEXT_CHARS_MAX: Final = 50_000
+MEMORY_DOCUMENT_CHARS_MAX: Final = 100_000  # of one text that is indexed; what follows is left out
+MEMORY_TITLE_CHARS_MAX: Final = 160
+MEMORY_SNIPPET_CHARS_MAX: Final = 240
+MEMORY_FILE_BYTES_MAX: Final = 256 * KIB  # of memory/self.md and memory/operator.md
+MEMORY_FEED_COUNT: Final = 200  # sources fed to an index at once
+MEMORY_FEED_SEARCH_COUNT_MAX: Final = 2_000  # sources a search waits for; the rest follows
+MEMORY_FEED_PAUSE_MS: Final = 2 * SECOND_MS  # between a change and feeding it without being asked
+MEMORY_RANKED_COUNT_MAX: Final = 3_000  # of the texts that match; the newest
+MEMORY_SEARCH_MS_MAX: Final = 150  # of work, looking for texts with only some of the words
+MEMORY_INDEXES_OPEN_COUNT_MAX: Final = 16
+MEMORY_GONE_KEPT_MS: Final = 7 * DAY_MS  # how long it is told that a record was pruned
+
+# Homes, templates and guidance files.
+INSTRUCTIONS_BYTES_MAX: Final = 64 * KIB  # of one AGENTS.md, in a prompt
+TEMPLATE_TEXT_BYTES_MAX: Final = 256 * KIB  # of a template's AGENTS.md
+TEMPLATE_MANIFEST_BYTES_MAX: Final = 64 * KIB  # of its skills.json
+TEMPLATE_SKILLS_COUNT_MAX: Final = 32
+TEMPLATE_ID_CHARS_MAX: Final = 64
+TEMPLATES_LISTED_COUNT_MAX: Final = 256
+TREE_FILES_COUNT_MAX: Final = 1_000  # of a template or skill that is copied
+TREE_BYTES_MAX: Final = 16 * MIB
+TREE_FILE_BYTES_MAX: Final = 8 * MIB
+TREE_DEPTH_COUNT_MAX: Final = 16
+ARCHIVE_BYTES_MAX: Final = 64 * MIB  # as downloaded
+ARCHIVE_UNPACKED_BYTES_MAX: Final = 256 * MIB
+ARCHIVE_ENTRIES_COUNT_MAX: Final = 50_000
+ARCHIVE_NAME_BYTES_MAX: Final = 4 * KIB
+ARCHIVE_FETCH_MS_MAX: Final = 20 * SECOND_MS
+ARCHIVE_REDIRECTS_COUNT_MAX: Final = 3
+
+# Skills.
+SKILLS_PER_ROOT_COUNT_MAX: Final = 1_000
+SKILL_FOLDERS_SEEN_COUNT_MAX: Final = 10_000  # below one root, looking for SKILL.md
+SKILL_FOLDER_DEPTH_COUNT_MAX: Final = 3  # a skill may lie in a folder of related ones
+SKILL_ROOTS_KEPT_COUNT_MAX: Final = 64  # whose skills are remembered between prompts
+SKILL_HEAD_BYTES_MAX: Final = 64 * KIB  # of a SKILL.md, up to the end of its front matter
+SKILL_HEAD_DEPTH_COUNT_MAX: Final = 16
+SKILL_NAME_CHARS_MAX: Final = 64
+SKILL_DESCRIPTION_CHARS_MAX: Final = 1_024
+SKILL_PROBLEMS_COUNT_MAX: Final = 32
+SKILL_ACTIVATIONS_READ_COUNT_MAX: Final = 256
+SKILL_COMMAND_CHARS_MAX: Final = 64 * KIB  # of a command line that is looked through for skills
+
 # Events and their readers.
 EVENT_PAGE_COUNT_DEFAULT: Final = 128
 EVENT_PAGE_COUNT_MAX: Final = 512
@@ -253,6 +349,7 @@ SURFACE_PAGE_COUNT_MAX: Final = 200  # records of one page, other than events an
 SURFACE_TURNS_COUNT_DEFAULT: Final = 20
 SURFACE_TURNS_COUNT_MAX: Final = 50  # turns of one transcript page
 SURFACE_COUNTED_COUNT_MAX: Final = 1_000  # where counting rows stops
+SURFACE_USAGE_TURNS_COUNT_MAX: Final = 100  # looked through for one that reported tokens
 SURFACE_TEXT_CHARS_MAX: Final = 4_000  # of one text of a model, a command or the outside
 SURFACE_ENTRIES_COUNT_MAX: Final = 400  # of one turn; what lies between is counted
 STATE_TASKS_COUNT_MAX: Final = 40
@@ -298,3 +395,5 @@ assert RETENTION_AGE_MS_DEFAULT >= IDEMPOTENCY_KEPT_MS_MIN
 assert COMMAND_YIELD_MS_DEFAULT <= COMMAND_YIELD_MS_MAX
 assert TOOL_OUTPUT_TOKENS_MAX <= TOOL_OUTPUT_SETTING_TOKENS_MAX
 assert TOOL_OUTPUT_SETTING_TOKENS_MAX * ESTIMATED_TOKEN_BYTES < TOOL_RESULT_BYTES_MAX
+assert PROMPT_LASTING_PERCENT + PROMPT_TURN_PERCENT + PROMPT_INPUT_PERCENT <= 100
+assert MEMORY_TEXT_CHARS_MAX < MEMORY_DOCUMENT_CHARS_MAX  # or a cut text would seem whole

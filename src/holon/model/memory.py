@@ -2,7 +2,9 @@
 
 Owns:  the records. They are derived from settled evidence, never from a running turn.
 Rule 1: an episode is immutable once finalized.
-Rule 2: every hit carries the provenance and authority of the content it came from.
+Rule 2: what comes of a turn that was shown words from outside says so; such words never become an
+        objective or a decision.
+Rule 3: every hit carries the provenance and authority of the content it came from.
 """
 
 from enum import StrEnum
@@ -49,6 +51,20 @@ class WorkingMemoryDelta(Record, frozen=True, kw_only=True):
     summary_lines: tuple[str, ...] = ()
 
 
+class PromptedMemory(Record, frozen=True, kw_only=True):
+    """What a prompt shows of working memory.
+
+    `base` stands in the lasting part of the prompt: it is the memory as of the last compression
+    epoch and moves only with that, or every turn would lose the provider's cache. `delta` says in
+    the turn's own part what has changed since. `revision` is the newest there is.
+    """
+
+    revision: int = 0
+    base: WorkingMemory | None = None
+    delta: WorkingMemoryDelta | None = None
+    compression_epoch: int = 0
+
+
 class EpisodeBoundary(StrEnum):
     """Why an episode was closed."""
 
@@ -60,7 +76,11 @@ class EpisodeBoundary(StrEnum):
 
 
 class EpisodeRecord(Record, frozen=True, kw_only=True):
-    """A finished stretch of work, folded to what matters later."""
+    """A finished stretch of work, folded to what matters later.
+
+    `authority_class` is the weakest among the messages its turns were shown: whatever the agent
+    said in them is worth no more than that.
+    """
 
     id: EpisodeId
     agent_id: AgentId
@@ -70,14 +90,86 @@ class EpisodeRecord(Record, frozen=True, kw_only=True):
     end_turn_index: int
     boundary_reason: EpisodeBoundary
     summary: str
+    start_message_count: int = 0
+    end_message_count: int = 0
     workspace_id: WorkspaceId | None = None
     work_item_id: WorkItemId | None = None
+    objective: str | None = None
+    work_summary: str | None = None
+    authority_class: AuthorityClass = AuthorityClass.EXTERNAL_EVIDENCE
+    scope_hints: tuple[str, ...] = ()
     working_set_files: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     verification: tuple[str, ...] = ()
     decisions: tuple[str, ...] = ()
     carry_forward: tuple[str, ...] = ()
     waiting_on: tuple[str, ...] = ()
+
+
+class TurnMemoryDelta(Record, frozen=True, kw_only=True):
+    """What one turn that ended adds to the episode it belongs to."""
+
+    turn_index: int
+    ended_at: Instant
+    message_count: int
+    authority_class: AuthorityClass
+    work_item_id: WorkItemId | None = None
+    workspace_id: WorkspaceId | None = None
+    objective: str | None = None
+    work_summary: str | None = None
+    scope_hints: tuple[str, ...] = ()
+    working_set_files: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    verification: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    carry_forward: tuple[str, ...] = ()
+    waiting_on: tuple[str, ...] = ()
+
+
+class EpisodeBuilder(Record, frozen=True, kw_only=True):
+    """The episode that is still open: its first turn, and everything its turns have added up to."""
+
+    id: EpisodeId
+    created_at: Instant
+    start_turn_index: int
+    start_message_count: int
+    turns_count: int
+    total: TurnMemoryDelta
+
+
+class MemoryState(Record, frozen=True, kw_only=True):
+    """Everything an agent's row keeps of its memory. It moves only when a turn is settled.
+
+    `base` is the memory as of compression epoch `base_epoch` (see PromptedMemory). `pending_delta`
+    has not been shown to the model yet; `last_prompted_revision` has. `authority_class` is what the
+    last turn was worth: turns that the runtime starts by itself are worth no more.
+    """
+
+    revision: int = 0
+    last_prompted_revision: int = 0
+    memory: WorkingMemory = WorkingMemory()
+    pending_delta: WorkingMemoryDelta | None = None
+    base: WorkingMemory | None = None
+    base_epoch: int = 0
+    builder: EpisodeBuilder | None = None
+    archived_episode_count: int = 0
+    authority_class: AuthorityClass = AuthorityClass.OPERATOR_INSTRUCTION
+
+
+class MemoryFigures(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """The numbers of an agent's memory, for whoever shows it."""
+
+    revision: int = 0
+    last_prompted_revision: int = 0
+    archived_episode_count: int = 0
+    active_episode_id: EpisodeId | None = None
+
+
+class RememberedPlace(Record, frozen=True, kw_only=True):
+    """An agent's memory, and the workspace it is in."""
+
+    state: MemoryState = MemoryState()
+    workspace_id: WorkspaceId | None = None
 
 
 class MemoryHit(Record, frozen=True, kw_only=True):

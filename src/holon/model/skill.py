@@ -2,11 +2,12 @@
 
 Owns:  catalog entries and activations.
 Rule 1: only metadata is ever in the prompt; the body is read when a skill is used.
+Rule 2: a skill is known by the path of its SKILL.md: two scopes may hold skills of one name.
 """
 
 from enum import StrEnum
 
-from holon.model.ids import AgentId
+from holon.model.ids import AgentId, TurnId
 from holon.model.instant import Instant
 from holon.model.record import Record
 
@@ -35,8 +36,16 @@ class ActivationState(StrEnum):
     SESSION_ACTIVE = "session_active"
 
 
+class LoadReason(StrEnum):
+    """What made a skill active."""
+
+    READ_SKILL_MD = "read_skill_md"
+    RUN_SKILL_SCRIPT = "run_skill_script"
+    PROMPT_INJECTION = "prompt_injection"  # reserved: no body is put into a prompt today
+
+
 class SkillEntry(Record, frozen=True, kw_only=True):
-    """One skill of the catalog."""
+    """One skill of the catalog; `path` is that of its SKILL.md."""
 
     name: str
     description: str
@@ -44,13 +53,29 @@ class SkillEntry(Record, frozen=True, kw_only=True):
     path: str
 
 
+class SkillCatalog(Record, frozen=True, kw_only=True):
+    """The skills an agent may discover, and what stood in the way of others."""
+
+    entries: tuple[SkillEntry, ...] = ()
+    problems: tuple[str, ...] = ()
+    user_home: str | None = None  # what `~` stands for in a command
+
+
 class SkillActivation(Record, frozen=True, kw_only=True):
-    """One skill in use by an agent."""
+    """One skill in use by an agent.
+
+    `path` is what was read or run, `entrypoint_path` always the skill's SKILL.md. A skill that was
+    session_active when a turn used it again `is_lasting`: it stays active however that turn ends.
+    """
 
     agent_id: AgentId
     skill_name: str
     path: str
+    entrypoint_path: str
+    load_reason: LoadReason
     source: ActivationSource
     state: ActivationState
     activated_at: Instant
+    turn_id: TurnId
     turn_index: int
+    is_lasting: bool = False

@@ -11,6 +11,7 @@ from holon.model.agent import AgentState
 from holon.model.brief import BriefRecord
 from holon.model.event import AuditEvent
 from holon.model.ids import WorkItemId
+from holon.model.memory import MemoryFigures
 from holon.model.provider_attempt import TokenUsage
 from holon.model.record import Record
 from holon.model.snapshot import WeighedItem
@@ -18,6 +19,7 @@ from holon.model.task import TaskRecord
 from holon.model.wait import WaitRecord
 from holon.model.wake import TimerRecord, WakeHint
 from holon.model.work_item import WorkItemRecord
+from holon.model.workspace import ActiveWorkspace, WorkspaceBindings
 
 
 class ListedAgent(Record, frozen=True, kw_only=True):
@@ -28,6 +30,7 @@ class ListedAgent(Record, frozen=True, kw_only=True):
     runnable_work_item_id: WorkItemId | None = None  # the current one if it may run, or the oldest
     stuck_work_item: WorkItemRecord | None = None  # the oldest open one that may not run
     waits: tuple[WaitRecord, ...] = ()  # open ones, oldest first, a few
+    workspace: ActiveWorkspace | None = None  # the one it is in, unless it is at home
 
 
 class AgentCounts(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -89,3 +92,5 @@ class AgentSurface(Record, frozen=True, kw_only=True):
     work_items: tuple[WeighedItem, ...] = ()  # current, queued, waiting, completed
     waits: tuple[WaitRecord, ...] = ()
     hints: tuple[WakeHint, ...] = ()
+    workspaces: WorkspaceBindings = WorkspaceBindings()
+    memory: MemoryFigures = MemoryFigures()

@@ -50,9 +50,26 @@ class RuntimeFailure(Record, tag_field="kind", tag="runtime_failure", frozen=Tru
 class ContinuationPrompt(
     Record, tag_field="kind", tag="continuation_prompt", frozen=True, kw_only=True
 ):
-    """A runtime nudge to go on after a cut answer."""
+    """A runtime nudge to go on after a cut answer, or after a checkpoint."""
 
     text: str
+    after_checkpoint: bool = False
+
+
+class TurnCompaction(Record, tag_field="kind", tag="turn_compaction", frozen=True, kw_only=True):
+    """From here on the rounds up to `through_round`, and all earlier turns, are shown as recaps.
+
+    The lines of both recaps are kept as they were made, so that whoever goes on with the turn shows
+    the very same bytes. `request` asks the model for a checkpoint; `delta` says that only of what
+    is new since the one before.
+    """
+
+    through_round: int
+    generation: int
+    history: tuple[str, ...] = ()
+    recap: tuple[str, ...] = ()
+    request: str | None = None
+    delta: bool = False
 
 
 class WorkReminder(Record, tag_field="kind", tag="work_reminder", frozen=True, kw_only=True):
@@ -77,6 +94,7 @@ TranscriptData: TypeAlias = (
     | ContinuationPrompt
     | WorkReminder
     | Interjection
+    | TurnCompaction
 )
 
 

@@ -97,6 +97,7 @@ class CallModel(Record, tag_field="kind", tag="call_model", frozen=True, kw_only
     """Ask the provider for the next round. `nudge` is a continuation prompt, when one is due."""
 
     nudge: str | None = None
+    after_checkpoint: bool = False  # the nudge follows a checkpoint, and not a cut answer
 
 
 class RunTools(Record, tag_field="kind", tag="run_tools", frozen=True, kw_only=True):

@@ -3,13 +3,19 @@
 Owns:  workspace entries, the active binding, occupancy, worktree sessions, execution policy.
 Rule 1: the anchor is the project's stable identity; a worktree changes the execution root only.
 Rule 2: policy states what is enforced and what is not; it never claims a sandbox that is not there.
+Rule 3: an agent without a workspace of its choice is in AGENT_HOME, which has no row; it can be
+        neither left nor detached. WORKSPACE_ROOT is the place a host gives its agents instead.
 """
 
 from enum import StrEnum
+from typing import Final
 
 from holon.model.ids import AgentId, WorkspaceId
 from holon.model.instant import Instant
 from holon.model.record import Record
+
+AGENT_HOME: Final = WorkspaceId("agent_home")
+WORKSPACE_ROOT: Final = WorkspaceId("workspace_root")
 
 
 class ProjectionKind(StrEnum):
@@ -69,6 +75,31 @@ class WorkspaceOccupancy(Record, frozen=True, kw_only=True):
     access_mode: AccessMode
     acquired_at: Instant
     released_at: Instant | None = None
+
+
+class WorkspaceBindings(Record, frozen=True, kw_only=True):
+    """What is durable about where one agent works. Without an active one it is at home."""
+
+    attached: tuple[WorkspaceEntry, ...] = ()  # oldest attachment first
+    active: ActiveWorkspace | None = None
+    occupancy: WorkspaceOccupancy | None = None  # of the active one
+
+
+class FoundPlace(Record, frozen=True, kw_only=True):
+    """A directory that exists, by its real name, and the repository it lies in."""
+
+    path: str
+    repository_root: str | None = None  # the top of the working tree around it
+    main_root: str | None = None  # of the repository, when that tree is one of its other worktrees
+
+
+class PathProblem(StrEnum):
+    """Why a path is no place to work in."""
+
+    MALFORMED = "malformed"
+    MISSING = "missing"
+    NOT_A_DIRECTORY = "not_a_directory"
+    UNREADABLE = "unreadable"
 
 
 class WorktreeSession(Record, frozen=True, kw_only=True):

@@ -4,7 +4,10 @@ Contract (kept by tests/contract/test_clock.py, run against every implementation
 - `now` is timezone-aware UTC and may jump either way: wall clocks do;
 - `monotonic_ns` never goes back; durations are measured with it;
 - `sleep_until` returns once `now() >= deadline`, also when the wall clock jumped meanwhile, and at
-  once for a deadline in the past.
+  once for a deadline in the past;
+- `sleep_for` returns once so much time has passed by the monotonic reading: a jump of the wall
+  makes a pause neither longer nor shorter. Moments are for what people asked for, spans for all
+  that the runtime waits out by itself.
 """
 
 from datetime import datetime
@@ -24,4 +27,8 @@ class Clock(Protocol):
 
     async def sleep_until(self, deadline: datetime) -> None:
         """Return once the deadline has come."""
+        ...
+
+    async def sleep_for(self, ms: int) -> None:
+        """Return once so much time has passed."""
         ...

@@ -2,7 +2,8 @@
 
 Contract: `resolved` follows every symlink and returns the absolute path of an existing directory,
 or None when the path leads to none. `ensure` makes a directory and its parents, for the owner only;
-one that is already there is left as it is; one that cannot be made raises PlaceRefusedError.
+one that is already there is left as it is; one that cannot be made raises PlaceRefusedError, and
+its PlaceNoRoomError when that is only for now.
 """
 
 from typing import Protocol
@@ -14,6 +15,13 @@ class PlaceRefusedError(HolonError):
     """A directory cannot be made."""
 
     code = "directory_refused"
+
+
+class PlaceNoRoomError(PlaceRefusedError):
+    """The disk has no room for a directory, or is read-only; the same may be tried again."""
+
+    code = "storage_full"
+    hint = "free disk space under HOLON_HOME, then try again"
 
 
 class Places(Protocol):

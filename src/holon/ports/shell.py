@@ -23,6 +23,13 @@ class CommandSpawnError(HolonError):
     code = "command_spawn_failed"
 
 
+class CommandNoRoomError(CommandSpawnError):
+    """The disk has no room for the files of a command; the same may be tried again."""
+
+    code = "storage_full"
+    hint = "free disk space under HOLON_HOME, then try again"
+
+
 class RunningCommand(Protocol):
     """A command that was started, by us or by an earlier life of the runtime."""
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from holon.model.agent import AgentState
+from holon.model.agent import AgentContext, AgentState
 from holon.model.brief import BriefRecord
 from holon.model.budget import UsageStep
 from holon.model.event import AuditEvent
@@ -16,6 +16,7 @@ from holon.model.ids import AgentId, MessageId, TaskId, TimerId, TriggerId, Turn
 from holon.model.message import MessageEnvelope, QueueEntry
 from holon.model.provenance import DeliverySurface
 from holon.model.provider_attempt import TokenUsage
+from holon.model.skill import SkillActivation
 from holon.model.snapshot import (
     AdmissionTarget,
     AgentSnapshot,
@@ -30,6 +31,9 @@ from holon.model.trigger import TriggerTarget
 from holon.model.wait import WaitRecord
 from holon.model.wake import ExternalTrigger, TimerRecord
 from holon.model.work_item import WorkItemCounts, WorkItemRecord
+from holon.model.workspace import ActiveWorkspace, WorkspaceBindings, WorkspaceOccupancy
+from holon.ports.memory_reads import MemoryReads
+from holon.ports.memory_source_reads import MemorySourceReads
 from holon.ports.surface_reads import SurfaceReads
 
 
@@ -70,6 +74,10 @@ class AgentReads(Protocol):
         """One agent's state."""
         ...
 
+    async def agent_context(self, agent_id: AgentId) -> AgentContext:
+        """Where the agent's history begins, and what is left of the turns before."""
+        ...
+
     async def snapshot(self, agent_id: AgentId, *, now: datetime) -> AgentSnapshot | None:
         """Everything scheduling decides on, at one moment."""
         ...
@@ -106,6 +114,10 @@ class WheelReads(Protocol):
         """The earliest timer slot, wait deadline or activation moment later than `after`."""
         ...
 
+    async def is_anything_due(self, now: datetime) -> bool:
+        """Whether the looks below may find something: false only when none of them would."""
+        ...
+
     async def due_timers(self, now: datetime, *, limit: int) -> Sequence[DueTimer]:
         """Active timers of agents that are not stopped whose slot has come, earliest first."""
         ...
@@ -130,12 +142,14 @@ class RecordReads(Protocol):
         """A turn with everything recorded in it."""
         ...
 
-    async def recent_turns(self, agent_id: AgentId, *, limit: int) -> Sequence[TurnLog]:
-        """The newest settled turns, oldest of them first."""
+    async def recent_turns(
+        self, agent_id: AgentId, *, limit: int, from_turn: int = 0
+    ) -> Sequence[TurnLog]:
+        """The newest settled turns, none before `from_turn`, oldest of them first."""
         ...
 
     async def last_reported_usage(self, agent_id: AgentId) -> TokenUsage | None:
-        """What the newest settled turn used of which a provider reported tokens."""
+        """What the newest turn used, of the last settled ones that reported any tokens."""
         ...
 
     async def briefs(self, agent_id: AgentId, *, limit: int) -> Sequence[BriefRecord]:
@@ -200,6 +214,10 @@ class WorkReads(Protocol):
         """Tasks of all agents that have ended and whose result no turn has taken in yet."""
         ...
 
+    async def unread_results(self, agent_id: AgentId, *, limit: int) -> Sequence[TaskRecord]:
+        """Ended tasks of the agent whose result no turn has taken in yet, newest first."""
+        ...
+
     async def followup_count(self, root_id: MessageId) -> int:
         """How many follow-ups of one chain are known."""
         ...
@@ -223,6 +241,42 @@ class TriggerReads(Protocol):
         ...
 
 
+class WorkspaceReads(Protocol):
+    """Where agents work."""
+
+    async def active_workspace(self, agent_id: AgentId) -> ActiveWorkspace | None:
+        """The workspace an agent is in; nothing when it is at home."""
+        ...
+
+    async def workspace_bindings(self, agent_id: AgentId) -> WorkspaceBindings:
+        """The workspaces of an agent, and how it is in one of them."""
+        ...
+
+    async def root_occupants(
+        self, execution_root_id: str, *, limit: int
+    ) -> Sequence[WorkspaceOccupancy]:
+        """Who is under an execution root now."""
+        ...
+
+
+class SkillReads(Protocol):
+    """Skills in use."""
+
+    async def active_skills(self, agent_id: AgentId) -> Sequence[SkillActivation]:
+        """The skills an agent uses, each once, in order of activation."""
+        ...
+
+    async def activations_of(
+        self, agent_id: AgentId, entrypoint_path: str
+    ) -> Sequence[SkillActivation]:
+        """How one skill is in use, by each of the reasons it has."""
+        ...
+
+    async def has_skills_to_restore(self) -> bool:
+        """Whether some session_active skill was made so by a process and not restored since."""
+        ...
+
+
 class StoreReads(
     QueueReads,
     AgentReads,
@@ -232,6 +286,10 @@ class StoreReads(
     WorkReads,
     SurfaceReads,
     TriggerReads,
+    WorkspaceReads,
+    SkillReads,
+    MemorySourceReads,
+    MemoryReads,
     Protocol,
 ):
     """Every query, as one object."""

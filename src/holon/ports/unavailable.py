@@ -12,6 +12,7 @@ from holon.model.command import CommandSpec, EndedRun
 from holon.model.errors import HolonError
 from holon.model.ids import AgentId, TaskId, TurnId
 from holon.model.task import TaskRecord
+from holon.model.workspace import FoundPlace, PathProblem
 from holon.ports.files import FileRefusedError, RootedFiles
 from holon.ports.shell import CommandSpawnError, RunningCommand
 from holon.ports.task_control import StopRequest
@@ -65,6 +66,14 @@ class NoPlaces:
         return None
 
 
+class NoWorkspaces:
+    """Knows no directory."""
+
+    async def find(self, path: str) -> FoundPlace | PathProblem:
+        """No path leads anywhere."""
+        return PathProblem.MISSING
+
+
 class NoClock:
     """Tells no time."""
 
@@ -77,6 +86,10 @@ class NoClock:
         self._refuse()
 
     async def sleep_until(self, deadline: datetime) -> None:
+        """Refuse."""
+        self._refuse()
+
+    async def sleep_for(self, ms: int) -> None:
         """Refuse."""
         self._refuse()
 

@@ -63,6 +63,7 @@ class WorkspaceView(Record, frozen=True, kw_only=True):
 
     workspace_id: WorkspaceId
     workspace_anchor: str
+    execution_root_id: str
     execution_root: str
     projection_kind: ProjectionKind
     access_mode: AccessMode
@@ -161,6 +162,7 @@ def workspace_view(workspace: ActiveWorkspace) -> WorkspaceView:
     return WorkspaceView(
         workspace_id=workspace.workspace_id,
         workspace_anchor=workspace.workspace_anchor,
+        execution_root_id=workspace.execution_root_id,
         execution_root=workspace.execution_root,
         projection_kind=workspace.projection_kind,
         access_mode=workspace.access_mode,

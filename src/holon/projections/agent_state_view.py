@@ -13,7 +13,6 @@ from holon.model.limits import LABEL_CHARS_MAX
 from holon.model.record import Record
 from holon.model.surface import AgentSurface
 from holon.model.task import TaskKind, TaskRecord, TaskStatus
-from holon.projections.agent_list import WorkspaceView, workspace_view
 from holon.projections.agent_summary import (
     AgentSummary,
     Surroundings,
@@ -32,6 +31,7 @@ from holon.projections.timer_view import (
     trigger_view,
 )
 from holon.projections.work_item_view import WaitView, WorkItemView, wait_view, work_item_view
+from holon.projections.workspace_view import WorkspaceStateView, workspace_state_view
 
 
 class SessionView(Record, frozen=True, kw_only=True):
@@ -57,13 +57,6 @@ class TaskSlimView(Record, frozen=True, kw_only=True):
     exit_status: int | None = None
 
 
-class WorkspaceStateView(Record, frozen=True, kw_only=True):
-    """Where the agent works."""
-
-    attached_workspaces: tuple[WorkspaceView, ...]
-    active_workspace_entry: WorkspaceView | None = None
-
-
 class AgentStateSnapshot(Record, frozen=True, kw_only=True):
     """One agent, to begin a projection with."""
 
@@ -84,7 +77,6 @@ def agent_state_snapshot(surface: AgentSurface, around: Surroundings) -> AgentSt
     """Return the bootstrap of an agent."""
     summary = agent_summary(surface, around)
     agent = surface.listed.agent
-    place = None if around.workspace is None else workspace_view(around.workspace)
     focus = agent.focus.current_work_item_id
     return AgentStateSnapshot(
         agent=summary,
@@ -99,9 +91,7 @@ def agent_state_snapshot(surface: AgentSurface, around: Surroundings) -> AgentSt
         waiting_intents=tuple(wait_view(wait) for wait in surface.waits),
         wake_hints=tuple(hint_view(hint) for hint in surface.hints),
         external_triggers=tuple(trigger_view(trigger) for trigger in around.triggers),
-        workspace=WorkspaceStateView(
-            attached_workspaces=() if place is None else (place,), active_workspace_entry=place
-        ),
+        workspace=workspace_state_view(surface.workspaces, around.workspace),
         execution=summary.execution,
         event_cursor=surface.last_event_seq,
     )

@@ -23,7 +23,9 @@ from holon.model.closure import (
 )
 from holon.model.ids import AgentId, BriefId, TurnId, WorkItemId
 from holon.model.instant import Instant
+from holon.model.instructions import InstructionMetadata, LoadedInstructions
 from holon.model.limits import AGENT_ROWS_SHOWN_COUNT_MAX
+from holon.model.memory import MemoryFigures
 from holon.model.record import Record
 from holon.model.surface import AgentCounts, AgentSurface
 from holon.model.turn import TerminalKind, TurnTerminal
@@ -39,12 +41,19 @@ from holon.projections.agent_list import (
     model_view,
     workspace_view,
 )
+from holon.projections.budget_view import PaceView
 from holon.projections.execution_view import ExecutionView, execution_view
 from holon.projections.preview import one_line
 from holon.projections.scheduling_posture import SchedulingPosture, scheduling_posture
 from holon.projections.timer_view import TriggerView, trigger_view
 from holon.projections.token_summary import AgentTokenUsageSummary, token_summary
 from holon.projections.work_item_view import WaitView, wait_view
+from holon.projections.workspace_view import (
+    AttachedWorkspaceView,
+    OccupancyView,
+    attached_views,
+    occupancy_view,
+)
 
 
 class TurnEndView(Record, frozen=True, kw_only=True):
@@ -103,6 +112,7 @@ class AgentStateView(Record, frozen=True, kw_only=True):
     model_override: str | None = None
     last_turn_terminal: TurnEndView | None = None
     last_runtime_failure: FailureView | None = None
+    working_memory: MemoryFigures = MemoryFigures()
 
 
 class AgentSummary(Record, frozen=True, kw_only=True):
@@ -122,7 +132,11 @@ class AgentSummary(Record, frozen=True, kw_only=True):
     recent_brief_count: int
     recent_event_count: int
     closure: ClosureView | None = None
+    attached_workspaces: tuple[AttachedWorkspaceView, ...] = ()
     active_workspace_entry: WorkspaceView | None = None
+    active_workspace_occupancy: OccupancyView | None = None
+    pace: PaceView | None = None
+    loaded_agents_md: tuple[InstructionMetadata, ...] = ()  # where it came from, no text
 
 
 class Surroundings(Record, frozen=True, kw_only=True):
@@ -133,6 +147,8 @@ class Surroundings(Record, frozen=True, kw_only=True):
     profile: ExecutionProfile = ExecutionProfile()
     policy: ExecutionPolicy = ExecutionPolicy()
     triggers: tuple[ExternalTrigger, ...] = ()
+    pace: PaceView | None = None
+    guidance: tuple[LoadedInstructions, ...] = ()
 
 
 def agent_summary(surface: AgentSurface, around: Surroundings) -> AgentSummary:
@@ -158,7 +174,11 @@ def agent_summary(surface: AgentSurface, around: Surroundings) -> AgentSummary:
         recent_brief_count=counts.briefs,
         recent_event_count=counts.events,
         closure=None if agent.last_closure is None else closure_view(agent.last_closure),
+        attached_workspaces=attached_views(surface.workspaces),
         active_workspace_entry=None if place is None else workspace_view(place),
+        active_workspace_occupancy=occupancy_view(surface.workspaces),
+        pace=around.pace,
+        loaded_agents_md=tuple(each.metadata for each in around.guidance),
     )
 
 
@@ -232,4 +252,5 @@ def _agent_view(surface: AgentSurface) -> AgentStateView:
         model_override=agent.model.override_model,
         last_turn_terminal=last_turn_of(agent),
         last_runtime_failure=None if failed is None else failure_view(failed),
+        working_memory=surface.memory,
     )

@@ -7,6 +7,8 @@ Rule 1: what is shown is what turns are judged by: the same steps, the same wind
 from collections.abc import Sequence
 from datetime import datetime
 
+import msgspec
+
 from holon.decide.budget import BudgetFacts, allowed_of, judge_budget, used_in_window, window_ms
 from holon.model.agent import AgentPace
 from holon.model.budget import (
@@ -20,7 +22,10 @@ from holon.model.instant import Instant
 from holon.model.record import Record
 
 
-class MeasureView(Record, frozen=True, kw_only=True):
+# Part of the runtime's status, which nearby versions read: unknown fields pass.
+class MeasureView(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False, omit_defaults=True
+):
     """One measure of one scope. Nothing allowed means no bound; cost is in millionths of $1."""
 
     scope: BudgetScope
@@ -45,13 +50,18 @@ def pace_view(pace: AgentPace, facts: BudgetFacts, *, now: datetime) -> PaceView
     return PaceView(
         measures=(
             *_measures(BudgetScope.AGENT, facts.policy.agent, facts.of_agent, now=now),
-            *_measures(BudgetScope.RUNTIME, facts.policy.runtime, facts.of_runtime, now=now),
+            *runtime_measures(facts, now=now),
         ),
         used_up=judge_budget(facts, now=now),
         held_until=pace.budget_until,
         self_started_count=pace.self_started_count,
         rests_until_outside_input=pace.gave_up,
     )
+
+
+def runtime_measures(facts: BudgetFacts, *, now: datetime) -> tuple[MeasureView, ...]:
+    """Return what all agents used together, and what they may."""
+    return _measures(BudgetScope.RUNTIME, facts.policy.runtime, facts.of_runtime, now=now)
 
 
 def _measures(

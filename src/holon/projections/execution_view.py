@@ -5,12 +5,15 @@ Rule 1: a boundary that is not held is called `not_enforced`; nothing is left to
         every line is always there.
 """
 
+from holon.model.ids import WorkspaceId
 from holon.model.record import Record
 from holon.model.workspace import (
+    AccessMode,
     ActiveWorkspace,
     ExecutionPolicy,
     ExecutionProfile,
     GuaranteeLevel,
+    ProjectionKind,
 )
 
 
@@ -36,8 +39,13 @@ class ExecutionView(Record, frozen=True, kw_only=True):
     allow_background_tasks: bool
     supports_managed_worktrees: bool
     policy: PolicyView
+    workspace_id: WorkspaceId | None = None
+    workspace_anchor: str | None = None
     execution_root: str | None = None
     cwd: str | None = None
+    execution_root_id: str | None = None
+    projection_kind: ProjectionKind | None = None
+    access_mode: AccessMode | None = None
 
 
 def execution_view(
@@ -60,6 +68,11 @@ def execution_view(
             secret_isolation=policy.secret_isolation,
             child_process_containment=policy.child_process_containment,
         ),
+        workspace_id=None if place is None else place.workspace_id,
+        workspace_anchor=None if place is None else place.workspace_anchor,
         execution_root=None if place is None else place.execution_root,
         cwd=None if place is None else place.cwd,
+        execution_root_id=None if place is None else place.execution_root_id,
+        projection_kind=None if place is None else place.projection_kind,
+        access_mode=None if place is None else place.access_mode,
     )

@@ -9,11 +9,15 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from holon.model import context_event as contexts
 from holon.model import event as events
+from holon.model import memory_event as memory
 from holon.model import pace_event as pacing
+from holon.model import skill_event as skills
 from holon.model import trigger_event as triggers
 from holon.model import wake_event as waking
 from holon.model import work_event as work
+from holon.model import workspace_event as places
 from holon.model.record import Record
 
 
@@ -120,6 +124,39 @@ _WAITING: Final[Mapping[type[Record], Row]] = {
     waking.WaitMoved: Row(Category.WAITING, "Wait", "{wait_id} is {state}"),
 }
 
+_WORKSPACES: Final[Mapping[type[Record], Row]] = {
+    places.WorkspaceAttached: Row(
+        Category.WORKSPACE, "Workspace", "{workspace_id} was attached: {workspace_anchor}"
+    ),
+    places.WorkspaceEntered: Row(Category.WORKSPACE, "Workspace", "The agent works in {cwd} now"),
+    places.WorkspaceExited: Row(
+        Category.WORKSPACE, "Workspace", "The agent left {workspace_id} and works at home"
+    ),
+    places.WorkspaceDetached: Row(Category.WORKSPACE, "Workspace", "{workspace_id} was detached"),
+}
+
+_SKILLS: Final[Mapping[type[Record], Row]] = {
+    skills.SkillActivated: Row(
+        Category.TOOL, "Skill", "{skill_name} is in use ({load_reason}): {path}"
+    ),
+    skills.SkillInstalled: Row(
+        Category.RUNTIME, "Skill", "{skill_name} was installed from {source}"
+    ),
+    skills.SkillUninstalled: Row(Category.RUNTIME, "Skill", "{skill_name} was uninstalled"),
+}
+
+_MEMORY: Final[Mapping[type[Record], Row]] = {
+    memory.WorkingMemoryUpdated: Row(
+        Category.TRACE, "Memory", "Working memory is at revision {revision}: {reason}"
+    ),
+    memory.EpisodeFinalized: Row(
+        Category.TRACE,
+        "Memory",
+        "Turns {start_turn_index} to {end_turn_index} were archived as an episode:"
+        " {boundary_reason}",
+    ),
+}
+
 _MODEL_AND_TOOLS: Final[Mapping[type[Record], Row]] = {
     events.AssistantRoundRecorded: Row(
         Category.ASSISTANT_PROGRESS, "Assistant", "Model round {round} ended without words"
@@ -142,6 +179,23 @@ _RUNTIME: Final[Mapping[type[Record], Row]] = {
         Category.RUNTIME, "Continuation", "What {message_id} amounts to was decided"
     ),
     events.TurnResumed: Row(Category.TRACE, "Turn", "The open turn goes on after a restart"),
+    contexts.TurnCompactionApplied: Row(
+        Category.TRACE, "Compaction", "Rounds 1 to {through_round} of the turn became a recap"
+    ),
+    contexts.CheckpointRequested: Row(
+        Category.TRACE, "Compaction", "The model was asked for a checkpoint"
+    ),
+    contexts.CheckpointResumed: Row(
+        Category.TRACE, "Compaction", "The checkpoint is noted; the turn goes on"
+    ),
+    contexts.TurnBaselineOverBudget: Row(
+        Category.RUNTIME,
+        "Failure",
+        "The request needs about {needed_tokens} tokens where {budget_tokens} fit",
+    ),
+    contexts.HistoryCompacted: Row(
+        Category.TRACE, "Compaction", "Turns before {history_from_turn} became a recap"
+    ),
     events.MaxOutputRecovery: Row(Category.RUNTIME, "Turn", "A cut answer is being continued"),
     events.TurnEnded: Row(
         Category.RUNTIME, "Turn", "Turn {turn_index} ended {terminal} after {duration_ms} ms"
@@ -168,5 +222,14 @@ _RUNTIME: Final[Mapping[type[Record], Row]] = {
 }
 
 ROWS: Final[Mapping[type[Record], Row]] = MappingProxyType(
-    {**_MESSAGES, **_WORK, **_WAITING, **_MODEL_AND_TOOLS, **_RUNTIME}
+    {
+        **_MESSAGES,
+        **_WORK,
+        **_WAITING,
+        **_WORKSPACES,
+        **_SKILLS,
+        **_MEMORY,
+        **_MODEL_AND_TOOLS,
+        **_RUNTIME,
+    }
 )

@@ -14,6 +14,7 @@ from holon.model.brief import BriefRecord
 from holon.model.instant import Instant
 from holon.model.record import Record
 from holon.model.surface import ActivityCounts
+from holon.projections.budget_view import MeasureView
 from holon.projections.preview import one_line
 
 
@@ -90,6 +91,7 @@ class RuntimeStatus(
     activity: ActivitySummary | None = None
     startup_surface: dict[str, str] | None = None
     runtime_surface: dict[str, str] | None = None
+    budgets: tuple[MeasureView, ...] = ()  # of all agents together
     last_failure: LastFailure | None = None
 
 

@@ -33,6 +33,7 @@ from holon.model.transcript import (
     RecordedCall,
     RuntimeFailure,
     TranscriptEntry,
+    TurnCompaction,
     TurnLog,
     WorkReminder,
 )
@@ -166,6 +167,8 @@ def _entry_view(entry: TranscriptEntry) -> TranscriptEntryView:
             )
         case ContinuationPrompt(text=text) | WorkReminder(text=text):
             return _titled(entry, text)
+        case TurnCompaction(request=request):
+            return _titled(entry, request or "The conversation was shortened.")
         case Interjection(message_id=message_id, interjected=interjected):
             view = _titled(entry, interjected.text)
             return msgspec.structs.replace(view, related_message_id=message_id)

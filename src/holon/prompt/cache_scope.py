@@ -14,12 +14,25 @@ import msgspec
 
 from holon.model.ids import AgentId
 from holon.model.prompt_frame import PromptBlock, PromptCache, PromptFrame, Stability
+from holon.model.record import Record
 from holon.model.tool import ToolSpec
 
 _DIGEST_CHARS: Final = 16
 
 
-def cache_scope(agent_id: AgentId, frame: PromptFrame, tools: Sequence[ToolSpec]) -> PromptCache:
+class CacheFacts(Record, frozen=True, kw_only=True):
+    """What else a cache identity tells; neither number is part of the key."""
+
+    working_memory_revision: int = 0
+    compression_epoch: int = 0
+
+
+def cache_scope(
+    agent_id: AgentId,
+    frame: PromptFrame,
+    tools: Sequence[ToolSpec],
+    known: CacheFacts = CacheFacts(),  # noqa: B008 - a frozen value
+) -> PromptCache:
     """Name the cache a frame belongs to."""
     blocks = (*frame.system_blocks, *frame.context_blocks)
     lasting = (block for block in blocks if block.stability is not Stability.TURN_SCOPED)
@@ -29,6 +42,8 @@ def cache_scope(agent_id: AgentId, frame: PromptFrame, tools: Sequence[ToolSpec]
         agent_id=agent_id,
         prompt_cache_key=f"{agent_id}:ctx:{scope}",
         context_fingerprint=_digest(frame.system_prompt, blocks, offered),
+        working_memory_revision=known.working_memory_revision,
+        compression_epoch=known.compression_epoch,
     )
 
 

@@ -1,21 +1,141 @@
 """The frame of a request: everything the model reads besides the conversation.
 
-Owns:  which sections a prompt has, in which order.
-Rule 1: for one agent and one set of tools the frame is the same, byte for byte, in every turn.
+Owns:  assembling a frame from facts, and how much of the current input goes with it.
+Rule 1: the same facts and budget make the same frame, byte for byte.
+Rule 2: the frame and the current input together stay within the budget, or there is no frame.
 """
 
-from collections.abc import Sequence
+from typing import TypeAlias
 
 import msgspec
 
-from holon.model.ids import AgentId
+from holon.decide.conversation_view import incoming_texts
+from holon.decide.token_estimate import bytes_of_tokens, estimated_tokens
 from holon.model.prompt_frame import PromptBlock, PromptFrame, Stability
-from holon.model.tool import ToolSpec
-from holon.prompt.cache_scope import cache_scope
+from holon.model.record import Record
+from holon.model.transcript import IncomingMessage
+from holon.prompt.cache_scope import CacheFacts, cache_scope
+from holon.prompt.facts import PromptFacts
+from holon.prompt.planner import (
+    Outcome,
+    PinnedOverBudget,
+    PlannedSection,
+    PromptBudget,
+    SectionReport,
+    Share,
+    plan,
+)
+from holon.prompt.section import Part
+from holon.prompt.sections import CURRENT_INPUT, IDENTITY, IN_CONVERSATION, SECTIONS
 
 
-def frame_of(agent_id: AgentId, identity_text: str, tools: Sequence[ToolSpec]) -> PromptFrame:
-    """Return the frame of an agent's turn."""
-    itself = PromptBlock(text=f"Your agent id is {agent_id}.", stability=Stability.AGENT_SCOPED)
-    frame = PromptFrame(system_prompt=identity_text, context_blocks=(itself,))
-    return msgspec.structs.replace(frame, cache=cache_scope(agent_id, frame, tools))
+class AssembledPrompt(Record, frozen=True, kw_only=True):
+    """A frame, what became of every section, and how much of each incoming body may be shown."""
+
+    frame: PromptFrame
+    sections: tuple[SectionReport, ...]  # in the order of the contract, the current input last
+    texts: tuple[str | None, ...]  # of the sections, as sent
+    budget: PromptBudget
+    input_bytes_max: int | None = None  # nothing: all of it
+
+
+Assembly: TypeAlias = AssembledPrompt | PinnedOverBudget
+
+
+def assemble(facts: PromptFacts, budget: PromptBudget) -> Assembly:
+    """Return the frame for these facts, or why there is none."""
+    planned = plan(SECTIONS, facts, budget)
+    if isinstance(planned, PinnedOverBudget):
+        return planned
+    fitted = _fit_input(facts.current_input, budget)
+    if isinstance(fitted, PinnedOverBudget):
+        return fitted
+    frame = _frame(planned)
+    cache = cache_scope(
+        facts.identity.agent_id,
+        frame,
+        facts.tools,
+        CacheFacts(
+            working_memory_revision=facts.memory.revision,
+            compression_epoch=facts.memory.compression_epoch,
+        ),
+    )
+    return AssembledPrompt(
+        frame=msgspec.structs.replace(frame, cache=cache),
+        sections=(*(each.report for each in planned), fitted.report),
+        texts=(*(each.text for each in planned), fitted.text),
+        budget=budget,
+        input_bytes_max=fitted.bytes_max,
+    )
+
+
+def _frame(planned: tuple[PlannedSection, ...]) -> PromptFrame:
+    identity = next(each.text for each in planned if each.report.name == IDENTITY)
+    blocks: dict[Part, list[PromptBlock]] = {Part.SYSTEM: [], Part.CONTEXT: []}
+    for each in planned:
+        if each.text is not None and each.report.name != IDENTITY:
+            block = PromptBlock(text=each.text, stability=each.report.stability)
+            blocks[each.report.part].append(block)
+    return PromptFrame(
+        system_prompt=identity or "",
+        system_blocks=tuple(blocks[Part.SYSTEM]),
+        context_blocks=tuple(blocks[Part.CONTEXT]),
+    )
+
+
+class _FittedInput(Record, frozen=True, kw_only=True):
+    """The current input within its share."""
+
+    text: str | None
+    report: SectionReport
+    bytes_max: int | None = None
+
+
+def _fit_input(
+    incoming: IncomingMessage | None, budget: PromptBudget
+) -> _FittedInput | PinnedOverBudget:
+    if incoming is None:
+        return _fitted(None, Outcome.OMITTED, "nothing has come in", budget)
+    room = budget.share(Share.INPUT)
+    whole = "\n".join(incoming_texts(incoming))
+    if estimated_tokens(whole, budget.calibration) <= room:
+        return _fitted(whole, Outcome.FULL, IN_CONVERSATION, budget)
+    full_bytes = len(whole.encode())
+    labels = "\n".join(incoming_texts(incoming, body_bytes_max=0))
+    needed = estimated_tokens(labels, budget.calibration)
+    bodies_bytes = bytes_of_tokens(room, budget.calibration) - len(labels.encode())
+    bytes_max = bodies_bytes // (1 + len(incoming.unseen))
+    if bytes_max < 1:
+        return PinnedOverBudget(
+            share=Share.INPUT,
+            needed_tokens=needed + 1,
+            share_tokens=room,
+            sections=(CURRENT_INPUT,),
+        )
+    cut = "\n".join(incoming_texts(incoming, body_bytes_max=bytes_max))
+    reason = f"its share has no room for all of it; {IN_CONVERSATION}"
+    fitted = _fitted(cut, Outcome.TRUNCATED, reason, budget, full_bytes=full_bytes)
+    return msgspec.structs.replace(fitted, bytes_max=bytes_max)
+
+
+def _fitted(
+    text: str | None,
+    outcome: Outcome,
+    reason: str,
+    budget: PromptBudget,
+    *,
+    full_bytes: int | None = None,
+) -> _FittedInput:
+    size = len((text or "").encode())
+    report = SectionReport(
+        name=CURRENT_INPUT,
+        part=Part.CONTEXT,
+        stability=Stability.TURN_SCOPED,
+        outcome=outcome,
+        reason=reason,
+        pinned=True,
+        full_bytes=size if full_bytes is None else full_bytes,
+        sent_bytes=size,
+        sent_tokens=estimated_tokens(text or "", budget.calibration),
+    )
+    return _FittedInput(text=text, report=report)

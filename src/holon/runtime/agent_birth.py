@@ -1,15 +1,122 @@
-"""Makes sure that the agent nobody has to name exists.
+"""Brings agents into being, with a home to live in.
 
-Owns:  the birth of the default agent when a service starts.
+Owns:  the order of a birth: what can be refused is refused first, then the home is made whole, then
+       the identity is committed. It also owns the birth of the agent nobody has to name.
+Rule 1: a failure anywhere leaves neither a home nor an agent. A process that dies in between leaves
+        a provisional home, and the next start settles it by whether the agent is durable.
+Rule 2: one birth of a name at a time.
+Rule 3: where nobody knows whether the commit is durable, the home stays provisional.
+Rule 4: the default agent gets a missing AGENTS.md from the default template. What it has is kept,
+        and a template that cannot be used does not keep a service from starting.
 """
 
+import anyio
+
 from holon.decide.agent_identity import public_identity
-from holon.model.ids import AgentId
-from holon.ports.clock import Clock
-from holon.runtime.host import Host
+from holon.decide.quotas import agent_quota
+from holon.model.agent import AgentIdentity
+from holon.model.agent_status import AgentStatus
+from holon.model.commit import Commit, CreateAgent
+from holon.model.errors import HolonError, StoreBrokenError, StoreClosedError
+from holon.model.expectation import AgentAbsent
+from holon.model.ids import AgentId, IdPrefix, parse_agent_id
+from holon.model.limits import AGENTS_COUNT_MAX
+from holon.model.refusal import Refusal, RefusalCode, RefusedError
+from holon.model.skill_ref import BadSkillRefError
+from holon.model.template import DEFAULT_TEMPLATE, BadTemplateError
+from holon.ports.agent_homes import HomeOccupiedError
+from holon.ports.journal import LogLevel
+from holon.runtime.decided_commit import commit_decided
+from holon.runtime.services import Services
 
 
-async def ensure_agent(host: Host, agent_id: AgentId, clock: Clock) -> None:
-    """Create the default agent, unless it is there."""
-    if await host.reads.agent(agent_id) is None:
-        await host.control.create_agent(public_identity(agent_id, now=clock.now(), is_default=True))
+class AgentBirth:
+    """Births of one host."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._under_way: set[AgentId] = set()
+
+    async def create(self, identity: AgentIdentity, *, template: str | None = None) -> None:
+        """Bring an agent into being, asleep and ready; raises and leaves nothing if it cannot."""
+        agent_id = parse_agent_id(identity.agent_id)
+        if agent_id in self._under_way:
+            raise RefusedError(_exists(agent_id))
+        refusal = await self._refusal(agent_id)
+        if refusal is not None:
+            raise RefusedError(refusal)
+        self._under_way.add(agent_id)
+        try:
+            await self._services.homes.make(agent_id, template=template, at=identity.created_at)
+            with anyio.CancelScope(shield=True):  # from here on it is one step
+                await self._commit(identity)
+        finally:
+            self._under_way.discard(agent_id)
+
+    async def ensure(self, agent_id: AgentId) -> None:
+        """See to it that the default agent is there, and has a home."""
+        if await self._services.store.reads.agent(agent_id) is not None:
+            await self._complete(agent_id)
+            return
+        identity = public_identity(agent_id, now=self._services.clock.now(), is_default=True)
+        try:
+            await self.create(identity, template=DEFAULT_TEMPLATE)
+        except HomeOccupiedError:
+            await self.create(identity)
+            await self._complete(agent_id)
+        except (BadTemplateError, BadSkillRefError) as problem:
+            self._note(problem)
+            await self.create(identity)
+
+    async def settle(self) -> None:
+        """Settle the births an earlier process left: keep the homes of agents, and no others."""
+        homes = self._services.homes
+        for agent_id in await homes.provisional():
+            if await self._services.store.reads.agent(agent_id) is None:
+                await homes.discard(agent_id)
+            else:
+                await homes.keep(agent_id)
+
+    async def _commit(self, identity: AgentIdentity) -> None:
+        agent_id, homes = identity.agent_id, self._services.homes
+
+        async def decide() -> Commit | Refusal:
+            return await self._refusal(agent_id) or Commit(
+                commit_id=f"control:{self._services.ids.fresh(IdPrefix.REQUEST)}",
+                at=identity.created_at,
+                changes=(CreateAgent(identity=identity, status=AgentStatus.ASLEEP),),
+                expects=(AgentAbsent(agent_id=agent_id),),
+            )
+
+        try:
+            await commit_decided(self._services.store, decide)
+        except (StoreBrokenError, StoreClosedError):
+            raise
+        except HolonError:
+            await homes.discard(agent_id)
+            raise
+        await homes.keep(agent_id)
+
+    async def _refusal(self, agent_id: AgentId) -> Refusal | None:
+        reads = self._services.store.reads
+        if await reads.agent(agent_id) is not None:
+            return _exists(agent_id)
+        return agent_quota(await reads.agent_count(limit=AGENTS_COUNT_MAX))
+
+    async def _complete(self, agent_id: AgentId) -> None:
+        try:
+            await self._services.homes.complete(agent_id, template=DEFAULT_TEMPLATE)
+        except HolonError as problem:
+            self._note(problem)
+
+    def _note(self, problem: HolonError) -> None:
+        self._services.journal.note("agent_home_problem", problem.message, level=LogLevel.WARNING)
+
+
+def _exists(agent_id: AgentId) -> Refusal:
+    return Refusal(
+        code=RefusalCode.AGENT_EXISTS,
+        message=f"there is already an agent {agent_id}",
+        hint="choose another id, or use the agent that exists",
+        field="agent_id",
+    )

@@ -17,6 +17,11 @@ class Alarm:
         self._clock = clock
         self._nudged = anyio.Event()
 
+    @property
+    def is_nudged(self) -> bool:
+        """Whether a nudge is kept for the next who goes to sleep."""
+        return self._nudged.is_set()
+
     def nudge(self) -> None:
         """Wake the sleeper, now or the next time it goes to sleep."""
         self._nudged.set()

@@ -4,10 +4,10 @@ Owns:  command tasks as control-plane mutations. What runs is the supervisor's, 
 Rule 1: a command of an operator runs where the agent's own would: inside its execution root, with
         the same environment and bounds; its result comes to the agent as a message.
 Rule 2: no process without a row: when the row is refused, the command is ended.
-Rule 3: what a look shows is freed of secrets.
+Rule 3: a key runs its command at most once: the run goes by the task's own id, so a repeat finds
+        what an attempt began that was cut off before its row, and tells how that ended.
+Rule 4: what a look shows is freed of secrets.
 """
-
-import posixpath
 
 import anyio
 
@@ -15,11 +15,12 @@ from holon.decide.agent_lifecycle import admits
 from holon.decide.agent_refusals import refuse_stopped, refuse_unknown
 from holon.decide.bounded_text import BoundedText
 from holon.decide.command_promotion import one_line, spec_of
+from holon.decide.execution_place import agent_home_of
 from holon.decide.keyed_record import key_conflict, keyed_id
 from holon.model.command import CommandSpec
-from holon.model.errors import BadInputError
+from holon.model.errors import BadInputError, StoreFullError
 from holon.model.ids import AgentId, IdPrefix, MessageId, TaskId, TurnId, parse_agent_id
-from holon.model.limits import COMMAND_INPUT_BYTES_MAX
+from holon.model.limits import COMMAND_INPUT_BYTES_MAX, COMMAND_YIELD_MS_DEFAULT
 from holon.model.provenance import TrustLevel
 from holon.model.record import Record
 from holon.model.refusal import RefusedError
@@ -31,13 +32,14 @@ from holon.model.task import (
     TaskStatus,
 )
 from holon.model.tool import ToolRefused
-from holon.ports.places import PlaceRefusedError
-from holon.ports.shell import CommandSpawnError, RunningCommand
+from holon.ports.places import PlaceNoRoomError, PlaceRefusedError
+from holon.ports.shell import CommandNoRoomError, CommandSpawnError, RunningCommand
 from holon.ports.task_control import StopRequest
+from holon.runtime.execution_place import current_place
 from holon.runtime.services import Services
 from holon.runtime.task_desk import TaskDesk
 from holon.runtime.task_supervisor import TaskSupervisor
-from holon.tools.foreground import CommandAsked, checked_command, started
+from holon.tools.foreground import CommandAsked, checked_command
 from holon.tools.task_input import feed_task
 from holon.tools.task_output import shown_output
 from holon.tools.tool import ToolExecution, ToolScene
@@ -59,6 +61,13 @@ class CommandOrder(Record, frozen=True, kw_only=True):
     login: bool = False
     tty: bool = False
     accepts_input: bool = False
+    yield_time_ms: int | None = None
+    max_output_tokens: int | None = None
+
+    @property
+    def wait_ms(self) -> int:
+        """How long a call in the foreground would have waited for it."""
+        return COMMAND_YIELD_MS_DEFAULT if self.yield_time_ms is None else self.yield_time_ms
 
 
 class InputReceipt(Record, frozen=True, kw_only=True):
@@ -94,17 +103,29 @@ class CommandDesk:
 
     async def _start(self, agent_id: AgentId, order: CommandOrder, task_id: str) -> TaskRecord:
         await self._require_admits(agent_id)
-        command = await self._checked(agent_id, self._services.ids.fresh(IdPrefix.TASK), order)
+        command = await self._checked(agent_id, task_id, order)
+        running = await self._begun(command)
         try:
-            async with started(self._services.shell, command) as running:
-                task = self._task(
-                    agent_id, TaskId(task_id), order, running=running, command=command
-                )
-                await self._desk.open(task)
-                self._supervisor.take(task, running)
+            task = self._task(agent_id, TaskId(task_id), order, running=running, command=command)
+            await self._desk.open(task)
+            self._supervisor.take(task, running)
+        except (Exception, anyio.get_cancelled_exc_class()):
+            with anyio.CancelScope(shield=True):
+                await running.stop()  # its files stay: a repeat must know that it ran
+            raise
+        return task
+
+    async def _begun(self, command: CommandSpec) -> RunningCommand:
+        """Start a command, or find what was started under its id before."""
+        shell = self._services.shell
+        try:
+            with anyio.CancelScope(shield=True):  # half a start would be an orphan
+                running = await shell.attach(command.run_id) or await shell.start(command)
+        except CommandNoRoomError as error:
+            raise StoreFullError(error.message, hint=error.hint) from None
         except CommandSpawnError as error:
             raise CommandRefusedError(error.message, hint=error.hint) from None
-        return task
+        return running
 
     async def feed(self, task: TaskRecord, text: str) -> InputReceipt:
         """Write to a task's input; a task that takes none is no error."""
@@ -136,8 +157,8 @@ class CommandDesk:
 
     async def _checked(self, agent_id: AgentId, run_id: str, order: CommandOrder) -> CommandSpec:
         services = self._services
-        agent_home = posixpath.join(services.home, "agents", agent_id)
-        root = services.workspace_root or agent_home
+        agent_home = agent_home_of(services.home, agent_id)
+        place = await current_place(services, agent_id)
         scene = ToolScene(
             agent_id=agent_id,
             turn_id=TurnId(""),
@@ -145,8 +166,9 @@ class CommandDesk:
             effect_id=run_id,
             now=services.clock.now(),
             agent_home=agent_home,
-            execution_root=root,
-            cwd=services.workspace_cwd or root,
+            execution_root=place.execution_root,
+            cwd=place.cwd,
+            workspace=place,
         )
         asked = CommandAsked(
             run_id=run_id,
@@ -159,6 +181,8 @@ class CommandDesk:
         )
         try:
             await services.places.ensure(agent_home)
+        except PlaceNoRoomError as error:
+            raise StoreFullError(error.message, hint=error.hint) from None
         except PlaceRefusedError as error:
             raise CommandRefusedError(error.message, hint=error.hint) from None
         checked = await checked_command(asked, scene, services.places)
@@ -194,6 +218,8 @@ class CommandDesk:
                     login=command.login,
                     tty=command.tty,
                     accepts_input=command.accepts_input,
+                    yield_time_ms=order.wait_ms,
+                    max_output_tokens=order.max_output_tokens,
                 ),
                 trust=TrustLevel.TRUSTED_OPERATOR,
             ),

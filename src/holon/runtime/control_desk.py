@@ -10,26 +10,25 @@ from collections.abc import Callable
 from holon.decide.agent_refusals import refuse_unknown
 from holon.decide.desk_commits import StatusRequest, control_commit
 from holon.decide.failure_artifact import operator_abort
-from holon.decide.quotas import agent_quota
 from holon.decide.recovery_plan import plan_turn
 from holon.decide.turn_replay import cut_off, spent_in
 from holon.model.agent import AgentIdentity
-from holon.model.agent_status import AgentSignal, AgentStatus
+from holon.model.agent_status import AgentSignal
 from holon.model.commit import (
     Change,
     Commit,
-    CreateAgent,
     ReleaseDeferred,
     SetAgentStatus,
     SetModelOverride,
 )
 from holon.model.errors import ForbiddenTransitionError
-from holon.model.expectation import AgentAbsent, Expect
+from holon.model.expectation import Expect
 from holon.model.ids import AgentId, IdPrefix, parse_agent_id
-from holon.model.limits import AGENTS_COUNT_MAX, ID_CHARS_MAX
+from holon.model.limits import ID_CHARS_MAX
 from holon.model.model_ref import parse_model_ref
 from holon.model.refusal import Refusal, RefusalCode
 from holon.model.snapshot import AgentSnapshot
+from holon.runtime.agent_birth import AgentBirth
 from holon.runtime.decided_commit import commit_decided
 from holon.runtime.services import Services
 from holon.runtime.settler import Settler
@@ -39,30 +38,17 @@ from holon.runtime.turn_driver import TurnEnd
 class ControlDesk:
     """Agent lifecycle for one host."""
 
-    def __init__(self, services: Services, interrupt: Callable[[AgentId], None]) -> None:
+    def __init__(
+        self, services: Services, births: AgentBirth, interrupt: Callable[[AgentId], None]
+    ) -> None:
         self._services = services
+        self._births = births
         self._settler = Settler(services)
         self._interrupt = interrupt
 
-    async def create_agent(self, identity: AgentIdentity) -> None:
-        """Bring an agent into being, asleep and ready."""
-        parse_agent_id(identity.agent_id)
-
-        async def decide() -> Commit | Refusal:
-            reads = self._services.store.reads
-            if await reads.agent(identity.agent_id) is not None:
-                return _exists(identity.agent_id)
-            count = await reads.agent_count(limit=AGENTS_COUNT_MAX)
-            if (full := agent_quota(count)) is not None:
-                return full
-            return Commit(
-                commit_id=f"control:{self._services.ids.fresh(IdPrefix.REQUEST)}",
-                at=identity.created_at,
-                changes=(CreateAgent(identity=identity, status=AgentStatus.ASLEEP),),
-                expects=(AgentAbsent(agent_id=identity.agent_id),),
-            )
-
-        await commit_decided(self._services.store, decide)
+    async def create_agent(self, identity: AgentIdentity, *, template: str | None = None) -> None:
+        """Bring an agent into being, asleep and ready, with a home made from the template."""
+        await self._births.create(identity, template=template)
 
     async def stop(self, agent_id: AgentId) -> None:
         """Stop an agent; its running turn is aborted, its queue is kept."""
@@ -170,15 +156,6 @@ class ControlDesk:
         )
         settled = tuple(c for c in commit.changes if not isinstance(c, SetAgentStatus))
         return settled, commit.expects
-
-
-def _exists(agent_id: AgentId) -> Refusal:
-    return Refusal(
-        code=RefusalCode.AGENT_EXISTS,
-        message=f"there is already an agent {agent_id}",
-        hint="choose another id, or use the agent that exists",
-        field="agent_id",
-    )
 
 
 def _no_run(agent_id: AgentId) -> Refusal:

@@ -6,13 +6,13 @@ Rule 2: a full disk is waited out with backoff where work would otherwise be los
         an error the caller sees.
 """
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias, TypeVar
 
 from holon.model.commit import Commit
 from holon.model.errors import StoreFullError
 from holon.model.expectation import Applied, CommitOutcome
-from holon.model.instant import later
 from holon.model.limits import STORE_RETRY_MS_MAX, STORE_RETRY_MS_MIN
 from holon.model.refusal import Refusal, RefusalCode, RefusedError
 from holon.ports.clock import Clock
@@ -20,6 +20,7 @@ from holon.ports.store import Store
 
 DECISIONS_COUNT_MAX: Final = 8
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 Decide: TypeAlias = Callable[[], Awaitable[Commit | Refusal | None]]
 
@@ -58,6 +59,7 @@ async def patiently(attempt: Callable[[], Awaitable[T]], *, clock: Clock) -> T:
     while True:
         try:
             return await attempt()
-        except StoreFullError:
-            await clock.sleep_until(later(clock.now(), by_ms=pause_ms))
+        except StoreFullError as full:
+            _log.warning("%s; trying again", full.message, extra={"event": "store_full"})
+            await clock.sleep_for(pause_ms)
             pause_ms = min(2 * pause_ms, STORE_RETRY_MS_MAX)

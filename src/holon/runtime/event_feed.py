@@ -62,16 +62,21 @@ class EventReader:
         self._cursor = cursor
         self._read = read
         self._is_global = is_global
+        self._is_at_end = False  # as of the last look
 
     async def page(self) -> Page:
         """Return what follows, empty when there is nothing yet; raises when the place is lost."""
+        if self._is_at_end and not self._alarm.is_nudged:
+            return ()  # nothing was committed since that look began
         found = await self._read(self._cursor)
+        self._is_at_end = len(found) < EVENT_PAGE_COUNT_DEFAULT
         if found:
             self._cursor = found[-1].log_seq if self._is_global else found[-1].event_seq
         return found
 
     async def news(self) -> None:
         """Return once there may be more. Giving up waiting loses nothing."""
+        self._is_at_end = False  # whoever waited looks again, whatever woke it
         await self._alarm.wait(until=None)
 
 

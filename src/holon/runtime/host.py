@@ -15,18 +15,24 @@ from holon.model.errors import StoreBrokenError
 from holon.model.ids import AgentId
 from holon.model.ingress import AdmissionReceipt, IngressRequest
 from holon.model.refusal import Refusal, RefusalCode, RefusedError
+from holon.ports.journal import LogLevel
 from holon.ports.provider import ModelPreference
 from holon.ports.store_reads import StoreReads
+from holon.runtime.agent_birth import AgentBirth
 from holon.runtime.command_desk import CommandDesk
 from holon.runtime.control_desk import ControlDesk
+from holon.runtime.episode_ledger import EpisodeLedgerKeeper
 from holon.runtime.event_feed import EventFeed
 from holon.runtime.ingress import Ingress
 from holon.runtime.lane import Lane
+from holon.runtime.memory_indexer import MemoryIndexer
 from holon.runtime.pace_desk import PaceDesk
+from holon.runtime.prompt_desk import PromptDesk
 from holon.runtime.recovery import Recovery
 from holon.runtime.retention_keeper import RetentionKeeper
 from holon.runtime.scheduler import Scheduler
 from holon.runtime.services import Services
+from holon.runtime.skill_desk import SkillDesk
 from holon.runtime.task_desk import TaskDesk
 from holon.runtime.task_supervisor import TaskSupervisor
 from holon.runtime.tick_desk import TickDesk
@@ -35,6 +41,7 @@ from holon.runtime.timer_wheel import TimerWheel
 from holon.runtime.trigger_desk import TriggerDesk
 from holon.runtime.wake_desk import WakeDesk
 from holon.runtime.work_desk import WorkDesk
+from holon.runtime.workspace_desk import WorkspaceDesk
 
 
 class Host:
@@ -44,7 +51,14 @@ class Host:
         self._ingress = Ingress(services)
         self.tasks = TaskDesk(services, self._ingress)
         self._supervisor = TaskSupervisor(services, self.tasks)
-        services = replace(services, tasks=self._supervisor)
+        self.memory = MemoryIndexer(services)
+        self._ledger = EpisodeLedgerKeeper(services)
+        services = replace(
+            services,
+            tasks=self._supervisor,
+            recall=self.memory,
+            archived=self._ledger.archived,
+        )
         self._services = services
         self._scheduler = Scheduler(services, Lane(services, TickDesk(services, self._ingress)))
         self._wheel = TimerWheel(services, self._ingress, self._scheduler)
@@ -52,12 +66,16 @@ class Host:
         self._ready = anyio.Event()
         self._broke = anyio.Event()
         self._broken: StoreBrokenError | None = None
-        self.control = ControlDesk(services, self._cut_off)
+        self.births = AgentBirth(services)
+        self.control = ControlDesk(services, self.births, self._cut_off)
         self.timers = TimerDesk(services)
         self.wake = WakeDesk(services)
         self.pace = PaceDesk(services)
         self.triggers = TriggerDesk(services)
         self.work = WorkDesk(services)
+        self.prompts = PromptDesk(services)
+        self.workspaces = WorkspaceDesk(services)
+        self.skills = SkillDesk(services)
         self.commands = CommandDesk(services, self.tasks, self._supervisor)
         self.events = EventFeed(services.store, services.clock)
         services.store.observe(self._commit_applied)
@@ -108,6 +126,7 @@ class Host:
 
     def _end_with(self, broken: StoreBrokenError) -> None:
         """Nobody knows what is durable any more: the host ends, and a restart finds out."""
+        self._services.journal.note("store_broken", broken.message, level=LogLevel.ERROR)
         self._broken = broken
         self._broke.set()
 
@@ -118,6 +137,7 @@ class Host:
 
     async def run(self) -> None:
         """Recover, then serve until cancelled."""
+        await self.births.settle()
         await Recovery(self._services, self.tasks, self._supervisor).run()
         restless = await self._services.store.reads.restless(now=self._services.clock.now())
         self._scheduler.commit_applied(restless)
@@ -126,6 +146,8 @@ class Host:
             parts.start_soon(self._scheduler.run_backstop)
             parts.start_soon(self._wheel.run)
             parts.start_soon(self._retention.run)
+            parts.start_soon(self.memory.run)
+            parts.start_soon(self._ledger.run)
             parts.start_soon(self._supervisor.run)
             parts.start_soon(self._watch_disk)
             self._ready.set()
@@ -133,6 +155,7 @@ class Host:
     def _cut_off(self, agent_id: AgentId) -> None:
         self._scheduler.interrupt(agent_id)
         self._supervisor.agent_cut_off(agent_id)
+        self._ledger.archived(agent_id)  # what was cut off may have ended an episode
 
     def _commit_applied(self, touched: Collection[AgentId]) -> None:
         self._ingress.commit_applied()
@@ -140,4 +163,5 @@ class Host:
         self._scheduler.commit_applied(touched)
         self._wheel.commit_applied()
         self._retention.commit_applied()
+        self.memory.commit_applied(touched)
         self.events.commit_applied(touched)

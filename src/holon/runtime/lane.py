@@ -4,11 +4,14 @@ Owns:  everything that happens to an agent while it is awake. A lane exists only
        something to do; an agent at rest holds no task and no memory.
 Rule 1: each look starts from fresh rows; the lane remembers nothing between looks.
 Rule 2: a lane that was fenced stops at once; whoever fenced it decides what comes next.
+Rule 3: few lanes look and claim at once, however many agents there is news of: what comes in from
+        outside is not kept waiting by them. Those that are in a turn are not counted.
 """
 
-import logging
 from collections.abc import Callable
 from typing import assert_never
+
+import anyio
 
 from holon.decide.activation import (
     AskOperator,
@@ -43,14 +46,17 @@ from holon.model.continuation import Continuation, LivenessOnly, Reentry
 from holon.model.errors import StoreError
 from holon.model.expectation import Applied
 from holon.model.ids import AgentId, IdPrefix, TurnId
-from holon.model.limits import UNSEEN_SHOWN_COUNT_MAX
+from holon.model.limits import LANES_LOOKING_COUNT_MAX, UNSEEN_SHOWN_COUNT_MAX
 from holon.model.message import MessageEnvelope, MessageKind, QueueEntry, is_contentful
 from holon.model.provenance import TimerOrigin
 from holon.model.record import Record
 from holon.model.snapshot import AgentSnapshot
+from holon.model.transcript import TurnLog
 from holon.model.wake import TimerStatus
 from holon.ports.failpoint import Failpoint
+from holon.ports.journal import LogLevel
 from holon.runtime.decided_commit import apply_patiently
+from holon.runtime.live_log import opened_log
 from holon.runtime.pace_desk import PaceDesk
 from holon.runtime.services import Services
 from holon.runtime.settler import Settler
@@ -58,8 +64,6 @@ from holon.runtime.tick_desk import TickDesk
 from holon.runtime.tool_runner import ToolRunner
 from holon.runtime.turn_driver import TurnDriver, TurnEnd
 from holon.runtime.turn_writer import LaneFencedError
-
-_log = logging.getLogger(__name__)
 
 
 class _Turn(Record, frozen=True, kw_only=True):
@@ -71,6 +75,14 @@ class _Turn(Record, frozen=True, kw_only=True):
     pace: AgentPace
 
 
+class _Claimed(Record, frozen=True, kw_only=True):
+    """A turn that is open and this lane's to carry on."""
+
+    message: MessageEnvelope
+    hold: LaneHold
+    log: TurnLog
+
+
 class Lane:
     """Runs agents for one host, one at a time per agent."""
 
@@ -80,20 +92,34 @@ class Lane:
         self._runner = ToolRunner(services)
         self._settler = Settler(services)
         self._pace = PaceDesk(services)
+        self._looking = anyio.Semaphore(LANES_LOOKING_COUNT_MAX, fast_acquire=True)
 
-    async def run(self, agent_id: AgentId, *, about_to_look: Callable[[], None]) -> None:
+    async def run(
+        self,
+        agent_id: AgentId,
+        *,
+        about_to_look: Callable[[], None],
+        may_go_on: Callable[[], bool],
+    ) -> None:
         """Work until the rows give no reason to go on.
 
         `about_to_look` is called before each look at the rows, so that a commit which lands during
-        or after the look is known to be news.
+        or after the look is known to be news. `may_go_on` is asked before that: a host that is
+        about to end claims nothing more.
         """
         try:
-            while await self._look(agent_id, about_to_look):
-                pass
+            while may_go_on():
+                async with self._looking:
+                    found = may_go_on() and await self._look(agent_id, about_to_look)
+                if isinstance(found, _Claimed):
+                    await self._run_turn(found)
+                elif not found:
+                    return
         except LaneFencedError as fenced:
-            _log.info("lane of %s stopped: %s", agent_id, fenced)
+            self._services.journal.note("lane_fenced", str(fenced), agent_id=agent_id)
 
-    async def _look(self, agent_id: AgentId, about_to_look: Callable[[], None]) -> bool:
+    async def _look(self, agent_id: AgentId, about_to_look: Callable[[], None]) -> _Claimed | bool:
+        """Return a turn to carry on, or else whether to look again."""
         about_to_look()
         now = self._services.clock.now()
         snapshot = await self._services.store.reads.snapshot(agent_id, now=now)
@@ -118,19 +144,20 @@ class Lane:
             case _:
                 assert_never(decision)
 
-    async def _run_queue(self, snapshot: AgentSnapshot) -> bool:
+    async def _run_queue(self, snapshot: AgentSnapshot) -> _Claimed | bool:
         if snapshot.claimed_message_id is not None:
-            await self._go_on(snapshot)
-            return True
+            return await self._go_on(snapshot) or True
         pick = pick_next(snapshot.heads, passed_over=snapshot.passed_over)
         if pick is None:
             return False
         entry = await self._services.store.reads.message(pick.message_id)
-        if entry is not None:
-            await self._dispatch(snapshot, entry, pick)
-        return True
+        if entry is None:
+            return True
+        return await self._dispatch(snapshot, entry, pick) or True
 
-    async def _dispatch(self, snapshot: AgentSnapshot, entry: QueueEntry, pick: Pick) -> None:
+    async def _dispatch(
+        self, snapshot: AgentSnapshot, entry: QueueEntry, pick: Pick
+    ) -> _Claimed | None:
         message = entry.message
         continuation = await self._continuation(snapshot, entry)
         match continuation:
@@ -141,9 +168,10 @@ class Lane:
                 pace = await self._pace.may_start(snapshot, entry, continuation)
                 if pace is not None:
                     turn = _Turn(message=message, pick=pick, reentry=continuation, pace=pace)
-                    await self._claim_and_run(snapshot, turn)
+                    return await self._claim(snapshot, turn)
             case _:
                 assert_never(continuation)
+        return None
 
     async def _continuation(self, snapshot: AgentSnapshot, entry: QueueEntry) -> Continuation:
         message, task = entry.message, None
@@ -167,7 +195,7 @@ class Lane:
         timer = await self._services.store.reads.timer(message.origin.timer_id)
         return timer is None or timer.status is TimerStatus.CANCELLED
 
-    async def _claim_and_run(self, snapshot: AgentSnapshot, turn: _Turn) -> None:
+    async def _claim(self, snapshot: AgentSnapshot, turn: _Turn) -> _Claimed | None:
         services, message = self._services, turn.message
         unseen = await services.store.reads.unseen(message.agent_id, limit=UNSEEN_SHOWN_COUNT_MAX)
         facts = ClaimFacts(
@@ -182,15 +210,16 @@ class Lane:
         commit = claim_commit(facts, now=services.clock.now())
         outcome = await apply_patiently(services.store, commit, clock=services.clock)
         await services.failpoints.reach(Failpoint.CLAIM_AFTER_COMMIT)
-        if outcome == Applied():  # a replayed claim belongs to an earlier look: look again
-            hold = LaneHold(
-                agent_id=message.agent_id,
-                turn_id=facts.turn_id,
-                generation=snapshot.agent.generation + 1,
-            )
-            await self._run_turn(message, hold)
+        if outcome != Applied():  # a replayed claim belongs to an earlier look: look again
+            return None
+        hold = LaneHold(
+            agent_id=message.agent_id,
+            turn_id=facts.turn_id,
+            generation=snapshot.agent.generation + 1,
+        )
+        return _Claimed(message=message, hold=hold, log=opened_log(commit))
 
-    async def _go_on(self, snapshot: AgentSnapshot) -> None:
+    async def _go_on(self, snapshot: AgentSnapshot) -> _Claimed | None:
         """Take up the turn that is open, as recovery or a cut-off lane left it."""
         services, agent = self._services, snapshot.agent
         turn_id, claimed = agent.focus.open_turn_id, snapshot.claimed_message_id
@@ -203,26 +232,36 @@ class Lane:
                 log.turn, interrupted, held=agent.generation, now=services.clock.now()
             )
             await apply_patiently(services.store, commit, clock=services.clock)
-            return  # the next look finds the turn ready to go on
+            return None  # the next look finds the turn ready to go on
         hold = LaneHold(
             agent_id=agent.identity.agent_id,
             turn_id=log.turn.turn_id,
             generation=agent.generation,
         )
-        await self._run_turn(entry.message, hold)
+        return _Claimed(message=entry.message, hold=hold, log=log)
 
-    async def _run_turn(self, message: MessageEnvelope, hold: LaneHold) -> None:
-        log = await self._services.store.reads.turn_log(hold.turn_id)
-        if log is None:
-            raise LaneFencedError(f"turn {hold.turn_id} is gone")
+    async def _run_turn(self, claimed: _Claimed) -> None:
+        hold = claimed.hold
+        with self._services.tracer.turn(hold.agent_id, hold.turn_id) as span:
+            end = await self._driven(claimed.log, hold)
+            await self._settler.settle(end, claimed.message, hold)
+            span.ended(end.finish, end.usage, end.round_count)
+
+    async def _driven(self, log: TurnLog, hold: LaneHold) -> TurnEnd:
         try:
-            end = await TurnDriver(self._services, self._runner, hold).run(log)
+            return await TurnDriver(self._services, self._runner, hold).run(log)
         except (LaneFencedError, StoreError):
             raise
         except Exception as error:  # noqa: BLE001 - named boundary: a bug fails one turn, not the host
-            _log.exception("turn %s failed unexpectedly", hold.turn_id)
-            end = await self._broken_off(hold, failure_of(error))
-        await self._settler.settle(end, message, hold)
+            self._services.journal.note(
+                "turn_crashed",
+                "a turn failed unexpectedly (a bug)",
+                level=LogLevel.ERROR,
+                error=error,
+                agent_id=hold.agent_id,
+                turn_id=hold.turn_id,
+            )
+            return await self._broken_off(hold, failure_of(error))
 
     async def _broken_off(self, hold: LaneHold, failure: FailureArtifact) -> TurnEnd:
         """How a turn ends that the runtime itself could not carry on with."""

@@ -3,10 +3,17 @@
 Owns:  appending what a commit recorded. A restart would read the same log from the store.
 """
 
-from holon.model.commit import AppendTranscript, Commit, FinishToolCall, StartToolCall
+from holon.model.commit import AppendTranscript, Commit, FinishToolCall, OpenTurn, StartToolCall
 from holon.model.tool import ToolCallRecord
 from holon.model.transcript import RecordedCall, TranscriptEntry, TurnLog
 from holon.model.turn import ToolReceipt
+
+
+def opened_log(commit: Commit) -> TurnLog:
+    """Return the log of the turn this commit opened, as it has left it."""
+    (turn,) = (each.turn for each in commit.changes if isinstance(each, OpenTurn))
+    written = (each.entry for each in commit.changes if isinstance(each, AppendTranscript))
+    return TurnLog(turn=turn, entries=tuple(written))
 
 
 class LiveLog:

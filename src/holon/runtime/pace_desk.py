@@ -28,7 +28,7 @@ from holon.decide.pace_commits import (
     release_turns_commit,
     review_holds_commit,
 )
-from holon.model.agent import AgentPace
+from holon.model.agent import AgentPace, AgentState
 from holon.model.budget import BudgetHold
 from holon.model.commit import Commit
 from holon.model.continuation import Reentry
@@ -38,7 +38,7 @@ from holon.model.message import MessageEnvelope, QueueEntry
 from holon.model.provenance import TimerOrigin
 from holon.model.snapshot import AgentSnapshot
 from holon.model.wake import OneShot
-from holon.projections.budget_view import PaceView, pace_view
+from holon.projections.budget_view import MeasureView, PaceView, pace_view, runtime_measures
 from holon.runtime.decided_commit import apply_patiently
 from holon.runtime.services import Services
 
@@ -92,10 +92,20 @@ class PaceDesk:
     async def look(self, agent_id: AgentId) -> PaceView | None:
         """Show how fast an agent may go on, whether or not anything is bounded."""
         agent = await self._services.store.reads.agent(agent_id)
-        if agent is None:
-            return None
+        return None if agent is None else await self.pace_of(agent)
+
+    async def pace_of(self, agent: AgentState) -> PaceView:
+        """Show how fast an agent that was read just now may go on."""
         now = self._services.clock.now()
-        return pace_view(agent.pace, await self._facts(agent_id, now=now), now=now)
+        facts = await self._facts(agent.identity.agent_id, now=now)
+        return pace_view(agent.pace, facts, now=now)
+
+    async def look_at_all(self) -> tuple[MeasureView, ...]:
+        """Show what all agents together used, and what they may."""
+        now = self._services.clock.now()
+        used = await self._services.store.reads.usage(None, since=now - _REACH)
+        facts = BudgetFacts(policy=self._services.budgets, of_runtime=tuple(used))
+        return runtime_measures(facts, now=now)
 
     async def _hold(self, snapshot: AgentSnapshot, *, now: datetime) -> BudgetHold | None:
         if self._services.budgets.is_off:

@@ -29,7 +29,6 @@ from holon.decide.retry import (
 )
 from holon.model.answer import AnswerProgress, ModelAnswer
 from holon.model.conversation import AssistantBlock, TextBlock, tool_uses_of
-from holon.model.instant import later
 from holon.model.model_ref import ModelRef
 from holon.model.prompt_frame import ProviderRequest
 from holon.model.provider_attempt import TokenUsage
@@ -138,7 +137,7 @@ class _Walk:
                 self._moments.extend(() if named is None else (named,))
                 return None
             self._gate.spend_retry(candidate.account)
-            await self._clock.sleep_until(later(self._clock.now(), by_ms=decision.backoff_ms))
+            await self._clock.sleep_for(decision.backoff_ms)
             number += 1
 
     async def _attempt(self, candidate: Candidate, number: int, count_max: int) -> Attempt:

@@ -46,6 +46,13 @@ def unnoticed(provider: str, failure: LastFailure) -> None:
     """Nobody keeps notes of failures."""
 
 
+CircuitListener: TypeAlias = Callable[[ModelRef, Circuit], None]
+
+
+def unheard(route: ModelRef, circuit: Circuit) -> None:
+    """Nobody minds who is given a rest."""
+
+
 class _Recent(Generic[_Key, _Kept]):
     """A bounded map that forgets what was written longest ago."""
 
@@ -68,8 +75,11 @@ class _Recent(Generic[_Key, _Kept]):
 class ProviderGate:
     """Shared by every agent of a host; used from its event loop alone."""
 
-    def __init__(self, notice: FailureListener = unnoticed) -> None:
+    def __init__(
+        self, notice: FailureListener = unnoticed, moved: CircuitListener = unheard
+    ) -> None:
         self._notice = notice
+        self._moved = moved  # told when a route is given a rest, and when it is back
         self._circuits: _Recent[ModelRef, Circuit] = _Recent(CLOSED)
         self._budgets: _Recent[str, RetryBudget] = _Recent(FULL_BUDGET)
         self._failures: _Recent[str, LastFailure | None] = _Recent(None)
@@ -98,7 +108,7 @@ class ProviderGate:
 
     def note_success(self, route: ModelRef, *, account: str) -> None:
         """An attempt was answered."""
-        self._circuits.put(route, after_answer())
+        self._move(route, after_answer())
         self._budgets.put(account, after_success(self._budgets.get(account)))
 
     def note_failure(
@@ -107,8 +117,14 @@ class ProviderGate:
         """An attempt failed."""
         circuit = self._circuits.get(route)
         moved = after_failure(circuit, now_ms=now_ms) if retryable else after_answer()
-        self._circuits.put(route, moved)
+        self._move(route, moved)
         self.note_refusal(route, failure)
+
+    def _move(self, route: ModelRef, circuit: Circuit) -> None:
+        before = self._circuits.get(route)
+        self._circuits.put(route, circuit)
+        if isinstance(before, Closed) != isinstance(circuit, Closed):
+            self._moved(route, circuit)
 
     def note_refusal(self, route: ModelRef, failure: LastFailure) -> None:
         """A candidate could not be asked at all, which says nothing about its route."""

@@ -10,6 +10,7 @@ Rule 4: when all is recovered, a command and what it started run for a task or n
         that no row speaks of.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
@@ -33,6 +34,7 @@ from holon.runtime.decided_commit import apply_patiently, patiently
 from holon.runtime.pace_desk import review_holds
 from holon.runtime.services import Services
 from holon.runtime.settler import Settler
+from holon.runtime.skill_watch import restore_skills
 from holon.runtime.task_desk import TaskDesk
 from holon.runtime.task_supervisor import TaskSupervisor
 from holon.runtime.turn_driver import TurnEnd
@@ -46,6 +48,7 @@ class Recovery:
         self._tasks = tasks
         self._supervisor = supervisor
         self._settler = Settler(services)
+        self._figures: Counter[str] = Counter()
 
     async def run(self) -> None:
         """Recover every open turn and every task nobody runs any more."""
@@ -57,10 +60,26 @@ class Recovery:
         live = await self._supervisor.take_up(open_tasks)
         for plan in plan_tasks(open_tasks, live=live):
             if isinstance(plan, InterruptTask):
+                self._figures["tasks_interrupted"] += 1
                 report = partial(self._tasks.report, plan.advance)
                 await patiently(report, clock=self._services.clock)
+        self._figures["tasks_taken_up"] = len(live)
         await self._end_strays(open_tasks)
         await review_holds(self._services)
+        await restore_skills(self._services)
+        self._tell()
+
+    def _tell(self) -> None:
+        figures = self._figures
+        self._services.journal.note(
+            "recovered",
+            "took up what an earlier process left",
+            turns_resumed=figures["turns_resumed"],
+            turns_abandoned=figures["turns_abandoned"],
+            tasks_taken_up=figures["tasks_taken_up"],
+            tasks_interrupted=figures["tasks_interrupted"],
+            commands_ended=figures["commands_ended"],
+        )
 
     async def _recover_turn(self, agent_id: AgentId) -> None:
         reads, now = self._services.store.reads, self._services.clock.now()
@@ -73,10 +92,12 @@ class Recovery:
         await self._end_commands_of(plan.interrupted)
         match plan:
             case ResumeTurnPlan(interrupted=interrupted):
+                self._figures["turns_resumed"] += 1
                 held = snapshot.agent.generation
                 commit = resume_commit(log.turn, interrupted, held=held, now=now)
                 await apply_patiently(self._services.store, commit, clock=self._services.clock)
             case AbandonTurnPlan():
+                self._figures["turns_abandoned"] += 1
                 await self._abandon(snapshot, log, plan)
 
     async def _end_commands_of(self, interrupted: Sequence[FinishToolCall]) -> None:
@@ -93,6 +114,7 @@ class Recovery:
         for run_id in await shell.unended_runs():
             command = await shell.attach(run_id) if run_id not in owned else None
             if command is not None:
+                self._figures["commands_ended"] += 1
                 await command.stop(force=True)
 
     async def _abandon(self, snapshot: AgentSnapshot, log: TurnLog, plan: AbandonTurnPlan) -> None:

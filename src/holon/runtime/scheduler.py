@@ -6,9 +6,10 @@ Rule 1: the mark that says "rows changed" is taken down before the rows are read
 Rule 2: the scheduler keeps no opinion about an agent; the lane asks the rows.
 Rule 3: the backstop looks at every agent with a reason to run; whatever it has to wake is a bug,
         and `rescue_count` says so.
+Rule 4: who drains claims nothing more: a turn that runs comes to its end, and what is queued behind
+        it is left to the next host.
 """
 
-import logging
 from collections.abc import Collection
 
 import anyio
@@ -16,13 +17,11 @@ from anyio.abc import TaskGroup
 
 from holon.decide.activation import Rest, RestUntil, StayDown, decide_activation
 from holon.model.ids import AgentId
-from holon.model.instant import later
 from holon.model.limits import BACKSTOP_GRACE_MS, BACKSTOP_INTERVAL_MS
+from holon.ports.journal import LogLevel
 from holon.runtime.alarm import Alarm
 from holon.runtime.lane import Lane
 from holon.runtime.services import Services
-
-_log = logging.getLogger(__name__)
 
 
 class Scheduler:
@@ -78,13 +77,17 @@ class Scheduler:
     async def _run_lane(self, agent_id: AgentId, scope: anyio.CancelScope) -> None:
         try:
             with scope:
-                await self._lane.run(agent_id, about_to_look=lambda: self._news.pop(agent_id, None))
+                await self._lane.run(
+                    agent_id,
+                    about_to_look=lambda: self._news.pop(agent_id, None),
+                    may_go_on=lambda: not self._draining,
+                )
         finally:
             del self._running[agent_id]
             if self._draining and not self._running:
                 self._drained.set()
-            if scope.cancel_called:
-                self._news[agent_id] = None  # what the cut-off lane had looked at is news again
+            if scope.cancel_called or self._draining:
+                self._news[agent_id] = None  # what the lane left undone is news again
             if agent_id in self._news:
                 self._alarm.nudge()
 
@@ -92,18 +95,22 @@ class Scheduler:
         """Every now and then, look for agents that should be running and are not."""
         clock = self._services.clock
         while True:
-            await clock.sleep_until(later(clock.now(), by_ms=BACKSTOP_INTERVAL_MS))
+            await clock.sleep_for(BACKSTOP_INTERVAL_MS)
             suspects = await self._overlooked()
             if not suspects:
                 continue
-            seen_ns = clock.monotonic_ns()
-            await clock.sleep_until(later(clock.now(), by_ms=BACKSTOP_GRACE_MS))
-            if clock.monotonic_ns() - seen_ns < BACKSTOP_GRACE_MS * 1_000_000:
-                continue  # the wall clock was set; nobody had time to react yet
+            await clock.sleep_for(
+                BACKSTOP_GRACE_MS
+            )  # if the wall was set, everybody reacts by then
             still = await self._overlooked()
             for agent_id in (a for a, seq in suspects.items() if still.get(a) == seq):
                 self.rescue_count += 1
-                _log.error("agent %s was overlooked; waking it (a bug)", agent_id)
+                self._services.journal.note(
+                    "agent_overlooked",
+                    f"{agent_id} was overlooked and is woken (a bug)",
+                    level=LogLevel.ERROR,
+                    agent_id=agent_id,
+                )
                 self.commit_applied([agent_id])
 
     async def _overlooked(self) -> dict[AgentId, int]:

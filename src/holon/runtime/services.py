@@ -16,23 +16,35 @@ from holon.model.ids import AgentId
 from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
 from holon.model.tool import ToolCallRecord
+from holon.ports.agent_homes import AgentHomes, NoHomes
 from holon.ports.clock import Clock
+from holon.ports.episode_ledger import EpisodeLedger, NoLedger
 from holon.ports.failpoint import Failpoints, NoFailpoints
 from holon.ports.files import Files
 from holon.ports.id_source import IdSource
+from holon.ports.instructions import Instructions, NoInstructions
+from holon.ports.journal import Journal, NoJournal
+from holon.ports.memory_index import MemoryIndexes, MemoryRecall, NoMemoryIndexes, NoRecall
 from holon.ports.places import Places
 from holon.ports.provider import ModelDirectory
 from holon.ports.redactor import NothingToRedact, Redactor
 from holon.ports.shell import Shell
+from holon.ports.skill_catalog import ActiveSkills, NoSkills, SkillCatalogs
+from holon.ports.skill_folders import NoSkillFolders, SkillFolders
 from holon.ports.store import Store
 from holon.ports.task_control import TaskControl
+from holon.ports.template_catalog import NoTemplates, TemplateCatalog
+from holon.ports.tracer import NoTracer, Tracer
 from holon.ports.trigger_key import NoTriggerKey, TriggerKey
-from holon.ports.unavailable import NoFiles, NoPlaces, NoShell, NoTasks
+from holon.ports.unavailable import NoFiles, NoPlaces, NoShell, NoTasks, NoWorkspaces
+from holon.ports.workspace_finder import WorkspaceFinder
 from holon.runtime.provider_gate import ProviderGate
+from holon.runtime.token_calibration import TokenCalibrations
 from holon.tools.registry import ToolRegistry
 
 ProgressListener: TypeAlias = Callable[[AgentId, AnswerProgress], None]
 CallListener: TypeAlias = Callable[[ToolCallRecord], None]
+ArchiveListener: TypeAlias = Callable[[AgentId], None]
 RoundGate: TypeAlias = Callable[[AgentId], FailureArtifact | None]
 
 
@@ -42,6 +54,10 @@ def unwatched(agent_id: AgentId, progress: AnswerProgress) -> None:
 
 def unwatched_call(call: ToolCallRecord) -> None:
     """Nobody watches calls begin."""
+
+
+def unwatched_archive(agent_id: AgentId) -> None:
+    """Nobody copies episodes."""
 
 
 def unlimited(agent_id: AgentId) -> FailureArtifact | None:
@@ -64,6 +80,7 @@ class Services:
     models: ModelDirectory
     tools: ToolRegistry
     gate: ProviderGate = field(default_factory=ProviderGate)
+    calibrations: TokenCalibrations = field(default_factory=TokenCalibrations)
     redactor: Redactor = field(default_factory=NothingToRedact)
     progress: ProgressListener = unwatched
     calls: CallListener = unwatched_call
@@ -73,14 +90,29 @@ class Services:
     deferral_allowed: bool = True  # a turn may wait for the moment its provider named
     fallback_disabled: bool = False
     failpoints: Failpoints = field(default_factory=NoFailpoints)
+    journal: Journal = field(default_factory=NoJournal)
+    tracer: Tracer = field(default_factory=NoTracer)
     retention: RetentionPolicy = field(default_factory=RetentionPolicy)
     home: str = ""  # agents live under it, each in a directory of its own
+    homes: AgentHomes = field(default_factory=NoHomes)  # makes those directories
     workspace_root: str | None = None  # where every agent works instead of in its own home
     workspace_cwd: str | None = None  # the directory below that root in which commands start
+    workspace_overrides: bool = False  # also instead of the workspace an agent is in
     shell: Shell = field(default_factory=NoShell)
     files: Files = field(default_factory=NoFiles)
     places: Places = field(default_factory=NoPlaces)
+    workspaces: WorkspaceFinder = field(default_factory=NoWorkspaces)
     output_budget: OutputBudget = field(default_factory=OutputBudget)
     reminders: ReminderPolicy = field(default_factory=ReminderPolicy)
     trigger_key: TriggerKey = field(default_factory=NoTriggerKey)
     tasks: TaskControl = field(default_factory=NoTasks)  # the host puts its supervisor here
+    # What a prompt draws on besides the rows.
+    instructions: Instructions = field(default_factory=NoInstructions)
+    skills: SkillCatalogs = field(default_factory=NoSkills)
+    active_skills: ActiveSkills = field(default_factory=NoSkills)
+    skill_folders: SkillFolders = field(default_factory=NoSkillFolders)
+    templates: TemplateCatalog = field(default_factory=NoTemplates)
+    memory_indexes: MemoryIndexes = field(default_factory=NoMemoryIndexes)
+    recall: MemoryRecall = field(default_factory=NoRecall)  # the host puts its indexer here
+    ledger: EpisodeLedger = field(default_factory=NoLedger)
+    archived: ArchiveListener = unwatched_archive  # the host has its ledgers written

@@ -11,11 +11,13 @@ import anyio
 
 from holon.decide.budget import cost_micros_of
 from holon.decide.lane_commits import LaneHold
+from holon.decide.memory_commit import MemoryFacts, with_memory
 from holon.decide.no_progress import got_somewhere
 from holon.decide.settlement import SettlementFacts, settle_turn
 from holon.model.commit import AppendTranscript, Commit
 from holon.model.expectation import Applied, CommitOutcome
 from holon.model.ids import BriefId, IdPrefix, SummaryId
+from holon.model.memory_change import ArchiveEpisode
 from holon.model.message import MessageEnvelope
 from holon.model.provider_attempt import AttemptTimeline
 from holon.model.snapshot import AgentSnapshot, WeighedItem
@@ -47,6 +49,8 @@ class Settler:
             outcome = await patiently(attempt, clock=services.clock)
             await services.failpoints.reach(Failpoint.SETTLE_AFTER_COMMIT)
             if isinstance(outcome, Applied):
+                if any(isinstance(change, ArchiveEpisode) for change in commit.changes):
+                    services.archived(hold.agent_id)
                 return
             if snapshot.agent.generation != hold.generation:
                 break
@@ -94,7 +98,26 @@ class Settler:
                 end.log.entries, end.log.calls, mutating=services.tools.policy.mutating
             ),
         )
-        return settle_turn(facts, now=now)
+        return await self._with_memory(settle_turn(facts, now=now), facts, end)
+
+    async def _with_memory(self, commit: Commit, facts: SettlementFacts, end: TurnEnd) -> Commit:
+        """The same commit, with what is to be remembered of the turn."""
+        services = self._services
+        known = await services.store.reads.remembered(end.log.turn.agent_id)
+        is_elsewhere = services.workspace_overrides and services.workspace_root is not None
+        return with_memory(
+            commit,
+            MemoryFacts(
+                state=known.state,
+                message=facts.message,
+                log=end.log,
+                snapshot=facts.snapshot,
+                bound=facts.bound,
+                completed=facts.completed,
+                slept=end.finish.slept,
+                workspace_id=None if is_elsewhere else known.workspace_id,
+            ),
+        )
 
     async def _bound(self, end: TurnEnd) -> WeighedItem | None:
         """The item the turn was bound to when it began, as it stands now."""

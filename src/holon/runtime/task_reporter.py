@@ -6,8 +6,6 @@ Rule 1: a report is repeated until it is recorded or cannot matter any more; the
 Rule 2: a result is freed of secrets before it is kept: it goes to the model.
 """
 
-import logging
-
 import msgspec
 
 from holon.decide.bounded_text import transcript_of
@@ -16,17 +14,15 @@ from holon.decide.task_lifecycle import is_terminal
 from holon.model.command import CommandExit
 from holon.model.commit import AdvanceTask
 from holon.model.ids import TaskId
-from holon.model.instant import later
 from holon.model.limits import ESTIMATED_TOKEN_BYTES, STORE_RETRY_MS_MIN, TASK_OUTPUT_TOKENS
 from holon.model.refusal import RefusalCode, RefusedError
 from holon.model.task import TaskRecord, TaskStatus
+from holon.ports.journal import LogLevel
 from holon.ports.task_control import StopRequest
 from holon.runtime.command_task import CommandTask
 from holon.runtime.decided_commit import patiently
 from holon.runtime.services import Services
 from holon.runtime.task_desk import TaskDesk
-
-_log = logging.getLogger(__name__)
 
 
 class TaskReporter:
@@ -74,8 +70,14 @@ class TaskReporter:
                 await patiently(lambda: self._desk.report(advance), clock=clock)
             except RefusedError as refused:
                 if refused.refusal.code is not RefusalCode.BUSY:
-                    _log.warning("task %s: %s", advance.task_id, refused.refusal.message)
+                    self._services.journal.note(
+                        "task_report_refused",
+                        refused.refusal.message,
+                        level=LogLevel.WARNING,
+                        agent_id=advance.agent_id,
+                        task_id=advance.task_id,
+                    )
                     return
-                await clock.sleep_until(later(clock.now(), by_ms=STORE_RETRY_MS_MIN))
+                await clock.sleep_for(STORE_RETRY_MS_MIN)
             else:
                 return

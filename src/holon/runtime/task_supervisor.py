@@ -10,7 +10,6 @@ Rule 4: a stopped agent's commands are ended first and recorded as interrupted a
         crash in between leaves no process behind.
 """
 
-import logging
 from collections.abc import Collection, Sequence
 
 import anyio
@@ -27,8 +26,6 @@ from holon.runtime.command_task import CommandTask, OfferedBy, became_durable
 from holon.runtime.services import Services
 from holon.runtime.task_desk import TaskDesk
 from holon.runtime.task_reporter import TaskReporter
-
-_log = logging.getLogger(__name__)
 
 
 class TaskSupervisor:
@@ -133,7 +130,12 @@ class TaskSupervisor:
         if await became_durable(held, self._services.store.reads):
             await self._reporter.end(held, await held.command.wait())
         else:
-            _log.info("the call that started %s was answered otherwise", held.command.run_id)
+            self._services.journal.note(
+                "command_unowned",
+                "the call that started a command was answered otherwise; it is ended",
+                agent_id=held.task.agent_id,
+                task_id=held.task.id,
+            )
             await held.command.stop()
             await self._services.shell.forget(held.command.run_id)
         del self._held[held.task.id]

@@ -64,6 +64,8 @@ class TimerWheel:
     async def _take_up(self, hands: TaskGroup, now: datetime) -> None:
         """Start on everything due at `now`; a slow disk holds up none of it."""
         reads = self._services.store.reads
+        if not await reads.is_anything_due(now):
+            return  # as after nearly every commit
         for due in await reads.due_timers(now, limit=DUE_BATCH_COUNT_MAX):
             self._hand_out(hands, due.timer.id, partial(self._fire, due, now))
         for wait in await reads.due_waits(now, limit=DUE_BATCH_COUNT_MAX):

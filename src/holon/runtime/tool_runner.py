@@ -4,15 +4,13 @@ Owns:  the boundary around tools: a tool that raises becomes a refusal the model
 Rule 1: the result and everything the tool changed are one commit, fenced by the lane's generation.
 Rule 2: a tool with an effect outside the database is never run twice; one that only plans is
         planned again when the rows it saw have moved on.
-Rule 3: an agent's home exists before its first tool runs; where it works is the workspace it was
-        given, or else its home.
+Rule 3: an agent's home exists before its first tool runs; where it works is asked anew for every
+        call, so that the next one follows an agent into another workspace.
 """
-
-import logging
-import posixpath
 
 import msgspec
 
+from holon.decide.execution_place import agent_home_of
 from holon.decide.lane_commits import LaneHold, finish_call, tool_done_commit
 from holon.model.commit import Commit
 from holon.model.conversation import ToolUseBlock
@@ -21,12 +19,13 @@ from holon.model.ids import MessageId
 from holon.model.record import Record
 from holon.model.tool import ToolCallRecord, ToolCallState, ToolOk
 from holon.model.turn import ToolReceipt
+from holon.ports.journal import LogLevel
 from holon.ports.places import PlaceRefusedError
+from holon.runtime.execution_place import current_place
 from holon.runtime.services import Services
+from holon.runtime.skill_watch import SkillWatch
 from holon.tools.receipt import receipt_of
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
-
-_log = logging.getLogger(__name__)
 
 
 class FinishedCall(Record, frozen=True, kw_only=True):
@@ -42,6 +41,7 @@ class ToolRunner:
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._skills = SkillWatch(services)
         self._ports = ToolPorts(
             reads=services.store.reads,
             ids=services.ids,
@@ -50,6 +50,7 @@ class ToolRunner:
             files=services.files,
             places=services.places,
             tasks=services.tasks,
+            recall=services.recall,
             output_budget=services.output_budget,
         )
 
@@ -60,7 +61,7 @@ class ToolRunner:
         clock = self._services.clock
         started_ns = clock.monotonic_ns()
         tool = self._services.tools.named(call.name)
-        scene = self._scene(call, message_id)
+        scene = await self._scene(call, message_id)
         self._services.calls(call)
         try:
             await self._services.places.ensure(scene.agent_home)
@@ -69,15 +70,26 @@ class ToolRunner:
             raise
         except PlaceRefusedError as refused:
             execution = refuse(refused.code, refused.message, hint=refused.hint)
-        except Exception:  # noqa: BLE001 - named boundary: a tool's bug must not end the turn
-            _log.exception("tool %s crashed on %s", call.name, call.effect_id)
+        except Exception as error:  # noqa: BLE001 - named boundary: a tool's bug must not end the turn
+            self._tell_of_crash(call, error)
             execution = _crashed(call.name)
+        execution = await self._skills.noticed(call, scene, execution)
         return self._finished(call, hold, execution, started_ns=started_ns)
 
-    def _scene(self, call: ToolCallRecord, message_id: MessageId) -> ToolScene:
+    def _tell_of_crash(self, call: ToolCallRecord, error: Exception) -> None:
+        self._services.journal.note(
+            "tool_crashed",
+            f"{call.name} failed inside the runtime (a bug)",
+            level=LogLevel.ERROR,
+            error=error,
+            agent_id=call.agent_id,
+            turn_id=call.turn_id,
+            effect_id=call.effect_id,
+        )
+
+    async def _scene(self, call: ToolCallRecord, message_id: MessageId) -> ToolScene:
         services = self._services
-        agent_home = posixpath.join(services.home, "agents", call.agent_id)
-        execution_root = services.workspace_root or agent_home
+        place = await current_place(services, call.agent_id)
         return ToolScene(
             agent_id=call.agent_id,
             turn_id=call.turn_id,
@@ -85,9 +97,10 @@ class ToolRunner:
             effect_id=call.effect_id,
             now=services.clock.now(),
             work_item_id=call.work_item_id,
-            agent_home=agent_home,
-            execution_root=execution_root,
-            cwd=services.workspace_cwd or execution_root,
+            agent_home=agent_home_of(services.home, call.agent_id),
+            execution_root=place.execution_root,
+            cwd=place.cwd,
+            workspace=place,
         )
 
     def _finished(
@@ -103,6 +116,7 @@ class ToolRunner:
             state=ToolCallState.SUCCEEDED if succeeded else ToolCallState.FAILED,
             duration_ms=(clock.monotonic_ns() - started_ns) // 1_000_000,
         )
+        self._services.tracer.tool_ended(call, finished)
         commit = tool_done_commit(
             hold,
             finished,

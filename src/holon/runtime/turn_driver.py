@@ -7,7 +7,9 @@ Rule 2: a round is durable before its tools run; a tool's result is durable befo
 Rule 3: what the turn makes durable goes through its writer, which stops a stale lane.
 """
 
-from holon.decide.conversation_view import history_turns_count
+from collections.abc import Sequence
+
+from holon.decide.compaction import ShownPast
 from holon.decide.interjection import Interject, decide_interjection
 from holon.decide.lane_commits import (
     InterjectionFacts,
@@ -19,18 +21,16 @@ from holon.decide.lane_commits import (
     round_commit,
 )
 from holon.decide.turn_replay import replay
-from holon.decide.turn_step import advance, reminder_recorded
+from holon.decide.turn_step import advance, compaction_recorded, reminder_recorded
 from holon.model.commit import AppendTranscript, Change
 from holon.model.expectation import Applied
-from holon.model.ids import AgentId
 from holon.model.limits import INTERJECTIONS_PER_POINT_COUNT_MAX
 from holon.model.message import MessageEnvelope
-from holon.model.model_ref import ModelRef, parse_model_ref
-from holon.model.prompt_frame import ProviderRequest
+from holon.model.model_ref import parse_model_ref
 from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.record import Record
 from holon.model.tool import ToolCallRecord
-from holon.model.transcript import TurnLog
+from holon.model.transcript import TurnCompaction, TurnLog
 from holon.model.turn import (
     CallModel,
     Finish,
@@ -43,13 +43,24 @@ from holon.model.turn import (
     ToolReceipt,
     ToolsReturned,
     TurnInput,
+    TurnRecord,
     TurnStep,
 )
 from holon.ports.failpoint import Failpoint
-from holon.prompt.frame import frame_of
-from holon.prompt.prompt_texts import prompt_text
+from holon.prompt.frame import Assembly
+from holon.prompt.planner import PinnedOverBudget
+from holon.runtime.context_builder import (
+    ContextBuilder,
+    moment_of,
+    no_prompt,
+)
+from holon.runtime.conversation_room import (
+    ConversationRoom,
+    NoRoom,
+    compaction_commit,
+    read_past,
+)
 from holon.runtime.decided_commit import DECISIONS_COUNT_MAX
-from holon.runtime.growing_conversation import GrowingConversation
 from holon.runtime.live_log import LiveLog
 from holon.runtime.provider_caller import ask_provider
 from holon.runtime.services import Services
@@ -77,6 +88,7 @@ class TurnDriver:
         self._runner = runner
         self._hold = hold
         self._writer = TurnWriter(services)
+        self._context = ContextBuilder(services)
         self._reminders = ReminderLook(services, hold)
         self._final_round: tuple[Change, ...] = ()
         self._failed_timeline: AttemptTimeline | None = None
@@ -85,13 +97,9 @@ class TurnDriver:
         """Go on from what the log says until the turn is finished."""
         resumption = replay(log, tools=self._services.tools.policy)
         self._live = LiveLog(log)
-        reads, turn = self._services.store.reads, log.turn
-        history = await reads.recent_turns(
-            turn.agent_id, limit=history_turns_count(turn.turn_index)
-        )
-        self._conversation = GrowingConversation(history)
-        self._frame = frame_of(turn.agent_id, prompt_text("identity"), self._services.tools.specs)
-        self._override = await self._model_override(turn.agent_id)
+        past = await read_past(self._services, log.turn.agent_id)
+        prompt = await self._assembled(log, past.turns)
+        self._room = _room(prompt, past, log.turn)
         self._state, step = resumption.state, resumption.step
         self._round_number = resumption.round_number
         self._usage = resumption.usage
@@ -103,7 +111,7 @@ class TurnDriver:
             log=self._live.log,
             usage=self._usage,
             round_count=self._round_number,
-            final_round=self._final_round,
+            final_round=(*self._final_round, *self._ending()),
             failed_timeline=self._failed_timeline,
         )
 
@@ -134,25 +142,27 @@ class TurnDriver:
         self._state, step = advance(self._state, happened, tools=self._services.tools.policy)
         return step
 
-    async def _model_override(self, agent_id: AgentId) -> ModelRef | None:
-        """The agent's own model as this turn begins; a later change is for later turns."""
-        agent = await self._services.store.reads.agent(agent_id)
-        chosen = agent.model.override_model if agent is not None else None
-        return parse_model_ref(chosen) if chosen is not None else None
+    async def _assembled(self, log: TurnLog, history: Sequence[TurnLog]) -> Assembly:
+        """The prompt as this turn begins; a later change of model is for later turns."""
+        agent = await self._services.store.reads.agent(log.turn.agent_id)
+        if agent is None:
+            raise LaneFencedError(f"agent {log.turn.agent_id} is gone")
+        chosen = agent.model.override_model
+        self._override = parse_model_ref(chosen) if chosen is not None else None
+        moment = moment_of(agent, log, history, override=self._override)
+        return await self._context.assembled(moment)
 
     async def _ask_model(self) -> ModelSpoke | ModelFailed:
         if (limit := self._services.round_gate(self._live.turn.agent_id)) is not None:
             return ModelFailed(failure=limit)
+        if isinstance(self._room, PinnedOverBudget):
+            return ModelFailed(failure=no_prompt(self._room))
+        if (failed := await self._make_room(self._room)) is not None:
+            return failed
         await self._services.failpoints.reach(Failpoint.PROVIDER_BEFORE_CALL)
         clock = self._services.clock
         began_ns = clock.monotonic_ns()
-        request = ProviderRequest(
-            agent_id=self._live.turn.agent_id,
-            frame=self._frame,
-            conversation=self._conversation.shown(self._live.log),
-            tools=self._services.tools.specs,
-            turn_start=self._conversation.turn_start,
-        )
+        request = self._room.request(self._live.log, self._services.tools.specs)
         asked_ns, started_at = clock.monotonic_ns(), clock.now()
         answer = await ask_provider(self._services, request, override=self._override)
         self._timing = RoundTiming(
@@ -161,8 +171,35 @@ class TurnDriver:
             started_at=started_at,
             completed_at=clock.now(),
         )
+        self._services.tracer.round_ended(self._hold.turn_id, answer, self._timing)
+        self._services.calibrations.hear(answer, request_bytes=self._room.request_bytes(request))
         await self._writer.land()
         return answer
+
+    async def _make_room(self, room: ConversationRoom) -> ModelFailed | None:
+        """Shorten the conversation when it has outgrown its budget; say when that cannot be."""
+        log, now = self._live.log, self._services.clock.now()
+        match room.due(log, self._state):
+            case None:
+                return None
+            case NoRoom(failed=failed, told=told):
+                self._final_round = told
+                return failed
+            case TurnCompaction() as compaction:
+                commit = compaction_commit(self._hold, log, compaction, now=now)
+                await self._writer.land()
+                await self._writer.apply(commit)
+                self._live.absorb(commit)
+                is_asked = compaction.request is not None
+                self._state = compaction_recorded(self._state, is_asked=is_asked)
+                return None
+
+    def _ending(self) -> tuple[Change, ...]:
+        """What the turn leaves for those after it to read, settled with it."""
+        if isinstance(self._room, PinnedOverBudget):
+            return ()
+        now = self._services.clock.now()
+        return self._room.ending(self._live.log, self._final_round, now=now)
 
     async def _record_round(self, answer: ModelSpoke | ModelFailed) -> TurnStep:
         step = self._fold(answer)
@@ -254,3 +291,10 @@ class TurnDriver:
             return None  # taken or voided meanwhile; the fence shows at the next round
         self._live.append(interjection_entry(facts, now=now))
         return self._fold(OperatorInterjected(message_id=message.id, text=text, point=point))
+
+
+def _room(
+    prompt: Assembly, past: ShownPast, turn: TurnRecord
+) -> ConversationRoom | PinnedOverBudget:
+    """Where there is no prompt there is no conversation either."""
+    return prompt if isinstance(prompt, PinnedOverBudget) else ConversationRoom(prompt, past, turn)

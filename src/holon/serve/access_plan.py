@@ -12,6 +12,7 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
+from holon.config.environment_names import CALLBACK_BASE_URL
 from holon.model.errors import BadInputError
 from holon.model.record import Record
 
@@ -45,6 +46,7 @@ class AccessRequest(Record, frozen=True, kw_only=True):
     host: str | None = None
     port: int | None = None
     advertise: str | None = None
+    callback_base: str | None = None  # what trigger URLs begin with, instead of `advertise`
     has_own_token: bool = False
 
 
@@ -54,30 +56,35 @@ class AccessPlan(Record, frozen=True, kw_only=True):
     mode: AccessMode
     host: str
     port: int
-    base_url: str  # what trigger URLs begin with
     advertise: str | None = None
+    callback_base: str | None = None
+
+    def base_url(self, port: int) -> str:
+        """What trigger URLs begin with, once the port is known."""
+        return self.callback_base or self.advertise or f"http://{_bracketed(self.host)}:{port}"
 
     def host_names(self, port: int) -> frozenset[bytes]:
         """Every value a Host header may have, once the port is known."""
         names = {f"{name}:{port}" for name in _LOOPBACK_NAMES}
         if self.host not in _EVERYWHERE:
             names.add(f"{_bracketed(self.host)}:{port}")
-        if self.advertise is not None:
-            names |= _advertised_names(self.advertise)
+        for url in (self.advertise, self.callback_base):
+            names |= set() if url is None else _advertised_names(url)
         return frozenset(name.encode() for name in names)
 
 
 def plan_access(asked: AccessRequest) -> AccessPlan:
     """Return where to listen, or raise BadAccessError."""
     host, port = _address(asked)
-    advertise = _advertised(asked.advertise)
+    advertise = _public(asked.advertise, "--advertise")
+    callback_base = _public(asked.callback_base, CALLBACK_BASE_URL)
     remote = not _is_loopback(host)
     if asked.mode is AccessMode.LOCAL and remote:
         raise BadAccessError(
             f"{host} can be reached from other machines, and the access mode is local",
             hint="say --access lan or --access tailnet, and give a token",
         )
-    if asked.mode is AccessMode.TUNNEL and (remote or advertise is None):
+    if asked.mode is AccessMode.TUNNEL and (remote or (advertise or callback_base) is None):
         raise BadAccessError(
             "a tunnel ends on this machine and begins somewhere else",
             hint="listen on 127.0.0.1 and give --advertise with the address outside",
@@ -92,8 +99,9 @@ def plan_access(asked: AccessRequest) -> AccessPlan:
             "others could reach this server, and it has no token of yours",
             hint="give one with --token-file FILE (or --token)",
         )
-    base_url = advertise or f"http://{_bracketed(host)}:{port}"
-    return AccessPlan(mode=asked.mode, host=host, port=port, base_url=base_url, advertise=advertise)
+    return AccessPlan(
+        mode=asked.mode, host=host, port=port, advertise=advertise, callback_base=callback_base
+    )
 
 
 def _address(asked: AccessRequest) -> tuple[str, int]:
@@ -118,14 +126,14 @@ def _split(listen: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def _advertised(url: str | None) -> str | None:
+def _public(url: str | None, where: str) -> str | None:
     if url is None:
         return None
     parts = urlsplit(url)
     plain = not (parts.query or parts.fragment or parts.username or parts.password)
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or not plain:
         raise BadAccessError(
-            "--advertise takes an address such as https://holon.example.org",
+            f"{where} takes an address such as https://holon.example.org",
             hint="http or https, a host, no user and no query",
         )
     return url.rstrip("/")

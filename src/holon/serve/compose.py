@@ -5,7 +5,7 @@ Owns:  the only place where adapters meet the runtime. No logic.
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -13,18 +13,25 @@ import anyio
 
 from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.files.contained_files import ContainedFiles
+from holon.adapters.files.episode_ledger import FileEpisodeLedger
+from holon.adapters.sqlite.memory_index import SqliteMemoryIndexes
 from holon.adapters.sqlite.store import open_store
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.ids import TimeOrderedIds
 from holon.adapters.system.places import SystemPlaces
+from holon.adapters.system.python_log import PythonLog
+from holon.adapters.system.secrets import SecretRegistry
+from holon.adapters.system.workspace_finder import SystemWorkspaceFinder
 from holon.decide.bounded_text import OutputBudget
 from holon.decide.budget import PriceLookup
 from holon.model.budget import BudgetPolicy
 from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
 from holon.ports.failpoint import Failpoints, NoFailpoints
+from holon.ports.journal import Journal
 from holon.ports.provider import ModelDirectory
 from holon.ports.redactor import NothingToRedact, Redactor
+from holon.ports.tracer import NoTracer, Tracer
 from holon.ports.trigger_key import NoTriggerKey, TriggerKey
 from holon.ports.unavailable import NoShell
 from holon.runtime.host import Host
@@ -39,6 +46,7 @@ from holon.runtime.services import (
     unwatched,
     unwatched_call,
 )
+from holon.serve.identity_parts import UserFiles, identity_parts
 from holon.tools.registry import builtin_tools, local_registry
 
 COMMANDS_FOLDER: Final = "commands"
@@ -51,16 +59,21 @@ class Hands:
     environ: Mapping[str, str]
     workspace_root: str | None = None  # instead of each agent's own home
     workspace_cwd: str | None = None  # below that root
+    workspace_overrides: bool = False  # also instead of the workspace an agent is in
     umask: int | None = None  # of commands, when it is not to be that of the runtime
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hooks:
-    """Who watches the agents of a host at work, and who may end a turn before its next round."""
+    """Who watches the agents of a host at work, and who may end a turn, or a test the process."""
 
     progress: ProgressListener = unwatched
     calls: CallListener = unwatched_call
     round_gate: RoundGate = unlimited
+    failpoints: Failpoints = field(default_factory=NoFailpoints)
+    journal: Journal = field(default_factory=PythonLog)
+    tracer: Tracer = field(default_factory=NoTracer)
+    secrets: SecretRegistry = field(default_factory=SecretRegistry)  # what nobody of them may tell
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,9 +90,9 @@ class HostOptions:
     gate: ProviderGate = field(default_factory=ProviderGate)
     redactor: Redactor = field(default_factory=NothingToRedact)
     trigger_key: TriggerKey = field(default_factory=NoTriggerKey)
+    user_files: UserFiles | None = None  # without a person: no homes, templates or guidance
     deferral_allowed: bool = True
     fallback_disabled: bool = False
-    failpoints: Failpoints = field(default_factory=NoFailpoints)
 
 
 @asynccontextmanager
@@ -92,7 +105,8 @@ async def open_host(
     """
     chosen = options or HostOptions()
     clock, hands = SystemClock(), chosen.hands
-    store = open_store(home)
+    store, indexes = open_store(home), SqliteMemoryIndexes()
+    parts = identity_parts(home, chosen.user_files)
     shell = _shell(home, hands, clock) if hands is not None else None
     services = Services(
         store=store,
@@ -101,27 +115,23 @@ async def open_host(
         models=models,
         tools=local_registry() if hands is not None else builtin_tools(),
         home=str(home),
+        homes=parts.homes,
+        instructions=parts.instructions,
+        templates=parts.templates,
+        skills=parts.skills,
+        active_skills=store.reads,
+        skill_folders=parts.skill_folders,
+        memory_indexes=indexes,
+        ledger=FileEpisodeLedger(),
         workspace_root=hands.workspace_root if hands is not None else None,
         workspace_cwd=hands.workspace_cwd if hands is not None else None,
-        progress=chosen.hooks.progress,
-        calls=chosen.hooks.calls,
-        round_gate=chosen.hooks.round_gate,
+        workspace_overrides=hands is not None and hands.workspace_overrides,
         shell=shell or NoShell(),
         files=ContainedFiles(),
         places=SystemPlaces(),
-        gate=chosen.gate,
-        redactor=chosen.redactor,
-        trigger_key=chosen.trigger_key,
-        deferral_allowed=chosen.deferral_allowed,
-        fallback_disabled=chosen.fallback_disabled,
-        failpoints=chosen.failpoints,
-        retention=chosen.retention,
-        output_budget=chosen.output_budget,
-        reminders=chosen.reminders,
-        budgets=chosen.budgets,
-        price_of=chosen.price_of,
+        workspaces=SystemWorkspaceFinder(),
     )
-    host = Host(services)
+    host = Host(_as_chosen(services, chosen))
     try:
         async with anyio.create_task_group() as serving:
             serving.start_soon(host.run)
@@ -131,9 +141,32 @@ async def open_host(
     finally:
         with anyio.CancelScope(shield=True):  # what was accepted is written before we let go
             await store.close()
+            await indexes.close()
             if shell is not None:
                 shell.close()  # what runs goes on; the next host attaches to it
 
 
 def _shell(home: Path, hands: Hands, clock: SystemClock) -> LocalShell:
     return LocalShell(home / COMMANDS_FOLDER, hands.environ, clock, umask=hands.umask)
+
+
+def _as_chosen(services: Services, chosen: HostOptions) -> Services:
+    return replace(
+        services,
+        progress=chosen.hooks.progress,
+        calls=chosen.hooks.calls,
+        round_gate=chosen.hooks.round_gate,
+        gate=chosen.gate,
+        redactor=chosen.redactor,
+        trigger_key=chosen.trigger_key,
+        deferral_allowed=chosen.deferral_allowed,
+        fallback_disabled=chosen.fallback_disabled,
+        failpoints=chosen.hooks.failpoints,
+        journal=chosen.hooks.journal,
+        tracer=chosen.hooks.tracer,
+        retention=chosen.retention,
+        output_budget=chosen.output_budget,
+        reminders=chosen.reminders,
+        budgets=chosen.budgets,
+        price_of=chosen.price_of,
+    )

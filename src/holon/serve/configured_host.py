@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 import anyio
+import anyio.to_thread
 
 from holon.adapters.providers.catalog import price_of
 from holon.adapters.providers.last_failures import FailureNotes
@@ -23,6 +24,8 @@ from holon.model.provider_setting import PlaneSettings
 from holon.runtime.host import Host
 from holon.runtime.provider_gate import ProviderGate
 from holon.serve.compose import Hands, Hooks, HostOptions, open_host
+from holon.serve.identity_parts import seed, user_files_of
+from holon.serve.provider_notes import ProviderNotes
 from holon.serve.provider_plane import build_plane
 from holon.serve.webhook_secrets import webhook_secrets
 
@@ -46,17 +49,23 @@ async def open_configured_host(
     umask: int | None = None,
     hooks: Hooks | None = None,
 ) -> AsyncIterator[ConfiguredHost]:
-    """Serve a home as its settings say, while the block runs."""
-    registry = SecretRegistry()
+    """Serve a home as its settings say, while the block runs.
+
+    `workspace_root` is where agents work that are in no workspace. With a `workspace_cwd` below it,
+    all of them work there, whatever workspace they are in: it was asked for this time.
+    """
+    hooks = hooks or Hooks()
+    registry = hooks.secrets
     install_log_redaction(registry)
     with _visible_traces(settings.plane, registry):
         hands = Hands(
             environ=environ,
             workspace_root=workspace_root,
             workspace_cwd=workspace_cwd,
+            workspace_overrides=workspace_cwd is not None,
             umask=umask,
         )
-        async with _served(settings, hands, registry, hooks or Hooks()) as served:
+        async with _served(settings, hands, registry, hooks) as served:
             yield served
 
 
@@ -66,7 +75,10 @@ async def _served(
 ) -> AsyncIterator[ConfiguredHost]:
     plane = build_plane(settings, hands.environ, registry, SystemClock())
     notes = FailureNotes(settings.home)
-    gate = ProviderGate(notice=notes.take)
+    news = ProviderNotes(notes, hooks.journal)
+    gate = ProviderGate(notice=news.failed, moved=news.moved)
+    user_files = user_files_of(hands.environ, settings.github_base)
+    await anyio.to_thread.run_sync(seed, user_files, hooks.journal)
     options = HostOptions(
         hands=hands,
         hooks=hooks,
@@ -77,6 +89,7 @@ async def _served(
         price_of=price_of,
         gate=gate,
         redactor=registry,
+        user_files=user_files,
         trigger_key=TriggerKeyFile(settings.home, registry.learn),
         deferral_allowed=not settings.plane.deferral_disabled,
         fallback_disabled=settings.plane.fallback_disabled,

@@ -7,6 +7,7 @@ Rule 1: whoever has asked when the end begins is still answered, for a moment; s
 import os
 import socket
 from collections.abc import Sequence
+from http import HTTPStatus
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -14,13 +15,14 @@ from anyio.lowlevel import checkpoint
 from holon.adapters.exec.agent_ancestry import runs_for_an_agent
 from holon.http.access import Gatekeeper, Token
 from holon.http.app import App
-from holon.http.exchange import Answerer, AnyReply, BodySource, RequestHead
+from holon.http.exchange import Answerer, AnyReply, BodySource, Reply, RequestHead
 from holon.http.head_checks import OwnNames
 from holon.http.listeners import Listeners
 from holon.http.plane import Plane
 from holon.http.rate_limiter import RateLimiter
 from holon.http.routing import RouteTable
 from holon.http.table import ROUTES
+from holon.http.traffic import Traffic
 from holon.model.limits import (
     HTTP_AUTH_FAILURES_COUNT_MAX,
     HTTP_AUTH_FAILURES_PER_MINUTE_COUNT,
@@ -55,9 +57,9 @@ async def serve_control_plane(
             per_minute=HTTP_AUTH_FAILURES_PER_MINUTE_COUNT,
         ),
     )
-    replies = _Replies(app.answer)
+    replies = _Replies(app.answer, plane.traffic)
     async with anyio.create_task_group() as answering:
-        listeners = Listeners(answer=replies.answer)
+        listeners = Listeners(answer=replies.answer, clock=plane.clock)
         plane.traffic.open_count = lambda: listeners.open_count
         answering.start_soon(listeners.serve, sockets)
         await (ending or anyio.Event()).wait()
@@ -67,17 +69,21 @@ async def serve_control_plane(
 
 
 class _Replies:
-    """Knows how many requests are being answered."""
+    """Knows how many requests are being answered, and counts those that were turned away."""
 
-    def __init__(self, answer: Answerer) -> None:
+    def __init__(self, answer: Answerer, traffic: Traffic) -> None:
         self._answer = answer
+        self._traffic = traffic
         self._under_way = 0
         self._none_left = anyio.Event()
 
     async def answer(self, head: RequestHead, body: BodySource) -> AnyReply:
         self._under_way += 1
         try:
-            return await self._answer(head, body)
+            reply = await self._answer(head, body)
+            if isinstance(reply, Reply) and reply.status >= HTTPStatus.BAD_REQUEST:
+                self._traffic.refusals[reply.status] += 1
+            return reply
         finally:
             self._under_way -= 1
             if not self._under_way:

@@ -11,6 +11,7 @@ from pathlib import Path
 from holon.config.fingerprint import config_fingerprint
 from holon.config.load_settings import Settings
 from holon.model.ids import AgentId
+from holon.ports.journal import LogLevel
 from holon.serve.access_plan import AccessRequest, plan_access
 
 
@@ -23,6 +24,7 @@ class ServeRequest:
     token_file: Path | None = None
     default_agent: AgentId
     workspace_dir: str | None = None
+    log_level: LogLevel | None = None  # in place of the settings'
 
 
 def effective_fingerprint(settings: Settings, asked: ServeRequest) -> str:
@@ -35,9 +37,11 @@ def effective_fingerprint(settings: Settings, asked: ServeRequest) -> str:
             "host": plan.host,
             "port": plan.port,
             "advertise": plan.advertise,
+            "callback_base": plan.callback_base,
             "own_token": int(asked.token is not None),
             "token_file": None if asked.token_file is None else str(asked.token_file),
             "default_agent": asked.default_agent,
             "workspace_dir": asked.workspace_dir,
+            "log_level": asked.log_level,
         },
     )

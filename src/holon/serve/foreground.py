@@ -15,9 +15,10 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 import anyio
 from anyio.abc import TaskStatus
@@ -27,22 +28,28 @@ from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.control_token import GivenToken, TokenFile
 from holon.adapters.system.detached_process import tell_ready
 from holon.adapters.system.failure_files import FailureFiles
-from holon.adapters.system.home_checks import require_safe_home
+from holon.adapters.system.home_checks import home_errors, require_safe_home
+from holon.adapters.system.journal_file import JournalFile
 from holon.adapters.system.listening_sockets import bind_tcp, bind_unix, prepare_run_folder
 from holon.adapters.system.private_file import make_home
 from holon.adapters.system.process_limits import become_private, raise_open_files
 from holon.adapters.system.run_files import RunFiles, RuntimeRecord, own_identity
+from holon.adapters.system.secrets import SecretRegistry
 from holon.config.load_settings import Settings
 from holon.http.outside_door import OutsideDoor
 from holon.http.plane import Plane, RuntimeFacts
 from holon.model.limits import SECOND_MS, SHUTDOWN_GRACE_MS_MAX
-from holon.runtime.agent_birth import ensure_agent
 from holon.runtime.host import Host
 from holon.serve.access_plan import AccessPlan, plan_access
+from holon.serve.compose import Hooks
 from holon.serve.configured_host import ConfiguredHost, open_configured_host
 from holon.serve.control_server import serve_control_plane
 from holon.serve.effective_config import ServeRequest, effective_fingerprint
 from holon.serve.lifecycle_failures import LifecycleFailures
+from holon.serve.service_journal import service_journal, sum_up, tell_refusals
+from holon.serve.service_tracer import service_tracer
+
+_TOKEN_NAME: Final = "control_token"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +61,12 @@ class ServiceSigns:
 
 
 async def serve(
-    settings: Settings, environ: Mapping[str, str], asked: ServeRequest, *, signs: ServiceSigns
+    settings: Settings,
+    environ: Mapping[str, str],
+    asked: ServeRequest,
+    *,
+    signs: ServiceSigns,
+    hooks: Hooks | None = None,
 ) -> None:
     """Serve until asked to end; raises before anything runs when something is in the way."""
     plan = plan_access(asked.access)
@@ -62,18 +74,44 @@ async def serve(
     require_safe_home(settings.home)
     make_home(settings.home)
     files = RunFiles(settings.home)
-    prepare_run_folder(files.folder)
-    with LifecycleFailures(FailureFiles(files), SystemClock()) as failures:
+    with home_errors(settings.home):
+        prepare_run_folder(files.folder)
+    hooks = hooks or Hooks()
+    secrets, level = hooks.secrets, asked.log_level or settings.log_level
+    with (
+        service_journal(files, level, secrets) as journal,
+        LifecycleFailures(
+            FailureFiles(files), SystemClock(), journal=journal, redactor=secrets
+        ) as failures,
+    ):
         raise_open_files()
-        service = _Service(settings, asked, plan, files=files, failures=failures, signs=signs)
+        told = _Told(journal=journal, secrets=secrets, failures=failures, signs=signs)
+        service = _Service(settings, asked, plan, files=files, told=told)
         with bind_tcp(plan.host, plan.port) as tcp:
-            async with anyio.create_task_group() as beside:
+            async with (
+                anyio.create_task_group() as beside,
+                service_tracer(environ, journal, secrets) as tracer,
+            ):
                 await beside.start(_end_on_signal, service.ending)
                 async with open_configured_host(
-                    settings, environ, workspace_root=asked.workspace_dir, umask=umask
+                    settings,
+                    environ,
+                    workspace_root=asked.workspace_dir,
+                    umask=umask,
+                    hooks=replace(hooks, journal=journal, tracer=tracer),
                 ) as served:
                     await service.run(served, tcp)
                 beside.cancel_scope.cancel()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Told:
+    """Who is told what about one life of a service."""
+
+    journal: JournalFile
+    secrets: SecretRegistry
+    failures: LifecycleFailures
+    signs: ServiceSigns
 
 
 class _Service:
@@ -86,32 +124,46 @@ class _Service:
         plan: AccessPlan,
         *,
         files: RunFiles,
-        failures: LifecycleFailures,
-        signs: ServiceSigns,
+        told: _Told,
     ) -> None:
         self._settings = settings
         self._asked = asked
         self._plan = plan
         self._files = files
-        self._failures = failures
-        self._signs = signs
-        self._token = _token(asked, files.token)
+        self._told = told
+        with home_errors(settings.home):
+            self._token = _token(asked, files.token, told.secrets)
         self.ending = anyio.Event()
 
     async def run(self, served: ConfiguredHost, tcp: socket.socket) -> None:
         """Answer until asked to end, then let what runs come to rest."""
-        await ensure_agent(served.host, self._asked.default_agent, SystemClock())
+        await served.host.births.ensure(self._asked.default_agent)
         facts = self._facts(port=tcp.getsockname()[1])
         with _listening_on(self._files.socket) as local, tcp:
             async with anyio.create_task_group() as answering:
                 answering.start_soon(self._answer, served, facts, (tcp, local))
-                self._files.write_record(_record_of(facts))
-                self._failures.started()
-                if self._signs.ready_handle is not None:
-                    tell_ready(self._signs.ready_handle)
-                self._signs.announce(facts)
-        await _drain(served.host)
+                with home_errors(self._settings.home):
+                    self._files.write_record(_record_of(facts))
+                self._tell_ready(facts)
+        self._told.journal.note("draining", "was asked to end; what runs gets a moment")
+        if not await _drain(served.host):
+            self._told.journal.note(
+                "drain_cut", "what still ran is cut off and goes on at the next start"
+            )
         self._files.remove_record(pid=facts.pid)
+
+    def _tell_ready(self, facts: RuntimeFacts) -> None:
+        told = self._told
+        told.failures.started()
+        told.journal.note(
+            "ready",
+            f"serves {facts.home_dir} at http://{facts.http_addr} and {facts.socket_path}",
+            version=facts.version,
+            config_fingerprint=facts.config_fingerprint,
+        )
+        if told.signs.ready_handle is not None:
+            tell_ready(told.signs.ready_handle)
+        told.signs.announce(facts)
 
     async def _answer(
         self, served: ConfiguredHost, facts: RuntimeFacts, sockets: tuple[socket.socket, ...]
@@ -124,9 +176,13 @@ class _Service:
             outside=OutsideDoor(SystemClock(), webhook_secrets=served.webhook_secrets),
         )
         names = self._plan.host_names(sockets[0].getsockname()[1])
-        await serve_control_plane(
-            plane, sockets, token=self._token, names=names, ending=self.ending
-        )
+        async with anyio.create_task_group() as beside:
+            beside.start_soon(sum_up, self._told.journal, plane.traffic, plane.clock)
+            await serve_control_plane(
+                plane, sockets, token=self._token, names=names, ending=self.ending
+            )
+            beside.cancel_scope.cancel()
+        tell_refusals(self._told.journal, plane.traffic)
 
     def _facts(self, *, port: int) -> RuntimeFacts:
         plan, home = self._plan, self._settings.home
@@ -136,7 +192,7 @@ class _Service:
             home_dir=str(home),
             socket_path=str(self._files.socket),
             http_addr=f"{plan.host}:{port}",
-            base_url=plan.advertise or f"http://{plan.host}:{port}",
+            base_url=plan.base_url(port),
             started_at=SystemClock().now(),
             config_fingerprint=effective_fingerprint(self._settings, self._asked),
             default_agent=self._asked.default_agent,
@@ -145,10 +201,11 @@ class _Service:
         )
 
 
-async def _drain(host: Host) -> None:
-    """Let what runs finish, for a moment."""
-    with anyio.move_on_after(SHUTDOWN_GRACE_MS_MAX / SECOND_MS):
+async def _drain(host: Host) -> bool:
+    """Let what runs finish, for a moment; False when it did not."""
+    with anyio.move_on_after(SHUTDOWN_GRACE_MS_MAX / SECOND_MS) as moment:
         await host.drain()
+    return not moment.cancelled_caught
 
 
 async def _end_on_signal(
@@ -170,17 +227,19 @@ def _listening_on(path: Path) -> Iterator[socket.socket]:
         try:
             yield bound
         finally:
-            if path.exists() and path.stat(follow_symlinks=False).st_ino == made:
-                path.unlink(missing_ok=True)
+            with suppress(OSError):  # on a disk that is read-only it stays, and is stale
+                if path.stat(follow_symlinks=False).st_ino == made:
+                    path.unlink(missing_ok=True)
 
 
-def _token(asked: ServeRequest, own: Path) -> GivenToken | TokenFile:
+def _token(asked: ServeRequest, own: Path, secrets: SecretRegistry) -> GivenToken | TokenFile:
     if asked.token is not None:
+        secrets.learn(_TOKEN_NAME, asked.token)
         return GivenToken(asked.token)
     file = TokenFile(asked.token_file or own)
     if asked.token_file is None:
         file.make_if_missing()
-    file.text()  # refuse one that others can read before anything runs
+    secrets.learn(_TOKEN_NAME, file.text())  # one that others can read is refused here
     return file
 
 

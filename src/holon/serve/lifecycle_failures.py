@@ -1,6 +1,7 @@
-"""Writing down how a service's start or end went wrong.
+"""Writing down the stations of a service's life, and how its start or end went wrong.
 
-Owns:  which failures are written down, and when they are forgotten.
+Owns:  which failures are written down, and when they are forgotten; the journal's lines about
+       beginning and end.
 Rule 1: a start that succeeds forgets what failed before; so does an end in good order.
 Rule 2: a home that somebody else serves is left as it is: that runtime is well.
 """
@@ -8,18 +9,25 @@ Rule 2: a home that somebody else serves is left as it is: that runtime is well.
 from collections.abc import Iterator
 from types import TracebackType
 
+from holon import __version__
 from holon.adapters.system.failure_files import FailureFiles
 from holon.model.errors import HolonError, HomeInUseError
 from holon.ports.clock import Clock
+from holon.ports.journal import Journal, LogLevel
+from holon.ports.redactor import Redactor
 from holon.projections.runtime_status import FailurePhase
 
 
 class LifecycleFailures:
     """Watches one life of a service: `with` it around everything that can fail."""
 
-    def __init__(self, files: FailureFiles, clock: Clock) -> None:
+    def __init__(
+        self, files: FailureFiles, clock: Clock, *, journal: Journal, redactor: Redactor
+    ) -> None:
         self._files = files
         self._clock = clock
+        self._journal = journal
+        self._redactor = redactor
         self._phase = FailurePhase.STARTUP
 
     def started(self) -> None:
@@ -29,6 +37,7 @@ class LifecycleFailures:
 
     def __enter__(self) -> "LifecycleFailures":
         """Begin to watch."""
+        self._journal.note("starting", f"holon {__version__} starts")
         return self
 
     def __exit__(
@@ -41,10 +50,18 @@ class LifecycleFailures:
         del kind, trace
         if error is None:
             self._files.clear()
+            self._journal.note("ended", "ended in good order; what was accepted is kept")
             return
         leaf = next(leaves_of(error), error)
+        said = self._redactor.redact(sentence_of(leaf))
+        self._journal.note(
+            "start_refused" if self._phase is FailurePhase.STARTUP else "ended_badly",
+            said,
+            level=LogLevel.ERROR,
+            error=None if isinstance(leaf, HolonError) else error,
+        )
         if isinstance(leaf, Exception) and not isinstance(leaf, HomeInUseError):
-            self._files.note(self._phase, sentence_of(leaf), now=self._clock.now())
+            self._files.note(self._phase, said, now=self._clock.now())
 
 
 def leaves_of(error: BaseException) -> Iterator[BaseException]:

@@ -2,7 +2,8 @@
 
 Owns:  the agent made for one run, the named agent, and when a named one may be made.
 Rule 1: a run that names nobody gets an agent of its own: private, and nobody else's past.
-Rule 2: a named agent is used as it is. It comes into being only when that was asked for.
+Rule 2: a named agent is used as it is: a template is for a new one. It comes into being only when
+        that was asked for.
 Rule 3: an agent that could not answer (paused, stopped, someone's child) is refused at once.
 """
 
@@ -29,20 +30,6 @@ class AgentNotUsableError(BadInputError):
     code = "agent_not_usable"
 
 
-class TemplateNotInstalledError(BadInputError):
-    """No template has this name."""
-
-    code = "template_not_installed"
-
-
-def require_template(name: str) -> None:
-    """Raise unless a template of this name can be used for a new agent."""
-    raise TemplateNotInstalledError(
-        f"no template named {name!r} is installed",
-        hint="leave out --template to make an ordinary agent",
-    )
-
-
 async def temporary_agent(host: Host, clock: Clock, ids: IdSource) -> AgentId:
     """Make the agent of a run that names none."""
     agent_id = parse_agent_id(ids.fresh(IdPrefix.TEMPORARY_RUN))
@@ -50,11 +37,14 @@ async def temporary_agent(host: Host, clock: Clock, ids: IdSource) -> AgentId:
     return agent_id
 
 
-async def named_agent(host: Host, clock: Clock, agent_id: AgentId, *, create: bool) -> AgentId:
-    """Return the agent of this name, made if it may be and is not there."""
+async def named_agent(
+    host: Host, clock: Clock, agent_id: AgentId, *, create: bool, template: str | None = None
+) -> AgentId:
+    """Return the agent of this name, made from the template if it may be and is not there."""
     state = await host.reads.agent(agent_id)
     if state is None and create:
-        await host.control.create_agent(_identity(agent_id, clock, Visibility.PUBLIC))
+        identity = _identity(agent_id, clock, Visibility.PUBLIC)
+        await host.control.create_agent(identity, template=template)
         return agent_id
     _require_usable(agent_id, state)
     return agent_id

@@ -45,6 +45,12 @@ from holon.model.provenance import (
     TrustLevel,
 )
 from holon.model.provider_attempt import TokenUsage
+from holon.model.skill import (
+    ActivationSource,
+    ActivationState,
+    LoadReason,
+    SkillActivation,
+)
 from holon.model.task import TaskKind, TaskRecord, TaskStatus
 from holon.model.tool import ToolCallRecord, ToolCallState, effect_id_of
 from holon.model.transcript import AssistantRound, TranscriptData, TranscriptEntry
@@ -184,6 +190,22 @@ def a_turn(turn_id: str = "turn_1", *, message_id: str = "msg_1", index: int = 1
         turn_index=index,
         message_id=MessageId(message_id),
         opened_at=START,
+    )
+
+
+def a_skill_activation(turn: TurnRecord, *, folder: str = "/skills/roofs") -> SkillActivation:
+    """A skill that a turn has read."""
+    return SkillActivation(
+        agent_id=turn.agent_id,
+        skill_name=folder.rpartition("/")[2],
+        path=f"{folder}/SKILL.md",
+        entrypoint_path=f"{folder}/SKILL.md",
+        load_reason=LoadReason.READ_SKILL_MD,
+        source=ActivationSource.IMPLICIT_FROM_CATALOG,
+        state=ActivationState.TURN_ACTIVE,
+        activated_at=START,
+        turn_id=turn.turn_id,
+        turn_index=turn.turn_index,
     )
 
 

@@ -24,7 +24,6 @@ from holon.http.plane import Plane, RuntimeFacts
 from holon.model.ids import AgentId
 from holon.ports.clock import Clock
 from holon.ports.provider import ModelDirectory
-from holon.runtime.agent_birth import ensure_agent
 from holon.runtime.host import Host
 from holon.serve.compose import HostOptions, open_host
 from holon.serve.control_server import serve_control_plane
@@ -79,7 +78,7 @@ async def control_server(
         unix = stack.enter_context(bind_unix(folder / "holon.sock"))
         port = tcp.getsockname()[1]
         async with open_host(home, models, settings) as host:
-            await ensure_agent(host, chosen.default_agent, SystemClock())
+            await host.births.ensure(chosen.default_agent)
             ending = anyio.Event()
             plane = Plane(
                 host=host,

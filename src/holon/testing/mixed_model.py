@@ -1,57 +1,67 @@
 """A model for real hosts under load: quick, talkative, now and then wrong.
 
-Owns:  a provider that draws what it says from a seed and from what it was told, and nothing else.
+Owns:  what it says: drawn from a seed and from what it was told, and nothing else. A wire server
+       says it (see holon.testing.wire_server).
 Rule 1: what it starts comes to an end: follow-ups and rests are asked for only by what came from
         outside, so that a host left alone falls silent.
+Rule 2: a failure that may pass happens once in a place, so that no account is rested for long.
 """
 
+from collections.abc import Callable
 from random import Random
 from typing import Final
 
-from holon.model.answer import ModelAnswer
+import msgspec
+
+from holon.adapters.providers.scripted.script import Line
 from holon.model.conversation import (
     AssistantMessage,
     ConversationMessage,
     TextBlock,
     UserMessage,
 )
-from holon.model.instant import later
-from holon.model.prompt_frame import ProviderRequest
 from holon.model.turn import StopReason
-from holon.ports.clock import Clock
-from holon.ports.provider import Hear
 from holon.testing.mixed_hands import hands_round
-from holon.testing.scripted_provider import FAILURES, ScriptedCall, ScriptedRound, spoken
+from holon.testing.scripted_provider import ScriptedCall, ScriptedRound
 
 _LATENCIES_MS: Final = (0, 0, 1, 5, 20, 60)
 _OUTSIDE: Final = ("kind: operator_prompt", "kind: webhook_event")
 _ROUNDS_COUNT_MAX: Final = 3
 _HANDS_SHARE: Final = 0.65
+_FAILED_SHARE: Final = 0.03
+_FAILURES: Final = (
+    ScriptedRound(text="Noted.", fail="server_error", fail_times=1),
+    ScriptedRound(text="Noted.", fail="rate_limited", fail_times=1),
+    ScriptedRound(text="Noted.", fail="connection", fail_times=1),
+    ScriptedRound(text="Noted.", fail="invalid_response", fail_times=1),
+    ScriptedRound(fail="request_rejected"),
+)
 
 
-class MixedModel:
-    """Answers at random, from a seed and the conversation."""
+def mixed_model(seed: int) -> Callable[[tuple[ConversationMessage, ...]], Line]:
+    """Return a model that answers at random, from a seed and the conversation."""
 
-    def __init__(self, clock: Clock, *, seed: int) -> None:
-        self._clock = clock
-        self._seed = seed
+    def said_to(conversation: tuple[ConversationMessage, ...]) -> Line:
+        said, round_count = _newest_message(conversation)
+        chance = Random(f"{seed}:{round_count}:{said}")
+        after_ms = chance.choice(_LATENCIES_MS)
+        line = _drawn(chance, said, round_count, conversation)
+        return Line(msgspec.structs.replace(line, after_ms=after_ms), round_count)
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
-        """Return some round, or fail."""
-        del hear
-        said, round_count = _newest_message(request.conversation)
-        chance = Random(f"{self._seed}:{round_count}:{said}")
-        latency_ms = chance.choice(_LATENCIES_MS)
-        await self._clock.sleep_until(later(self._clock.now(), by_ms=latency_ms))
-        if chance.random() < 0.03:
-            raise FAILURES[chance.choice(sorted(FAILURES))]("drawn trouble")
-        starts_more = round_count < _ROUNDS_COUNT_MAX and any(kind in said for kind in _OUTSIDE)
-        line = ScriptedRound(text="Noted.")
-        if starts_more and chance.random() < _HANDS_SHARE:
-            line = hands_round(chance, request.conversation)
-        elif starts_more:
-            line = _line(chance)
-        return spoken(line, call_prefix=f"m{len(request.conversation)}")
+    return said_to
+
+
+def _drawn(
+    chance: Random, said: str, round_count: int, conversation: tuple[ConversationMessage, ...]
+) -> ScriptedRound:
+    if chance.random() < _FAILED_SHARE:
+        return chance.choice(_FAILURES)
+    starts_more = round_count < _ROUNDS_COUNT_MAX and any(kind in said for kind in _OUTSIDE)
+    if not starts_more:
+        return ScriptedRound(text="Noted.")
+    if chance.random() < _HANDS_SHARE:
+        return hands_round(chance, conversation)
+    return _line(chance)
 
 
 def _line(chance: Random) -> ScriptedRound:

@@ -19,6 +19,7 @@ from holon.model.limits import (
 from holon.model.snapshot import AgentSnapshot
 from holon.model.task import TaskRecord
 from holon.model.tool import ToolOk, ToolSpec
+from holon.model.workspace import WorkspaceBindings
 from holon.tools.arguments import decode_arguments, leniently, schema_of
 from holon.tools.execution_view import execution_of, execution_view
 from holon.tools.guidance_texts import guidance_for
@@ -64,6 +65,9 @@ class AgentGet:
             "model": {"override": snapshot.agent.model.override_model},
             "focus": _focus(snapshot),
             "execution": execution_view(execution_of(scene, ports)),
+            "attached_workspaces": _workspaces(
+                await ports.reads.workspace_bindings(scene.agent_id)
+            ),
             "counts": {
                 "queued_messages": target.queued_count,
                 "open_work_items": counts.open_count,
@@ -84,6 +88,19 @@ class AgentGet:
 def _whole(record: msgspec.Struct) -> JsonValue:
     """A record with every field, also those that stand at their default."""
     return msgspec.to_builtins(msgspec.structs.asdict(record))
+
+
+def _workspaces(bindings: WorkspaceBindings) -> JsonValue:
+    active = None if bindings.active is None else bindings.active.workspace_id
+    return [
+        {
+            "workspace_id": entry.workspace_id,
+            "workspace_anchor": entry.workspace_anchor,
+            "repo_name": entry.repo_name,
+            "is_active": entry.workspace_id == active,
+        }
+        for entry in bindings.attached[:AGENT_ROWS_SHOWN_COUNT_MAX]
+    ]
 
 
 def _focus(snapshot: AgentSnapshot) -> JsonValue:

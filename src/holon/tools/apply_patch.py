@@ -75,6 +75,8 @@ class ApplyPatch:
             plan = await anyio.to_thread.run_sync(plan_patch, patch, before)
             if plan.changes:
                 await files.replace_all(plan.changes)
+                changed = [change.path for change in plan.changes]
+                ports.recall.files_changed(scene.agent_id, scene.execution_root, changed)
         except PatchRefusedError as problem:
             return _refused(problem.kind, problem)
         except PathEscapeError as problem:

@@ -5,41 +5,46 @@ Rule 1: what the host does not confine is told as `not_enforced`; no sandbox is 
 Rule 2: an agent always has one workspace: the one its host was given, or else its own home.
 """
 
-from typing import Final
-
 import msgspec
 
-from holon.model.ids import WorkspaceId
 from holon.model.json_value import JsonValue
 from holon.model.workspace import (
+    AGENT_HOME,
+    WORKSPACE_ROOT,
     ExecutionPolicy,
     ExecutionProfile,
     ExecutionSnapshot,
     ProjectionKind,
 )
+from holon.ports.shell import Shell
 from holon.ports.unavailable import NoShell
 from holon.tools.tool import ToolPorts, ToolScene
 
-AGENT_HOME: Final = WorkspaceId("agent_home")
-WORKSPACE_ROOT: Final = WorkspaceId("workspace_root")
+
+def profile_of(shell: Shell) -> ExecutionProfile:
+    """Return what a host with this shell can do for its agents."""
+    runs_commands = not isinstance(shell, NoShell)
+    return ExecutionProfile(
+        process_execution_exposed=runs_commands,
+        allow_background_tasks=runs_commands,
+        supports_managed_worktrees=False,
+    )
 
 
 def execution_of(scene: ToolScene, ports: ToolPorts) -> ExecutionSnapshot:
     """Return where a call of this scene runs."""
-    runs_commands = not isinstance(ports.shell, NoShell)
+    place = scene.workspace
     is_home = scene.execution_root == scene.agent_home
+    built_in = AGENT_HOME if is_home else WORKSPACE_ROOT
     return ExecutionSnapshot(
-        profile=ExecutionProfile(
-            process_execution_exposed=runs_commands,
-            allow_background_tasks=runs_commands,
-            supports_managed_worktrees=False,
-        ),
+        profile=profile_of(ports.shell),
         policy=ExecutionPolicy(),
-        workspace_id=AGENT_HOME if is_home else WORKSPACE_ROOT,
-        workspace_anchor=scene.execution_root,
+        workspace_id=built_in if place is None else place.workspace_id,
+        workspace_anchor=scene.execution_root if place is None else place.workspace_anchor,
         execution_root=scene.execution_root,
         cwd=scene.cwd,
-        projection_kind=ProjectionKind.CANONICAL_ROOT,
+        execution_root_id=None if place is None else place.execution_root_id,
+        projection_kind=(ProjectionKind.CANONICAL_ROOT if place is None else place.projection_kind),
     )
 
 

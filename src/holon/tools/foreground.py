@@ -14,7 +14,6 @@ from contextlib import asynccontextmanager
 import anyio
 
 from holon.model.command import CommandExit, CommandSpec
-from holon.model.instant import later
 from holon.model.limits import COMMAND_TEXT_BYTES_MAX
 from holon.model.record import Record
 from holon.ports.clock import Clock
@@ -143,7 +142,7 @@ async def ended_within(running: RunningCommand, ms: int, clock: Clock) -> Comman
 
 
 async def _cancel_at(clock: Clock, ms: int, race: anyio.CancelScope) -> None:
-    await clock.sleep_until(later(clock.now(), by_ms=ms))
+    await clock.sleep_for(ms)
     race.cancel()
 
 

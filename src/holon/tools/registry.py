@@ -17,6 +17,8 @@ from holon.tools.enqueue import Enqueue
 from holon.tools.get_work_item import GetWorkItem
 from holon.tools.list_work_items import ListWorkItems
 from holon.tools.local_tools import local_tools
+from holon.tools.memory_get import MemoryGet
+from holon.tools.memory_search import MemorySearch
 from holon.tools.pick_work_item import PickWorkItem
 from holon.tools.sleep import Sleep
 from holon.tools.tool import Tool
@@ -67,4 +69,6 @@ def _own_tools() -> tuple[Tool, ...]:
         ListWorkItems(),
         UpdateWorkItem(),
         CompleteWorkItem(),
+        MemorySearch(),
+        MemoryGet(),
     )

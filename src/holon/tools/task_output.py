@@ -15,7 +15,6 @@ from holon.decide.bounded_text import BoundedText, transcript_of
 from holon.decide.command_promotion import output_paths_of, run_id_of
 from holon.decide.task_lifecycle import is_terminal
 from holon.decide.task_output import retrieval_status_of
-from holon.model.instant import later
 from holon.model.json_value import JsonValue
 from holon.model.limits import (
     ESTIMATED_TOKEN_BYTES,
@@ -94,7 +93,7 @@ async def _wait(task: TaskRecord, patience_ms: int, ports: ToolPorts) -> None:
 
 
 async def _give_up(clock: Clock, ms: int, race: anyio.CancelScope) -> None:
-    await clock.sleep_until(later(clock.now(), by_ms=ms))
+    await clock.sleep_for(ms)
     race.cancel()
 
 

@@ -18,9 +18,11 @@ from holon.model.ids import AgentId, MessageId, TurnId, WorkItemId
 from holon.model.json_value import JsonValue
 from holon.model.record import Record
 from holon.model.tool import ToolError, ToolOutcome, ToolRefused, ToolSpec
+from holon.model.workspace import ActiveWorkspace
 from holon.ports.clock import Clock
 from holon.ports.files import Files
 from holon.ports.id_source import IdSource
+from holon.ports.memory_index import MemoryRecall, NoRecall
 from holon.ports.places import Places
 from holon.ports.shell import Shell
 from holon.ports.store_reads import StoreReads
@@ -40,6 +42,7 @@ class ToolScene(Record, frozen=True, kw_only=True):
     agent_home: str = ""
     execution_root: str = ""
     cwd: str = ""
+    workspace: ActiveWorkspace | None = None  # the one these paths are of
 
 
 class ToolExecution(Record, frozen=True, kw_only=True):
@@ -61,6 +64,7 @@ class ToolPorts:
     files: Files = field(default_factory=NoFiles)
     places: Places = field(default_factory=NoPlaces)
     tasks: TaskControl = field(default_factory=NoTasks)
+    recall: MemoryRecall = field(default_factory=NoRecall)
     output_budget: OutputBudget = field(default_factory=OutputBudget)
 
 

@@ -11,6 +11,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from holon.model.errors import BadInputError
 from holon.model.limits import (
+    COMMAND_YIELD_MS_MAX,
+    ID_CHARS_MAX,
     LABEL_CHARS_MAX,
     OBJECTIVE_CHARS_MAX,
     TIMER_DURATION_MS_MAX,
@@ -18,6 +20,8 @@ from holon.model.limits import (
     TIMER_INTERVAL_MS_MIN,
     TODO_ITEMS_COUNT_MAX,
     TODO_TEXT_CHARS_MAX,
+    TOOL_OUTPUT_SETTING_TOKENS_MAX,
+    WORKSPACE_PATH_CHARS_MAX,
 )
 from holon.model.record import Record
 from holon.model.work_item import PlanStatus, TodoState
@@ -32,6 +36,12 @@ class PromptRequest(Record, frozen=True, kw_only=True):
 
     text: Text
     interject: bool = False  # into the running turn, at its next safe point
+
+
+class DebugPromptRequest(Record, frozen=True, kw_only=True):
+    """Which prompt to look at: the one for these words, or the next one."""
+
+    text: Text | None = None
 
 
 class CreateAgentRequest(Record, frozen=True, kw_only=True):
@@ -75,6 +85,9 @@ class TaskRequest(Record, frozen=True, kw_only=True):
     login: bool = False
     tty: bool = False
     accepts_input: bool | None = None  # left out: with a terminal only
+    # Kept with the task, as for a command of the agent's own that outlived its call.
+    yield_time_ms: Annotated[int, Meta(ge=0, le=COMMAND_YIELD_MS_MAX)] | None = None
+    max_output_tokens: Annotated[int, Meta(ge=1, le=TOOL_OUTPUT_SETTING_TOKENS_MAX)] | None = None
 
 
 class TaskInputRequest(Record, frozen=True, kw_only=True):
@@ -111,6 +124,18 @@ class TimerRequest(Record, frozen=True, kw_only=True):
             raise BadTimerError("a zone belongs to an expression")
         if self.duration_ms is None and self.interval_ms is not None:
             raise BadTimerError("an interval begins with a duration")
+
+
+class AttachRequest(Record, frozen=True, kw_only=True):
+    """The directory to work in: an absolute path on the machine of the runtime."""
+
+    path: Annotated[str, Meta(min_length=1, max_length=WORKSPACE_PATH_CHARS_MAX)]
+
+
+class DetachRequest(Record, frozen=True, kw_only=True):
+    """The workspace to forget."""
+
+    workspace_id: Annotated[str, Meta(min_length=1, max_length=ID_CHARS_MAX)]
 
 
 class WorkItemRequest(Record, frozen=True, kw_only=True):

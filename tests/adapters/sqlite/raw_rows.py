@@ -5,6 +5,8 @@ import apsw
 from holon.adapters.sqlite.commit_writer import CommitWriter
 from holon.adapters.sqlite.connection import open_memory
 from holon.adapters.sqlite.migrate import migrate
+from holon.decide.workspace_binding import aim_of
+from holon.model.agent import AgentContext
 from holon.model.commit import (
     AppendBrief,
     AppendDeliverySummary,
@@ -23,10 +25,16 @@ from holon.model.commit import (
     RememberActivation,
     StartToolCall,
 )
+from holon.model.context_change import RememberContext
 from holon.model.expectation import Applied
 from holon.model.ids import MessageId, SummaryId, WorkItemId
+from holon.model.memory import MemoryDeltaReason, MemoryState, WorkingMemoryDelta
+from holon.model.memory_change import ArchiveEpisode, RememberWork
+from holon.model.skill_change import ActivateSkill
 from holon.model.wake import WakeDisposition
 from holon.model.work_item import DeliverySummary
+from holon.model.workspace import FoundPlace, WorkspaceBindings
+from holon.model.workspace_change import AttachWorkspace, EnterWorkspace
 from holon.testing.builders import (
     MAIN,
     START,
@@ -35,6 +43,7 @@ from holon.testing.builders import (
     a_hint,
     a_message,
     a_round,
+    a_skill_activation,
     a_task,
     a_timer,
     a_tool_call,
@@ -46,6 +55,7 @@ from holon.testing.builders import (
     an_agent,
     an_entry,
 )
+from tests.decide.memory_rows import an_episode
 
 
 def a_writer() -> tuple[apsw.Connection, CommitWriter]:
@@ -64,6 +74,7 @@ def everything() -> tuple[apsw.Connection, CommitWriter]:
     """One row of everything: `msg_1` is claimed with an open turn, `msg_2` is queued."""
     connection, writer = a_writer()
     turn = a_turn()
+    place = aim_of(FoundPlace(path="/srv/site"), WorkspaceBindings(), now=START)
     summary = DeliverySummary(
         id=SummaryId("sum_1"),
         agent_id=MAIN,
@@ -97,5 +108,22 @@ def everything() -> tuple[apsw.Connection, CommitWriter]:
             disposition=WakeDisposition.TRIGGERED,
             delivery_key="0" * 64,
         ),
+        AttachWorkspace(agent_id=MAIN, entry=place.entry),
+        EnterWorkspace(agent_id=MAIN, place=place.place, occupancy_id="occ_1"),
+        ActivateSkill(activation=a_skill_activation(turn)),
+        RememberContext(
+            agent_id=MAIN, context=AgentContext(history_from_turn=2, compression_epoch=1)
+        ),
+        RememberWork(
+            agent_id=MAIN,
+            state=MemoryState(revision=2, last_prompted_revision=1, archived_episode_count=1),
+            moved=WorkingMemoryDelta(
+                from_revision=1,
+                to_revision=2,
+                created_at_turn=1,
+                reason=MemoryDeltaReason.TERMINAL_TURN_COMPLETED,
+            ),
+        ),
+        ArchiveEpisode(episode=an_episode(1)),
     )
     return connection, writer

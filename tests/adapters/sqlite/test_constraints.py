@@ -33,6 +33,14 @@ DELIVERY = (
     "insert into trigger_deliveries (external_trigger_id, delivery_key, delivered_at, disposition)"
     " select external_trigger_id, delivery_key, 1, disposition from trigger_deliveries"
 )
+OCCUPANCY = (
+    "insert into workspace_occupancies select 'occ_9', execution_root_id || 'ROOT', workspace_id,"
+    " holder_agent_id, 'MODE', 0, ENDED from workspace_occupancies"
+)
+SOURCE = (
+    "insert into memory_sources (agent_id, kind, source_id, evidence_rank, gone, changed_at)"
+    " values ('main', 'brief', 'brief_9', 1, 0, 0)"
+)
 
 REFUSED = {
     # Agents.
@@ -216,6 +224,72 @@ REFUSED = {
     ),
     "external_triggers_stay_with_their_agent": "update external_triggers set agent_id = 'other'",
     "external_triggers_are_kept": "delete from external_triggers",
+    # Workspaces.
+    "skill_activations_state_is_known": "update skill_activations set state = 'x'",
+    "skill_activations_reason_is_known": (
+        "update skill_activations set load_reason = 'prompt_injection'"
+    ),
+    "skill_activations_source_is_known": "update skill_activations set source = 'x'",
+    "skill_activations_session_lasts": "update skill_activations set state = 'session_active'",
+    "agent_contexts_first_turn_is_one": ("insert into agent_contexts values ('other', 0, 1, '[]')"),
+    "agent_contexts_epoch_is_positive": ("insert into agent_contexts values ('other', 1, 0, '[]')"),
+    "agent_contexts_recap_is_a_list": "insert into agent_contexts values ('other', 1, 1, '{}')",
+    "agent_contexts_only_move_on": (
+        "update agent_contexts set history_from_turn = 1, compression_epoch = 2"
+    ),
+    "agent_contexts_are_kept": "delete from agent_contexts",
+    "workspaces_anchor_is_absolute": "insert into workspaces values ('ws_9', 'srv', null, 0, 0)",
+    "workspaces_one_per_anchor": (
+        "insert into workspaces select 'ws_9', workspace_anchor, null, 0, 0 from workspaces"
+    ),
+    "workspaces_stay_what_they_are": "update workspaces set workspace_anchor = '/elsewhere'",
+    "workspaces_are_kept": "delete from workspaces",
+    "workspace_occupancies_mode_is_known": (
+        "update workspace_occupancies set access_mode = 'shared_write'"
+    ),
+    "workspace_occupancies_one_per_holder": (
+        OCCUPANCY.replace("MODE", "shared_read").replace("ENDED", "null")
+    ),
+    "workspace_occupancies_exclude_each_other": (
+        OCCUPANCY.replace("MODE", "exclusive_write").replace("ENDED", "null").replace("ROOT", "")
+    ),
+    "workspace_occupancies_end_once": (
+        OCCUPANCY.replace("MODE", "shared_read").replace("ENDED", "1")
+        + "; update workspace_occupancies set released_at = null where occupancy_id = 'occ_9'"
+    ),
+    "workspace_occupancies_open_are_kept": "delete from workspace_occupancies",
+    "workspace_occupancies_active_are_held": "update workspace_occupancies set released_at = 1",
+    "attached_workspaces_active_stays": "delete from attached_workspaces",
+    "active_workspaces_one_per_occupancy": (
+        "insert into active_workspaces select 'other', workspace_id, occupancy_id,"
+        " projection_kind, execution_root, cwd from active_workspaces"
+    ),
+    "active_workspaces_projection_is_known": "update active_workspaces set projection_kind = 'x'",
+    "active_workspaces_root_is_absolute": (
+        "update active_workspaces set execution_root = 'srv', cwd = 'srv'"
+    ),
+    "active_workspaces_cwd_is_inside": "update active_workspaces set cwd = '/srv/site-2'",
+    # Memory.
+    "memory_sources_kind_is_known": SOURCE.replace("'brief'", "'rumour'"),
+    "memory_sources_rank_is_known": SOURCE.replace("1, 0, 0)", "4, 0, 0)"),
+    "memory_sources_gone_is_a_flag": SOURCE.replace("1, 0, 0)", "1, 2, 0)"),
+    "memory_sources_one_per_record": f"{SOURCE}; {SOURCE}",
+    "turn_evidence_rank_is_known": (
+        "insert into turn_evidence select turn_id, 4 from turns limit 1"
+    ),
+    "working_memories_prompted_is_known": (
+        "update working_memories set last_prompted_revision = revision + 1"
+    ),
+    "working_memories_archived_is_natural": (
+        "insert into working_memories values ('other', 0, 0, null, -1, '{}')"
+    ),
+    "working_memories_go_forward": "update working_memories set revision = revision + 2",
+    "episodes_one_per_id": (
+        "insert into episodes (episode_id, agent_id, end_turn_index, finalized_at, record)"
+        " values ('ep_1', 'main', 2, 0, '{}')"
+    ),
+    "episodes_never_change": "update episodes set record = '{}'",
+    # Deliveries.
     "trigger_deliveries_primary_key": DELIVERY,
     "trigger_deliveries_key_is_a_digest": "update trigger_deliveries set delivery_key = 'short'",
     "trigger_deliveries_disposition_is_known": (

@@ -18,6 +18,11 @@ FAMILIES: Final = (
     "reads_work",
     "reads_surface",
     "reads_history",
+    "reads_workspaces",
+    "workspaces",
+    "contexts",
+    "reads_skills",
+    "skills",
     "retention",
 )
 
@@ -29,6 +34,7 @@ WALKED: Final = re.compile(
     r"|work_items USING INDEX work_items_runnable|waiting|w$|up$|o$"
     r"|agents USING (COVERING )?INDEX agents_up|tasks USING INDEX tasks_open_by_agent"
     r"|messages USING INDEX messages_unread_results"
+    r"|skill_activations USING (COVERING )?INDEX skill_activations_to_restore"
     r"|waits USING INDEX waits_visible|briefs USING INDEX briefs_failed$"
     r"|\(subquery|\(join|CONSTANT ROW)"
 )
@@ -41,7 +47,7 @@ QUERIES: Final = [item for family in FAMILIES for item in named_queries(family).
 @pytest.mark.parametrize(("name", "sql"), QUERIES, ids=[name for name, _ in QUERIES])
 def test_no_query_walks_a_whole_table(name: str, sql: str) -> None:
     connection, _ = a_writer()
-    numbers = [int(number) for number in re.findall(r"\?(\d)", sql)]
+    numbers = [int(number) for number in re.findall(r"\?(\d+)", sql)]
     bound = dict.fromkeys(re.findall(r":(\w+)", sql), 0) or (0,) * max(numbers, default=0)
     plan = [str(row[-1]) for row in connection.execute(f"explain query plan {sql}", bound)]
     walked = [step for step in plan if step.startswith("SCAN") and not WALKED.match(step)]

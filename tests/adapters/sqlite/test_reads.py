@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from holon.adapters.sqlite.store import SqliteStore, open_connection_store
-from holon.model.agent import AgentTotals
+from holon.model.agent import AgentContext, AgentTotals
 from holon.model.agent_status import AgentStatus
 from holon.model.closure import Completed
 from holon.model.commit import (
@@ -37,6 +37,7 @@ from holon.model.commit import (
     StartToolCall,
     TakeWakeHints,
 )
+from holon.model.context_change import RememberContext
 from holon.model.expectation import Applied
 from holon.model.ids import AgentId, MessageId, TaskId, TimerId, WaitId, WorkItemId
 from holon.model.limits import DAY_MS, HOUR_MS, WORK_ITEMS_WEIGHED_COUNT_MAX
@@ -287,6 +288,16 @@ async def test_recent_turns_are_the_newest_in_the_order_they_happened(bench: Ben
         await bench.make(end, settled(f"msg_{n}"))
     logs = await bench.reads.recent_turns(MAIN, limit=2)
     assert [log.turn.turn_index for log in logs] == [3, 4]
+    since = await bench.reads.recent_turns(MAIN, limit=9, from_turn=2)
+    assert [log.turn.turn_index for log in since] == [2, 3, 4]
+
+
+async def test_a_context_is_what_was_last_remembered_and_never_moves_back(bench: Bench) -> None:
+    assert await bench.reads.agent_context(MAIN) == AgentContext()
+    moved = AgentContext(history_from_turn=13, compression_epoch=1, recap=("turn 1", "ä"))
+    await bench.make(RememberContext(agent_id=MAIN, context=moved))
+    assert await bench.reads.agent_context(MAIN) == moved
+    assert await bench.reads.agent_context(AgentId("nobody")) == AgentContext()
 
 
 async def test_unseen_messages_are_listed_until_they_are_shown(bench: Bench) -> None:

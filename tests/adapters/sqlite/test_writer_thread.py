@@ -175,10 +175,11 @@ class Failing:
         monkeypatch.setattr(CommitWriter, "_apply", failing)
 
 
+@pytest.mark.parametrize("error", [apsw.FullError, apsw.ReadOnlyError])
 async def test_a_full_disk_undoes_the_whole_group_and_is_not_the_end(
-    writer: ThreadWriter, monkeypatch: pytest.MonkeyPatch
+    writer: ThreadWriter, monkeypatch: pytest.MonkeyPatch, error: type[apsw.Error]
 ) -> None:
-    Failing(monkeypatch, apsw.FullError)
+    Failing(monkeypatch, error)
     async with Held(writer):
         innocent = writer.submit(an_admission(a_message("msg_1")))
         doomed = writer.submit(an_admission(a_message("msg_doomed")))
@@ -188,7 +189,7 @@ async def test_a_full_disk_undoes_the_whole_group_and_is_not_the_end(
     assert await writer.submit(an_admission(a_message("msg_1"))).outcome() == Applied()
 
 
-@pytest.mark.parametrize("error", [apsw.IOError, apsw.CorruptError, apsw.ReadOnlyError])
+@pytest.mark.parametrize("error", [apsw.IOError, apsw.CorruptError])
 async def test_after_any_other_failure_nothing_is_tried_again(
     writer: ThreadWriter, monkeypatch: pytest.MonkeyPatch, error: type[apsw.Error]
 ) -> None:

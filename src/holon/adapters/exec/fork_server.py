@@ -156,7 +156,8 @@ def _start(
     os.chdir("/")
     facts = facts_of(spawned.pid)
     if facts is not None:
-        folder.started(ProcessIdentity(facts.pid, facts.start_ticks, identity.boot_id))
+        with contextlib.suppress(OSError):  # a full disk: the command is found through us
+            folder.started(ProcessIdentity(facts.pid, facts.start_ticks, identity.boot_id))
     return Supervisor(folder, asked, spawned, wakeup=wakeup, held=pipe)
 
 

@@ -32,11 +32,11 @@ from holon.adapters.exec.fork_client import ForkClient
 from holon.adapters.exec.local_command import LocalCommand
 from holon.adapters.exec.process_table import is_living
 from holon.adapters.exec.removal import Removal
-from holon.adapters.exec.run_folder import NOBODY, PRIVATE_FOLDER, RunFolder
+from holon.adapters.exec.run_folder import NOBODY, PRIVATE_FOLDER, ROOM_MAY_COME, RunFolder
 from holon.model.command import CommandSpec, EndedRun
 from holon.model.limits import ID_CHARS_MAX
 from holon.ports.clock import Clock
-from holon.ports.shell import CommandSpawnError
+from holon.ports.shell import CommandNoRoomError, CommandSpawnError
 
 SHELL_DEFAULT: Final = "sh"
 ATTEMPTS_COUNT_MAX: Final = 3
@@ -86,7 +86,7 @@ class LocalShell:
             if refused is None:
                 return command
             command.close()
-            is_untouched = not answer and folder.claim(NOBODY)
+            is_untouched = not answer and _claim_for_nobody(folder)
             if not answer and not is_untouched:
                 command.found_or_lost()  # it may have begun, with nobody to look after it
             folder.remove()
@@ -103,7 +103,7 @@ class LocalShell:
             raise CommandSpawnError("a command was already started under this id") from error
         except OSError as error:
             folder.remove()
-            raise CommandSpawnError(f"a command has no place: {error.strerror}") from error
+            raise _no_place(error) from error
 
     async def _ask(self, folder: RunFolder) -> tuple[bytes | None, int]:
         try:
@@ -208,6 +208,23 @@ def _found_shell(wanted: str, path: str) -> str:
             f"there is no shell {wanted!r}", hint="name a shell that is installed, or none"
         )
     return os.path.abspath(found)
+
+
+def _claim_for_nobody(folder: RunFolder) -> bool:
+    """Whether nothing has begun in a folder, and nothing will."""
+    try:
+        return folder.claim(NOBODY)
+    except OSError as error:
+        if folder.read().supervisor is not None:
+            return False
+        folder.remove()  # nobody can claim it any more, so nothing runs for it
+        raise _no_place(error) from error
+
+
+def _no_place(error: OSError) -> CommandSpawnError:
+    if error.errno in ROOM_MAY_COME:
+        return CommandNoRoomError(f"a command has no place: {error.strerror}")
+    return CommandSpawnError(f"a command has no place: {error.strerror}")
 
 
 def _refusal(spec: CommandSpec, answer: bytes | None) -> CommandSpawnError | None:

@@ -3,6 +3,7 @@
 Owns:  copying from a pipe or a terminal to a file, never more than the cap.
 Rule 1: what does not fit is read and thrown away, so that a command is ended by us and not by a
         pipe that nobody empties; nothing beyond the cap ever reaches the disk.
+        What the disk will not take is thrown away as well, and told apart from the cap.
 Rule 2: this module is loaded by the fork server, which sees the standard library only.
 """
 
@@ -24,6 +25,7 @@ class OutputSink:
         self._file: int | None = None
         self._room = bytes_max
         self.is_full = False
+        self.is_lost = False  # the disk did not take what was within the cap
         self.heard_s = time.monotonic()
 
     def take(self, source: int) -> int | None:
@@ -48,7 +50,7 @@ class OutputSink:
                 return
 
     def _write(self, chunk: bytes) -> None:
-        if len(chunk) > self._room:
+        if len(chunk) > self._room and not self.is_lost:
             self.is_full = True
         rest = memoryview(chunk)[: self._room]
         self._room -= len(rest)
@@ -58,4 +60,4 @@ class OutputSink:
             while rest:
                 rest = rest[os.write(self._file, rest) :]
         except OSError:  # the disk has a cap of its own, or the folder is gone
-            self._room, self.is_full = 0, True
+            self._room, self.is_lost = 0, not self.is_full

@@ -35,7 +35,8 @@ class Removal:
         except FileNotFoundError:
             return
         except OSError:  # a namesake that was left behind, or a disk that takes no new names
-            folder.remove()
+            with contextlib.suppress(OSError):  # on a read-only disk it stays, for retention
+                folder.remove()
             return
         if self._thread is None:
             self._thread = threading.Thread(target=self._serve, name="holon-removal", daemon=True)

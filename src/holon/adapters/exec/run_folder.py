@@ -8,11 +8,13 @@
 Owns:  these names, reading and writing the record, and the signals a supervisor heeds.
 Rule 1: a line is appended with one write and never changed. Of two lines of a kind the first one
         counts, which makes the record a place where two processes can agree (see `claim`).
-Rule 2: a line that was cut short, by a full disk or a lost power line, is as good as none.
+Rule 2: a line that was cut short, by a full disk or a lost power line, is as good as none; whoever
+        wrote it is told, and may say it again.
 Rule 3: few files are made, since making one costs more than all the rest.
 Rule 4: this module is also loaded by the fork server, which sees the standard library only.
 """
 
+import errno
 import json
 import os
 import signal
@@ -29,6 +31,7 @@ PRIVATE_FOLDER: Final = 0o700
 POLITE: Final = signal.SIGTERM
 FORCED: Final = signal.SIGUSR1
 NOBODY: Final = ProcessIdentity(pid=0, start_ticks=0, boot_id="")
+ROOM_MAY_COME: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 _APPEND: Final = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -133,7 +136,8 @@ class RunFolder:
         line = b"\n" + json.dumps(content).encode("ascii") + b"\n"
         record = os.open(self._record, _APPEND | flags, PRIVATE_FILE)
         try:
-            os.write(record, line)
+            if os.write(record, line) < len(line):  # the disk took what it had room for
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(record)
 

@@ -5,7 +5,8 @@ Owns:  the session, the working directory, the limits the kernel keeps, and wher
 Rule 1: the process gets a session of its own; with a terminal, that terminal controls it.
 Rule 2: what the process inherits is set on the supervisor before, so that the kernel's fast spawn
         does the rest and says at once when the shell cannot be run.
-Rule 3: this module is loaded by the fork server, which sees the standard library only.
+Rule 3: when memory runs out, a command goes first: before its supervisor and before the runtime.
+Rule 4: this module is loaded by the fork server, which sees the standard library only.
 """
 
 import fcntl
@@ -15,7 +16,8 @@ import resource
 import signal
 import struct
 import termios
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
 from holon.adapters.exec.output_sink import OutputSink
@@ -23,6 +25,8 @@ from holon.adapters.exec.process_table import tasks_count
 from holon.adapters.exec.run_folder import RunFolder
 
 ROWS_AND_COLUMNS: Final = (24, 80)
+COMMAND_OOM_SCORE: Final = 500  # added by the kernel to what a process is worth: half of all memory
+_OOM_SCORE: Final = "/proc/self/oom_score_adj"
 THREADS_PER_PROCESS_COUNT: Final = 4  # the kernel's limit counts threads, ours does not
 # Python ignores two of these for itself, and we handle the others: a command gets none of that.
 SIGNALS_RESET: Final = (
@@ -126,12 +130,41 @@ def _posix_spawn(asked: Mapping[str, Any], actions: Sequence[tuple[Any, ...]]) -
     argv: list[str] = asked["argv"]
     if (umask := asked.get("umask")) is not None:
         os.umask(umask)  # ours too, from here on: what we make ourselves says for whom it is
-    return os.posix_spawn(
-        argv[0],
-        argv,
-        asked["environment"],
-        file_actions=actions,
-        setsid=True,
-        setsigmask=(),
-        setsigdef=SIGNALS_RESET,
-    )
+    with _first_to_go():
+        return os.posix_spawn(
+            argv[0],
+            argv,
+            asked["environment"],
+            file_actions=actions,
+            setsid=True,
+            setsigmask=(),
+            setsigdef=SIGNALS_RESET,
+        )
+
+
+@contextmanager
+def _first_to_go() -> Iterator[None]:
+    """What is spawned in the block is what the kernel ends first when there is no memory left."""
+    own = _oom_score()
+    if own is None or own >= COMMAND_OOM_SCORE:
+        yield
+        return
+    _set_oom_score(COMMAND_OOM_SCORE)
+    try:
+        yield
+    finally:
+        _set_oom_score(own)
+
+
+def _oom_score() -> int | None:
+    try:
+        with open(_OOM_SCORE, encoding="ascii") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return None
+
+
+def _set_oom_score(score: int) -> None:
+    # A system without it, or a sandbox that forbids it, runs commands all the same.
+    with suppress(OSError), open(_OOM_SCORE, "w", encoding="ascii") as file:
+        file.write(str(score))

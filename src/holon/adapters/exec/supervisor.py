@@ -5,7 +5,8 @@ Rule 1: whatever the command started stays below the supervisor, also what left 
         the kernel gives orphans to it. It goes as soon as nothing is left below it.
 Rule 2: the status is written when the command itself has ended and its streams have ended too, or
         were quiet for a moment, or a bounded time has passed: nobody who keeps a stream open can
-        hold the result back. The streams are still copied afterwards.
+        hold the result back. The streams are still copied afterwards. On a full disk the status
+        waits for room, unless somebody asks us to go: then it is found lost.
 Rule 3: SIGTERM asks for a polite end with a grace, SIGUSR1 for a certain one. A limit that is
         passed ends the command the same way. What left too many processes gets no grace.
 Rule 4: this module is loaded by the fork server, which sees the standard library only.
@@ -27,7 +28,7 @@ from holon.adapters.exec.process_table import (
     last_pid,
     send,
 )
-from holon.adapters.exec.run_folder import FORCED, POLITE, RunFolder
+from holon.adapters.exec.run_folder import FORCED, POLITE, ROOM_MAY_COME, RunFolder
 from holon.adapters.exec.spawning import Spawned
 from holon.model.limits import COMMAND_DRAIN_MS_MAX, COMMAND_STOP_GRACE_MS
 
@@ -64,6 +65,7 @@ class Supervisor:
         self._wait_status: int | None = None
         self._is_settled = False
         self._is_alone = False
+        self._is_hurried = False
         self._held = held
         self._wakeup = wakeup
         self._poll = select.poll()
@@ -73,7 +75,7 @@ class Supervisor:
 
     def run(self) -> None:
         """Return once nothing of the command is left and its end was written down."""
-        while not self._is_alone:
+        while not (self._is_alone and (self._is_settled or self._wait_status is None)):
             for fd, _ in self._poll.poll(self._patience_ms()):
                 self._hear(fd)
             self._collect()
@@ -85,6 +87,7 @@ class Supervisor:
             with contextlib.suppress(BlockingIOError):
                 for number in os.read(fd, 256):
                     if number in (POLITE, FORCED):
+                        self._is_hurried = True
                         self._stop("requested", at_once=number == FORCED)
         elif fd == self._spawned.typed:
             self._typed += os.read(fd, select.PIPE_BUF)
@@ -100,6 +103,8 @@ class Supervisor:
             self._poll.unregister(source)
             os.close(source)
             del self._sinks[source]
+        elif sink.is_lost:
+            self._stop("output_lost")
         elif sink.is_full:
             self._stop("output_size")
 
@@ -174,12 +179,15 @@ class Supervisor:
         if self._is_settled or self._wait_status is None or not self._has_said_all():
             return
         code = os.waitstatus_to_exitcode(self._wait_status)
-        with contextlib.suppress(OSError):  # without a place to say it, it will be found lost
+        try:
             self._folder.ended(
                 exit_status=code if code >= 0 else 128 - code,
                 signal_number=-code if code < 0 else None,
                 stopped=self._cause,
             )
+        except OSError as error:
+            if error.errno in ROOM_MAY_COME and not self._is_hurried:
+                return  # said at a later tick, once there is room: the end is known, and not lost
         self._is_settled = True
         os.close(self._held)  # whoever reads from the other end knows now
 

@@ -160,7 +160,7 @@ class ProviderPlane:
             model_ref=ref,
             provider=self._observed(ref, provider),
             account=bound.account,
-            prompt_tokens_max=self.describe(ref).prompt_budget_tokens,
+            prompt_tokens_max=_prompt_tokens_max(route, self.describe(ref)),
         )
 
     def _bound(self, route: ProviderRoute) -> BoundCredential:
@@ -187,6 +187,11 @@ class ProviderPlane:
 
         directory = Path(self.settings.record_dir)
         return RecordingProvider(provider, ref, directory=directory, redactor=self._parts.redactor)
+
+
+def _prompt_tokens_max(route: ProviderRoute, model: ModelInfo) -> int | None:
+    """How large a prompt may be; who shortens what it is given by itself names no bound."""
+    return None if route.transport in NETWORKLESS else model.prompt_budget_tokens
 
 
 def _traced(

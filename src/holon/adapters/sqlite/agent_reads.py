@@ -13,7 +13,9 @@ from holon.adapters.sqlite.read_session import ReadSession
 from holon.adapters.sqlite.row_codec import (
     HINTS,
     ITEMS,
+    LINES,
     AgentRow,
+    AroundRow,
     WaitRow,
     WeighedRow,
     activation_memory,
@@ -21,15 +23,17 @@ from holon.adapters.sqlite.row_codec import (
     wait_record,
 )
 from holon.adapters.sqlite.statements import Row
-from holon.model.agent import AgentState
+from holon.model.agent import AgentContext, AgentState
 from holon.model.ids import AgentId, MessageId
 from holon.model.instant import from_micros, to_micros
 from holon.model.limits import WORK_ITEMS_WEIGHED_COUNT_MAX
 from holon.model.message import Priority
 from holon.model.snapshot import AgentSnapshot, QueueHead, WeighedItem
 from holon.model.wait import WaitRecord
+from holon.model.wake import WakeHint
 
 _PRIORITIES: Final = {priority.band: priority for priority in Priority}
+_NOTHING: Final = (None, 0, 0, 0, 0)
 _WaitsByItem: TypeAlias = Mapping[str | None, list[WaitRecord]]
 
 
@@ -41,6 +45,16 @@ class SqliteAgentReads(ReadSession):
         found = self._one("agent", (agent_id,))
         return None if found is None else agent_state(AgentRow._make(found))
 
+    async def agent_context(self, agent_id: AgentId) -> AgentContext:
+        """Where the agent's history begins, and what is left of the turns before."""
+        match self._one("agent_context", (agent_id,)):
+            case (int() as first, int() as epoch, str() as recap):
+                return AgentContext(
+                    history_from_turn=first, compression_epoch=epoch, recap=LINES.decode(recap)
+                )
+            case _:
+                return AgentContext()
+
     async def snapshot(self, agent_id: AgentId, *, now: datetime) -> AgentSnapshot | None:
         """Everything scheduling decides on, at one moment."""
         with self._moment():
@@ -50,26 +64,31 @@ class SqliteAgentReads(ReadSession):
             return self._snapshot_of(agent_id, AgentRow._make(found), now=to_micros(now))
 
     def _snapshot_of(self, agent_id: AgentId, row: AgentRow, *, now: int) -> AgentSnapshot:
-        waits = self._open_waits(agent_id)
-        current_id = row.current_work_item_id
+        around = AroundRow._make(self._one("around", (agent_id,)) or _NOTHING)
+        waits = self._open_waits(agent_id) if around.has_waits else {}
+        current_id, most = row.current_work_item_id, WORK_ITEMS_WEIGHED_COUNT_MAX
         current = self._all("weighed_item", (current_id,)) if current_id is not None else []
-        claimed = self._one("claimed", (agent_id,))
         deferred_until, slowed_until = self._waits_until(row, agent_id, now=now)
-        most = WORK_ITEMS_WEIGHED_COUNT_MAX
+        claimed, hints = around.claimed_message_id, around.has_hints
+        queue, rechecks = (agent_id, current_id, most), (agent_id, now, most)
+        has_work = bool(around.has_open_items)
         return AgentSnapshot(
             agent=agent_state(row),
             heads=self._heads(agent_id, now=now) if row.queued_count else (),
             passed_over=row.passed_over,
-            claimed_message_id=None if claimed is None else MessageId(str(claimed[0])),
-            hints=tuple(HINTS.decode(str(hint[0])) for hint in self._all("hints", (agent_id,))),
+            claimed_message_id=None if claimed is None else MessageId(claimed),
+            hints=self._parked_hints(agent_id) if hints else (),
             agent_waits=tuple(waits.get(None, ())),
             current=_weigh(current[0], waits) if current else None,
-            queued=self._weigh_all("weighed_queue", (agent_id, current_id, most), waits),
-            due_rechecks=self._weigh_all("due_rechecks", (agent_id, now, most), waits),
+            queued=self._weigh_all("weighed_queue", queue, waits) if has_work else (),
+            due_rechecks=self._weigh_all("due_rechecks", rechecks, waits) if has_work else (),
             deferred_until=deferred_until,
             slowed_until=slowed_until,
-            active_timer_count=_count(self._one("active_timer_count", (agent_id,))),
+            active_timer_count=around.active_timer_count,
         )
+
+    def _parked_hints(self, agent_id: AgentId) -> tuple[WakeHint, ...]:
+        return tuple(HINTS.decode(str(row[0])) for row in self._all("hints", (agent_id,)))
 
     async def restless(self, *, now: datetime) -> Sequence[AgentId]:
         """Agents some row gives a reason to look at: queue, claim, hint, or open work item."""
@@ -120,10 +139,6 @@ def _weigh(found: Row, waits: _WaitsByItem) -> WeighedItem:
     return WeighedItem(
         item=item, waits=tuple(waits.get(item.id, ())), activation=activation_memory(row, item)
     )
-
-
-def _count(row: Row | None) -> int:
-    return 0 if row is None else _number(row[0])
 
 
 def _number(value: object) -> int:

@@ -55,7 +55,7 @@ def _fold(connection: apsw.Connection, mode: int) -> bool:
     try:
         logged, folded = connection.wal_checkpoint(mode=mode)
     except apsw.Error as error:
-        failure = running_error(error)
+        failure = running_error(error, system_errno=connection.system_errno)
         if isinstance(failure, StoreBrokenError):
             raise failure from error
         return False

@@ -3,8 +3,8 @@
 Owns:  the transaction. A group of commits is one transaction; each commit in it stands alone.
 Rule 1: a commit is atomic, and applying the same commit_id twice is the same as applying it once.
 Rule 2: a refused commit leaves nothing behind and does not disturb its neighbours in the group.
-Rule 3: when the disk is full nothing of the group was written. When anything else fails under the
-        group, durability is unknown: nothing is tried again, and nothing more is accepted.
+Rule 3: when the disk is full or read-only nothing of the group was written. When anything else
+        fails under the group, durability is unknown: nothing is tried again or accepted any more.
 """
 
 from collections.abc import Sequence
@@ -14,18 +14,24 @@ import apsw
 
 from holon.adapters.sqlite.agent_changes import AgentChanges
 from holon.adapters.sqlite.constraint_names import ConstraintNames
+from holon.adapters.sqlite.context_changes import ContextChanges
 from holon.adapters.sqlite.error_mapping import running_error
 from holon.adapters.sqlite.event_log import EventLog
 from holon.adapters.sqlite.expectation_checks import ExpectationChecks
+from holon.adapters.sqlite.memory_marks import MemoryMarks
 from holon.adapters.sqlite.message_changes import KeyUsedError, MessageChanges
 from holon.adapters.sqlite.named_queries import named_queries
 from holon.adapters.sqlite.pace_changes import PaceChanges
+from holon.adapters.sqlite.skill_changes import SkillChanges
 from holon.adapters.sqlite.statements import ChangeRefusedError, Statements
 from holon.adapters.sqlite.trigger_changes import TriggerChanges
 from holon.adapters.sqlite.turn_changes import TurnChanges
 from holon.adapters.sqlite.wake_changes import WakeChanges
 from holon.adapters.sqlite.work_changes import WorkChanges
+from holon.adapters.sqlite.working_memory_changes import WorkingMemoryChanges
+from holon.adapters.sqlite.workspace_changes import WorkspaceChanges
 from holon.decide.audit import events_of
+from holon.decide.memory_marks import marks_of, turn_of
 from holon.model.commit import (
     AdvanceTask,
     AppendBrief,
@@ -64,10 +70,12 @@ from holon.model.commit import (
     StartToolCall,
     TakeWakeHints,
 )
+from holon.model.context_change import RememberContext
 from holon.model.errors import ForbiddenTransitionError, StoreBrokenError, StoreError
 from holon.model.expectation import Applied, CommitOutcome, ConstraintRefused
 from holon.model.ids import AgentId
 from holon.model.instant import to_micros
+from holon.model.memory_change import ArchiveEpisode, MemoryChange, RememberWork
 from holon.model.pace_change import (
     HoldMessage,
     HoldTurns,
@@ -75,8 +83,17 @@ from holon.model.pace_change import (
     RememberPace,
     ReviewHolds,
 )
+from holon.model.skill_change import ActivateSkill, RestoreSkills, SkillChange
+from holon.model.workspace_change import (
+    AttachWorkspace,
+    DetachWorkspace,
+    EnterWorkspace,
+    ExitWorkspace,
+    WorkspaceChange,
+)
 
 Result: TypeAlias = CommitOutcome | StoreError
+_SettingChange: TypeAlias = WorkspaceChange | SkillChange | RememberContext | MemoryChange
 
 
 class AppliedGroup(NamedTuple):
@@ -101,8 +118,13 @@ class CommitWriter:
         self._turns = TurnChanges(self._statements)
         self._work = WorkChanges(self._statements)
         self._wake = WakeChanges(self._statements)
+        self._skills = SkillChanges(self._statements)
+        self._working_memory = WorkingMemoryChanges(self._statements)
         self._triggers = TriggerChanges(self._statements)
         self._pace = PaceChanges(self._statements)
+        self._workspaces = WorkspaceChanges(self._statements)
+        self._contexts = ContextChanges(self._statements)
+        self._memory = MemoryMarks(self._statements)
         self._touched: set[AgentId] = set()
         self.broken: StoreBrokenError | None = None
 
@@ -121,7 +143,7 @@ class CommitWriter:
 
     def _give_up(self, error: apsw.Error) -> StoreError:
         """Undo the group; remember the failure when the disk can no longer be believed."""
-        failure = running_error(error)
+        failure = running_error(error, system_errno=self._connection.system_errno)
         if not isinstance(failure, StoreBrokenError):
             try:
                 if self._connection.in_transaction:
@@ -174,9 +196,11 @@ class CommitWriter:
         if failure is not None:
             return failure
         moved: list[AgentId] = []
+        turn_id = turn_of(commit.changes)
         try:
             for change in commit.changes:
                 self._write(change, at=at)
+                self._memory.write(marks_of(change, turn_id=turn_id), at=at)
                 audited = events_of(change)
                 self._events.append(audited, at=at)
                 moved.extend([agent_id for agent_id, _ in audited])
@@ -247,5 +271,19 @@ class CommitWriter:
                 self._pace.write(change, at=at)
             case RecordEvent():
                 pass  # the event is all there is
+            case _:
+                self._write_setting(change, at=at)
+
+    def _write_setting(self, change: _SettingChange, *, at: int) -> None:
+        """What an agent works with: its place, its skills, what it looks back on."""
+        match change:
+            case AttachWorkspace() | EnterWorkspace() | ExitWorkspace() | DetachWorkspace():
+                self._workspaces.write(change, at=at)
+            case ActivateSkill() | RestoreSkills():
+                self._skills.write(change)
+            case RememberContext():
+                self._contexts.write(change)
+            case RememberWork() | ArchiveEpisode():
+                self._working_memory.write(change)
             case _:
                 assert_never(change)

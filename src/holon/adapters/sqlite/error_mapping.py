@@ -2,13 +2,19 @@
 
 Owns:  the one place where an apsw error becomes an error of the port.
 Rule 1: an adapter raises its port's errors and no others.
-Rule 2: full and busy mean that nothing was written and the same may be tried again. Whatever else
-        goes wrong under a write leaves durability unknown, and then the store is broken.
+Rule 2: full, read-only and busy mean that nothing was written and the same may be tried again.
+        Whatever else goes wrong under a write leaves durability unknown: the store is broken.
+Rule 3: SQLite calls only one way of having no room "full". A quota, a limit on file sizes and a
+        disk that went read-only under an open file are I/O errors to it, told apart by the number
+        of the system. A write that fails with one of these wrote nothing that counts; a sync that
+        fails is never forgiven, whatever its number.
 """
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import apsw
 
@@ -19,19 +25,45 @@ from holon.model.errors import (
     StoreBusyError,
     StoreError,
     StoreFullError,
+    StoreReadOnlyError,
     StoreUnwritableError,
 )
 
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_WRITES: Final = frozenset(  # what is done before a commit counts; syncs are not among them
+    {
+        apsw.SQLITE_IOERR_WRITE,
+        apsw.SQLITE_IOERR_TRUNCATE,
+        apsw.SQLITE_IOERR_SHMOPEN,
+        apsw.SQLITE_IOERR_SHMSIZE,
+        apsw.SQLITE_IOERR_SHMMAP,
+    }
+)
 
-def running_error(error: apsw.Error) -> StoreError:
-    """Return what an error means for a store that is open."""
+
+def running_error(error: apsw.Error, *, system_errno: int = 0) -> StoreError:
+    """Return what an error means for a store that is open.
+
+    `system_errno` is what the system said to the connection that failed.
+    """
+    code: int = getattr(error, "extendedresult", 0)  # absent from what SQLite did not raise itself
     match error:
         case apsw.FullError():
             return StoreFullError("the disk is full; nothing was written")
+        case apsw.IOError() if code in _WRITES and system_errno in _NO_ROOM:
+            return StoreFullError("there is no room left on the disk; nothing was written")
+        case apsw.IOError() if code in _WRITES and system_errno == errno.EROFS:
+            return _read_only()
+        case apsw.ReadOnlyError() if code != apsw.SQLITE_READONLY_DBMOVED:
+            return _read_only()
         case apsw.BusyError() | apsw.LockedError():
             return StoreBusyError("another program holds the database; nothing was written")
         case _:
             return StoreBrokenError(f"the database failed: {type(error).__name__}: {error}")
+
+
+def _read_only() -> StoreReadOnlyError:
+    return StoreReadOnlyError("the disk is read-only; nothing was written")
 
 
 def opening_error(error: apsw.Error, path: Path) -> StoreError:
@@ -43,6 +75,11 @@ def opening_error(error: apsw.Error, path: Path) -> StoreError:
             return StoreUnwritableError(
                 f"the database at {path} cannot be opened for writing ({error})",
                 hint="check who owns the directory and whether its disk is mounted read-only",
+            )
+        case apsw.FullError():
+            return StoreUnwritableError(
+                f"the database at {path} cannot be opened: its disk is full",
+                hint="free disk space, then start Holon again",
             )
         case apsw.BusyError() | apsw.LockedError():
             return HomeInUseError(

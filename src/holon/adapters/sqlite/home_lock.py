@@ -6,12 +6,15 @@ Rule 1: the lock is the kernel's (`flock`) and is held for life, so a crash rele
 Rule 2: whoever comes second is refused at once and has changed nothing.
 """
 
+import errno
 import fcntl
 import os
 from pathlib import Path
+from typing import Final
 
 from holon.model.errors import HomeInUseError, StoreUnwritableError
 
+NO_LOCKS: Final = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 _PID_BYTES_MAX = 32
 
 
@@ -57,6 +60,11 @@ class HomeLock:
             ) from None
         except OSError as error:
             os.close(self._handle)
+            if error.errno in NO_LOCKS:
+                raise StoreUnwritableError(
+                    f"the file system of {self.path} has no locks: {error.strerror}",
+                    hint="a home needs a local disk: set HOLON_HOME to a directory on one",
+                ) from error
             raise _unwritable(self.path, error) from error
 
     def _holder(self) -> str:

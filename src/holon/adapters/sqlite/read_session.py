@@ -23,13 +23,17 @@ class ReadSession:
         self._sql = {
             **named_queries("reads_agents"),
             **named_queries("reads_history"),
+            **named_queries("reads_memory"),
             **named_queries("reads_queue"),
             **named_queries("reads_records"),
+            **named_queries("reads_skills"),
             **named_queries("reads_surface"),
             **named_queries("reads_triggers"),
             **named_queries("reads_usage"),
             **named_queries("reads_wheel"),
             **named_queries("reads_work"),
+            **named_queries("reads_working_memory"),
+            **named_queries("reads_workspaces"),
         }
 
     def _all(self, name: str, parameters: Parameters = ()) -> list[Row]:

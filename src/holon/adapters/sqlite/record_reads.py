@@ -1,6 +1,8 @@
 """Reading single records and pages of them."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from holon.adapters.sqlite.error_mapping import running_errors
 from holon.adapters.sqlite.read_session import ReadSession
@@ -27,12 +29,15 @@ from holon.adapters.sqlite.statements import Row
 from holon.model.brief import BriefRecord
 from holon.model.event import AuditEvent
 from holon.model.ids import AgentId, TaskId, TimerId, TurnId, WorkItemId
+from holon.model.limits import SURFACE_USAGE_TURNS_COUNT_MAX
 from holon.model.provider_attempt import TokenUsage
 from holon.model.task import TaskRecord
 from holon.model.transcript import TurnLog
 from holon.model.wait import WaitRecord
 from holon.model.wake import TimerRecord
 from holon.model.work_item import WorkItemRecord
+
+_OfTurn = TypeVar("_OfTurn", EntryRow, CallRow)
 
 
 class SqliteRecordReads(ReadSession):
@@ -51,27 +56,32 @@ class SqliteRecordReads(ReadSession):
             found = self._one("turn", (turn_id,))
             return None if found is None else self._log_of(found)
 
-    async def recent_turns(self, agent_id: AgentId, *, limit: int) -> Sequence[TurnLog]:
-        """The newest settled turns, oldest of them first."""
+    async def recent_turns(
+        self, agent_id: AgentId, *, limit: int, from_turn: int = 0
+    ) -> Sequence[TurnLog]:
+        """The newest settled turns, none before `from_turn`, oldest of them first."""
         with self._moment():
-            newest_first = self._all("recent_turns", (agent_id, limit))
-            return [self._log_of(found) for found in reversed(newest_first)]
+            asked = (agent_id, limit, from_turn)
+            newest_first = [TurnRow._make(row) for row in self._all("recent", asked)]
+            if not newest_first:
+                return []
+            since = (agent_id, newest_first[-1].turn_index)  # three queries, however many turns
+            entries = _by_turn(map(EntryRow._make, self._all("recent_entries", since)))
+            calls = _by_turn(map(CallRow._make, self._all("recent_calls", since)))
+        return [
+            _turn_log(row, entries[row.turn_id], calls[row.turn_id])
+            for row in reversed(newest_first)
+        ]
 
     def _log_of(self, found: Row) -> TurnLog:
-        turn = turn_record(TurnRow._make(found))
-        entries = self._all("entries", (turn.turn_id,))
-        calls = self._all("calls", (turn.turn_id,))
-        return TurnLog(
-            turn=turn,
-            entries=tuple(
-                transcript_entry(EntryRow._make(row), agent_id=turn.agent_id) for row in entries
-            ),
-            calls=tuple(recorded_call(CallRow._make(row), agent_id=turn.agent_id) for row in calls),
-        )
+        row = TurnRow._make(found)
+        entries = map(EntryRow._make, self._all("entries", (row.turn_id,)))
+        calls = map(CallRow._make, self._all("calls", (row.turn_id,)))
+        return _turn_log(row, entries, calls)
 
     async def last_reported_usage(self, agent_id: AgentId) -> TokenUsage | None:
-        """What the newest settled turn used of which a provider reported tokens."""
-        found = self._one("last_reported_usage", (agent_id,))
+        """What the newest turn used, of the last settled ones that reported any tokens."""
+        found = self._one("last_reported_usage", (agent_id, SURFACE_USAGE_TURNS_COUNT_MAX))
         return None if found is None else USAGES.decode(str(found[0]))
 
     async def briefs(self, agent_id: AgentId, *, limit: int) -> Sequence[BriefRecord]:
@@ -122,3 +132,19 @@ class SqliteRecordReads(ReadSession):
 
     def _waits(self, name: str, key: str) -> list[WaitRecord]:
         return [wait_record(WaitRow._make(row)) for row in self._all(name, (key,))]
+
+
+def _by_turn(rows: Iterable[_OfTurn]) -> defaultdict[str, list[_OfTurn]]:
+    found: defaultdict[str, list[_OfTurn]] = defaultdict(list)
+    for row in rows:
+        found[row.turn_id].append(row)
+    return found
+
+
+def _turn_log(row: TurnRow, entries: Iterable[EntryRow], calls: Iterable[CallRow]) -> TurnLog:
+    turn = turn_record(row)
+    return TurnLog(
+        turn=turn,
+        entries=tuple(transcript_entry(each, agent_id=turn.agent_id) for each in entries),
+        calls=tuple(recorded_call(each, agent_id=turn.agent_id) for each in calls),
+    )

@@ -15,10 +15,12 @@ from typing import Final, NamedTuple
 import apsw
 
 from holon.adapters.sqlite.checkpoints import truncate_log
+from holon.adapters.sqlite.memory_retention import MemoryRetention
 from holon.adapters.sqlite.named_queries import named_queries
 from holon.adapters.sqlite.statements import Statements
 from holon.model.instant import to_micros
 from holon.model.limits import COMMIT_IDS_KEPT_MS_MIN, IDEMPOTENCY_KEPT_MS_MIN
+from holon.model.memory_limits import EPISODE_CANDIDATES_COUNT
 from holon.model.retention import PruneReport, RetentionPolicy
 
 _FAMILIES: Final = (
@@ -29,6 +31,7 @@ _FAMILIES: Final = (
     "delete_timers",
     "delete_waits",
     "delete_work_items",
+    "delete_episodes",
 )
 _WINDOWS_PER_STEP_COUNT_MAX: Final = 32  # windows that hold nothing to remove are passed over
 _VACUUM_PAGES_MAX: Final = 1_024
@@ -52,6 +55,7 @@ class Retention:
         self._connection = connection
         self._statements = Statements(connection)
         self._sql = named_queries("retention")
+        self._memory = MemoryRetention(self._statements)
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -61,9 +65,9 @@ class Retention:
 
     def step(self, policy: RetentionPolicy, *, now: datetime) -> PruneReport:
         """Remove one bounded batch; `more` says that another step would go on from here."""
-        before = self._connection.total_changes()
+        before = self._connection.total_changes() - self._memory.noted_count
         is_last = self._remove_windows(policy, now=now)
-        removed = self._connection.total_changes() - before
+        removed = self._connection.total_changes() - self._memory.noted_count - before
         self._has_removed = self._has_removed or removed > 0
         shrunk_fully = self._give_back_pages(policy)
         more = not (is_last and shrunk_fully)
@@ -120,10 +124,12 @@ class Retention:
             "high": window.high,
             "turns_kept": max(1, policy.turns_count_min),  # an agent's last turn says how it is
             "keys_until": _keys_until(now),
+            "episodes_kept": min(EPISODE_CANDIDATES_COUNT, max(1, policy.turns_count_min)),
             "batch": policy.batch_count,
         }
         is_cleared = True
         for name in _FAMILIES:
+            self._memory.note(name, parameters, now=now)
             self._statements.run(self._sql[name], parameters)
             is_cleared = is_cleared and self._connection.changes() < policy.batch_count
         self._cut_logs(window, policy)
@@ -146,6 +152,7 @@ class Retention:
         self._statements.run(
             self._sql["delete_trigger_deliveries"], (policy.batch_count, _keys_until(now))
         )
+        self._memory.forget(policy.batch_count, now=now)
 
     def _give_back_pages(self, policy: RetentionPolicy) -> bool:
         """Return free pages to the disk, a bounded number; says whether enough went back."""

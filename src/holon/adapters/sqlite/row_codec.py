@@ -60,6 +60,7 @@ ENVELOPES: Final = RowDecoder[MessageEnvelope](MessageEnvelope)
 BRIEFS: Final = RowDecoder[BriefRecord](BriefRecord)
 USAGES: Final = RowDecoder[TokenUsage](TokenUsage)
 HINTS: Final = RowDecoder[WakeHint](WakeHint)
+LINES: Final = RowDecoder[tuple[str, ...]](tuple[str, ...])
 ITEMS: Final = RowDecoder[WorkItemRecord](WorkItemRecord)
 _IDENTITIES: Final = RowDecoder[AgentIdentity](AgentIdentity)
 _CLOSURES: Final = RowDecoder[Closure](Closure)
@@ -101,6 +102,16 @@ class AgentRow(NamedTuple):
     self_started_at: int | None
     gave_up: int
     budget_until: int | None
+
+
+class AroundRow(NamedTuple):
+    """The columns of the `around` query."""
+
+    claimed_message_id: str | None
+    has_hints: int
+    has_waits: int
+    has_open_items: int
+    active_timer_count: int
 
 
 class WaitRow(NamedTuple):

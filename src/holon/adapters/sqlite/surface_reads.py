@@ -24,6 +24,8 @@ from holon.adapters.sqlite.row_codec import (
     wait_record,
 )
 from holon.adapters.sqlite.statements import Row, Value
+from holon.adapters.sqlite.working_memory_reads import MemoryLooks
+from holon.adapters.sqlite.workspace_reads import WorkspaceLooks
 from holon.model.brief import BriefRecord
 from holon.model.ids import AgentId, TaskId, TimerId, WorkItemId
 from holon.model.limits import (
@@ -34,6 +36,7 @@ from holon.model.limits import (
     STATE_WORK_ITEMS_COUNT_MAX,
     SURFACE_COUNTED_COUNT_MAX,
     SURFACE_PAGE_COUNT_MAX,
+    SURFACE_USAGE_TURNS_COUNT_MAX,
 )
 from holon.model.provider_attempt import TokenUsage
 from holon.model.snapshot import WeighedItem
@@ -47,7 +50,7 @@ _LAST: Final = 2**63 - 1  # later than every moment
 _FIRST: Final = -1  # earlier than every moment
 
 
-class _AgentLooks(ReadSession):
+class _AgentLooks(WorkspaceLooks, MemoryLooks):
     """What is read of one agent inside a transaction somebody else holds."""
 
     def _listed(self, found: Row) -> ListedAgent:
@@ -62,6 +65,7 @@ class _AgentLooks(ReadSession):
             runnable_work_item_id=None if runnable is None else WorkItemId(str(runnable[0])),
             stuck_work_item=None if stuck is None else ITEMS.decode(str(stuck[0])),
             waits=tuple(self._some_waits(agent_id, limit=AGENT_ROWS_SHOWN_COUNT_MAX)),
+            workspace=self._active_workspace(agent_id),
         )
 
     def _counts(self, agent_id: AgentId) -> AgentCounts | None:
@@ -88,7 +92,7 @@ class _AgentLooks(ReadSession):
         return [HINTS.decode(str(row[0])) for row in self._all("hints", (agent_id,))]
 
     def _usage(self, agent_id: AgentId) -> TokenUsage | None:
-        found = self._one("last_reported_usage", (agent_id,))
+        found = self._one("last_reported_usage", (agent_id, SURFACE_USAGE_TURNS_COUNT_MAX))
         return None if found is None else USAGES.decode(str(found[0]))
 
     def _failure(self, name: str, *key: Value) -> BriefRecord | None:
@@ -199,6 +203,8 @@ class SqliteSurfaceReads(_AgentLooks, _Pages):
                 work_items=tuple(self._items(agent_id, None, limit=STATE_WORK_ITEMS_COUNT_MAX)),
                 waits=tuple(self._some_waits(agent_id, limit=STATE_WAITS_COUNT_MAX)),
                 hints=tuple(self._hints(agent_id)),
+                workspaces=self._bindings(agent_id),
+                memory=self._memory_figures(agent_id),
             )
 
     async def agent_counts(self, agent_id: AgentId) -> AgentCounts | None:

@@ -9,6 +9,7 @@ from typing import TypeAlias, assert_never
 from holon.adapters.sqlite.change_codec import encode
 from holon.adapters.sqlite.named_queries import named_queries
 from holon.adapters.sqlite.pace_changes import PaceChanges
+from holon.adapters.sqlite.skill_changes import SkillChanges
 from holon.adapters.sqlite.statements import Statements
 from holon.model.commit import (
     AppendTranscript,
@@ -38,6 +39,7 @@ class TurnChanges:
         self._agent_sql = named_queries("agents")
         self._message_sql = named_queries("messages")
         self._pace = PaceChanges(statements)
+        self._skills = SkillChanges(statements)
 
     def write(self, change: TurnChange, *, at: int) -> None:
         """Write one change; `at` is the moment of its commit."""
@@ -63,6 +65,7 @@ class TurnChanges:
             case SettleTurn():
                 self._settle(change)
                 self._pace.count(change)
+                self._skills.settle(change)
             case _:
                 assert_never(change)
 

@@ -5,6 +5,7 @@ Owns:  nothing but order: every query walks a partial index from its early end.
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Final
 
 from holon.adapters.sqlite.read_session import ReadSession
 from holon.adapters.sqlite.row_codec import TimerRow, WaitRow, timer_record, wait_record
@@ -13,6 +14,8 @@ from holon.model.instant import from_micros, to_micros
 from holon.model.limits import BUDGET_WINDOW_MS, USAGE_STEP_MS
 from holon.model.snapshot import DueTimer
 from holon.model.wait import WaitRecord
+
+_LONGEST_HOLD: Final = timedelta(milliseconds=BUDGET_WINDOW_MS + USAGE_STEP_MS)
 
 
 class SqliteWheelReads(ReadSession):
@@ -23,6 +26,11 @@ class SqliteWheelReads(ReadSession):
         found = self._one("next_due", (to_micros(after),))
         moment = None if found is None else found[0]
         return from_micros(moment) if isinstance(moment, int) else None
+
+    async def is_anything_due(self, now: datetime) -> bool:
+        """Whether a timer, wait or activation may have come due. One look, and mostly the last."""
+        found = self._one("anything_due", (to_micros(now), to_micros(now + _LONGEST_HOLD)))
+        return found is not None and bool(found[0])
 
     async def due_timers(self, now: datetime, *, limit: int) -> Sequence[DueTimer]:
         """Active timers of agents that are not stopped whose slot has come, earliest first."""
@@ -38,6 +46,6 @@ class SqliteWheelReads(ReadSession):
 
     async def due_activations(self, now: datetime, *, limit: int) -> Sequence[AgentId]:
         """Idle agents whose work was held back until a moment that has come."""
-        longest = timedelta(milliseconds=BUDGET_WINDOW_MS + USAGE_STEP_MS)
-        found = self._all("due_activations", (to_micros(now), limit, to_micros(now + longest)))
+        longest = to_micros(now + _LONGEST_HOLD)
+        found = self._all("due_activations", (to_micros(now), limit, longest))
         return [AgentId(str(row[0])) for row in found]

@@ -51,6 +51,11 @@ class SqliteWorkReads(ReadSession):
         """Tasks of all agents that have ended and whose result no turn has taken in yet."""
         return [task_record(TaskRow._make(row)) for row in self._all("unread_tasks")]
 
+    async def unread_results(self, agent_id: AgentId, *, limit: int) -> Sequence[TaskRecord]:
+        """Ended tasks of the agent whose result no turn has taken in yet, newest first."""
+        found = self._all("unread_results", (agent_id, limit))
+        return [task_record(TaskRow._make(row)) for row in found]
+
     async def followup_count(self, root_id: MessageId) -> int:
         """How many follow-ups of one chain are known."""
         return _numbers(self._one("followup_count", (root_id,)), 1)[0]

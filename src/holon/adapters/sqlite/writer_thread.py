@@ -155,7 +155,8 @@ class ThreadWriter:
             try:
                 returned.append(job())
             except apsw.Error as error:
-                raised.append(self._note_failure(running_error(error)))
+                said = self._connection.system_errno
+                raised.append(self._note_failure(running_error(error, system_errno=said)))
             except StoreError as error:
                 raised.append(self._note_failure(error))
 

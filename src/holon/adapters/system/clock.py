@@ -3,7 +3,8 @@
 Owns:  reading the machine's time and sleeping by it.
 Rule 1: a sleeper looks at the wall clock again at least every JUMP_NOTICED_MS, because a clock that
         is set forwards, or a laptop that was closed, moves the wall but not the sleep.
-Rule 2: durations come from the monotonic reading; the wall clock only says what the moment is.
+Rule 2: a pause is the monotonic reading's alone: no jump makes it longer or shorter.
+Rule 3: durations come from the monotonic reading; the wall clock only says what the moment is.
 """
 
 import time
@@ -43,3 +44,7 @@ class SystemClock:
         due_ns = to_micros(deadline) * 1_000
         while (remaining_ns := due_ns - self._wall_ns()) > 0:
             await self._pause(min(remaining_ns, JUMP_NOTICED_MS * 1_000_000) / 1_000_000_000)
+
+    async def sleep_for(self, ms: int) -> None:
+        """Return once so much time has passed, whatever the wall clock does meanwhile."""
+        await self._pause(max(0, ms) / 1_000)

@@ -4,6 +4,7 @@ Owns:  `startup_failure.json` and `shutdown_failure.json` in the run folder.
 Rule 1: failing to write a failure down never hides the failure itself.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -59,4 +60,5 @@ class FailureFiles:
         """It went well since."""
         for path in (self.files.startup_failure, self.files.shutdown_failure):
             if read_own(path) is not None:
-                path.unlink(missing_ok=True)
+                with suppress(OSError):  # a disk that takes no writes: it is told once more, then
+                    path.unlink(missing_ok=True)

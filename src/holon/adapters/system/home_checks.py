@@ -4,10 +4,13 @@ Owns:  the look at a home's folders and files before anything of them is used.
 Rule 1: nothing is repaired on the quiet: whoever could have written to a home may have left
         something in it, so a person looks first. The error says what to run.
 Rule 2: what is not there is in order; it will be made private.
+Rule 3: a home that cannot be used is told in one sentence that names the path and what to do.
 """
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +21,7 @@ from holon.adapters.system.run_files import (
     require_owned,
 )
 from holon.adapters.system.run_paths import RUN_FOLDER
+from holon.model.errors import HomeUnusableError
 
 _WRITING: Final = 0o022
 _EVERYTHING: Final = 0o077
@@ -25,8 +29,24 @@ _FOLDERS: Final = ((".", _WRITING), (RUN_FOLDER, _EVERYTHING), ("state", _WRITIN
 _DATABASE: Final = ("runtime.sqlite", "runtime.sqlite-wal", "runtime.sqlite-shm")
 
 
+@contextmanager
+def home_errors(home: Path) -> Iterator[None]:
+    """Tell what the system says of a home inside the block as HomeUnusableError."""
+    try:
+        yield
+    except OSError as error:
+        named = Path(os.fsdecode(error.filename)) if error.filename is not None else home
+        where = f"{named}" if named.is_relative_to(home) else f"{home} ({named})"
+        raise HomeUnusableError(f"{where} cannot be used: {error.strerror}") from error
+
+
 def require_safe_home(home: Path) -> None:
     """Raise UnsafePlaceError when others could have a hand in this home."""
+    with home_errors(home):
+        _require_safe(home)
+
+
+def _require_safe(home: Path) -> None:
     for name, shut in _FOLDERS:
         _require_safe_folder(home / name if name != "." else home, shut=shut)
     for name in _DATABASE:

@@ -15,6 +15,7 @@ from typing import Final
 from holon.adapters.system.run_files import UnsafePlaceError
 from holon.adapters.system.socket_address import socket_address
 from holon.model.errors import HolonError
+from holon.model.limits import HTTP_UNSENT_BYTES_MAX
 
 _BACKLOG: Final = 512
 
@@ -56,6 +57,9 @@ def bind_tcp(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Inherited by connections. Else the kernel takes megabytes for a reader that has stopped, and
+    # it seems to read on for as long as that lasts.
+    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, HTTP_UNSENT_BYTES_MAX)
     try:
         bound.bind((host, port))
     except OSError as error:

@@ -3,11 +3,13 @@
 Owns:  finding out where a path really leads, and making the directories the runtime owns.
 """
 
+import errno
 import os
 
-from holon.ports.places import PlaceRefusedError
+from holon.ports.places import PlaceNoRoomError, PlaceRefusedError
 
 _OWNER_ONLY = 0o700
+_ONLY_FOR_NOW = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
 
 class SystemPlaces:
@@ -18,6 +20,10 @@ class SystemPlaces:
         try:
             os.makedirs(path, mode=_OWNER_ONLY, exist_ok=True)
         except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno in _ONLY_FOR_NOW:
+                raise PlaceNoRoomError(
+                    f"the directory {path!r} cannot be made: {error.strerror}"
+                ) from error
             raise PlaceRefusedError(
                 f"the directory {path!r} cannot be made: {error}",
                 hint="check the permissions and the space under HOLON_HOME",

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from holon.model.errors import HolonError
+from holon.model.errors import HolonError, HomeUnusableError
 
 PRIVATE_FILE: Final = 0o600
 PRIVATE_FOLDER: Final = 0o700
@@ -25,6 +25,12 @@ PRIVATE_FOLDER: Final = 0o700
 
 class FileUnusableError(HolonError):
     """A file of the home cannot be read or written."""
+
+    code = "file_unusable"
+
+
+class FolderUnusableError(FileUnusableError, HomeUnusableError):
+    """A folder that should hold a home's files cannot be made or locked."""
 
     code = "file_unusable"
 
@@ -68,7 +74,7 @@ def make_home(home: Path) -> None:
         if missing:
             home.chmod(PRIVATE_FOLDER)  # an odd umask may have taken the owner's own rights
     except OSError as error:
-        raise _unusable(home, "made", error) from error
+        raise _folder_unusable(home, "made", error) from error
 
 
 @contextmanager
@@ -77,9 +83,12 @@ def folder_lock(folder: Path) -> Iterator[None]:
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise _unusable(folder, "opened", error) from error
+        raise _folder_unusable(folder, "opened", error) from error
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError as error:  # a file system that has no locks
+            raise _folder_unusable(folder, "locked", error) from error
         yield
     finally:
         os.close(handle)
@@ -114,6 +123,13 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _folder_unusable(path: Path, deed: str, error: OSError) -> FolderUnusableError:
+    return FolderUnusableError(
+        f"{path} cannot be {deed}: {error.strerror}",
+        hint="check its owner, its permissions and the disk, or set HOLON_HOME elsewhere",
+    )
 
 
 def _unusable(path: Path, deed: str, error: OSError) -> FileUnusableError:

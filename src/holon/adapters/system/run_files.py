@@ -9,18 +9,19 @@ Rule 3: a number alone identifies nobody: the record has start time and boot bes
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from holon.adapters.exec.process_table import ProcessIdentity, identity_of
 from holon.adapters.system.run_paths import RunPaths
-from holon.model.errors import HolonError
+from holon.model.errors import HomeUnusableError
 from holon.model.instant import Instant
 from holon.model.limits import RUN_FILE_BYTES_MAX
 
 
-class UnsafePlaceError(HolonError):
+class UnsafePlaceError(HomeUnusableError):
     """A folder or file of ours is open to others, or somebody else's stands in its place."""
 
     code = "unsafe_place"
@@ -67,12 +68,16 @@ class RunFiles(RunPaths):
             return None
 
     def remove_record(self, *, pid: int) -> None:
-        """Take back what the process wrote; what another one has put there since stays."""
+        """Take back what the process wrote; what another one has put there since stays.
+
+        What a read-only disk keeps is recognised as stale by the next start.
+        """
         record = self.read_record()
-        if record is not None and record.pid == pid:
-            self.record.unlink(missing_ok=True)
-        if read_own(self.pid) == f"{pid}\n".encode():
-            self.pid.unlink(missing_ok=True)
+        with suppress(OSError):
+            if record is not None and record.pid == pid:
+                self.record.unlink(missing_ok=True)
+            if read_own(self.pid) == f"{pid}\n".encode():
+                self.pid.unlink(missing_ok=True)
 
 
 def own_identity() -> ProcessIdentity:
@@ -88,9 +93,13 @@ def put_in_place(path: Path, content: bytes) -> None:
     if require_own_file(draft):
         draft.unlink()  # left by one with our number that was killed
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-    with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
-        file.write(content)
-    draft.replace(path)
+    try:
+        with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
+            file.write(content)
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def read_own(path: Path) -> bytes | None:

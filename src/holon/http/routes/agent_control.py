@@ -51,11 +51,12 @@ async def prompt(plane: Plane, call: Call) -> Enqueued:
 
 async def create(plane: Plane, call: Call) -> Done:
     """Bring an agent into being."""
-    call.taken(CreateAgentRequest)
+    asked = call.taken(CreateAgentRequest)
     agent_id = _named(call)
     is_default = agent_id == plane.facts.default_agent
     await plane.host.control.create_agent(
-        public_identity(agent_id, now=plane.clock.now(), is_default=is_default)
+        public_identity(agent_id, now=plane.clock.now(), is_default=is_default),
+        template=asked.template,
     )
     return Done(ok=True, agent_id=agent_id)
 
@@ -129,7 +130,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         takes=CreateAgentRequest,
         body_optional=True,
         returns=Done,
-        refusals=(409, 429),
+        refusals=(400, 409, 429, 502, 507),
         tags=("agents",),
     ),
     Route(

@@ -15,7 +15,8 @@ from holon.http.plane import Plane
 from holon.http.route import Access, Call, Route
 from holon.model.ids import parse_agent_id
 from holon.model.refusal import RefusedError
-from holon.model.surface import AgentSurface
+from holon.model.surface import AgentSurface, ListedAgent
+from holon.model.workspace import ActiveWorkspace
 from holon.projections.agent_list import AgentListEntry, agent_list_entry
 from holon.projections.agent_state_view import AgentStateSnapshot, agent_state_snapshot
 from holon.projections.agent_summary import AgentSummary, Surroundings, agent_summary
@@ -28,7 +29,9 @@ async def list_agents(plane: Plane, call: Call) -> tuple[AgentListEntry, ...]:
     after = None if asked.after is None else parse_agent_id(asked.after)
     found = await plane.host.reads.public_agents(after=after, limit=asked.limit)
     model = str(plane.host.preference.default)
-    return tuple(agent_list_entry(each, default_model=model) for each in found)
+    return tuple(
+        agent_list_entry(each, default_model=model, workspace=_place(plane, each)) for each in found
+    )
 
 
 async def status(plane: Plane, call: Call) -> AgentSummary:
@@ -61,9 +64,17 @@ async def _looked_at(plane: Plane, call: Call) -> tuple[AgentSurface, Surroundin
     trigger = await plane.host.reads.trigger_of(agent_id)
     around = Surroundings(
         default_model=str(plane.host.preference.default),
+        workspace=_place(plane, surface.listed),
+        profile=plane.host.workspaces.profile,
         triggers=() if trigger is None else (trigger,),
+        pace=await plane.host.pace.pace_of(surface.listed.agent),
+        guidance=await plane.host.prompts.guidance(agent_id, _place(plane, surface.listed)),
     )
     return surface, around
+
+
+def _place(plane: Plane, listed: ListedAgent) -> ActiveWorkspace:
+    return plane.host.workspaces.place_of(listed.agent.identity.agent_id, listed.workspace)
 
 
 ROUTES: Final[tuple[Route[Plane], ...]] = (

@@ -22,7 +22,7 @@ async def readiness(plane: Plane, call: Call) -> Readiness:
 
 
 async def status(plane: Plane, call: Call) -> RuntimeStatus:
-    """Say who runs here, with what, how busy, and what went wrong last."""
+    """Say who runs here, with what, how busy, what was used, and what went wrong last."""
     del call
     facts, reads = plane.facts, plane.host.reads
     failed = await reads.last_failure()
@@ -39,6 +39,7 @@ async def status(plane: Plane, call: Call) -> RuntimeStatus:
         activity=activity_summary(await reads.runtime_activity()),
         startup_surface=_startup_surface(plane),
         runtime_surface=_runtime_surface(),
+        budgets=await plane.host.pace.look_at_all(),
         last_failure=None if failed is None else turn_failure(failed),
     )
 

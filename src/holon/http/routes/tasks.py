@@ -68,6 +68,8 @@ async def create(plane: Plane, call: Call) -> TaskAnswer:
         login=asked.login,
         tty=asked.tty,
         accepts_input=asked.tty if asked.accepts_input is None else asked.accepts_input,
+        yield_time_ms=asked.yield_time_ms,
+        max_output_tokens=asked.max_output_tokens,
     )
     task = await plane.host.commands.start(named_agent(call), order, key=idempotency_key(call))
     return TaskAnswer(ok=True, task=task_slim_view(task))

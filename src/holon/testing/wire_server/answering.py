@@ -5,15 +5,16 @@ Owns:  everything the server remembers between requests, and the order of its ch
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 import anyio
 import msgspec
 
 from holon.adapters.providers.scripted.expectations import Shown, unmet_by
 from holon.adapters.providers.scripted.script import Line, Script, ScriptedRound, line_for
+from holon.model.conversation import ConversationMessage
 from holon.model.json_value import JsonValue
 from holon.testing.wire_server.faults import (
     FINE,
@@ -30,6 +31,9 @@ from holon.testing.wire_server.prompt_cache import PromptCache
 from holon.testing.wire_server.responses_answer import output_of
 from holon.testing.wire_server.said import Said, body_of, said_of, stream_of, twisted
 from holon.testing.wire_server.wires import PATHS, Wire, require_credential
+
+# Who says what comes next: a script, or whoever can tell it from the conversation alone.
+Speaker: TypeAlias = Script | Callable[[tuple[ConversationMessage, ...]], Line]
 
 _JSON: Final[Mapping[str, str]] = {"content-type": "application/json"}
 _EVENTS: Final[Mapping[str, str]] = {
@@ -75,8 +79,8 @@ class Reply:
 class ScriptedModel:
     """Answers requests of any wire from one script."""
 
-    def __init__(self, script: Script, *, api_key: str | None, needs_key: bool) -> None:
-        self._script = script
+    def __init__(self, speaker: Speaker, *, api_key: str | None, needs_key: bool) -> None:
+        self._speaker = speaker
         self._api_key = api_key
         self._needs_key = needs_key
         self._stored: dict[str, tuple[JsonValue, ...]] = {}
@@ -104,7 +108,7 @@ class ScriptedModel:
         if self._needs_key:
             require_credential(wire, request.headers, accepted=self._api_key)
         heard = wire.read(Asked(_decoded(request.body), request.headers, self._stored))
-        line = line_for(self._script, heard.conversation)
+        line = self._line_for(heard.conversation)
         self._require_shown(line, heard)
         if line.round.after_ms:
             fault = replace(fault, head_after_ms=fault.head_after_ms + line.round.after_ms)
@@ -112,6 +116,11 @@ class ScriptedModel:
             failure = _fault_of(line.round)
             return self.reply_to(request, replace(failure, head_after_ms=fault.head_after_ms))
         return self._said(wire, line, heard, fault)
+
+    def _line_for(self, conversation: tuple[ConversationMessage, ...]) -> Line:
+        if isinstance(self._speaker, Script):
+            return line_for(self._speaker, conversation)
+        return self._speaker(conversation)
 
     def _said(self, wire: Wire, line: Line, heard: Heard, fault: Fault) -> Reply:
         self._answer_count += 1

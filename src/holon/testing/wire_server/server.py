@@ -19,11 +19,10 @@ from typing import Final
 import anyio
 import h11
 
-from holon.adapters.providers.scripted.script import Script
 from holon.adapters.system.clock import SystemClock
 from holon.model.provider_setting import TransportKind
 from holon.ports.clock import Clock
-from holon.testing.wire_server.answering import RecordedRequest, ScriptedModel
+from holon.testing.wire_server.answering import RecordedRequest, ScriptedModel, Speaker
 from holon.testing.wire_server.delivery import Connection, ConnectionOver
 from holon.testing.wire_server.faults import FINE, Fault
 from holon.testing.wire_server.wires import WIRES
@@ -81,7 +80,7 @@ class WireServer:
 
 @asynccontextmanager
 async def open_wire_server(
-    script: Script,
+    script: Speaker,
     *,
     faults: Sequence[Fault] = (),
     otherwise: Fault = FINE,

@@ -4,7 +4,8 @@ import pytest
 
 from holon.adapters.providers.local.profile import GENERAL, SMALL
 from holon.adapters.providers.local.prompt import Line, chat_of, offered_tools, plain_words
-from holon.decide.conversation_view import INCOMING_HEADER, render_message
+from holon.decide.conversation_view import INCOMING_HEADER
+from holon.decide.message_view import render_message
 from holon.model.conversation import (
     AssistantMessage,
     ThinkingBlock,

@@ -13,6 +13,7 @@ import apsw
 
 from holon.adapters.sqlite.home_lock import database_path
 from holon.adapters.sqlite.store import open_store
+from holon.decide.workspace_binding import aim_of
 from holon.model.agent import AgentIdentity, AgentKind, Ownership, ProfilePreset, Visibility
 from holon.model.agent_status import AgentStatus
 from holon.model.brief import BriefKind, BriefRecord
@@ -68,6 +69,7 @@ from holon.model.provenance import (
     WebhookOrigin,
 )
 from holon.model.provider_attempt import TokenUsage
+from holon.model.skill_change import ActivateSkill
 from holon.model.task import TaskKind, TaskRecord, TaskStatus
 from holon.model.tool import ToolCallRecord, ToolCallState, effect_id_of
 from holon.model.transcript import AssistantRound, IncomingMessage, TranscriptData, TranscriptEntry
@@ -82,10 +84,18 @@ from holon.model.turn import (
 from holon.model.wait import WaitKind, WaitRecord, WaitState
 from holon.model.wake import Every, TimerRecord, WakeHint
 from holon.model.work_item import WorkItemRecord
+from holon.model.workspace import FoundPlace, WorkspaceBindings
+from holon.model.workspace_change import AttachWorkspace, EnterWorkspace
+from holon.testing.builders import a_skill_activation, a_turn
 from holon.testing.manual_clock import DAWN
 
+PLACE: Final = aim_of(FoundPlace(path="/srv/site"), WorkspaceBindings(), now=DAWN)
 MAIN: Final = AgentId("main")
 OTHER: Final = AgentId("other")
+BOUND: Final = (
+    AttachWorkspace(agent_id=OTHER, entry=PLACE.entry),
+    EnterWorkspace(agent_id=OTHER, place=PLACE.place, occupancy_id="occ_1"),
+)
 WORK: Final = WorkItemId("work_1")
 RUNTIME: Final = (
     AuthorityClass.RUNTIME_INSTRUCTION,
@@ -205,6 +215,10 @@ class Turn:
             ),
         )
 
+    def use_skill(self) -> ActivateSkill:
+        turn = a_turn(self.id, message_id=self.message_id, index=self.number)
+        return ActivateSkill(activation=a_skill_activation(turn, folder="/s"))
+
     def settle(self) -> tuple[Change, ...]:
         spoke = ModelSpoke(
             blocks=(TextBlock(text="done"),), stop_reason=StopReason.END_TURN, usage=TokenUsage()
@@ -313,13 +327,14 @@ def story() -> Iterator[tuple[str, tuple[Change, ...]]]:
     )
     hint = WakeHint(agent_id=OTHER, source_key="s", reason="r", created_at=DAWN, updated_at=DAWN)
     yield "control:1", (_agent(MAIN), _agent(OTHER), ParkWakeHint(hint=hint))
+    yield "control:3", BOUND
     yield "control:2", (PutWorkItem(item=item), FocusWorkItem(agent_id=MAIN, work_item_id=WORK))
     for name in ("msg_1", "msg_2"):
         yield f"admit:{name}", (queue(name, MessageKind.OPERATOR_PROMPT),)
     yield "admit:msg_hook", (queue("msg_hook", MessageKind.WEBHOOK_EVENT),)
     yield "claim:msg_1:1", done.open()
     yield "round:turn_1:1", done.ask("Enqueue", "Sleep")
-    yield "tool:turn_1.1.0:done", done.answer(0, "Enqueue")
+    yield "tool:turn_1.1.0:done", (*done.answer(0, "Enqueue"), done.use_skill())
     yield "tool:turn_1.1.1:done", done.answer(1, "Sleep")
     yield "settle:msg_1", done.settle()
     yield "task:1", (_task("task_run"), _task("task_end"), CreateTimer(timer=timer))

@@ -78,7 +78,7 @@ FAULTS = [
         marks=pytest.mark.requirement("check:log-is-gapless"),
     ),
     pytest.param(
-        "I5 other: event_seq ends at 2, but 9 were given out",
+        "I5 other: event_seq ends at 4, but 9 were given out",
         ["update event_heads set last_seq = 9 where agent_id = 'other'"],
         id="end of the log missing",
     ),
@@ -347,6 +347,45 @@ FAULTS = [
                where timer_id = 'timer_1'"""
         ],
         id="timer that never comes round",
+    ),
+    pytest.param(
+        "I14 other: is in workspace",
+        ["update workspace_occupancies set released_at = 1"],
+        id="in a workspace without a hold on it",
+        marks=pytest.mark.requirement("workspace:occupancy"),
+    ),
+    pytest.param(
+        "I14 main: holds some_root but is not in it",
+        [
+            """insert into workspace_occupancies
+               select 'occ_9', 'some_root', workspace_id, 'main', access_mode, 0, null
+               from workspace_occupancies"""
+        ],
+        id="a hold of nobody",
+    ),
+    pytest.param(
+        "is held by other, main, one of them alone",
+        [
+            """insert into workspace_occupancies
+               select 'occ_9', execution_root_id, workspace_id, 'main', 'exclusive_write', 0, null
+               from workspace_occupancies"""
+        ],
+        id="held alone, twice",
+    ),
+    pytest.param(
+        "I14 other: works in /etc, outside of /srv/site",
+        ["update active_workspaces set cwd = '/etc'"],
+        id="outside of its root",
+    ),
+    pytest.param(
+        "I6 other: active_workspace is  in the log and ws_",
+        [tell("other", '{"kind":"workspace_exited","workspace_id":"ws_1"}')],
+        id="left a workspace by the log only",
+    ),
+    pytest.param(
+        "I15 main: keeps /s/SKILL.md although no turn has earned it",
+        ["update skill_activations set is_lasting = 0"],
+        id="a skill that was not earned",
     ),
     pytest.param(
         "file briefs: row 1 points to no row of turns",

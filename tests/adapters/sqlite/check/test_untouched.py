@@ -107,6 +107,15 @@ def test_a_host_may_be_running_and_a_killed_one_leaves_its_log(tmp_path: Path) -
 
 
 @pytest.mark.requirement("check:looking-changes-nothing")
+def test_a_log_that_holds_nothing_yet_is_left_where_it_is(told: Path, tmp_path: Path) -> None:
+    target = database_path(tmp_path)
+    target.parent.mkdir()
+    shutil.copy(told, target)
+    target.with_name(f"{target.name}-wal").write_bytes(b"\0" * 32)
+    assert_untouched_and_clean(tmp_path)
+
+
+@pytest.mark.requirement("check:looking-changes-nothing")
 async def test_a_store_in_this_process_goes_on_as_before(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     *most, (last_id, last_changes) = story()

@@ -33,7 +33,8 @@ from holon.model.prompt_frame import ProviderRequest
 from holon.model.tool import ToolSpec
 
 _FENCED: Final = re.compile(
-    r"\[[^\n]*\]\n(?:[a-z]+: [^\n]*\n)+(?P<fence>-{5,})\n(?P<body>.*)\n(?P=fence)", re.DOTALL
+    r"\[[^\n]*\]\n(?:[a-z]+: [^\n]*\n)+<(?P<fence>body-[0-9a-f]+)>\n(?P<body>.*)\n</(?P=fence)>",
+    re.DOTALL,
 )
 _TELLING: Final = ("stdout_preview", "stderr_preview", "output", "message")
 _NOTHING: Final = "(nothing)"

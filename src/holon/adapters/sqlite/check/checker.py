@@ -26,10 +26,12 @@ from holon.adapters.sqlite.check.row_checks import (
     check_tasks,
     check_ticks,
 )
+from holon.adapters.sqlite.check.skill_checks import check_skills
 from holon.adapters.sqlite.check.timer_checks import check_timers
 from holon.adapters.sqlite.check.turn_checks import check_calls, check_closures
 from holon.adapters.sqlite.check.untouched import Manner, manner_of, open_untouched
 from holon.adapters.sqlite.check.wait_checks import check_waits
+from holon.adapters.sqlite.check.workspace_checks import check_workspaces
 from holon.model.ids import MessageId
 from holon.model.instant import from_micros, to_micros
 
@@ -48,6 +50,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_closures,  # I11
     check_provenance,  # I12
     check_timers,  # I13
+    check_workspaces,  # I14
+    check_skills,  # I15
 )
 COUNTED: Final = (
     "agents",
@@ -62,6 +66,9 @@ COUNTED: Final = (
     "waits",
     "wake_hints",
     "external_triggers",
+    "workspaces",
+    "workspace_occupancies",
+    "skill_activations",
     "commits",
 )
 VIOLATIONS_PER_CHECK_MAX: Final = 200

@@ -11,7 +11,18 @@ from typing import Final, NamedTuple
 
 from holon.adapters.sqlite.check.facts import Facts, Row
 from holon.adapters.sqlite.check.report import Invariant, Violation
-from holon.decide.audit_fold import NO_FOCUS, SELF, FoldedState, Key, Subject, fold, is_end
+from holon.decide.audit_fold import (
+    AT_HOME,
+    DETACHED,
+    NO_FOCUS,
+    SELF,
+    FoldedState,
+    Key,
+    Subject,
+    fold,
+    is_end,
+)
+from holon.decide.audit_skills import DROPPED
 from holon.model.closure import ClosureOutcome
 from holon.model.errors import DecodeError
 from holon.model.event import ClosureDecided, Event
@@ -30,6 +41,14 @@ union all select agent_id, 'work_item_revision', work_item_id, revision from wor
 union all select agent_id, 'task', task_id, status from tasks
 union all select agent_id, 'timer', timer_id, status from timers
 union all select agent_id, 'wait', wait_id, state from waits
+union all select agent_id, 'workspace', workspace_id, 'attached' from attached_workspaces
+union all select a.agent_id, 'active_workspace', '', coalesce(w.workspace_id, '')
+    from agents a left join active_workspaces w using (agent_id)
+union all select agent_id, 'skill', load_reason || ' ' || entrypoint_path,
+    iif(state = 'turn_active' and is_lasting, 'turn_active_again', state) from skill_activations
+union all select agent_id, 'history', '', history_from_turn from agent_contexts
+union all select agent_id, 'working_memory', '', revision from working_memories where revision > 0
+union all select agent_id, 'episode', episode_id, 'archived' from episodes
 order by 1
 """
 _EVENTS: Final = "select agent_id, event_seq, event from events order by agent_id, event_seq"
@@ -137,6 +156,7 @@ def _differences(told: _Told) -> Iterator[Violation]:
     folded, rows = told.folded.states, told.rows
     if told.log.floor == 0:
         folded.setdefault((Subject.FOCUS, SELF), NO_FOCUS)
+        folded.setdefault((Subject.ACTIVE_WORKSPACE, SELF), AT_HOME)
     for key, said in folded.items():
         if key not in rows and not _may_be_gone(key, said):
             yield _difference(told, key, f"{said} in the log, but it has no row")
@@ -148,7 +168,11 @@ def _differences(told: _Told) -> Iterator[Violation]:
 
 
 def _may_be_gone(key: Key, said: str) -> bool:
-    """Whether retention may have taken the row: the object has ended."""
+    """Whether the row may be missing: the object has ended, or was let go of."""
+    if key[0] is Subject.WORKSPACE:
+        return said == DETACHED
+    if key[0] is Subject.SKILL:
+        return said == DROPPED
     return is_end(key[0], said) or key[0] is Subject.WORK_ITEM_REVISION  # told by WORK_ITEM
 
 

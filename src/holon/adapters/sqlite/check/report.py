@@ -26,6 +26,8 @@ class Invariant(StrEnum):
     CLOSURES_HOLD = "I11"  # a closure fits the rows it was drawn from
     PROVENANCE_HOLDS = "I12"  # nobody speaks with more authority than their door gave them
     TIMERS_COME_ROUND = "I13"  # an active timer stands on the grid its schedule names
+    PLACES_ARE_HELD = "I14"  # an agent is in one attached workspace at most, and holds its root
+    SKILLS_ARE_USED = "I15"  # a skill in use belongs to the open turn, or to a completed one
     FILE_IS_SOUND = "file"  # what SQLite itself can say about the file
 
 

@@ -73,6 +73,10 @@ def _connect(path: Path) -> apsw.Connection:
     except (apsw.CantOpenError, apsw.ReadOnlyError):
         # A host started or ended between the look at the files and the opening: look again.
         return _begin(path, manner_of(path))
+    except apsw.ProtocolError:
+        # A host was killed after it began a new log and before it said so in the index, and none
+        # has come since: it would have answered meanwhile. The files are as good as a copy.
+        return _begin(path, Manner.COPIED)
 
 
 def _begin(path: Path, manner: Manner) -> apsw.Connection:
@@ -80,6 +84,7 @@ def _begin(path: Path, manner: Manner) -> apsw.Connection:
     connection = apsw.Connection(name, flags=_FLAGS)
     try:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # nor is a log removed
         connection.pragma("temp_store", "memory")
         if manner is Manner.COPIED:
             connection.pragma("locking_mode", "exclusive")  # keeps the log's index in memory

@@ -50,8 +50,14 @@ select
 from messages m
 where m.agent_id = ?1 and m.state = 'queued' and m.not_before is not null and m.not_before > ?2;
 
--- claimed --
-select message_id from messages where agent_id = ?1 and state = 'claimed';
+-- around --
+-- What there is of an agent besides its row: most of it is nothing, and is not asked for again.
+select
+    (select message_id from messages where agent_id = ?1 and state = 'claimed'),
+    exists (select 1 from wake_hints where agent_id = ?1),
+    exists (select 1 from waits where agent_id = ?1 and state in ('active', 'triggered')),
+    exists (select 1 from work_items where agent_id = ?1 and state = 'open'),
+    (select count(*) from timers where agent_id = ?1 and status = 'active');
 
 -- hints --
 select record from wake_hints where agent_id = ?1 order by created_at, source_key;
@@ -87,9 +93,6 @@ left join activations v on v.agent_id = w.agent_id and v.work_item_id = w.work_i
 where w.agent_id = ?1 and w.recheck_due_at <= ?2
 order by w.recheck_due_at, w.work_item_id
 limit ?3;
-
--- active_timer_count --
-select count(*) from timers where agent_id = ?1 and status = 'active';
 
 -- restless --
 -- Only small partial indexes are walked, so sleeping agents cost nothing, and a long queue costs no

@@ -11,14 +11,36 @@ select
     work_item_id, receipt
 from tool_calls where turn_id = ?1 order by round, position;
 
--- recent_turns --
+-- agent_context --
+select history_from_turn, compression_epoch, recap from agent_contexts where agent_id = ?1;
+
+-- recent --
 select turn_id, agent_id, turn_index, message_id, opened_at, work_item_id, resume_count, terminal
-from turns where agent_id = ?1 and state = 'settled' order by turn_index desc limit ?2;
+from turns where agent_id = ?1 and state = 'settled' and turn_index >= ?3
+order by turn_index desc limit ?2;
+
+-- recent_entries --
+select e.turn_id, e.position, e.created_at, e.data
+from turns t cross join transcript e on e.turn_id = t.turn_id
+where t.agent_id = ?1 and t.turn_index >= ?2 and t.state = 'settled'
+order by t.turn_index, e.position;
+
+-- recent_calls --
+select
+    c.effect_id, c.call_id, c.turn_id, c.round, c.position, c.name, c.input, c.state,
+    c.started_at, c.finished_at, c.work_item_id, c.receipt
+from turns t cross join tool_calls c on c.turn_id = t.turn_id
+where t.agent_id = ?1 and t.turn_index >= ?2 and t.state = 'settled'
+order by t.turn_index, c.round, c.position;
 
 -- last_reported_usage --
-select usage from turns
-where agent_id = ?1 and state = 'settled'
-    and json_extract(usage, '$.input_tokens') + json_extract(usage, '$.output_tokens') > 0
+-- A provider may never report any: the look back is bounded, or a long life would be walked through.
+select usage from (
+    select turn_index, usage from turns
+    where agent_id = ?1 and state = 'settled'
+    order by turn_index desc limit ?2
+)
+where json_extract(usage, '$.input_tokens') + json_extract(usage, '$.output_tokens') > 0
 order by turn_index desc limit 1;
 
 -- briefs --

@@ -17,6 +17,28 @@ select min(moment) from (
     select min(budget_until) from agents where budget_until is not null and budget_until > ?1
 );
 
+-- anything_due --
+-- Whether one of the next three might find a row; each part is the widest one of theirs.
+select exists (select 1 from timers where status = 'active' and next_fire_at <= ?1)
+    or exists (
+        select 1 from waits
+        where deadline_at is not null and state = 'active' and deadline_at <= ?1
+    )
+    or exists (
+        select 1 from work_items
+        where can_run = 1 and open_wait_count = 0 and held_until is not null and held_until <= ?1
+    )
+    or exists (
+        select 1 from work_items where recheck_due_at is not null and recheck_due_at <= ?1
+    )
+    or exists (select 1 from activations where last_at > ?1)
+    or exists (
+        select 1 from messages
+        where state = 'queued' and not_before is not null and not_before <= ?1
+    )
+    or exists (select 1 from agents where budget_until is not null and budget_until <= ?1)
+    or exists (select 1 from agents where budget_until is not null and budget_until > ?2);
+
 -- due_timers --
 -- A stopped agent takes no tick; its slots stay due for the day it is resumed.
 select

@@ -37,6 +37,15 @@ where kind = 'internal_followup' and json_extract(envelope, '$.followup.root_id'
 select tool_name, call_count, total_ms, max_ms, last_ms from tool_latency
 where agent_id = ?1 order by tool_name limit ?2;
 
+-- unread_results --
+select record, status, updated_at, result_summary, exit_status, failure
+from tasks where task_id in (
+    select envelope ->> '$.task_id' from messages indexed by messages_unread_results
+    where agent_id = ?1 and kind = 'task_result' and state in ('queued', 'claimed')
+)
+order by updated_at desc, task_id desc
+limit ?2;
+
 -- unread_tasks --
 select record, status, updated_at, result_summary, exit_status, failure
 from tasks where task_id in (

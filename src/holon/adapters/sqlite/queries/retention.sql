@@ -31,7 +31,7 @@ delete from turns where turn_id in (
     select t.turn_id from turns t join agents a on a.agent_id = t.agent_id
     where t.state = 'settled' and t.settled_at > :low and t.settled_at <= :high
         and t.turn_index <= a.turn_index - :turns_kept
-    order by t.settled_at
+    order by t.settled_at, t.turn_id
     limit :batch
 );
 
@@ -50,7 +50,7 @@ delete from messages where seq in (
 delete from briefs where brief_seq in (
     select brief_seq from briefs
     where turn_id is null and created_at > :low and created_at <= :high
-    order by created_at
+    order by created_at, brief_seq
     limit :batch
 );
 
@@ -63,7 +63,7 @@ delete from tasks where task_id in (
             select envelope ->> '$.task_id' from messages
             where kind = 'task_result' and state in ('queued', 'claimed')
         )
-    order by updated_at
+    order by updated_at, task_id
     limit :batch
 );
 
@@ -90,7 +90,22 @@ delete from work_items where work_item_id in (
     where w.state = 'completed' and w.updated_at > :low and w.updated_at <= :high
         and w.open_wait_count = 0
         and not exists (select 1 from agents a where a.current_work_item_id = w.work_item_id)
-    order by w.updated_at
+    order by w.updated_at, w.work_item_id
+    limit :batch
+);
+
+-- delete_episodes --
+-- An agent's newest ones stay, as far as its prompts weigh them.
+delete from episodes where episode_seq in (
+    select e.episode_seq from episodes e
+    where e.finalized_at > :low and e.finalized_at <= :high
+        and exists (
+            select 1 from episodes n
+            where n.agent_id = e.agent_id and n.end_turn_index >= e.end_turn_index
+                and n.episode_seq > e.episode_seq
+            limit 1 offset :episodes_kept - 1
+        )
+    order by e.finalized_at, e.episode_seq
     limit :batch
 );
 

@@ -1,0 +1,166 @@
+"""Directories of GitHub repositories, one tree at one ref.
+
+Owns:  fetching a repository's archive over HTTPS, and taking one directory out of it.
+Rule 1: only the configured server is ever asked, also after a redirect. Plain http is for a server
+        on this machine alone.
+Rule 2: what is fetched is bounded in bytes and time, and no credential is sent with the request.
+Rule 3: a failure leaves at most files in the caller's scratch directory.
+"""
+
+import ipaddress
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urljoin, urlsplit
+
+import anyio
+import anyio.to_thread
+
+from holon.adapters.files.new_tree import BadTreeError
+from holon.adapters.files.safe_archive import extract_folder, list_archive
+from holon.model import limits
+from holon.model.errors import BadInputError
+from holon.model.skill_ref import GithubSkillRef
+from holon.model.template import GITHUB_ARCHIVES, GithubTree
+from holon.ports.agent_homes import SourceUnreachableError
+
+if TYPE_CHECKING:
+    import httpx2
+
+_DEFAULT_REF: Final = "HEAD"
+_ARCHIVE: Final = "archive.tar.gz"
+_ENTRYPOINT: Final = "SKILL.md"
+_SKILL_ROOTS: Final = ("skills/", "", ".agents/skills/", ".codex/skills/", ".claude/skills/")
+_PATIENCE_S: Final = limits.ARCHIVE_FETCH_MS_MAX / limits.SECOND_MS
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
+
+
+class BadBaseError(BadInputError):
+    """The address archives are fetched from cannot be used."""
+
+    code = "bad_setting"
+
+
+class GithubTrees:
+    """Repositories, as one server hands out their archives."""
+
+    def __init__(self, base: str = GITHUB_ARCHIVES) -> None:
+        self._base = base.rstrip("/")
+
+    async def fetch_tree(self, tree: GithubTree, into: Path, *, scratch: Path) -> str | None:
+        """Put a directory of a repository into an empty one; return the commit if it was told."""
+        archive = await self._archive(tree.owner, tree.repo, tree.ref, scratch)
+        return await anyio.to_thread.run_sync(_extracted, archive, tree.path, into)
+
+    async def fetch_skill(self, ref: GithubSkillRef, into: Path, *, scratch: Path) -> str | None:
+        """Put a skill of a repository into an empty directory; return the commit if known."""
+        archive = await self._archive(ref.owner, ref.repo, _DEFAULT_REF, scratch)
+        folder = await anyio.to_thread.run_sync(_skill_folder, archive, ref)
+        return await anyio.to_thread.run_sync(_extracted, archive, folder, into)
+
+    async def _archive(self, owner: str, repo: str, ref: str, scratch: Path) -> Path:
+        _require_safe(self._base)
+        target = scratch / _ARCHIVE
+        with anyio.move_on_after(_PATIENCE_S) as patience:
+            await self._download(f"{self._base}/{owner}/{repo}/tar.gz/{ref}", target)
+        if patience.cancelled_caught:
+            raise SourceUnreachableError(f"fetching {owner}/{repo} took too long")
+        return target
+
+    async def _download(self, url: str, target: Path) -> None:
+        import httpx2  # takes a while, and most commands fetch nothing
+
+        from holon.adapters.providers.library_errors import LIBRARY_ERRORS
+
+        here = dict.fromkeys(("all://127.0.0.1", "all://localhost", "all://[::1]"))
+        try:
+            async with httpx2.AsyncClient(
+                follow_redirects=False, mounts=here, timeout=_PATIENCE_S
+            ) as client:
+                for _ in range(limits.ARCHIVE_REDIRECTS_COUNT_MAX + 1):
+                    onward = await _one_answer(client, url, target)
+                    if onward is None:
+                        return
+                    url = self._same_server(url, onward)
+        except LIBRARY_ERRORS as error:
+            raise SourceUnreachableError(
+                f"{_origin(self._base)} cannot be reached: {type(error).__name__}"
+            ) from error
+        raise SourceUnreachableError(f"{_origin(self._base)} redirects again and again")
+
+    def _same_server(self, url: str, onward: str) -> str:
+        try:
+            target = urljoin(url, onward)
+            is_same = _origin(target) == _origin(self._base) and "@" not in urlsplit(target).netloc
+        except ValueError:
+            is_same = False
+        if not is_same:
+            raise SourceUnreachableError(
+                f"{_origin(self._base)} redirects to another server, which is not followed",
+                hint="check the address and the setting templates.github_base",
+            )
+        return target
+
+
+async def _one_answer(client: "httpx2.AsyncClient", url: str, target: Path) -> str | None:
+    """Write an answer's body down; return where it sends us instead, if it does."""
+    async with client.stream("GET", url, headers={"Accept-Encoding": "identity"}) as answer:
+        if answer.status_code in _REDIRECTS:
+            return answer.headers.get("location", "")
+        if answer.status_code == 404:
+            raise BadTreeError("there is no such repository, or it has no such ref")
+        if answer.status_code != 200:
+            raise SourceUnreachableError(f"{_origin(url)} answered with {answer.status_code}")
+        count = 0
+        async with await anyio.open_file(target, "wb") as file:
+            async for piece in answer.aiter_raw():
+                count += len(piece)
+                if count > limits.ARCHIVE_BYTES_MAX:
+                    raise BadTreeError(
+                        f"the repository's archive has more than {limits.ARCHIVE_BYTES_MAX} bytes"
+                    )
+                await file.write(piece)
+    return None
+
+
+def _extracted(archive: Path, folder: str, into: Path) -> str | None:
+    comment = extract_folder(archive, folder, into).comment
+    return comment if comment is not None and _COMMIT.fullmatch(comment) else None
+
+
+def _skill_folder(archive: Path, ref: GithubSkillRef) -> str:
+    """Return where a repository keeps a skill: in a usual place, or in the only one there is."""
+    files = frozenset(list_archive(archive).files)
+    for root in _SKILL_ROOTS:
+        if f"{root}{ref.skill}/{_ENTRYPOINT}" in files:
+            return f"{root}{ref.skill}"
+    tail = f"/{ref.skill}/{_ENTRYPOINT}"
+    found = [each.removesuffix(f"/{_ENTRYPOINT}") for each in files if each.endswith(tail)]
+    if len(found) != 1:
+        known = "has no skill" if not found else "has several skills"
+        raise BadTreeError(f"{ref.owner}/{ref.repo} {known} named {ref.skill}")
+    return found[0]
+
+
+def _require_safe(base: str) -> None:
+    parts = urlsplit(base)
+    if parts.scheme == "https" or (parts.scheme == "http" and _is_here(parts.hostname or "")):
+        return
+    raise BadBaseError(
+        "templates.github_base is neither https nor a server on this machine",
+        hint=f"holon config set templates.github_base {GITHUB_ARCHIVES}",
+    )
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    port = parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
+    return f"{parts.scheme}://{parts.hostname}:{port}"

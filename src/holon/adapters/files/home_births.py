@@ -1,0 +1,204 @@
+"""Homes of agents that are about to be born.
+
+Owns:  building a home in a scratch directory, giving it its name, and undoing that.
+Rule 1: a home is complete, skills and provenance included, before it has its name. Whatever fails
+        until then leaves nothing where agents live.
+Rule 2: `agents/.births/<agent>` is there from the first step until the birth is settled, so a
+        process that was killed in between leaves a sign, and only a home that carries this sign is
+        ever taken away. The sign names the very directory, so another one is safe.
+Rule 3: a directory that was there before is completed or refused, never replaced.
+"""
+
+import errno
+import json
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import anyio.to_thread
+
+from holon import __version__
+from holon.adapters.files.agent_home import (
+    AGENTS_FILE,
+    SKILLS_FOLDER,
+    add_file,
+    agents_md_of,
+    build_home,
+    complete_home,
+    write_provenance,
+)
+from holon.adapters.files.template_store import ResolvedTemplate, TemplateStore
+from holon.adapters.files.whole_folder import place, remove_tree
+from holon.model.errors import HolonError, StoreFullError, StoreReadOnlyError
+from holon.model.ids import AGENT_ID_PATTERN, AgentId, parse_agent_id
+from holon.model.json_value import JsonValue
+from holon.model.skill_ref import InstalledSkill
+from holon.ports.agent_homes import AgentHomeError, HomeOccupiedError
+from holon.ports.skill_installer import SkillInstaller
+
+_AGENTS: Final = "agents"
+_BIRTHS: Final = ".births"
+_SIGN: Final = "placed.json"
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+class HomeBirths:
+    """The homes under one HOLON_HOME."""
+
+    def __init__(self, home: Path, templates: TemplateStore, skills: SkillInstaller) -> None:
+        self._agents = home / _AGENTS
+        self._births = self._agents / _BIRTHS
+        self._templates = templates
+        self._skills = skills
+
+    async def make(self, agent_id: AgentId, *, template: str | None, at: datetime) -> None:
+        """Make the home of an agent that is about to be born."""
+        target = self._agents / parse_agent_id(agent_id)
+        try:
+            await self.discard(agent_id)  # what an earlier attempt may have left
+            if _is_taken(target):
+                await self._take_over(target, agent_id, template)
+                return
+            scratch = await anyio.to_thread.run_sync(self._begun, agent_id)
+            try:
+                await self._built(scratch, template, at)
+                await anyio.to_thread.run_sync(_placed, scratch, target)
+            except BaseException:
+                _undone(scratch, target)
+                raise
+        except OSError as error:
+            raise _home_error(f"the home {target} cannot be made", error) from error
+
+    async def keep(self, agent_id: AgentId) -> None:
+        """The agent is born: its home is no longer provisional."""
+        remove_tree(self._births / parse_agent_id(agent_id))
+
+    async def discard(self, agent_id: AgentId) -> None:
+        """The agent was not born: take its provisional home away."""
+        sign = self._births / parse_agent_id(agent_id)
+        await anyio.to_thread.run_sync(_undone, sign, self._agents / agent_id)
+
+    async def provisional(self) -> Sequence[AgentId]:
+        """Name the agents whose homes are provisional."""
+        try:
+            names = sorted(os.listdir(self._births))
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise _home_error(f"{self._births} cannot be read", error) from error
+        return tuple(AgentId(name) for name in names if AGENT_ID_PATTERN.fullmatch(name))
+
+    async def complete(self, agent_id: AgentId, *, template: str | None) -> None:
+        """Add what the home of an agent lacks; its AGENTS.md comes from the template."""
+        target = self._agents / parse_agent_id(agent_id)
+        try:
+            target.mkdir(mode=0o700, parents=True, exist_ok=True)
+            await anyio.to_thread.run_sync(lambda: complete_home(target, agents_md=None))
+            if not _has_guidance(target):
+                text = await self._text(template, agent_id)
+                add_file(target / AGENTS_FILE, agents_md_of(text).encode())
+        except OSError as error:
+            raise _home_error(f"the home {target} cannot be completed", error) from error
+
+    async def _text(self, template: str | None, agent_id: AgentId) -> str | None:
+        if template is None:
+            return None
+        scratch = self._begun(agent_id)
+        try:
+            return (await self._templates.resolve(template, scratch=scratch)).content.agents_md
+        finally:
+            remove_tree(scratch)
+
+    async def _take_over(self, target: Path, agent_id: AgentId, template: str | None) -> None:
+        if template is not None:
+            raise HomeOccupiedError(
+                f"there is already a directory {target}",
+                hint="leave out the template to use it as it is, or move it away",
+            )
+        await self.complete(agent_id, template=None)
+
+    def _begun(self, agent_id: AgentId) -> Path:
+        self._agents.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._births.mkdir(mode=0o700, exist_ok=True)
+        scratch = self._births / agent_id
+        remove_tree(scratch)
+        scratch.mkdir(mode=0o700)
+        return scratch
+
+    async def _built(self, scratch: Path, template: str | None, at: datetime) -> None:
+        found = None
+        if template is not None:
+            found = await self._templates.resolve(template, scratch=scratch)
+        text = agents_md_of(None if found is None else found.content.agents_md)
+        folder = scratch / "home"
+        await anyio.to_thread.run_sync(lambda: build_home(folder, agents_md=text))
+        refs = () if found is None else found.content.skill_refs
+        skills = [await self._skills.install(ref, str(folder / SKILLS_FOLDER)) for ref in refs]
+        record = _provenance(found, skills, at)
+        await anyio.to_thread.run_sync(write_provenance, folder, record)
+
+
+def _placed(scratch: Path, target: Path) -> None:
+    if target.is_dir():
+        target.rmdir()  # it is empty, else it would have been taken over
+    sign: JsonValue = {"inode": (scratch / "home").stat().st_ino}
+    add_file(scratch / _SIGN, json.dumps(sign).encode())
+    place(scratch / "home", target)
+
+
+def _undone(sign: Path, target: Path) -> None:
+    if not os.path.lexists(sign):
+        return
+    try:
+        inode = json.loads((sign / _SIGN).read_bytes()).get("inode")
+        if target.stat(follow_symlinks=False).st_ino == inode:
+            remove_tree(target)
+    except (FileNotFoundError, ValueError, AttributeError):
+        pass  # it was not placed yet
+    remove_tree(sign)
+
+
+def _has_guidance(target: Path) -> bool:
+    return os.path.lexists(target / AGENTS_FILE)
+
+
+def _is_taken(target: Path) -> bool:
+    """Whether something is there; an empty directory is nothing."""
+    if not os.path.lexists(target):
+        return False
+    return target.is_symlink() or not target.is_dir() or any(target.iterdir())
+
+
+def _provenance(
+    found: ResolvedTemplate | None, skills: Sequence[InstalledSkill], at: datetime
+) -> JsonValue:
+    template: JsonValue = None
+    if found is not None:
+        template = {
+            "selector": found.selector,
+            "kind": found.kind,
+            "source": found.source,
+            "ref": found.ref,
+            "commit": found.commit,
+            "agents_md_sha256": found.content.agents_md_sha256,
+            "skills_json_sha256": found.content.skills_json_sha256,
+        }
+    return {
+        "created_at": at.isoformat(),
+        "holon_version": __version__,
+        "template": template,
+        "skills": [
+            {"name": each.name, "kind": each.kind, "source": each.source, "sha256": each.sha256}
+            for each in skills
+        ],
+    }
+
+
+def _home_error(what: str, error: OSError) -> HolonError:
+    """Say why a home cannot be had; a disk that has no room is told as everywhere else."""
+    said = f"{what}: {error.strerror}"
+    if error.errno in _NO_ROOM:
+        return StoreFullError(said)
+    return StoreReadOnlyError(said) if error.errno == errno.EROFS else AgentHomeError(said)

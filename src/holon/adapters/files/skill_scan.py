@@ -1,0 +1,264 @@
+"""The skills of this machine that an agent may discover.
+
+Owns:  where skills are looked for, in which order, and what is remembered between two looks.
+Rule 1: three scopes, each with a list of roots, of which the first that exists is the only one
+        used. (Elsewhere it is said that an agent's own roots are all read; the text that binds
+        says the first one, for every scope.)
+Rule 2: a skill is a folder with a SKILL.md; folders are looked into until one is found, a few deep.
+        Its body is not kept: a catalog holds metadata.
+Rule 3: whatever is wrong with a skill is a problem in the answer, and the others load. The number
+        of skills and problems, and the bytes read of each, are bounded.
+Rule 4: a link out of a workspace is not followed: a repository must not choose what of this machine
+        goes into a prompt. The user's own skills and an agent's may be links to anywhere.
+Rule 5: a file that has not changed since it was read is not read again: a look at many known skills
+        costs one stat each.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+
+import anyio.to_thread
+
+from holon.adapters.files.skill_front_matter import (
+    BadFrontMatterError,
+    FrontMatter,
+    read_front_matter,
+)
+from holon.model import limits
+from holon.model.skill import SkillCatalog, SkillEntry, SkillScope
+
+ENTRYPOINT: Final = "SKILL.md"
+_SHARED_ROOTS: Final = (".agents/skills", ".codex/skills", ".claude/skills")
+_ROOTS: Final = {
+    SkillScope.USER: _SHARED_ROOTS,
+    SkillScope.AGENT: ("skills", *_SHARED_ROOTS),
+    SkillScope.WORKSPACE: _SHARED_ROOTS,
+}
+_PASSED_OVER: Final = frozenset({"node_modules", "__pycache__"})
+_READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+
+_Stamp: TypeAlias = tuple[int, int, int, int, int]
+_Read: TypeAlias = FrontMatter | str  # a text says why it cannot be used
+
+
+class _Remembered(NamedTuple):
+    stamp: _Stamp
+    read: _Read
+
+
+class _Root(NamedTuple):
+    scope: SkillScope
+    path: str
+    within: str | None  # links must not lead out of this
+
+
+class SkillScan:
+    """Finds skills, and remembers what it read."""
+
+    def __init__(self, user_home: Path | None) -> None:
+        self._user_home = None if user_home is None else str(user_home)
+        self._known: dict[str, dict[str, _Remembered]] = {}
+
+    async def catalog(
+        self, *, agent_home: str, workspace_anchor: str | None, with_user_scope: bool
+    ) -> SkillCatalog:
+        """Return the skills an agent may discover."""
+        places = [(SkillScope.AGENT, agent_home)]
+        if with_user_scope and self._user_home is not None:
+            places.insert(0, (SkillScope.USER, self._user_home))
+        if workspace_anchor is not None and workspace_anchor != agent_home:
+            places.append((SkillScope.WORKSPACE, workspace_anchor))
+        roots = [root for scope, place in places if (root := _first_root(scope, place)) is not None]
+        if not roots:
+            return SkillCatalog(user_home=self._user_home)
+        return await anyio.to_thread.run_sync(self._scan, roots)
+
+    def _scan(self, roots: list[_Root]) -> SkillCatalog:
+        entries: list[SkillEntry] = []
+        problems: list[str] = []
+        for root in roots:
+            look = _RootLook(root, self._known.get(root.path, {}))
+            entries.extend(look.entries())
+            problems.extend(look.problems)
+            self._remember(root.path, look.seen)
+        hidden = len(problems) - limits.SKILL_PROBLEMS_COUNT_MAX
+        if hidden > 0:
+            problems[limits.SKILL_PROBLEMS_COUNT_MAX :] = [
+                f"and {hidden} more problems with skills"
+            ]
+        return SkillCatalog(
+            entries=tuple(entries), problems=tuple(problems), user_home=self._user_home
+        )
+
+    def _remember(self, root: str, seen: dict[str, _Remembered]) -> None:
+        self._known.pop(root, None)
+        self._known[root] = seen  # the newest is last
+        while len(self._known) > limits.SKILL_ROOTS_KEPT_COUNT_MAX:
+            self._known.pop(next(iter(self._known)), None)
+
+
+class _RootLook:
+    """One look at one root."""
+
+    def __init__(self, root: _Root, known: dict[str, _Remembered]) -> None:
+        self._root = root
+        self._known = known
+        self._folders_count = 0
+        self._visited: set[tuple[int, int]] = set()
+        self.seen: dict[str, _Remembered] = {}
+        self.problems: list[str] = []
+
+    def entries(self) -> Iterator[SkillEntry]:
+        """Yield the skills, by name of their folders; a name counts once."""
+        names: dict[str, str] = {}
+        for folder in self._skill_folders(self._root.path, depth=0):
+            if len(self.seen) >= limits.SKILLS_PER_ROOT_COUNT_MAX:
+                most = limits.SKILLS_PER_ROOT_COUNT_MAX
+                self._problem(self._root.path, f"only its first {most} skills are used")
+                return
+            entry = self._entry(folder)
+            if entry is None:
+                continue
+            if entry.name in names:
+                self._problem(entry.path, f"{names[entry.name]} has the same name, {entry.name}")
+                continue
+            names[entry.name] = entry.path
+            yield entry
+
+    def _skill_folders(self, folder: str, *, depth: int) -> Iterator[str]:
+        try:
+            with os.scandir(folder) as found:
+                inner = sorted(
+                    (each for each in found if _is_looked_into(each)), key=lambda each: each.name
+                )
+        except OSError as error:
+            self._problem(folder, _why(error))
+            return
+        for each in inner:
+            self._folders_count += 1
+            if self._folders_count > limits.SKILL_FOLDERS_SEEN_COUNT_MAX:
+                return
+            if not self._may_enter(each):
+                continue
+            if os.path.lexists(f"{each.path}/{ENTRYPOINT}"):
+                yield each.path
+            elif depth + 1 < limits.SKILL_FOLDER_DEPTH_COUNT_MAX:
+                yield from self._skill_folders(each.path, depth=depth + 1)
+
+    def _may_enter(self, each: "os.DirEntry[str]") -> bool:
+        try:
+            if not each.is_symlink():
+                return True
+            if not self._stays_inside(each.path):
+                return False
+            facts = os.stat(each.path)
+        except OSError as error:
+            self._problem(each.path, _why(error))
+            return False
+        place = (facts.st_dev, facts.st_ino)
+        if place in self._visited:
+            return False  # a link to a folder that another link led to
+        self._visited.add(place)
+        return stat.S_ISDIR(facts.st_mode)
+
+    def _stays_inside(self, path: str) -> bool:
+        within = self._root.within
+        real = os.path.realpath(path, strict=True)
+        if within is None or real.startswith(f"{within.rstrip('/')}/"):
+            return True
+        self._problem(path, f"it leads out of {within}")
+        return False
+
+    def _entry(self, folder: str) -> SkillEntry | None:
+        path, named = f"{folder}/{ENTRYPOINT}", os.path.basename(folder)
+        read = self._front_matter(path)
+        if isinstance(read, str):
+            self._problem(path, read)
+            return None
+        if not path.isprintable():
+            self._problem(path, "its path cannot be shown")
+            return None
+        name = read.name or named
+        if read.name != named:
+            said = "it has no name" if read.name is None else f"it is named {read.name}"
+            self.problems.append(f"{path}: {said}, its folder {named}")
+        if read.description_cut:
+            most = limits.SKILL_DESCRIPTION_CHARS_MAX
+            self.problems.append(
+                f"{path}: only the first {most} characters of its description count"
+            )
+        return SkillEntry(
+            name=name, description=read.description, scope=self._root.scope, path=path
+        )
+
+    def _front_matter(self, path: str) -> _Read:
+        try:
+            facts = os.lstat(path)
+            if stat.S_ISLNK(facts.st_mode):
+                if not self._stays_inside(path):
+                    return "its content lies elsewhere"
+                facts = os.stat(path)
+        except OSError as error:
+            return _why(error)
+        stamp = (
+            facts.st_dev,
+            facts.st_ino,
+            facts.st_mtime_ns,
+            facts.st_ctime_ns,
+            facts.st_size,
+        )
+        known = self._known.get(path)
+        if known is None or known.stamp != stamp:
+            known = _Remembered(stamp, _read(path))
+        self.seen[path] = known
+        return known.read
+
+    def _problem(self, path: str, why: str) -> None:
+        shown = path if path.isprintable() else ascii(path)  # it may not even be Unicode
+        self.problems.append(f"{shown} is not used: {why}")
+
+
+def _first_root(scope: SkillScope, place: str) -> _Root | None:
+    for name in _ROOTS[scope]:
+        path = f"{place}/{name}"
+        if os.path.isdir(path):
+            within = os.path.realpath(place) if scope is SkillScope.WORKSPACE else None
+            if within is not None and not f"{os.path.realpath(path)}/".startswith(f"{within}/"):
+                continue  # not the workspace's own
+            return _Root(scope, path, within)
+    return None
+
+
+def _is_looked_into(each: "os.DirEntry[str]") -> bool:
+    if each.name in _PASSED_OVER or each.name.startswith(".holon-"):
+        return False
+    try:
+        return each.is_symlink() or each.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def _read(path: str) -> _Read:
+    try:
+        handle = os.open(path, _READ)  # a pipe in its place has no writer: do not wait for one
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                return "it is not a plain file"
+            content = file.read(limits.SKILL_HEAD_BYTES_MAX + 1)
+        return read_front_matter(content)
+    except BadFrontMatterError as error:
+        return error.message
+    except UnicodeDecodeError:
+        return "it is not UTF-8 text"
+    except OSError as error:
+        return _why(error)
+
+
+def _why(error: OSError) -> str:
+    if error.errno == errno.ELOOP:
+        return "its links lead in a circle"
+    return error.strerror or "it cannot be read"

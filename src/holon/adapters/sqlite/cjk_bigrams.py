@@ -1,0 +1,65 @@
+"""Words for an index that knows no Chinese.
+
+Owns:  the projection of a text that is indexed, and the words a query is made of.
+Rule 1: a run of CJK characters has no spaces to cut at, so it becomes its pairs, in text and query
+        alike; its last character stands alone behind them, so that a single one finds it too.
+Rule 2: a query is built here from words, each quoted. Nothing a caller writes is an operator.
+"""
+
+import re
+from typing import Final, NamedTuple
+
+from holon.model.limits import MEMORY_QUERY_WORDS_COUNT_MAX
+
+_CJK: Final = (
+    "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    "\U00020000-\U0003ffff"
+)
+_RUN: Final = re.compile(f"[{_CJK}]+")
+_WORD: Final = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+")
+
+
+class QueryWords(NamedTuple):
+    """The words of a query, as the index is asked for them and as they stand in a text."""
+
+    quoted: tuple[str, ...]
+    shown: tuple[str, ...]
+
+    def every(self) -> str:
+        """An expression that all of them must meet."""
+        return " AND ".join(self.quoted)
+
+
+def projected(text: str) -> str:
+    """Return a text as it is indexed."""
+    return _RUN.sub(_pairs, text)
+
+
+def query_words(text: str) -> QueryWords | None:
+    """Return the words of a query, or nothing when it has none."""
+    found: dict[str, None] = {}
+    for word in _WORD.findall(text):
+        for part in _parts(word):
+            if len(found) < MEMORY_QUERY_WORDS_COUNT_MAX:
+                found[part] = None
+    if not found:
+        return None
+    return QueryWords(tuple(_quoted(part) for part in found), tuple(found))
+
+
+def _pairs(match: re.Match[str]) -> str:
+    run = match[0]
+    pairs = [run[at : at + 2] for at in range(len(run) - 1)]
+    return f" {' '.join(pairs)} {run[-1]} "
+
+
+def _parts(word: str) -> list[str]:
+    if _RUN.match(word) is None or len(word) == 1:
+        return [word.lower()]
+    return [word[at : at + 2] for at in range(len(word) - 1)]
+
+
+def _quoted(part: str) -> str:
+    """One word in quotes; words hold letters and digits only, so there is nothing to escape."""
+    is_single = len(part) == 1 and _RUN.match(part) is not None
+    return f'"{part}"*' if is_single else f'"{part}"'

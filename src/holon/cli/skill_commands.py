@@ -1,0 +1,143 @@
+"""`holon skills`: what an agent may learn to do by reading.
+
+Owns:  listing, installing, uninstalling and checking skills from a terminal.
+Rule 1: a path is completed here, where the operator stands.
+Rule 2: `check` ends with 1 when something is wrong with a skill.
+"""
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from holon.cli import exit_codes
+from holon.cli.runtime_call import Target, agent_options
+
+if TYPE_CHECKING:
+    from holon.model.json_value import JsonValue
+
+
+@click.group()
+def skills() -> None:
+    """See, add and remove the skills of an agent."""
+
+
+@skills.command("list")
+@agent_options
+def list_skills(target: Target) -> None:
+    """List the skills an agent may use, and mark those in use.
+
+    \b
+    Examples:
+      holon skills list
+      holon skills list --agent builder
+      holon skills list --json | jq -r '.skills[].path'
+    """
+    found = target.read("skills", part="skills")
+    target.show(found, lambda: _table(found))
+
+
+@skills.command()
+@click.argument("name", metavar="NAME_OR_PATH")
+@click.option("--builtin", is_flag=True, help="NAME is a skill that comes with Holon.")
+@click.option("--remote", is_flag=True, help="NAME is owner/repo@skill on GitHub.")
+@click.option("--skill", metavar="SKILL", help="With --remote owner/repo: which of its skills.")
+@click.option("--copy", is_flag=True, help="Copy a local skill; without it a link is made.")
+@click.option("--force", is_flag=True, help="Replace what is there, also when it was changed.")
+@agent_options
+def install(target: Target, /, *, name: str, skill: str | None, **flags: bool) -> None:
+    """Put a skill into an agent's home, whole or not at all.
+
+    Without --builtin or --remote, an existing directory is a local skill, owner/repo@skill a remote
+    one, and any other name one that comes with Holon.
+
+    \b
+    Examples:
+      holon skills install holon-code-review
+      holon skills install ./skills/release-notes --agent builder
+      holon skills install acme/skills@release-notes --remote
+      holon skills install acme/skills --remote --skill release-notes
+    """
+    if flags["builtin"] and flags["remote"]:
+        raise click.UsageError("a skill is either --builtin or --remote")
+    if skill is not None and not flags["remote"]:
+        raise click.UsageError("--skill goes with --remote")
+    kind, named = _reference(name, skill, builtin=flags["builtin"], remote=flags["remote"])
+    body = {"name": named, "kind": kind, "copy": flags["copy"], "force": flags["force"]}
+    answer = target.control("skills/install", body, part="name")
+    told = f"{answer.get('name')}: installed for {target.agent_id} in {answer.get('path')}"
+    target.show(answer, lambda: [told])
+
+
+@skills.command()
+@click.argument("name", metavar="NAME")
+@click.option("--force", is_flag=True, help="Also one that was changed, or made by hand.")
+@agent_options
+def uninstall(target: Target, *, name: str, force: bool) -> None:
+    """Take a skill out of an agent's home; of a linked one only the link.
+
+    \b
+    Examples:
+      holon skills uninstall holon-code-review
+      holon skills uninstall release-notes --agent builder --force
+    """
+    answer = target.control("skills/uninstall", {"name": name, "force": force}, part="name")
+    target.show(answer, lambda: [f"{name}: uninstalled for {target.agent_id}"])
+
+
+@skills.command()
+@agent_options
+def check(target: Target) -> None:
+    """Say what is wrong with the skills an agent may use. Ends with 1 when something is.
+
+    \b
+    Examples:
+      holon skills check
+      holon skills check --agent builder --json | jq -r '.problems[]'
+    """
+    found = target.read("skills", part="problems")
+    problems = found.get("problems") or []
+    target.show(found, lambda: problems or [f"{len(found.get('skills') or ())} skills, no problem"])
+    sys.exit(exit_codes.FOUND_FAULTS if problems else exit_codes.OK)
+
+
+def _reference(
+    name: str, skill: str | None, *, builtin: bool, remote: bool
+) -> tuple[str | None, str]:
+    import os
+
+    if builtin:
+        return "builtin", name
+    if remote:
+        return "github", name if skill is None else f"{name}@{skill}"
+    path = os.path.expanduser(name)
+    if path.startswith((".", "/")) or os.path.isdir(path):
+        return "local", os.path.abspath(path)
+    return None, name
+
+
+def _table(found: "JsonValue") -> Iterator[str]:
+    from holon.cli.tables import Column, screen_cells, table_lines
+
+    changed = {each.get("path") for each in found.get("installed") or () if each.get("is_changed")}
+    columns = (
+        Column("SKILL"),
+        Column("SCOPE"),
+        Column("IN USE"),
+        Column("DESCRIPTION", shrinks=True),
+    )
+    rows = [
+        (
+            each.get("name"),
+            each.get("scope"),
+            each.get("state") or "no",
+            each.get("description"),
+        )
+        for each in found.get("skills") or ()
+    ]
+    yield from table_lines(columns, rows, empty="no skills", cells_max=screen_cells())
+    if changed:
+        yield f"{len(changed)} changed or made by hand in the agent's home"
+    if problems := found.get("problems"):
+        yield f"{len(problems)} problems; see them with: holon skills check"

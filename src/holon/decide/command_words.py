@@ -1,0 +1,187 @@
+"""The words of a shell command, as far as they can be known without running it.
+
+Owns:  telling which paths a command line names, and from which directory.
+Rule 1: this is for noticing, not for guarding: what cannot be followed (a variable, the output of
+        another command, a pattern) names nothing, and nothing is ever refused because of it.
+Rule 2: quotes, escapes, `~`, variables whose value is known, `cd` and sub-shells are followed;
+        so is a command inside a quoted word.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from holon.model.limits import SKILL_COMMAND_CHARS_MAX
+from holon.model.record import Record
+
+_TOKEN: Final = re.compile(
+    r"""(?P<space>[ \t\r]+|\\\n)
+    |(?P<open>\$?\()
+    |(?P<close>\))
+    |(?P<end>[;&|\n`])
+    |(?P<redirect>[<>])
+    |'(?P<single>[^']*)'
+    |"(?P<double>(?:[^"\\]|\\.)*)"
+    |\\(?P<escaped>.)
+    |\$\{?(?P<variable>[A-Za-z_][A-Za-z0-9_]*)\}?
+    |(?P<plain>[^\s;&|()<>'"\\$`]+|.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_IN_QUOTES: Final = re.compile(r"\\([\"\\$`])|\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?|\$\(|`")
+_UNKNOWN: Final = "\0"  # in no path
+_NESTED: Final = re.compile(r"[\s'\"()=,]")
+_NESTING_COUNT_MAX: Final = 3
+_MOVES: Final = frozenset({"cd", "pushd"})
+
+
+class Surroundings(Record, frozen=True, kw_only=True):
+    """Where a command runs and what it knows."""
+
+    cwd: str
+    variables: Mapping[str, str] = {}
+
+    @property
+    def home(self) -> str | None:
+        """What `~` stands for."""
+        return self.variables.get("HOME")
+
+
+def named_paths(command: str, around: Surroundings) -> Iterator[str]:
+    """Yield the absolute paths a command line may name, in order, some more than once."""
+    yield from _Reading(around).paths(command[:SKILL_COMMAND_CHARS_MAX], depth=0)
+
+
+class _Word:
+    """A word while it grows."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.quoted: list[str] = []
+        self.is_begun = False
+
+    def add(self, text: str) -> None:
+        self.text += text
+        self.is_begun = True
+
+
+class _Reading:
+    """One pass over a command line."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self._cwd: str | None = around.cwd
+        self._outer: list[str | None] = []
+        self._words: list[_Word] = []
+        self._word = _Word()
+
+    def paths(self, command: str, *, depth: int) -> Iterator[str]:
+        """Yield the paths of one text; commands in its quoted words are read too."""
+        place = 0
+        while place < len(command):
+            if command[place] == "#" and not self._word.is_begun:
+                end = command.find("\n", place)
+                place = len(command) if end < 0 else end
+                continue
+            token = _TOKEN.match(command, place)
+            assert token is not None, "the last alternative takes any character"
+            place = token.end()
+            yield from self._take(token, depth)
+        yield from self._end_command(depth)
+
+    def _take(self, token: re.Match[str], depth: int) -> Iterator[str]:
+        kind, text = token.lastgroup, token.group(token.lastgroup or 0)
+        match kind:
+            case "space" | "redirect":
+                self._end_word()
+            case "end":
+                yield from self._end_command(depth)
+            case "open":
+                yield from self._end_command(depth)
+                self._outer.append(self._cwd)
+            case "close":
+                yield from self._end_command(depth)
+                self._cwd = self._outer.pop() if self._outer else self._cwd
+            case _:
+                self._grow(kind or "plain", text)
+
+    def _grow(self, kind: str, text: str) -> None:
+        word = self._word
+        match kind:
+            case "variable":
+                word.add(self._value(text))
+            case "double":
+                word.quoted.append(text)
+                word.add(_IN_QUOTES.sub(self._inside, text))
+            case "single":
+                word.quoted.append(text)
+                word.add(text)
+            case "plain" if text.startswith("~") and not word.is_begun:
+                word.add(self._from_home(text))
+            case _:
+                word.add(text)
+
+    def _inside(self, found: re.Match[str]) -> str:
+        if found.group(1) is not None:
+            return found.group(1)
+        return self._value(found.group(2)) if found.group(2) is not None else _UNKNOWN
+
+    def _value(self, variable: str) -> str:
+        if variable == "PWD":
+            return self._cwd or _UNKNOWN
+        return self._around.variables.get(variable, _UNKNOWN)
+
+    def _from_home(self, text: str) -> str:
+        home, rest = self._around.home, text[1:]
+        is_own = home is not None and (not rest or rest.startswith("/"))
+        return f"{home}{rest}" if is_own else _UNKNOWN
+
+    def _end_word(self) -> None:
+        if self._word.is_begun:
+            self._words.append(self._word)
+            self._word = _Word()
+
+    def _end_command(self, depth: int) -> Iterator[str]:
+        self._end_word()
+        words, self._words = self._words, []
+        if words and words[0].text in _MOVES:
+            self._move(words[1:])
+            return
+        for place, word in enumerate(words):
+            yield from self._paths_in(word, is_program=place == 0)
+            if depth < _NESTING_COUNT_MAX:
+                yield from self._nested(word, depth)
+
+    def _move(self, words: list[_Word]) -> None:
+        named = [word.text for word in words if not word.text.startswith("-")]
+        if words and not named:
+            self._cwd = None  # `cd -`: where it was before, who knows
+        else:
+            self._cwd = self._absolute(named[0] if named else self._around.home or _UNKNOWN)
+
+    def _paths_in(self, word: _Word, *, is_program: bool) -> Iterator[str]:
+        _, given, value = word.text.partition("=")
+        for text in (word.text, value) if given else (word.text,):
+            path = self._absolute(text) if _is_like_path(text, is_program=is_program) else None
+            if path is not None:
+                yield path
+
+    def _nested(self, word: _Word, depth: int) -> Iterator[str]:
+        for text in word.quoted:
+            if _NESTED.search(text) is not None and self._cwd is not None:
+                around = Surroundings(cwd=self._cwd, variables=self._around.variables)
+                yield from _Reading(around).paths(text, depth=depth + 1)
+
+    def _absolute(self, text: str) -> str | None:
+        if _UNKNOWN in text:
+            return None
+        if text.startswith("/"):
+            return posixpath.normpath(text)
+        return None if self._cwd is None else posixpath.normpath(f"{self._cwd}/{text}")
+
+
+def _is_like_path(text: str, *, is_program: bool) -> bool:
+    """Whether a word names a file rather than a program, an option or just something."""
+    if "/" in text:
+        return True
+    return "." in text and not is_program and not text.startswith("-")

@@ -1,0 +1,46 @@
+"""How large a conversation is, before any wire has lowered it.
+
+Owns:  the measure everything about budgets is counted in: bytes of what is said, and a little for
+       what any wire puts around a block.
+"""
+
+from collections.abc import Iterable
+from typing import Final, assert_never
+
+import msgspec
+
+from holon.model.conversation import (
+    AssistantBlock,
+    ConversationMessage,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserBlock,
+)
+
+BLOCK_BYTES: Final = 32  # names and braces around each block
+
+
+def bytes_of(messages: Iterable[ConversationMessage]) -> int:
+    """Return about how many bytes these messages are."""
+    return sum(_block_bytes(block) for message in messages for block in message.blocks)
+
+
+def _block_bytes(block: AssistantBlock | UserBlock) -> int:
+    match block:
+        case TextBlock(text=text):
+            said = _size(text)
+        case ThinkingBlock(text=text, signature=signature):
+            said = _size(text) + _size(signature or "")
+        case ToolUseBlock(call_id=call_id, name=name, input=asked):
+            said = _size(call_id) + _size(name) + len(msgspec.json.encode(asked))
+        case ToolResultBlock(call_id=call_id, content=content):
+            said = _size(call_id) + _size(content)
+        case _:
+            assert_never(block)
+    return BLOCK_BYTES + said
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())

@@ -1,0 +1,110 @@
+"""Other people's words, kept apart from ours.
+
+Owns:  the fence around a body, and how a body is made harmless to look at.
+Rule 1: a fence is named after the content's id, by a digest. Whoever wrote the content could not
+        know the id, and a body that holds the name all the same gets it broken. The name is the
+        same whenever the content is shown: a delimiter that is new in every prompt would change
+        the bytes of the history, and the provider's cache with them.
+Rule 2: what a reader cannot see is made visible: control characters, zero-width characters, tags
+        and overrides of direction. Joiners and marks inside a script that uses them stay.
+Rule 3: what others say cannot look like a role, a label or a heading of ours: the first character
+        of such a thing is changed, visibly. The operator's own words are left as they are.
+Rule 4: a body never loses its label: everything here returns text for the inside of a fence.
+"""
+
+import re
+from hashlib import sha256
+from typing import Final
+
+from holon.decide.bounded_text import shortened
+
+_KEY_CHARS: Final = 12
+_HALF: Final = _KEY_CHARS // 2
+_BROKEN: Final = "·"
+_BLUNT: Final = "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}"
+_BAR: Final = "¦ "
+
+# Joiners and direction marks belong to some scripts; selectors belong to some emoji.
+_MARKS: Final = "\u061c\u200c-\u200f\ufe00-\ufe0f"
+_NEVER: Final = (
+    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b"
+    "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
+    "\U0001bca0-\U0001bca3\U000e0000-\U000e0fff"
+)
+_HIDDEN: Final = re.compile(f"[{_MARKS}{_NEVER}]+|\r(?!\n)")
+_TAGS: Final = re.compile("[\U000e0000-\U000e0fff]+")
+_MARK: Final = re.compile(f"[{_MARKS}]")
+
+_LABELS: Final = "external_evidence|operator_instruction|runtime_instruction|integration_signal"
+_ROLES: Final = "system|developer|assistant|user|human|operator|tool|function"
+_TOKEN: Final = re.compile(
+    rf"<(?=\s*/?\s*(?:\||<\s*/?sys\b|body-|antml|im_(?:start|end|sep)\b|(?:start|end)_of_turn\b"
+    rf"|endoftext\b|/?s>|(?:{_LABELS}|{_ROLES})[\w-]*\s*[>/\s]))"
+    r"|\[(?=\s*/?\s*INST\s*\])",
+    re.IGNORECASE,
+)
+_LINE: Final = re.compile(
+    rf"^(?=[ \t]*(?:(?:{_ROLES})[ \t]*:|(?:authority|surface|admission|origin)[ \t]*:"
+    r"|\[(?:message|operator message|earlier message|runtime|carried)\b"
+    rf"|\#{{1,6}}[ \t]*(?:{_ROLES}|instructions?|response)\b[ \t]*:?[ \t]*$))",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def fence_name(content_id: str) -> str:
+    """Return the name of the fence around the content of this id."""
+    return f"body-{sha256(content_id.encode()).hexdigest()[:_KEY_CHARS]}"
+
+
+def fenced(
+    body: str,
+    *,
+    content_id: str,
+    by_operator: bool = False,
+    body_bytes_max: int | None = None,
+) -> str:
+    """Return a body inside its fence; what does not fit is left out of its middle."""
+    name = fence_name(content_id)
+    shown = visible(body) if by_operator else disarmed(body)
+    if body_bytes_max is not None:
+        shown = shortened(shown, bytes_max=body_bytes_max).text
+    head, tail = name[:-_HALF], name[-_HALF:]
+    if name in shown:
+        shown = re.sub(f"{head}(?={tail})", head + _BROKEN, shown)
+    return f"<{name}>\n{shown}\n</{name}>"
+
+
+def disarmed(text: str) -> str:
+    """Return others' words so that nothing in them is hidden or looks like part of a prompt."""
+    return _LINE.sub(_BAR, _TOKEN.sub(_BLUNT, visible(text)))
+
+
+def visible(text: str) -> str:
+    """Return a text whose every character can be seen."""
+    return text if text.isascii() and text.isprintable() else _HIDDEN.sub(_shown, text)
+
+
+def without_tags(text: str) -> str:
+    """Return a text without the characters that only ever hide another text; they are counted."""
+    return text if text.isascii() else _TAGS.sub(_shown, text)
+
+
+def quoted(text: str) -> str:
+    """Return others' words for a line of ours: on one line, and nothing hidden in it."""
+    return " ".join(visible(text).split())
+
+
+def _shown(found: re.Match[str]) -> str:
+    run = found[0]
+    if len(run) > 1:
+        return f"⟨{len(run)} hidden characters, U+{ord(run[0]):04X}…⟩"
+    if _MARK.match(run) and _stands_among_letters(found):
+        return run
+    return f"⟨U+{ord(run):04X}⟩"
+
+
+def _stands_among_letters(found: re.Match[str]) -> bool:
+    """Whether a mark stands beside a character of a script, or an emoji, that may need it."""
+    text, start, end = found.string, found.start(), found.end()
+    beside = text[start - 1 : start] + text[end : end + 1]
+    return not beside.isascii()

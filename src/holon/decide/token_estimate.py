@@ -1,0 +1,60 @@
+"""How many tokens a text will cost, before anybody has counted them.
+
+Owns:  the estimate. A calibration says how many bytes a token of some model has, as far as what its
+       provider reports tells.
+Rule 1: whole numbers only, so that an estimate is the same everywhere.
+Rule 2: a calibration stays within bounds, whatever was reported: a wrong figure makes a prompt
+        smaller or larger than it could be, and never absurd.
+"""
+
+from typing import Final
+
+from holon.model.compaction_limits import (
+    CALIBRATION_REQUEST_BYTES_MIN,
+    CALIBRATION_TOKEN_BYTES_MAX,
+    CALIBRATION_TOKEN_BYTES_MIN,
+)
+from holon.model.limits import ESTIMATED_TOKEN_BYTES
+from holon.model.record import Record
+
+_MILLI: Final = 1_000
+_OLD_WEIGHT: Final = 7  # of eight: one odd request hardly moves the mean
+_WEIGHTS: Final = 8
+
+
+class Calibration(Record, frozen=True, kw_only=True):
+    """What is known about a model's tokens: how large one is, in thousandths of a byte."""
+
+    token_millibytes: int = ESTIMATED_TOKEN_BYTES * _MILLI
+
+
+UNCALIBRATED: Final = Calibration()
+
+
+def estimated_tokens(text: str, calibration: Calibration = UNCALIBRATED) -> int:
+    """Return about how many tokens a text has; one that says something has at least one."""
+    return tokens_of_bytes(len(text.encode()), calibration)
+
+
+def tokens_of_bytes(size: int, calibration: Calibration = UNCALIBRATED) -> int:
+    """Return about how many tokens so many bytes of text have, rounded up."""
+    return -(-size * _MILLI // calibration.token_millibytes)
+
+
+def bytes_of_tokens(tokens: int, calibration: Calibration = UNCALIBRATED) -> int:
+    """Return how many bytes of text fit into so many tokens."""
+    return max(0, tokens * calibration.token_millibytes // _MILLI)
+
+
+def calibrated(old: Calibration, *, request_bytes: int, reported_tokens: int) -> Calibration:
+    """Return what is known after a request of so many bytes was counted."""
+    if reported_tokens < 1 or request_bytes < CALIBRATION_REQUEST_BYTES_MIN:
+        return old
+    seen = _within_bounds(request_bytes * _MILLI // reported_tokens)
+    mean = (old.token_millibytes * _OLD_WEIGHT + seen * (_WEIGHTS - _OLD_WEIGHT)) // _WEIGHTS
+    return Calibration(token_millibytes=_within_bounds(mean))
+
+
+def _within_bounds(millibytes: int) -> int:
+    least, most = CALIBRATION_TOKEN_BYTES_MIN * _MILLI, CALIBRATION_TOKEN_BYTES_MAX * _MILLI
+    return max(least, min(millibytes, most))

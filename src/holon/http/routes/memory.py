@@ -1,0 +1,134 @@
+"""An agent's memory: searched, read, looked at and built anew.
+
+Owns:  the routes of memory search.
+Rule 1: what is shown is what the agent itself would find, with the same labels.
+"""
+
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from holon.decide.memory_documents import require_source_ref
+from holon.http.own_records import named_agent, shown_agent
+from holon.http.plane import Plane
+from holon.http.route import Access, Call, Route
+from holon.model.limits import (
+    MEMORY_HITS_COUNT_DEFAULT,
+    MEMORY_HITS_COUNT_MAX,
+    MEMORY_QUERY_CHARS_MAX,
+    MEMORY_TEXT_CHARS_DEFAULT,
+    MEMORY_TEXT_CHARS_MAX,
+)
+from holon.model.memory_index import MemoryStatus, MemoryText
+from holon.model.refusal import Refusal, RefusalCode, RefusedError
+from holon.wire.memory_responses import MemoryHits, RebuildAnswer
+
+
+class SearchQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Words to look for."""
+
+    query: Annotated[str, Meta(min_length=1, max_length=MEMORY_QUERY_CHARS_MAX)]
+    limit: Annotated[int, Meta(ge=1, le=MEMORY_HITS_COUNT_MAX)] = MEMORY_HITS_COUNT_DEFAULT
+    include_all_workspaces: bool = False
+
+
+class SourceQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A reference, copied from a hit."""
+
+    source_ref: Annotated[str, Meta(min_length=1, max_length=MEMORY_QUERY_CHARS_MAX)]
+    max_chars: Annotated[int, Meta(ge=1, le=MEMORY_TEXT_CHARS_MAX)] = MEMORY_TEXT_CHARS_DEFAULT
+
+
+async def search(plane: Plane, call: Call) -> MemoryHits:
+    """Search an agent's memory."""
+    agent_id, asked = await shown_agent(plane, call), call.asked(SearchQuery)
+    found = await plane.host.memory.search(
+        agent_id,
+        asked.query,
+        limit=asked.limit,
+        include_all_workspaces=asked.include_all_workspaces,
+    )
+    return MemoryHits(results=found.hits, index=found.status, notes=found.notes)
+
+
+async def get(plane: Plane, call: Call) -> MemoryText:
+    """Show the exact text behind a hit."""
+    agent_id, asked = await shown_agent(plane, call), call.asked(SourceQuery)
+    source_ref = require_source_ref(asked.source_ref)
+    found = await plane.host.memory.get(agent_id, source_ref, chars_max=asked.max_chars)
+    if found is None:
+        raise RefusedError(
+            Refusal(
+                code=RefusalCode.MEMORY_SOURCE_NOT_FOUND,
+                message="there is nothing in the agent's memory under this source_ref",
+                hint="search again, and copy the source_ref of a hit as it stands",
+                field="source_ref",
+            )
+        )
+    return found
+
+
+async def status(plane: Plane, call: Call) -> MemoryStatus:
+    """Say how the index of an agent stands."""
+    return await plane.host.memory.status(await shown_agent(plane, call))
+
+
+async def rebuild(plane: Plane, call: Call) -> RebuildAnswer:
+    """Throw the index away and build it anew, behind the answer."""
+    await shown_agent(plane, call)
+    return RebuildAnswer(ok=True, index=await plane.host.memory.rebuild(named_agent(call)))
+
+
+def _routes(prefix: str) -> tuple[Route[Plane], ...]:
+    """Search and get: of the agent the path names, or of the default one."""
+    return (
+        Route(
+            method="GET",
+            path=f"{prefix}/search",
+            access=Access.READ,
+            summary="Search an agent's memory: its notes, results, episodes, work and commands.",
+            answer=search,
+            query=SearchQuery,
+            returns=MemoryHits,
+            refusals=(404,),
+            tags=("memory",),
+        ),
+        Route(
+            method="GET",
+            path=f"{prefix}/memory/get",
+            access=Access.READ,
+            summary="The exact text behind a search result.",
+            answer=get,
+            query=SourceQuery,
+            returns=MemoryText,
+            refusals=(404,),
+            tags=("memory",),
+        ),
+    )
+
+
+ROUTES: Final[tuple[Route[Plane], ...]] = (
+    *_routes(""),
+    *_routes("/agents/{agent_id}"),
+    Route(
+        method="GET",
+        path="/agents/{agent_id}/memory/status",
+        access=Access.READ,
+        summary="How the memory index of an agent stands.",
+        answer=status,
+        returns=MemoryStatus,
+        refusals=(404,),
+        tags=("memory",),
+    ),
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/memory/rebuild",
+        access=Access.CONTROL,
+        summary="Throw an agent's memory index away and build it anew in the background.",
+        answer=rebuild,
+        returns=RebuildAnswer,
+        refusals=(404,),
+        tags=("memory",),
+    ),
+)

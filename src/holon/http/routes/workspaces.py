@@ -1,0 +1,81 @@
+"""Where an agent works: attached, left and forgotten by the operator.
+
+Owns:  the control routes of workspaces.
+Rule 1: they are the operator's alone. A command an agent runs cannot move the agent elsewhere.
+"""
+
+from typing import Final
+
+from holon.http.own_records import named_agent
+from holon.http.plane import Plane
+from holon.http.route import Access, Call, Route
+from holon.model.ids import AgentId
+from holon.projections.workspace_view import workspace_state_view
+from holon.wire.control_requests import AttachRequest, DetachRequest
+from holon.wire.workspace_responses import WorkspaceAnswer
+
+
+async def attach(plane: Plane, call: Call) -> WorkspaceAnswer:
+    """Make a directory the place where the agent works."""
+    agent_id = named_agent(call)
+    await plane.host.workspaces.attach(agent_id, call.taken(AttachRequest).path)
+    return await _answer(plane, agent_id)
+
+
+async def leave(plane: Plane, call: Call) -> WorkspaceAnswer:
+    """Bring the agent home."""
+    agent_id = named_agent(call)
+    await plane.host.workspaces.exit(agent_id)
+    return await _answer(plane, agent_id)
+
+
+async def detach(plane: Plane, call: Call) -> WorkspaceAnswer:
+    """Make the agent forget a workspace."""
+    agent_id = named_agent(call)
+    await plane.host.workspaces.detach(agent_id, call.taken(DetachRequest).workspace_id)
+    return await _answer(plane, agent_id)
+
+
+async def _answer(plane: Plane, agent_id: AgentId) -> WorkspaceAnswer:
+    desk = plane.host.workspaces
+    bindings = await desk.bindings(agent_id)
+    place = desk.place_of(agent_id, bindings.active)
+    return WorkspaceAnswer(
+        ok=True, agent_id=agent_id, workspace=workspace_state_view(bindings, place)
+    )
+
+
+ROUTES: Final[tuple[Route[Plane], ...]] = (
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/workspace/attach",
+        access=Access.CONTROL,
+        summary="Let an agent work in a directory from its next command on.",
+        answer=attach,
+        takes=AttachRequest,
+        returns=WorkspaceAnswer,
+        refusals=(404, 409, 429),
+        tags=("workspaces",),
+    ),
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/workspace/exit",
+        access=Access.CONTROL,
+        summary="Bring an agent home; the workspace stays attached.",
+        answer=leave,
+        returns=WorkspaceAnswer,
+        refusals=(404, 409),
+        tags=("workspaces",),
+    ),
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/workspace/detach",
+        access=Access.CONTROL,
+        summary="Make an agent forget a workspace it is not in. No file is touched.",
+        answer=detach,
+        takes=DetachRequest,
+        returns=WorkspaceAnswer,
+        refusals=(404, 409),
+        tags=("workspaces",),
+    ),
+)

@@ -1,0 +1,155 @@
+"""What memory search works with: documents, sources, scopes and answers.
+
+Owns:  the records between the durable rows, the index and those who search it.
+Rule 1: a document carries the authority of the content it was made of, wherever it goes.
+Rule 2: sources stay inside the process: they hold records of every kind and have no wire form.
+Rule 3: a `source_ref` is copied from a hit. It is no path and no address, and nobody builds one.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from holon.model.brief import BriefRecord
+from holon.model.ids import AgentId, WorkspaceId
+from holon.model.instant import Instant
+from holon.model.memory import EpisodeRecord, MemoryHit
+from holon.model.provenance import AuthorityClass
+from holon.model.record import Record
+from holon.model.task import TaskRecord
+from holon.model.tool import ToolCallRecord
+from holon.model.work_item import WorkItemRecord
+from holon.model.workspace import WorkspaceEntry
+
+
+class MemoryKind(StrEnum):
+    """What a document was made of. The value is also how its `source_ref` begins."""
+
+    AGENT_MEMORY = "agent_memory"
+    WORKSPACE_PROFILE = "workspace_profile"
+    BRIEF = "brief"
+    EPISODE = "episode"
+    WORK_ITEM = "work_item"
+    TASK = "task"
+    TOOL_EXECUTION = "tool_execution"
+
+
+class ScopeKind(StrEnum):
+    """Where a document is found: everywhere, or only by an agent that is in its workspace."""
+
+    AGENT = "agent"
+    WORKSPACE = "workspace"
+
+
+class MemoryDocument(Record, frozen=True, kw_only=True):
+    """One searchable text. `source_key` names the record it came from, also with its siblings."""
+
+    kind: MemoryKind
+    source_ref: str
+    source_key: str
+    agent_id: AgentId
+    title: str
+    body: str
+    updated_at: Instant
+    authority_class: AuthorityClass
+    workspace_id: WorkspaceId | None = None
+    source_path: str | None = None
+    metadata: dict[str, str] = {}
+
+    @property
+    def scope_kind(self) -> ScopeKind:
+        """Where it is found."""
+        return ScopeKind.AGENT if self.workspace_id is None else ScopeKind.WORKSPACE
+
+
+SourceRecord: TypeAlias = (
+    BriefRecord | WorkItemRecord | TaskRecord | ToolCallRecord | WorkspaceEntry | EpisodeRecord
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MemorySource:
+    """A record that was written, changed or pruned (then it holds nothing)."""
+
+    change_seq: int
+    agent_id: AgentId
+    kind: MemoryKind
+    source_id: str
+    authority_class: AuthorityClass  # the lowest of what the turns that wrote it had seen
+    record: SourceRecord | None = None
+
+    @property
+    def source_key(self) -> str:
+        """Its name in the index."""
+        return f"{self.kind.value}:{self.source_id}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SourcePage:
+    """What follows a change of an agent's sources. Below the floor nobody knows what has gone."""
+
+    sources: tuple[MemorySource, ...] = ()
+    newest_seq: int = 0
+    floor_seq: int = 0
+    left_count: int = 0  # behind this page
+
+
+class MemoryScope(Record, frozen=True, kw_only=True):
+    """What a search may see besides the agent's own memory."""
+
+    workspace_id: WorkspaceId | None = None
+    all_workspaces: bool = False
+
+
+class MemoryText(Record, frozen=True, kw_only=True):
+    """The exact text behind a hit, within its bound."""
+
+    kind: MemoryKind
+    source_ref: str
+    scope_kind: ScopeKind
+    agent_id: AgentId
+    title: str
+    updated_at: Instant
+    authority_class: AuthorityClass
+    content: str
+    truncated: bool
+    workspace_id: WorkspaceId | None = None
+    source_path: str | None = None
+    metadata: dict[str, str] = {}
+
+
+class IndexState(StrEnum):
+    """How far an index is to be believed."""
+
+    READY = "ready"
+    BEHIND = "behind"  # what was changed last is not in it yet
+    REBUILDING = "rebuilding"  # it was begun anew and does not hold everything yet
+
+
+class IndexFacts(Record, frozen=True, kw_only=True):
+    """What an index says about itself."""
+
+    through_seq: int = 0
+    floor_seq: int = 0
+    documents_count: int = 0
+    bytes: int = 0
+    dirty_reason: str | None = None
+
+
+class MemoryStatus(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """How an agent's index stands."""
+
+    agent_id: AgentId
+    state: IndexState
+    documents_count: int
+    bytes: int
+    behind_count: int
+    reason: str | None = None
+
+
+class FoundMemory(Record, frozen=True, kw_only=True):
+    """What a search found, and how the index stood."""
+
+    hits: tuple[MemoryHit, ...]
+    status: MemoryStatus
+    notes: tuple[str, ...] = ()  # what could not be searched

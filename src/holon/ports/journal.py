@@ -1,0 +1,55 @@
+"""What the runtime says about itself while it works, for whoever looks after the machine.
+
+Contract (kept by tests/contract/test_journal.py, run against every implementation):
+- `note` never raises and waits for nobody: a log that cannot be written is no reason to stop;
+- an event has a short stable name; the message is one sentence for a person;
+- what is written holds no secret the host knows, in an error's traceback neither.
+
+The journal is not the audit log: events of agents are rows and have readers of their own.
+"""
+
+from enum import StrEnum
+from typing import Protocol, TypeAlias
+
+
+class LogLevel(StrEnum):
+    """How much a line matters; a journal leaves out what is below its own level."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+About: TypeAlias = str | int | None  # an id, a count; nothing: it does not apply
+
+
+class Journal(Protocol):
+    """Something that keeps notes."""
+
+    def note(
+        self,
+        event: str,
+        message: str,
+        *,
+        level: LogLevel = LogLevel.INFO,
+        error: BaseException | None = None,
+        **about: About,
+    ) -> None:
+        """Write one line; with an error, its traceback beside it."""
+        ...
+
+
+class NoJournal:
+    """Nobody keeps notes."""
+
+    def note(
+        self,
+        event: str,
+        message: str,
+        *,
+        level: LogLevel = LogLevel.INFO,
+        error: BaseException | None = None,
+        **about: About,
+    ) -> None:
+        """Forget it."""

@@ -1,0 +1,93 @@
+"""How long the parts of a turn take, told to whoever gathers spans.
+
+Contract (kept by tests/contract/test_tracer.py, run against every implementation):
+- nothing here raises, waits, or changes what a turn does;
+- a tracer is told ids, names, counts, times and outcomes, and keeps no text of a prompt, an answer,
+  a call or a result;
+- a turn that is left without `ended` was cut off.
+"""
+
+from types import TracebackType
+from typing import Protocol
+
+from holon.model.commit import FinishToolCall
+from holon.model.ids import AgentId, TurnId
+from holon.model.provider_attempt import TokenUsage
+from holon.model.tool import ToolCallRecord
+from holon.model.turn import Finish, ModelFailed, ModelSpoke, RoundTiming
+
+
+class TurnSpan(Protocol):
+    """One turn, while it runs: `with` it around the work."""
+
+    def ended(self, finish: Finish, usage: TokenUsage, round_count: int) -> None:
+        """Say how it ended."""
+        ...
+
+    def __enter__(self) -> "TurnSpan":
+        """Begin."""
+        ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End, whatever happened."""
+        ...
+
+
+class Tracer(Protocol):
+    """Something that gathers spans."""
+
+    def turn(self, agent_id: AgentId, turn_id: TurnId) -> TurnSpan:
+        """Return the span of a turn that begins."""
+        ...
+
+    def round_ended(
+        self, turn_id: TurnId, answer: ModelSpoke | ModelFailed, timing: RoundTiming
+    ) -> None:
+        """A model was asked, and answered or not."""
+        ...
+
+    def tool_ended(self, call: ToolCallRecord, finished: FinishToolCall) -> None:
+        """A call has its result."""
+        ...
+
+
+class _NoSpan:
+    """Nothing is measured."""
+
+    def ended(self, finish: Finish, usage: TokenUsage, round_count: int) -> None:
+        """Forget it."""
+
+    def __enter__(self) -> "TurnSpan":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        return None
+
+
+class NoTracer:
+    """Nobody gathers spans; one object stands for all of them."""
+
+    def __init__(self) -> None:
+        self._span = _NoSpan()
+
+    def turn(self, agent_id: AgentId, turn_id: TurnId) -> TurnSpan:
+        """Return the span that measures nothing."""
+        return self._span
+
+    def round_ended(
+        self, turn_id: TurnId, answer: ModelSpoke | ModelFailed, timing: RoundTiming
+    ) -> None:
+        """Forget it."""
+
+    def tool_ended(self, call: ToolCallRecord, finished: FinishToolCall) -> None:
+        """Forget it."""

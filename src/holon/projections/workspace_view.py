@@ -1,0 +1,90 @@
+"""The workspaces of an agent, as surfaces show them.
+
+Owns:  the view of attached workspaces, of the one an agent is in, and of its hold on it.
+Rule 1: the entry an agent is in is always there: an agent in no workspace is at home.
+"""
+
+from holon.model.ids import AgentId, WorkspaceId
+from holon.model.instant import Instant
+from holon.model.record import Record
+from holon.model.workspace import (
+    AccessMode,
+    ActiveWorkspace,
+    WorkspaceBindings,
+    WorkspaceEntry,
+    WorkspaceOccupancy,
+)
+from holon.projections.agent_list import WorkspaceView, workspace_view
+
+
+class AttachedWorkspaceView(Record, frozen=True, kw_only=True):
+    """A workspace an agent may use."""
+
+    workspace_id: WorkspaceId
+    workspace_anchor: str
+    created_at: Instant
+    updated_at: Instant
+    repo_name: str | None = None
+
+
+class OccupancyView(Record, frozen=True, kw_only=True):
+    """Who holds an execution root, since when, and whether alone."""
+
+    occupancy_id: str
+    execution_root_id: str
+    workspace_id: WorkspaceId
+    holder_agent_id: AgentId
+    access_mode: AccessMode
+    acquired_at: Instant
+    released_at: Instant | None = None
+
+
+class WorkspaceStateView(Record, frozen=True, kw_only=True):
+    """Where an agent works, and where it may."""
+
+    attached_workspaces: tuple[AttachedWorkspaceView, ...]
+    active_workspace_entry: WorkspaceView | None = None
+    active_workspace_occupancy: OccupancyView | None = None
+
+
+def workspace_state_view(
+    bindings: WorkspaceBindings, place: ActiveWorkspace | None
+) -> WorkspaceStateView:
+    """Return what is known of an agent's workspaces; `place` is where it works."""
+    return WorkspaceStateView(
+        attached_workspaces=attached_views(bindings),
+        active_workspace_entry=None if place is None else workspace_view(place),
+        active_workspace_occupancy=occupancy_view(bindings),
+    )
+
+
+def attached_views(bindings: WorkspaceBindings) -> tuple[AttachedWorkspaceView, ...]:
+    """Return the workspaces an agent may use."""
+    return tuple(_entry_view(each) for each in bindings.attached)
+
+
+def occupancy_view(bindings: WorkspaceBindings) -> OccupancyView | None:
+    """Return the hold an agent has on the root it is under."""
+    return None if bindings.occupancy is None else _held(bindings.occupancy)
+
+
+def _entry_view(entry: WorkspaceEntry) -> AttachedWorkspaceView:
+    return AttachedWorkspaceView(
+        workspace_id=entry.workspace_id,
+        workspace_anchor=entry.workspace_anchor,
+        created_at=entry.created_at,
+        updated_at=entry.updated_at,
+        repo_name=entry.repo_name,
+    )
+
+
+def _held(occupancy: WorkspaceOccupancy) -> OccupancyView:
+    return OccupancyView(
+        occupancy_id=occupancy.occupancy_id,
+        execution_root_id=occupancy.execution_root_id,
+        workspace_id=occupancy.workspace_id,
+        holder_agent_id=occupancy.holder_agent_id,
+        access_mode=occupancy.access_mode,
+        acquired_at=occupancy.acquired_at,
+        released_at=occupancy.released_at,
+    )

@@ -1,0 +1,82 @@
+"""Everything a prompt is made of, at the moment a turn begins.
+
+Owns:  the facts the sections render. They are gathered once per turn (runtime/context_builder).
+Rule 1: facts are bounded where they are gathered: newest first, counted beyond a number.
+Rule 2: lasting facts (identity, guidance, skills, base memory) and facts of the turn are kept
+        apart by section, not here; nothing in here knows a budget.
+"""
+
+from datetime import datetime
+
+from holon.model.agent import AgentIdentity
+from holon.model.brief import BriefRecord
+from holon.model.closure import ClosureOutcome, WaitingReason
+from holon.model.continuation import TriggerKind
+from holon.model.instructions import LoadedGuidance
+from holon.model.memory import EpisodeRecord, PromptedMemory
+from holon.model.record import Record
+from holon.model.skill import SkillActivation, SkillCatalog
+from holon.model.snapshot import WeighedItem
+from holon.model.task import TaskRecord
+from holon.model.template import TemplateEntry
+from holon.model.tool import ToolSpec
+from holon.model.transcript import IncomingMessage
+from holon.model.wake import ExternalTrigger
+from holon.model.work_item import PlanArtifact, WorkItemRecord
+from holon.model.workspace import ExecutionSnapshot, WorktreeSession
+
+
+class TraceLine(Record, frozen=True, kw_only=True):
+    """One step of the work on the current item: a call, a brief, or something that was said."""
+
+    at: datetime
+    what: str  # a tool's name, or what kind of text it is
+    text: str
+
+
+class WorkFacts(Record, frozen=True, kw_only=True):
+    """What the agent has to do."""
+
+    current: WeighedItem | None = None
+    current_plan: PlanArtifact | None = None  # as its file is now
+    current_trace: tuple[TraceLine, ...] = ()  # oldest first
+    others: tuple[WeighedItem, ...] = ()  # open, not current, oldest first, bounded
+    open_count: int = 0  # of all, however many are shown
+    completed: tuple[WorkItemRecord, ...] = ()  # newest first, bounded
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no work item to speak of."""
+        return self.current is None and not self.others and not self.completed
+
+
+class WakeFacts(Record, frozen=True, kw_only=True):
+    """Why this turn runs, and how the agent stood before."""
+
+    trigger_kind: TriggerKind | None
+    prior_outcome: ClosureOutcome | None = None
+    prior_waiting_reason: WaitingReason | None = None
+    last_failure: str | None = None  # how the turn before ended, when it ended badly
+    resume_count: int = 0  # how often this turn was cut off and taken up again
+
+
+class PromptFacts(Record, frozen=True, kw_only=True):
+    """The facts of one prompt."""
+
+    identity: AgentIdentity
+    tools: tuple[ToolSpec, ...]
+    execution: ExecutionSnapshot
+    agent_home: str
+    trigger: ExternalTrigger | None = None
+    worktree: WorktreeSession | None = None
+    guidance: LoadedGuidance = LoadedGuidance()
+    skills: SkillCatalog = SkillCatalog()
+    active_skills: tuple[SkillActivation, ...] = ()
+    templates: tuple[TemplateEntry, ...] = ()
+    memory: PromptedMemory = PromptedMemory()
+    episodes: tuple[EpisodeRecord, ...] = ()  # the relevant ones, newest first
+    work: WorkFacts = WorkFacts()
+    results: tuple[TaskRecord, ...] = ()  # ended tasks whose result no turn has taken in yet
+    briefs: tuple[BriefRecord, ...] = ()  # of turns the conversation no longer shows, oldest first
+    wake: WakeFacts | None = None
+    current_input: IncomingMessage | None = None

@@ -1,0 +1,273 @@
+"""How much of each section fits.
+
+Owns:  the shares of a prompt, and the choice between a section's forms.
+Rule 1: a prompt has three shares of what a model takes: what lasts, what belongs to the turn, and
+        the current input. No share borrows from another, so that a long turn never changes a byte
+        of what lasts; what a share does not use is left to the conversation.
+Rule 2: pinned sections come first, each at least in its compact form, cut if it must be. When even
+        that does not fit, nothing is sent, and the answer says what did not fit.
+Rule 3: the others follow by how much they matter, in the order of the prompt: full, compact, cut,
+        or left out; each outcome is told with its sizes and its reason.
+Rule 4: the outcome depends on the facts and the budget alone.
+"""
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+from holon.decide.bounded_text import shortened
+from holon.decide.token_estimate import (
+    UNCALIBRATED,
+    Calibration,
+    bytes_of_tokens,
+    estimated_tokens,
+    tokens_of_bytes,
+)
+from holon.model.limits import (
+    PROMPT_CUT_TOKENS_MIN,
+    PROMPT_INPUT_PERCENT,
+    PROMPT_LASTING_PERCENT,
+    PROMPT_LASTING_TOKENS_MAX,
+    PROMPT_MARGIN_TOKENS,
+    PROMPT_PINNED_TOKENS_MIN,
+    PROMPT_TOKENS_DEFAULT,
+    PROMPT_TURN_PERCENT,
+    PROMPT_TURN_TOKENS_MAX,
+)
+from holon.model.prompt_frame import Stability
+from holon.model.record import Record
+from holon.prompt.facts import PromptFacts
+from holon.prompt.section import Keep, Part, Section
+
+
+class Outcome(StrEnum):
+    """What became of a section."""
+
+    FULL = "full"
+    COMPACT = "compact"
+    TRUNCATED = "truncated"
+    OMITTED = "omitted"
+
+
+class Share(StrEnum):
+    """A part of the budget that nothing else may use."""
+
+    LASTING = "lasting"
+    TURN = "turn"
+    INPUT = "input"
+
+
+class PromptBudget(Record, frozen=True, kw_only=True):
+    """How large a prompt may be, in estimated tokens."""
+
+    prompt_tokens_max: int
+    tools_tokens: int
+    calibration: Calibration = UNCALIBRATED
+
+    @property
+    def available_tokens(self) -> int:
+        """What is left for everything that is no tool."""
+        return max(0, self.prompt_tokens_max - self.tools_tokens - PROMPT_MARGIN_TOKENS)
+
+    def share(self, which: Share) -> int:
+        """Return how large one share may be."""
+        available = self.available_tokens
+        match which:
+            case Share.LASTING:
+                return min(PROMPT_LASTING_TOKENS_MAX, available * PROMPT_LASTING_PERCENT // 100)
+            case Share.TURN:
+                return min(PROMPT_TURN_TOKENS_MAX, available * PROMPT_TURN_PERCENT // 100)
+            case Share.INPUT:
+                return available * PROMPT_INPUT_PERCENT // 100
+
+
+class SectionReport(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """What became of one section, and why."""
+
+    name: str
+    part: Part
+    stability: Stability
+    outcome: Outcome
+    reason: str
+    pinned: bool
+    full_bytes: int
+    sent_bytes: int
+    sent_tokens: int
+
+
+class PlannedSection(Record, frozen=True, kw_only=True):
+    """The text to send, if any, and the report."""
+
+    text: str | None
+    report: SectionReport
+
+
+class PinnedOverBudget(Record, tag=True, frozen=True, kw_only=True):
+    """Not even the shortest form of what must be sent fits."""
+
+    share: Share
+    needed_tokens: int
+    share_tokens: int
+    sections: tuple[str, ...]
+
+
+def budget_of(
+    prompt_tokens_max: int | None, *, tools_bytes: int, calibration: Calibration = UNCALIBRATED
+) -> PromptBudget:
+    """Return the budget of a model; one nobody knows the window of gets a usable one."""
+    return PromptBudget(
+        prompt_tokens_max=PROMPT_TOKENS_DEFAULT if prompt_tokens_max is None else prompt_tokens_max,
+        tools_tokens=tokens_of_bytes(tools_bytes, calibration),
+        calibration=calibration,
+    )
+
+
+Plan: TypeAlias = tuple[PlannedSection, ...]
+
+
+def plan(
+    sections: Sequence[Section], facts: PromptFacts, budget: PromptBudget
+) -> Plan | PinnedOverBudget:
+    """Choose the form of every section, in their order."""
+    drafts = [_Draft(section, facts, budget.calibration) for section in sections]
+    for share, members in _by_share(drafts):
+        problem = _plan_share(members, share, budget.share(share))
+        if problem is not None:
+            return problem
+    return tuple(draft.planned() for draft in drafts)
+
+
+class _Draft:
+    """One section while the plan is made."""
+
+    def __init__(self, section: Section, facts: PromptFacts, calibration: Calibration) -> None:
+        self.section = section
+        self._facts = facts
+        self._calibration = calibration
+        self.full = section.full(facts)
+        self.text: str | None = None
+        self.tokens = 0
+        self.outcome = Outcome.OMITTED
+        self.reason = section.absent
+
+    @property
+    def is_pinned(self) -> bool:
+        return self.section.keep is Keep.PINNED
+
+    def take(self, text: str, outcome: Outcome, reason: str) -> None:
+        self.text, self.outcome, self.reason = text, outcome, reason
+        self.tokens = self.tokens_of(text)
+
+    def tokens_of(self, text: str) -> int:
+        return estimated_tokens(text, self._calibration)
+
+    def compact(self) -> str | None:
+        return None if self.section.compact is None else self.section.compact(self._facts)
+
+    def cut(self, text: str, tokens_max: int) -> str:
+        bytes_max = bytes_of_tokens(tokens_max, self._calibration)
+        return shortened(text, bytes_max=bytes_max).text
+
+    def planned(self) -> PlannedSection:
+        section, text = self.section, self.text
+        return PlannedSection(
+            text=text,
+            report=SectionReport(
+                name=section.name,
+                part=section.part,
+                stability=section.stability,
+                outcome=self.outcome,
+                reason=self.reason,
+                pinned=self.is_pinned,
+                full_bytes=len((self.full or "").encode()),
+                sent_bytes=len((text or "").encode()),
+                sent_tokens=self.tokens,
+            ),
+        )
+
+
+_SHARES: Final = {
+    Stability.STABLE: Share.LASTING,
+    Stability.AGENT_SCOPED: Share.LASTING,
+    Stability.TURN_SCOPED: Share.TURN,
+}
+
+
+def _by_share(drafts: Sequence[_Draft]) -> Iterator[tuple[Share, list[_Draft]]]:
+    for share in (Share.LASTING, Share.TURN):
+        yield share, [each for each in drafts if _SHARES[each.section.stability] is share]
+
+
+def _plan_share(drafts: list[_Draft], share: Share, tokens_max: int) -> PinnedOverBudget | None:
+    pinned = [draft for draft in drafts if draft.is_pinned and draft.full is not None]
+    for draft in pinned:
+        _take_shortest(draft)
+    needed = sum(draft.tokens for draft in pinned)
+    if needed > tokens_max:
+        return PinnedOverBudget(
+            share=share,
+            needed_tokens=needed,
+            share_tokens=tokens_max,
+            sections=tuple(draft.section.name for draft in pinned),
+        )
+    room = tokens_max - needed
+    for draft in pinned:
+        room = _lengthen(draft, room)
+    for draft in sorted(drafts, key=lambda each: each.section.keep):  # stable: else as they stand
+        if not draft.is_pinned and draft.full is not None:
+            _fit(draft, draft.full, room)
+            room -= draft.tokens
+    return None
+
+
+def _take_shortest(draft: _Draft) -> None:
+    """Give a pinned section the least it may have."""
+    assert draft.full is not None, "only a section that says something is drafted"
+    full_tokens = draft.tokens_of(draft.full)
+    if not draft.section.may_be_cut or full_tokens <= PROMPT_PINNED_TOKENS_MIN:
+        draft.take(draft.full, Outcome.FULL, "it is pinned")
+        return
+    compact = draft.compact()
+    if compact is not None and draft.tokens_of(compact) <= PROMPT_PINNED_TOKENS_MIN:
+        draft.take(compact, Outcome.COMPACT, "its share has no room for all of it")
+        return
+    cut = draft.cut(compact or draft.full, PROMPT_PINNED_TOKENS_MIN)
+    draft.take(cut, Outcome.TRUNCATED, "its share has no room for all of it")
+
+
+def _lengthen(draft: _Draft, room: int) -> int:
+    """Give a pinned section all of its text, or its compact form, where there is room."""
+    assert draft.full is not None, "only a section that says something is drafted"
+    had = draft.tokens
+    if draft.outcome is Outcome.FULL:
+        return room
+    if draft.tokens_of(draft.full) - had <= room:
+        draft.take(draft.full, Outcome.FULL, "it is pinned")
+    elif draft.outcome is Outcome.TRUNCATED:
+        _fit_pinned(draft, had + room)
+    return room - (draft.tokens - had)
+
+
+def _fit_pinned(draft: _Draft, tokens_max: int) -> None:
+    compact = draft.compact()
+    if compact is not None and draft.tokens_of(compact) <= tokens_max:
+        draft.take(compact, Outcome.COMPACT, "its share has no room for all of it")
+        return
+    text = compact or draft.full or ""
+    reason = "its share has no room for all of it"
+    draft.take(draft.cut(text, tokens_max), Outcome.TRUNCATED, reason)
+
+
+def _fit(draft: _Draft, full: str, room: int) -> None:
+    if draft.tokens_of(full) <= room:
+        draft.take(full, Outcome.FULL, "it fits")
+        return
+    compact = draft.compact()
+    if compact is not None and draft.tokens_of(compact) <= room:
+        draft.take(compact, Outcome.COMPACT, "its share has no room for all of it")
+        return
+    if draft.section.may_be_cut and room >= PROMPT_CUT_TOKENS_MIN:
+        text = compact if compact is not None else full
+        draft.take(draft.cut(text, room), Outcome.TRUNCATED, "its share has no room for all of it")
+        return
+    draft.reason = "its share is used up"

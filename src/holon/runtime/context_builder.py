@@ -1,0 +1,261 @@
+"""Gathers what a prompt is made of.
+
+Owns:  the reads behind a prompt, once per turn, and the budget of the model it is for.
+Rule 1: reads are bounded and few: what an agent has piled up does not make its prompt slower.
+Rule 2: what stands in the way of a part (guidance, skills, memory) is that part's business: its
+        port answers with what there is. A prompt is never refused for want of one.
+Rule 3: whether and how a fact is shown is decided in prompt/; nothing is judged here.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from holon.decide.admission import trigger_kind_of
+from holon.decide.episode_building import relevant_episodes
+from holon.decide.execution_place import agent_home_of
+from holon.decide.failure_artifact import over_budget
+from holon.model.agent import AgentKind, AgentState
+from holon.model.brief import BriefRecord, FailureArtifact
+from holon.model.closure import outcome_of, waiting_reason_of
+from holon.model.ids import AgentId, MessageId, TurnId
+from holon.model.limits import (
+    PROMPT_BRIEFS_COUNT_MAX,
+    PROMPT_COMPLETED_COUNT_MAX,
+    PROMPT_EPISODES_COUNT_MAX,
+    PROMPT_ITEMS_READ_COUNT_MAX,
+    PROMPT_RESULTS_COUNT_MAX,
+)
+from holon.model.memory import EpisodeRecord, PromptedMemory, WorkingMemory
+from holon.model.memory_limits import EPISODE_CANDIDATES_COUNT
+from holon.model.model_ref import ModelRef
+from holon.model.provider_errors import ProviderError
+from holon.model.record import Record
+from holon.model.snapshot import WeighedItem
+from holon.model.task import TaskRecord
+from holon.model.template import TemplateEntry
+from holon.model.transcript import IncomingMessage, TurnLog
+from holon.model.turn import TerminalKind
+from holon.model.work_item import PlanArtifact
+from holon.model.workspace import AGENT_HOME, ActiveWorkspace, ExecutionPolicy, ExecutionSnapshot
+from holon.prompt.facts import PromptFacts, WakeFacts, WorkFacts
+from holon.prompt.frame import Assembly, assemble
+from holon.prompt.planner import PinnedOverBudget, PromptBudget, budget_of
+from holon.prompt.trace import trace_of
+from holon.runtime.execution_place import current_place
+from holon.runtime.services import Services
+from holon.tools.execution_view import profile_of
+from holon.tools.plan_artifact import look_at_plan
+from holon.tools.tool import ToolPorts, ToolScene
+
+_AGENT_MAKERS: Final = frozenset({"SpawnAgent", "CreateAgent"})
+_ENDED_WELL: Final = frozenset({TerminalKind.COMPLETED, TerminalKind.DEFERRED})
+
+
+class Moment(Record, frozen=True, kw_only=True):
+    """The turn a prompt is for: the agent, what came in, and the turns the conversation shows."""
+
+    agent: AgentState
+    history: tuple[TurnLog, ...] = ()
+    incoming: IncomingMessage | None = None
+    resume_count: int = 0
+    override: ModelRef | None = None
+
+
+class ContextBuilder:
+    """Prompts of one host."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def assembled(self, moment: Moment) -> Assembly:
+        """Return the prompt of a turn, or why there can be none."""
+        facts = await self.facts(moment)
+        return assemble(facts, self.budget(moment.override))
+
+    async def facts(self, moment: Moment) -> PromptFacts:
+        """Gather the facts."""
+        services, agent = self._services, moment.agent
+        agent_id = agent.identity.agent_id
+        place = await current_place(services, agent_id)
+        home = agent_home_of(services.home, agent_id)
+        anchor = None if place.workspace_id == AGENT_HOME else place.workspace_anchor
+        briefs = await self._briefs(moment)
+        memory = await services.store.reads.prompted_memory(agent_id)
+        active = await services.active_skills.active_skills(agent_id)
+        return PromptFacts(
+            identity=agent.identity,
+            tools=services.tools.specs,
+            execution=self._execution(place),
+            agent_home=home,
+            trigger=await services.store.reads.trigger_of(agent_id),
+            guidance=await services.instructions.load(agent_home=home, workspace_anchor=anchor),
+            skills=await services.skills.catalog(
+                agent_home=home,
+                workspace_anchor=anchor,
+                with_user_scope=agent.identity.kind is AgentKind.DEFAULT,
+            ),
+            active_skills=tuple(active),
+            templates=await self._templates(),
+            memory=memory,
+            episodes=await self._episodes(moment, memory, place),
+            work=await self._work(moment, home, briefs),
+            results=await self._results(agent_id, moment.incoming),
+            briefs=_before(moment.history, briefs),
+            wake=_wake(moment),
+            current_input=moment.incoming,
+        )
+
+    async def _episodes(
+        self, moment: Moment, memory: PromptedMemory, place: ActiveWorkspace
+    ) -> tuple[EpisodeRecord, ...]:
+        """Those that bear on the work, of turns the conversation no longer shows.
+
+        They are chosen by what the lasting part of the prompt shows: it stays the same until the
+        conversation lets go of more turns.
+        """
+        episodes = await self._services.store.reads.episodes(
+            moment.agent.identity.agent_id,
+            limit=EPISODE_CANDIDATES_COUNT,
+            before_turn=moment.history[0].turn.turn_index if moment.history else None,
+        )
+        base = memory.base or WorkingMemory()
+        return relevant_episodes(
+            episodes,
+            work_item_id=base.current_work_item_id,
+            workspace_id=None if place.workspace_id == AGENT_HOME else place.workspace_id,
+            files=base.working_set_files,
+            limit=PROMPT_EPISODES_COUNT_MAX,
+        )
+
+    def budget(self, override: ModelRef | None) -> PromptBudget:
+        """Return how large a prompt may be for the model that is asked first."""
+        models = self._services.models
+        try:
+            candidate = models.find(override or models.preference.default)
+        except ProviderError:
+            candidate = None  # whoever asks it next says what is wrong
+        offered = msgspec.json.encode(self._services.tools.specs)
+        if candidate is None:
+            return budget_of(None, tools_bytes=len(offered))
+        return budget_of(
+            candidate.prompt_tokens_max,
+            tools_bytes=len(offered),
+            calibration=self._services.calibrations.of(str(candidate.model_ref)),
+        )
+
+    def _execution(self, place: ActiveWorkspace) -> ExecutionSnapshot:
+        return ExecutionSnapshot(
+            profile=profile_of(self._services.shell),
+            policy=ExecutionPolicy(),
+            workspace_id=place.workspace_id,
+            workspace_anchor=place.workspace_anchor,
+            execution_root=place.execution_root,
+            cwd=place.cwd,
+            execution_root_id=place.execution_root_id,
+            projection_kind=place.projection_kind,
+        )
+
+    async def _templates(self) -> tuple[TemplateEntry, ...]:
+        """Templates are for an agent that can make others."""
+        if not _AGENT_MAKERS.intersection(spec.name for spec in self._services.tools.specs):
+            return ()
+        return tuple(await self._services.templates.entries())
+
+    async def _work(self, moment: Moment, home: str, briefs: Sequence[BriefRecord]) -> WorkFacts:
+        reads, agent = self._services.store.reads, moment.agent
+        agent_id, focus = agent.identity.agent_id, agent.focus.current_work_item_id
+        items = await reads.open_items(agent_id, limit=PROMPT_ITEMS_READ_COUNT_MAX)
+        is_all = len(items) < PROMPT_ITEMS_READ_COUNT_MAX
+        count = len(items) if is_all else (await reads.work_item_counts(agent_id)).open_count
+        current = next((each for each in items if each.item.id == focus), None)
+        bound = None if current is None else current.item.id
+        return WorkFacts(
+            current=current,
+            current_plan=await self._plan(current, home),
+            current_trace=trace_of(agent_id, bound, moment.history, briefs),
+            others=tuple(each for each in items if each is not current),
+            open_count=count,
+            completed=tuple(
+                await reads.completed_items(agent_id, limit=PROMPT_COMPLETED_COUNT_MAX)
+            ),
+        )
+
+    async def _plan(self, current: WeighedItem | None, home: str) -> PlanArtifact | None:
+        if current is None:
+            return None
+        services = self._services
+        scene = ToolScene(
+            agent_id=current.item.agent_id,
+            turn_id=TurnId(""),
+            message_id=MessageId(""),
+            effect_id="",
+            now=services.clock.now(),
+            agent_home=home,
+        )
+        ports = ToolPorts(reads=services.store.reads, ids=services.ids, files=services.files)
+        look = await look_at_plan(current.item, scene, ports)
+        return look.artifact
+
+    async def _results(
+        self, agent_id: AgentId, incoming: IncomingMessage | None
+    ) -> tuple[TaskRecord, ...]:
+        """Results that wait; those that this turn is shown anyway are not among them."""
+        found = await self._services.store.reads.unread_results(
+            agent_id, limit=PROMPT_RESULTS_COUNT_MAX + 1
+        )
+        shown = () if incoming is None else (incoming.message, *incoming.unseen)
+        task_ids = {message.task_id for message in shown}
+        waiting = [task for task in found if task.id not in task_ids]
+        return tuple(waiting[:PROMPT_RESULTS_COUNT_MAX])
+
+    async def _briefs(self, moment: Moment) -> Sequence[BriefRecord]:
+        """The newest briefs, reaching back a little further than the conversation."""
+        limit = len(moment.history) + PROMPT_BRIEFS_COUNT_MAX
+        agent_id = moment.agent.identity.agent_id
+        return await self._services.store.reads.briefs(agent_id, limit=limit)
+
+
+def moment_of(
+    agent: AgentState, log: TurnLog, history: Sequence[TurnLog], *, override: ModelRef | None
+) -> Moment:
+    """Return the moment a turn begins, or is taken up again."""
+    said = (entry.data for entry in log.entries)
+    return Moment(
+        agent=agent,
+        history=tuple(history),
+        incoming=next((data for data in said if isinstance(data, IncomingMessage)), None),
+        resume_count=log.turn.resume_count,
+        override=override,
+    )
+
+
+def no_prompt(problem: PinnedOverBudget) -> FailureArtifact:
+    """Return how a turn ends whose prompt cannot be made to fit."""
+    return over_budget(
+        needed_tokens=problem.needed_tokens,
+        share_tokens=problem.share_tokens,
+        what=", ".join(problem.sections),
+    )
+
+
+def _before(history: Sequence[TurnLog], briefs: Sequence[BriefRecord]) -> tuple[BriefRecord, ...]:
+    """Those of turns the conversation does not show."""
+    shown = {log.turn.turn_id for log in history}
+    return tuple(b for b in briefs if b.turn_id not in shown)[-PROMPT_BRIEFS_COUNT_MAX:]
+
+
+def _wake(moment: Moment) -> WakeFacts | None:
+    if moment.incoming is None:
+        return None
+    agent, message = moment.agent, moment.incoming.message
+    closure, terminal = agent.last_closure, agent.last_terminal
+    has_failed = terminal is not None and terminal.kind not in _ENDED_WELL
+    return WakeFacts(
+        trigger_kind=message.trigger_kind or trigger_kind_of(message.kind),
+        prior_outcome=None if closure is None else outcome_of(closure),
+        prior_waiting_reason=None if closure is None else waiting_reason_of(closure),
+        last_failure=(terminal.reason or terminal.kind.value) if terminal and has_failed else None,
+        resume_count=moment.resume_count,
+    )

@@ -1,0 +1,82 @@
+"""Copies finished episodes into the ledger in each agent's home.
+
+Owns:  when the ledgers are written: behind the commit that archived an episode, and at a start for
+       those an earlier process archived last and may not have copied.
+Rule 1: the rows are the truth. A ledger that cannot be written is noted in the journal, and the
+        next episode of that agent tries again.
+Rule 2: an episode is added once: what follows the newest id that stands in the file is added, in
+        order, however often somebody was cut off in between.
+"""
+
+from holon.decide.execution_place import agent_home_of
+from holon.model.ids import AgentId, EpisodeId
+from holon.model.memory import EpisodeRecord
+from holon.model.memory_limits import (
+    EPISODE_CANDIDATES_COUNT,
+    EPISODES_PAGE_COUNT_MAX,
+    LEDGER_START_COUNT_MAX,
+)
+from holon.ports.episode_ledger import LedgerError
+from holon.ports.journal import LogLevel
+from holon.runtime.alarm import Alarm
+from holon.runtime.services import Services
+
+
+class EpisodeLedgerKeeper:
+    """Keeps the ledgers of one host."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._alarm = Alarm(services.clock)
+        self._behind: dict[AgentId, None] = {}
+
+    def archived(self, agent_id: AgentId) -> None:
+        """An episode of this agent may have been archived."""
+        if self._services.ledger.is_kept:
+            self._behind[agent_id] = None
+            self._alarm.nudge()
+
+    async def run(self) -> None:
+        """Write ledgers for ever."""
+        if not self._services.ledger.is_kept:
+            return
+        reads = self._services.store.reads
+        newest = await reads.newest_episode_agents(limit=LEDGER_START_COUNT_MAX)
+        self._behind.update(dict.fromkeys(newest))
+        while True:
+            await self.catch_up()
+            await self._alarm.wait(until=None)
+
+    async def catch_up(self) -> None:
+        """Bring the ledger of every agent that may be behind up to date."""
+        while self._behind:
+            agent_id = next(iter(self._behind))
+            del self._behind[agent_id]
+            try:
+                await self._copy(agent_id)
+            except LedgerError as error:
+                self._services.journal.note(
+                    "episode_ledger", error.message, level=LogLevel.WARNING, agent_id=agent_id
+                )
+
+    async def _copy(self, agent_id: AgentId) -> None:
+        ledger = self._services.ledger
+        home = agent_home_of(self._services.home, agent_id)
+        missing = await self._missing(agent_id, await ledger.last_id(home))
+        if missing:
+            await ledger.append(home, missing)
+
+    async def _missing(
+        self, agent_id: AgentId, last_id: EpisodeId | None
+    ) -> tuple[EpisodeRecord, ...]:
+        """Those that follow the one that stands there, oldest first."""
+        reads = self._services.store.reads
+        for limit in (EPISODE_CANDIDATES_COUNT, EPISODES_PAGE_COUNT_MAX):
+            newest = tuple(await reads.episodes(agent_id, limit=limit))
+            ids = [episode.id for episode in newest]
+            if last_id in ids:
+                newest = newest[: ids.index(last_id)]
+                break
+            if len(newest) < limit:
+                break
+        return tuple(reversed(newest))

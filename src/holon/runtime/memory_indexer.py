@@ -1,0 +1,183 @@
+"""Keeps the search index of each agent's memory fed, and searches it.
+
+Owns:  when an index is fed: before a search, as far as one may wait for it, and behind it a while
+       after something has changed. Only agents that have searched are followed.
+Rule 1: the rows are the truth. An index remembers the number of the last change it holds, together
+        with what it holds, so feeding can be cut off anywhere and goes on from there.
+Rule 2: the two memory files are compared by their hash before every search: anything may have
+        written them.
+Rule 3: the index says which texts fit. What is in them and what they are worth comes from the
+        rows and files every time: the index lies where an agent's commands can write.
+Rule 4: an index that was lost is fed from the beginning. A search does not wait for all of that; it
+        says how much is still missing.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from datetime import datetime
+from typing import Final, TypeVar
+
+from holon.decide.memory_documents import (
+    MEMORY_FILES,
+    documents_of,
+    file_document,
+    is_visible,
+    source_of,
+    text_of,
+    vouched,
+)
+from holon.model.ids import AgentId
+from holon.model.limits import (
+    MEMORY_FEED_PAUSE_MS,
+    MEMORY_FEED_SEARCH_COUNT_MAX,
+)
+from holon.model.memory_index import (
+    FoundMemory,
+    IndexState,
+    MemoryDocument,
+    MemoryScope,
+    MemoryStatus,
+    MemoryText,
+)
+from holon.ports.journal import LogLevel
+from holon.ports.memory_index import IndexLostError, MemoryIndexError
+from holon.runtime.alarm import Alarm
+from holon.runtime.execution_place import current_place
+from holon.runtime.memory_feeder import MemoryFeeder
+from holon.runtime.services import Services
+
+T = TypeVar("T")
+_TRIES_COUNT_MAX: Final = 3  # an index may be lost more than once while somebody damages it
+
+
+class MemoryIndexer:
+    """The memory indexes of one host."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._alarm = Alarm(services.clock)
+        self._feeder = MemoryFeeder(services)
+        self._due: set[AgentId] = set()
+        self._is_awaited = False  # somebody waits for a rebuild
+
+    def commit_applied(self, touched: Collection[AgentId]) -> None:
+        """Feed the followed ones among these agents, in a while."""
+        if found := self._feeder.followed.keys() & touched:
+            self._due |= found
+            self._alarm.nudge()
+
+    def files_changed(self, agent_id: AgentId, root: str, paths: Collection[str]) -> None:
+        """A controlled write changed these files below a root: memory files are looked at soon."""
+        known = {f"{self._feeder.home(agent_id)}/{path}" for path in MEMORY_FILES.values()}
+        if not known.isdisjoint(f"{root.rstrip('/')}/{path}" for path in paths):
+            self.commit_applied((agent_id,))
+
+    async def run(self) -> None:
+        """Feed what has changed, for ever."""
+        if not self._services.memory_indexes.is_kept:
+            return
+        while True:
+            await self._alarm.wait(until=None)
+            if not self._is_awaited:
+                await self._services.clock.sleep_for(MEMORY_FEED_PAUSE_MS)
+            self._is_awaited = False
+            while self._due:
+                await self._feed_quietly(self._due.pop())
+
+    async def search(
+        self, agent_id: AgentId, query: str, *, limit: int, include_all_workspaces: bool = False
+    ) -> FoundMemory:
+        """Return what is found, of everything that was durable when the search began."""
+        place = await current_place(self._services, agent_id)
+        scope = MemoryScope(workspace_id=place.workspace_id, all_workspaces=include_all_workspaces)
+
+        async def looked() -> FoundMemory:
+            notes = await self._feeder.feed(agent_id, count_max=MEMORY_FEED_SEARCH_COUNT_MAX)
+            hits = await self._feeder.index(agent_id).search(query, scope, limit=limit)
+            known = await self._known(agent_id, {hit.source_ref: hit.updated_at for hit in hits})
+            seen = ((hit, known.get(hit.source_ref)) for hit in hits)
+            kept = (vouched(hit, of) for hit, of in seen if of and is_visible(of, scope))
+            status = await self._status(agent_id)
+            return FoundMemory(hits=tuple(kept), status=status, notes=notes)
+
+        return await _persistently(looked)
+
+    async def get(self, agent_id: AgentId, source_ref: str, *, chars_max: int) -> MemoryText | None:
+        """Return the exact text behind a reference of this very agent's."""
+
+        async def looked() -> MemoryText | None:
+            await self._feeder.feed(agent_id, count_max=MEMORY_FEED_SEARCH_COUNT_MAX)
+            found = await self._feeder.index(agent_id).get(source_ref, chars_max=1)
+            if found is None:
+                return None
+            known = await self._known(agent_id, {source_ref: found.updated_at})
+            document = known.get(source_ref)
+            return None if document is None else text_of(document, chars_max=chars_max)
+
+        return await _persistently(looked)
+
+    async def _known(
+        self, agent_id: AgentId, updated: Mapping[str, datetime]
+    ) -> Mapping[str, MemoryDocument]:
+        """The documents of these references, made anew from what they come from."""
+        known: dict[str, MemoryDocument] = {}
+        named = {found for ref in updated if (found := source_of(ref)) is not None}
+        reads = self._services.store.reads
+        for source in await reads.named_sources(agent_id, sorted(named)):
+            known |= {document.source_ref: document for document in documents_of(source)}
+        for ref in MEMORY_FILES.keys() & updated.keys():
+            body, _ = await self._feeder.read_file(agent_id, MEMORY_FILES[ref])
+            if body:
+                known[ref] = file_document(agent_id, ref, body, updated_at=updated[ref])
+        return known
+
+    async def status(self, agent_id: AgentId) -> MemoryStatus:
+        """Say how the agent's index stands."""
+        return await _persistently(lambda: self._status(agent_id))
+
+    async def rebuild(self, agent_id: AgentId) -> MemoryStatus:
+        """Throw the index away and feed it from the beginning, behind the caller's back."""
+        async with self._feeder.lock(agent_id):
+            await self._feeder.index(agent_id).begin_anew("a rebuild was asked for")
+        self._is_awaited = True
+        self.commit_applied((agent_id,))
+        return await self.status(agent_id)
+
+    async def _status(self, agent_id: AgentId) -> MemoryStatus:
+        facts = await self._feeder.index(agent_id).facts()
+        page = await self._feeder.page(agent_id, facts.through_seq, limit=0)
+        behind = page.left_count
+        if facts.dirty_reason is not None:
+            state = IndexState.REBUILDING
+        else:
+            state = IndexState.BEHIND if behind else IndexState.READY
+        if state is not IndexState.READY and agent_id in self._feeder.followed:
+            self.commit_applied((agent_id,))
+        return MemoryStatus(
+            agent_id=agent_id,
+            state=state,
+            documents_count=facts.documents_count,
+            bytes=facts.bytes,
+            behind_count=behind,
+            reason=facts.dirty_reason,
+        )
+
+    async def _feed_quietly(self, agent_id: AgentId) -> None:
+        try:
+            await _persistently(lambda: self._feeder.feed(agent_id, count_max=None))
+        except MemoryIndexError as error:
+            self._services.journal.note(
+                "memory_index_unavailable",
+                error.message,
+                level=LogLevel.WARNING,
+                agent_id=agent_id,
+            )
+
+
+async def _persistently(work: Callable[[], Awaitable[T]]) -> T:
+    """Do something with an index again when it was lost under it."""
+    for _ in range(_TRIES_COUNT_MAX - 1):
+        try:
+            return await work()
+        except IndexLostError:
+            continue
+    return await work()

@@ -1,0 +1,108 @@
+"""A look at the prompt an agent would be given now.
+
+Owns:  which message the look is for, and the look itself. Nothing is sent and nothing is changed.
+Rule 1: it is for the words it was given; else for the message of the running turn; else for the
+        next one in the queue; else for none.
+"""
+
+from holon.decide.agent_refusals import refuse_unknown
+from holon.decide.execution_place import agent_home_of
+from holon.decide.pick_next import pick_next
+from holon.model.agent import AgentState
+from holon.model.ids import AgentId, MessageId, parse_agent_id
+from holon.model.instructions import LoadedInstructions
+from holon.model.message import MessageEnvelope, MessageKind, Priority, TextBody
+from holon.model.model_ref import parse_model_ref
+from holon.model.provenance import (
+    AdmissionContext,
+    AuthorityClass,
+    DeliverySurface,
+    OperatorOrigin,
+    TrustLevel,
+)
+from holon.model.refusal import RefusedError
+from holon.model.transcript import IncomingMessage
+from holon.model.workspace import AGENT_HOME, ActiveWorkspace
+from holon.prompt.frame import assemble
+from holon.prompt.prompt_view import PromptView, prompt_view
+from holon.runtime.context_builder import ContextBuilder, Moment, moment_of
+from holon.runtime.conversation_room import read_past
+from holon.runtime.services import Services
+
+
+class PromptDesk:
+    """Looks at prompts of one host."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._context = ContextBuilder(services)
+
+    async def look(self, agent_id: AgentId, *, text: str | None = None) -> PromptView:
+        """Return the prompt as it would be now."""
+        agent = await self._services.store.reads.agent(parse_agent_id(agent_id))
+        if agent is None:
+            raise RefusedError(refuse_unknown(agent_id))
+        moment = await self._moment(agent, text)
+        facts, budget = await self._context.facts(moment), self._context.budget(moment.override)
+        model = moment.override or self._services.models.preference.default
+        return prompt_view(
+            facts,
+            assemble(facts, budget),
+            model=str(model),
+            budget=budget,
+            history=moment.history,
+        )
+
+    async def guidance(
+        self, agent_id: AgentId, place: ActiveWorkspace
+    ) -> tuple[LoadedInstructions, ...]:
+        """Return the guidance an agent's prompt would have now."""
+        found = await self._services.instructions.load(
+            agent_home=agent_home_of(self._services.home, agent_id),
+            workspace_anchor=None if place.workspace_id == AGENT_HOME else place.workspace_anchor,
+        )
+        return found.files
+
+    async def _moment(self, agent: AgentState, text: str | None) -> Moment:
+        reads, turn_id = self._services.store.reads, agent.focus.open_turn_id
+        chosen = agent.model.override_model
+        override = parse_model_ref(chosen) if chosen is not None else None
+        log = await reads.turn_log(turn_id) if turn_id is not None else None
+        past = await read_past(self._services, agent.identity.agent_id)
+        if log is not None and text is None:
+            return moment_of(agent, log, past.turns, override=override)
+        return Moment(
+            agent=agent,
+            history=past.turns,
+            incoming=await self._next(agent, text),
+            override=override,
+        )
+
+    async def _next(self, agent: AgentState, text: str | None) -> IncomingMessage | None:
+        agent_id, reads = agent.identity.agent_id, self._services.store.reads
+        if text is not None:
+            return IncomingMessage(message=self._said(agent_id, text))
+        snapshot = await reads.snapshot(agent_id, now=self._services.clock.now())
+        pick = (
+            None
+            if snapshot is None
+            else pick_next(snapshot.heads, passed_over=snapshot.passed_over)
+        )
+        entry = await reads.message(pick.message_id) if pick is not None else None
+        return None if entry is None else IncomingMessage(message=entry.message)
+
+    def _said(self, agent_id: AgentId, text: str) -> MessageEnvelope:
+        """The words as if the operator had just said them."""
+        return MessageEnvelope(
+            id=MessageId("msg_preview"),
+            agent_id=agent_id,
+            created_at=self._services.clock.now(),
+            kind=MessageKind.OPERATOR_PROMPT,
+            origin=OperatorOrigin(),
+            trust=TrustLevel.TRUSTED_OPERATOR,
+            authority_class=AuthorityClass.OPERATOR_INSTRUCTION,
+            priority=Priority.NORMAL,
+            body=TextBody(text=text),
+            delivery_surface=DeliverySurface.HTTP_CONTROL_PROMPT,
+            admission_context=AdmissionContext.CONTROL_AUTHENTICATED,
+        )

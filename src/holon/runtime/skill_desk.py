@@ -1,0 +1,96 @@
+"""Skills as an operator handles them: listed, installed, uninstalled.
+
+Owns:  which skills are in an agent's home, as control-plane mutations: files plus an event.
+Rule 1: the files are the truth. The event follows them; a crash in between loses only the event.
+Rule 2: one installation at a time; what is fetched from elsewhere has a time limit of its own.
+"""
+
+import anyio
+
+from holon.decide.agent_refusals import refuse_archived, refuse_unknown
+from holon.decide.execution_place import agent_home_of
+from holon.decide.skill_refs import parse_skill_ref
+from holon.model.agent import AgentKind, AgentState, IdentityStatus
+from holon.model.commit import Commit, RecordEvent
+from holon.model.ids import AgentId, IdPrefix, parse_agent_id
+from holon.model.refusal import RefusedError
+from holon.model.skill_event import SkillEvent, SkillInstalled, SkillUninstalled
+from holon.model.skill_ref import InstalledSkill, SkillFolder
+from holon.model.workspace import AGENT_HOME
+from holon.projections.skill_view import AgentSkillsView, agent_skills_view
+from holon.runtime.decided_commit import apply_patiently
+from holon.runtime.execution_place import current_place
+from holon.runtime.services import Services
+
+SKILLS_FOLDER = "skills"
+
+
+class SkillDesk:
+    """The skills of one host's agents."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._one_at_a_time = anyio.Lock()
+
+    async def look(self, agent_id: AgentId) -> AgentSkillsView:
+        """Return what an agent may discover, uses, and was given."""
+        services, agent = self._services, await self._known(agent_id)
+        place = await current_place(services, agent_id)
+        catalog = await services.skills.catalog(
+            agent_home=agent_home_of(services.home, agent_id),
+            workspace_anchor=None if place.workspace_id == AGENT_HOME else place.workspace_anchor,
+            with_user_scope=agent.identity.kind is AgentKind.DEFAULT,
+        )
+        active = await services.store.reads.active_skills(agent_id)
+        installed = await services.skill_folders.installed(self._folder(agent_id))
+        return agent_skills_view(agent_id, catalog, active, installed)
+
+    async def install(
+        self, agent_id: AgentId, name: str, *, kind: str | None, copies: bool, force: bool
+    ) -> InstalledSkill:
+        """Put a skill into an agent's home."""
+        await self._known(agent_id)
+        ref = parse_skill_ref(name, kind=kind, copies=copies)
+        async with self._one_at_a_time:
+            made = await self._services.skill_folders.install(
+                ref, self._folder(agent_id), force=force
+            )
+            event = SkillInstalled(
+                skill_name=made.name,
+                path=made.path,
+                source_kind=made.kind,
+                source=made.source,
+                sha256=made.sha256,
+            )
+            await self._tell(agent_id, event)
+        return made
+
+    async def uninstall(self, agent_id: AgentId, name: str, *, force: bool) -> SkillFolder:
+        """Take a skill out of an agent's home."""
+        await self._known(agent_id)
+        async with self._one_at_a_time:
+            gone = await self._services.skill_folders.uninstall(
+                name, self._folder(agent_id), force=force
+            )
+            await self._tell(agent_id, SkillUninstalled(skill_name=gone.name, path=gone.path))
+        return gone
+
+    def _folder(self, agent_id: AgentId) -> str:
+        return f"{agent_home_of(self._services.home, agent_id)}/{SKILLS_FOLDER}"
+
+    async def _known(self, agent_id: AgentId) -> AgentState:
+        agent = await self._services.store.reads.agent(parse_agent_id(agent_id))
+        if agent is None:
+            raise RefusedError(refuse_unknown(agent_id))
+        if agent.identity.status is IdentityStatus.ARCHIVED:
+            raise RefusedError(refuse_archived(agent_id))
+        return agent
+
+    async def _tell(self, agent_id: AgentId, event: SkillEvent) -> None:
+        services = self._services
+        commit = Commit(
+            commit_id=f"control:{services.ids.fresh(IdPrefix.REQUEST)}",
+            at=services.clock.now(),
+            changes=(RecordEvent(agent_id=agent_id, event=event),),
+        )
+        await apply_patiently(services.store, commit, clock=services.clock)

@@ -1,0 +1,157 @@
+"""Workspaces as an operator handles them: attached and entered, left, forgotten.
+
+Owns:  where agents work, as control-plane mutations: commits plus events, never queued messages.
+Rule 1: what was started keeps its directory; what is started after the commit runs in the new one.
+Rule 2: nothing on disk is made, changed or removed. A workspace whose directory is gone can still
+        be left and forgotten.
+"""
+
+from holon.decide.agent_lifecycle import admits
+from holon.decide.agent_refusals import refuse_archived, refuse_stopped, refuse_unknown
+from holon.decide.execution_place import place_of
+from holon.decide.workspace_binding import (
+    Enter,
+    Stay,
+    aim_of,
+    decide_attach,
+    decide_detach,
+    decide_exit,
+)
+from holon.decide.workspace_path import refuse_form, refuse_private, refuse_problem
+from holon.model.agent import IdentityStatus
+from holon.model.commit import Change, Commit
+from holon.model.expectation import AgentAdmits
+from holon.model.ids import AgentId, IdPrefix, WorkspaceId, parse_agent_id, parse_record_id
+from holon.model.limits import SURFACE_PAGE_COUNT_MAX
+from holon.model.refusal import Refusal, RefusedError
+from holon.model.workspace import (
+    ActiveWorkspace,
+    ExecutionProfile,
+    FoundPlace,
+    PathProblem,
+    WorkspaceBindings,
+)
+from holon.model.workspace_change import (
+    AttachWorkspace,
+    DetachWorkspace,
+    EnterWorkspace,
+    ExitWorkspace,
+)
+from holon.runtime.decided_commit import commit_decided
+from holon.runtime.execution_place import roots_of
+from holon.runtime.services import Services
+from holon.tools.execution_view import profile_of
+
+
+class WorkspaceDesk:
+    """The workspaces of one host."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    @property
+    def profile(self) -> ExecutionProfile:
+        """What this host can do for its agents."""
+        return profile_of(self._services.shell)
+
+    def place_of(self, agent_id: AgentId, bound: ActiveWorkspace | None) -> ActiveWorkspace:
+        """Return where an agent works that is in this workspace, or in none."""
+        return place_of(agent_id, bound, roots_of(self._services))
+
+    async def bindings(self, agent_id: AgentId) -> WorkspaceBindings:
+        """Return the workspaces of an agent."""
+        return await self._services.store.reads.workspace_bindings(agent_id)
+
+    async def attach(self, agent_id: AgentId, path: str) -> None:
+        """Make a directory's workspace known to an agent, and the one it is in."""
+        await self._require_admits(agent_id)
+        found = await self._found(path)
+
+        async def decide() -> Commit | Refusal | None:
+            await self._require_admits(agent_id)
+            reads, now = self._services.store.reads, self._services.clock.now()
+            bindings = await reads.workspace_bindings(agent_id)
+            aim = aim_of(found, bindings, now=now)
+            occupants = await reads.root_occupants(
+                aim.place.execution_root_id, limit=SURFACE_PAGE_COUNT_MAX
+            )
+            decision = decide_attach(agent_id, bindings, aim, occupants=occupants)
+            match decision:
+                case Stay():
+                    return None
+                case Refusal():
+                    return decision
+                case Enter():
+                    return self._commit(agent_id, *self._entering(agent_id, decision))
+
+        await commit_decided(self._services.store, decide)
+
+    async def exit(self, agent_id: AgentId) -> None:
+        """Bring an agent home; the workspace stays attached."""
+
+        async def decide() -> Commit | Refusal:
+            await self._require_admits(agent_id)
+            decision = decide_exit(agent_id, await self.bindings(agent_id))
+            if isinstance(decision, Refusal):
+                return decision
+            left = ExitWorkspace(agent_id=agent_id, workspace_id=decision.workspace_id)
+            return self._commit(agent_id, left)
+
+        await commit_decided(self._services.store, decide)
+
+    async def detach(self, agent_id: AgentId, workspace_id: str) -> None:
+        """Make an agent forget a workspace it is not in."""
+        named = WorkspaceId(parse_record_id(workspace_id, what="workspace id"))
+
+        async def decide() -> Commit | Refusal:
+            await self._require_admits(agent_id)
+            decision = decide_detach(agent_id, await self.bindings(agent_id), named)
+            if isinstance(decision, Refusal):
+                return decision
+            forgotten = DetachWorkspace(agent_id=agent_id, workspace_id=decision.workspace_id)
+            return self._commit(agent_id, forgotten)
+
+        await commit_decided(self._services.store, decide)
+
+    def _entering(self, agent_id: AgentId, decision: Enter) -> tuple[Change, ...]:
+        changes: list[Change] = []
+        if decision.leaves is not None:
+            changes.append(ExitWorkspace(agent_id=agent_id, workspace_id=decision.leaves))
+        if decision.attaches is not None:
+            changes.append(AttachWorkspace(agent_id=agent_id, entry=decision.attaches))
+        occupancy_id = self._services.ids.fresh(IdPrefix.OCCUPANCY)
+        changes.append(
+            EnterWorkspace(agent_id=agent_id, place=decision.place, occupancy_id=occupancy_id)
+        )
+        return tuple(changes)
+
+    def _commit(self, agent_id: AgentId, *changes: Change) -> Commit:
+        return Commit(
+            commit_id=f"control:{self._services.ids.fresh(IdPrefix.REQUEST)}",
+            at=self._services.clock.now(),
+            changes=changes,
+            expects=(AgentAdmits(agent_id=agent_id),),
+        )
+
+    async def _found(self, path: str) -> FoundPlace:
+        services = self._services
+        refusal = refuse_form(path)
+        if refusal is not None:
+            raise RefusedError(refusal)
+        found = await services.workspaces.find(path)
+        if isinstance(found, PathProblem):
+            raise RefusedError(refuse_problem(path, found))
+        home = await services.places.resolved(services.home) or services.home
+        refusal = refuse_private(found, home)
+        if refusal is not None:
+            raise RefusedError(refusal)
+        return found
+
+    async def _require_admits(self, agent_id: AgentId) -> None:
+        agent = await self._services.store.reads.agent(parse_agent_id(agent_id))
+        if agent is None:
+            raise RefusedError(refuse_unknown(agent_id))
+        if agent.identity.status is IdentityStatus.ARCHIVED:
+            raise RefusedError(refuse_archived(agent_id))
+        if not admits(agent.posture.status):
+            raise RefusedError(refuse_stopped(agent_id))

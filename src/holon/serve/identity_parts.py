@@ -1,0 +1,80 @@
+"""What agents are made of besides rows: homes, templates, guidance.
+
+Owns:  the adapters behind them, for a host that works for a person. No logic.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from holon.adapters.files.builtin_templates import seed_templates
+from holon.adapters.files.github_tree import GithubTrees
+from holon.adapters.files.home_births import HomeBirths
+from holon.adapters.files.instruction_files import InstructionFiles
+from holon.adapters.files.skill_folders import InstalledSkills
+from holon.adapters.files.skill_install import FolderSkillInstaller
+from holon.adapters.files.skill_scan import SkillScan
+from holon.adapters.files.template_store import TemplateStore
+from holon.adapters.files.user_home import templates_root, user_home_of
+from holon.ports.agent_homes import AgentHomes, NoHomes
+from holon.ports.instructions import Instructions, NoInstructions
+from holon.ports.journal import Journal, LogLevel
+from holon.ports.skill_catalog import NoSkills, SkillCatalogs
+from holon.ports.skill_folders import NoSkillFolders, SkillFolders
+from holon.ports.template_catalog import NoTemplates, TemplateCatalog
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UserFiles:
+    """Whose templates, skills and guidance a host uses, and where GitHub's archives are."""
+
+    user_home: Path
+    github_base: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IdentityParts:
+    """The ports; those of a host without a person know nothing."""
+
+    homes: AgentHomes = field(default_factory=NoHomes)
+    instructions: Instructions = field(default_factory=NoInstructions)
+    templates: TemplateCatalog = field(default_factory=NoTemplates)
+    skills: SkillCatalogs = field(default_factory=NoSkills)
+    skill_folders: SkillFolders = field(default_factory=NoSkillFolders)
+
+
+def user_files_of(environ: Mapping[str, str], github_base: str) -> UserFiles | None:
+    """Return whose files these are, or nothing where nobody says where their home is."""
+    home = user_home_of(environ)
+    return None if home is None else UserFiles(user_home=home, github_base=github_base)
+
+
+def template_store(files: UserFiles) -> TemplateStore:
+    """Return the templates of a person."""
+    return TemplateStore(templates_root(files.user_home), GithubTrees(files.github_base))
+
+
+def identity_parts(home: Path, files: UserFiles | None) -> IdentityParts:
+    """Return the ports for a HOLON_HOME that works for a person, or for none."""
+    if files is None:
+        return IdentityParts()
+    templates = template_store(files)
+    skills = FolderSkillInstaller(GithubTrees(files.github_base))
+    return IdentityParts(
+        homes=HomeBirths(home, templates, skills),
+        instructions=InstructionFiles(files.user_home),
+        templates=templates,
+        skills=SkillScan(files.user_home),
+        skill_folders=InstalledSkills(skills),
+    )
+
+
+def seed_user(files: UserFiles) -> tuple[str, ...]:
+    """Put Holon's templates among the person's own; return what was in the way."""
+    return seed_templates(templates_root(files.user_home))
+
+
+def seed(files: UserFiles | None, journal: Journal) -> None:
+    """Do the same, and note in the journal what was in the way."""
+    for problem in () if files is None else seed_user(files):
+        journal.note("templates_not_seeded", problem, level=LogLevel.WARNING)

@@ -1,0 +1,103 @@
+"""Skills appear whole in a directory of skills, or not at all."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from holon.adapters.files.builtin_templates import builtin_skill_names
+from holon.adapters.files.github_tree import GithubTrees
+from holon.adapters.files.skill_install import FolderSkillInstaller
+from holon.model.skill_ref import (
+    BadSkillRefError,
+    BuiltinSkillRef,
+    GithubSkillRef,
+    LocalSkillRef,
+    SkillRef,
+)
+from tests.adapters.files.archives import serving_repository
+
+
+@pytest.fixture
+def into(tmp_path: Path) -> Path:
+    folder = tmp_path / "skills"
+    folder.mkdir()
+    return folder
+
+
+def a_skill(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / "SKILL.md").write_text("---\nname: ../../evil\ndescription: x\n---\n")
+    return folder
+
+
+@pytest.mark.requirement("agent-init:skill-builtin-refs")
+async def test_a_skill_of_holons_own_is_copied(into: Path) -> None:
+    for name in builtin_skill_names():
+        made = await FolderSkillInstaller(GithubTrees()).install(
+            BuiltinSkillRef(name=name), str(into)
+        )
+        assert made.path == str(into / name)
+        text = (into / name / "SKILL.md").read_text(encoding="utf-8")
+        assert text.startswith(f"---\nname: {name}\ndescription: ")
+    assert sorted(os.listdir(into)) == list(builtin_skill_names())
+
+
+@pytest.mark.requirement("agent-init:skills-may-be-links")
+@pytest.mark.requirement("agent-init:skill-local-has-an-entry-point")
+async def test_a_skill_of_this_machine_is_linked(into: Path, tmp_path: Path) -> None:
+    skill = a_skill(tmp_path / "deploy")
+    made = await FolderSkillInstaller(GithubTrees()).install(
+        LocalSkillRef(path=str(skill)), str(into)
+    )
+    assert (made.name, os.readlink(into / "deploy")) == ("deploy", str(skill))
+    assert os.listdir(into) == ["deploy"]
+
+
+@pytest.mark.requirement("agent-init:github-skills-are-installed")
+async def test_a_skill_from_github_is_a_directory_of_its_own(into: Path) -> None:
+    files = {"skills/fix/SKILL.md": "fix it", "skills/fix/scripts/run.sh": "#!/bin/sh\n"}
+    with serving_repository(files) as (base, _):
+        made = await FolderSkillInstaller(GithubTrees(base)).install(
+            GithubSkillRef(owner="acme", repo="skills", skill="fix"), str(into)
+        )
+    assert (made.kind, made.source) == ("github", "acme/skills@fix")
+    assert {"SKILL.md", "scripts"} <= set(os.listdir(into / "fix"))
+    assert os.listdir(into) == ["fix"]
+
+
+@pytest.mark.requirement("agent-init:skill-local-has-an-entry-point")
+@pytest.mark.parametrize(
+    "ref",
+    [
+        BuiltinSkillRef(name="nothing"),
+        LocalSkillRef(path="/no/such/skill"),
+        LocalSkillRef(path="/"),
+        LocalSkillRef(path="{}/empty"),
+        LocalSkillRef(path="{}/odd name"),
+        LocalSkillRef(path="{}/folder"),
+        GithubSkillRef(owner="acme", repo="skills", skill="gone"),
+    ],
+)
+async def test_a_skill_that_cannot_be_had_leaves_nothing(
+    into: Path, tmp_path: Path, ref: SkillRef
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "folder" / "SKILL.md").mkdir(parents=True)
+    a_skill(tmp_path / "odd name")
+    if isinstance(ref, LocalSkillRef):
+        ref = LocalSkillRef(path=ref.path.format(tmp_path))
+    with (
+        serving_repository({"README.md": "x"}) as (base, _),
+        pytest.raises(BadSkillRefError),
+    ):
+        await FolderSkillInstaller(GithubTrees(base)).install(ref, str(into))
+    assert os.listdir(into) == []
+
+
+async def test_a_skill_never_takes_the_place_of_another(into: Path) -> None:
+    ref = BuiltinSkillRef(name="holon-work-items")
+    (into / ref.name).mkdir()
+    with pytest.raises(BadSkillRefError, match="already a skill"):
+        await FolderSkillInstaller(GithubTrees()).install(ref, str(into))
+    assert (os.listdir(into), os.listdir(into / ref.name)) == ([ref.name], [])

@@ -1,0 +1,276 @@
+"""The user's templates: Holon's own among them, and never in place of theirs."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from holon.adapters.files import builtin_templates
+from holon.adapters.files.builtin_templates import (
+    RECORD_FILE,
+    builtin_skill_names,
+    builtin_template_ids,
+    seed_templates,
+)
+from holon.adapters.files.github_tree import GithubTrees
+from holon.adapters.files.template_folder import read_template, summary_of
+from holon.adapters.files.template_store import TemplateStore
+from holon.model.limits import TEMPLATE_TEXT_BYTES_MAX
+from holon.model.skill_ref import BuiltinSkillRef
+from holon.model.template import BadTemplateError
+from tests.adapters.files.archives import COMMIT, serving, serving_repository
+
+OWN = (
+    "holon-default",
+    "holon-developer",
+    "holon-github-solve",
+    "holon-release",
+    "holon-reviewer",
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / ".agents" / "templates"
+
+
+@pytest.fixture
+def store(root: Path) -> TemplateStore:
+    return TemplateStore(root, GithubTrees())
+
+
+def a_template(
+    folder: Path, text: str = "# Ops\n\nRuns things.\n", manifest: object = None
+) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "AGENTS.md").write_text(text, encoding="utf-8")
+    if manifest is not None:
+        (folder / "skills.json").write_text(json.dumps(manifest), encoding="utf-8")
+    return folder
+
+
+def tree_of(root: Path) -> dict[str, bytes]:
+    return {str(each): each.read_bytes() for each in sorted(root.rglob("*")) if each.is_file()}
+
+
+@pytest.mark.requirement("agent-init:builtin-templates")
+def test_holons_own_templates_are_sound(root: Path) -> None:
+    assert builtin_template_ids() == OWN
+    assert seed_templates(root) == ()
+    skills = builtin_skill_names()
+    for template_id in OWN:
+        content = read_template(root / template_id)
+        assert len(content.agents_md) > 800
+        assert content.skill_refs
+        for ref in content.skill_refs:
+            assert isinstance(ref, BuiltinSkillRef)
+            assert ref.name in skills
+
+
+@pytest.mark.requirement("agent-init:seeding-is-idempotent")
+@pytest.mark.requirement("agent-init:no-metadata-file-needed")
+def test_seeding_again_changes_nothing(root: Path) -> None:
+    seed_templates(root)
+    before = {path: os.stat(path).st_mtime_ns for path in tree_of(root)}
+    assert seed_templates(root) == ()
+    assert {path: os.stat(path).st_mtime_ns for path in tree_of(root)} == before
+    assert (root / OWN[0]).stat().st_mode & 0o777 == 0o700
+    assert (root / OWN[0] / "AGENTS.md").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.requirement("agent-init:user-templates-are-kept")
+@pytest.mark.parametrize("edit", ["text", "added", "no record", "bad record", "file", "empty"])
+def test_what_the_user_has_is_not_overwritten(root: Path, edit: str) -> None:
+    mine = root / "holon-default"
+    if edit in ("text", "added", "no record", "bad record"):
+        seed_templates(root)
+    if edit == "text":
+        (mine / "AGENTS.md").write_text("mine")
+    if edit == "added":
+        (mine / "notes.md").write_text("mine")
+    if edit == "no record":
+        (mine / RECORD_FILE).unlink()
+    if edit == "bad record":
+        (mine / RECORD_FILE).write_text("{")
+    if edit == "file":
+        root.mkdir(parents=True)
+        mine.write_text("mine")
+    if edit == "empty":
+        mine.mkdir(parents=True)
+    before = tree_of(mine) if mine.is_dir() else mine.read_text()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(builtin_templates, "_hashes", _hashes_of_a_newer_holon)
+        seed_templates(root)
+    assert (tree_of(mine) if mine.is_dir() else mine.read_text()) == before
+
+
+_old_hashes = builtin_templates._hashes
+
+
+def _hashes_of_a_newer_holon(folder: Path) -> dict[str, str]:
+    """Make the package's templates look newer than those on disk."""
+    found = _old_hashes(folder)
+    return found | {"AGENTS.md": "newer"} if "src" in folder.parts else found
+
+
+@pytest.mark.requirement("agent-init:seeded-templates-are-refreshed")
+def test_an_untouched_template_follows_a_newer_holon(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed_templates(root)
+    package = tmp_path / "package"
+    a_template(package / "holon-default", "# Newer\n")
+    monkeypatch.setattr(builtin_templates, "_TEMPLATES", package)
+    (root / "holon-release" / "AGENTS.md").write_text("mine")
+    assert seed_templates(root) == ()
+    assert (root / "holon-default" / "AGENTS.md").read_text() == "# Newer\n"
+    assert not (root / "holon-default" / "skills.json").exists()
+    assert (root / "holon-release" / "AGENTS.md").read_text() == "mine"
+    assert not [name for name in os.listdir(root) if name.startswith(".")]
+    assert seed_templates(root) == ()
+
+
+def test_what_a_killed_process_left_is_swept(root: Path) -> None:
+    root.mkdir(parents=True)
+    (root / ".holon-new-0123").mkdir()
+    seed_templates(root)
+    assert sorted(os.listdir(root)) == sorted(OWN)
+
+
+def test_a_place_that_cannot_be_written_is_told_and_no_more(tmp_path: Path) -> None:
+    (tmp_path / ".agents").write_text("a file")
+    [problem] = seed_templates(tmp_path / ".agents" / "templates")
+    assert "cannot be put into" in problem
+
+
+@pytest.mark.requirement("agent-init:id-resolves-among-the-users-templates")
+async def test_an_id_means_the_users_directory_and_no_other(
+    store: TemplateStore, root: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(BadTemplateError, match="no template ops"):
+        await store.resolve("ops", scratch=tmp_path)
+    seed_templates(root)
+    (root / "holon-default" / "AGENTS.md").write_text("mine")
+    found = await store.resolve("holon-default", scratch=tmp_path)
+    assert (found.kind, found.content.agents_md) == ("template_id", "mine")
+    (root / "holon-default" / "AGENTS.md").unlink()
+    with pytest.raises(BadTemplateError, match=r"has no AGENTS\.md"):
+        await store.resolve("holon-default", scratch=tmp_path)
+
+
+@pytest.mark.requirement("agent-init:absolute-path-is-used")
+@pytest.mark.requirement("agent-init:skills-json-is-optional")
+async def test_an_absolute_path_is_used_as_it_is(store: TemplateStore, tmp_path: Path) -> None:
+    folder = a_template(tmp_path / "ops")
+    found = await store.resolve(str(folder), scratch=tmp_path)
+    assert (found.kind, found.source) == ("local_path", str(folder))
+    assert found.content.skill_refs == ()
+
+
+@pytest.mark.requirement("agent-init:github-url-names-the-directory")
+async def test_a_tree_is_fetched_and_read(root: Path, tmp_path: Path) -> None:
+    url = "https://github.com/acme/agents/tree/v2/templates/ci"
+    with serving_repository({"templates/ci/AGENTS.md": "# CI\n"}) as (base, _):
+        store = TemplateStore(root, GithubTrees(base))
+        found = await store.resolve(url, scratch=tmp_path)
+        assert (found.kind, found.ref, found.commit) == ("github", "v2", COMMIT)
+        assert (await store.install(url)).template_id == "ci"
+        with pytest.raises(BadTemplateError, match="is no template"):
+            await store.install("https://github.com/acme/agents/tree/v2/templates")
+    assert os.listdir(root) == ["ci"]
+
+
+async def test_a_bad_selector_asks_nobody(root: Path, tmp_path: Path) -> None:
+    with serving(lambda path: (200, {}, b"")) as (base, asked):
+        store = TemplateStore(root, GithubTrees(base))
+        for text in ("http://github.com/a/b/tree/c/d", "https://evil.example/a", "a/b"):
+            with pytest.raises(BadTemplateError):
+                await store.resolve(text, scratch=tmp_path)
+    assert asked == []
+
+
+@pytest.mark.requirement("agent-init:agents-md-is-required")
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("AGENTS.md", None),
+        ("AGENTS.md", b" \n"),
+        ("AGENTS.md", b"caf\xe9"),
+        ("AGENTS.md", b"x" * (TEMPLATE_TEXT_BYTES_MAX + 1)),
+        ("skills.json", b""),
+        ("skills.json", b"{"),
+        ("skills.json", b"[" * 60_000),
+        ("skills.json", b'{"skill_refs": [{"kind": "local", "path": "x"}]}'),
+        ("skills.json", b"\xff"),
+    ],
+)
+def test_a_template_is_sound_or_refused(tmp_path: Path, name: str, content: bytes | None) -> None:
+    folder = a_template(tmp_path / "ops")
+    (folder / name).unlink(missing_ok=True)
+    if content is not None:
+        (folder / name).write_bytes(content)
+    with pytest.raises(BadTemplateError):
+        read_template(folder)
+
+
+async def test_templates_are_listed_with_what_is_wrong(store: TemplateStore, root: Path) -> None:
+    assert store.listing() == ()
+    seed_templates(root)
+    a_template(root / "ops", manifest={"skill_refs": [{"kind": "local", "path": "/srv/x"}]})
+    (root / "broken").mkdir()
+    (root / ".hidden").mkdir()
+    (root / "holon-release" / "AGENTS.md").write_text("mine")
+    found = {each.template_id: each for each in store.listing()}
+    assert sorted(found) == sorted([*OWN, "ops", "broken"])
+    assert (found["ops"].summary, found["ops"].skills) == ("Runs things.", ("local:/srv/x",))
+    assert found["broken"].problem is not None
+    assert (found["holon-default"].is_builtin, found["holon-default"].is_modified) == (True, False)
+    assert found["holon-release"].is_modified
+    listed = [each.template_id for each in await store.entries()]
+    assert listed == sorted([*OWN, "ops"])
+
+
+async def test_a_directory_is_installed_whole_or_not_at_all(
+    store: TemplateStore, root: Path, tmp_path: Path
+) -> None:
+    folder = a_template(tmp_path / "ops")
+    (folder / "docs").mkdir()
+    (folder / "docs" / "x.md").write_text("x")
+    assert (await store.install(str(folder), name="mine")).template_id == "mine"
+    assert (root / "mine" / "docs" / "x.md").read_text() == "x"
+    with pytest.raises(BadTemplateError, match="already a template mine"):
+        await store.install(str(folder), name="mine")
+    (folder / "docs" / "evil").symlink_to("/etc/passwd")
+    with pytest.raises(BadTemplateError, match="neither a file nor a folder"):
+        await store.install(str(folder))
+    with pytest.raises(BadTemplateError):
+        await store.install(str(folder), name="../x")
+    with pytest.raises(BadTemplateError):
+        await store.install("mine")
+    with pytest.raises(BadTemplateError, match="no template directory"):
+        await store.install(str(tmp_path / "nothing"))
+    assert os.listdir(root) == ["mine"]
+
+
+def test_a_template_is_removed_and_a_link_only_unlinked(
+    store: TemplateStore, root: Path, tmp_path: Path
+) -> None:
+    folder = a_template(tmp_path / "ops")
+    root.mkdir(parents=True)
+    (root / "linked").symlink_to(folder)
+    a_template(root / "mine")
+    store.remove("linked")
+    store.remove("mine")
+    assert (os.listdir(root), (folder / "AGENTS.md").exists()) == ([], True)
+    for bad in ("mine", "../templates", "/etc", ""):
+        with pytest.raises(BadTemplateError):
+            store.remove(bad)
+
+
+@pytest.mark.parametrize(
+    ("text", "summary"),
+    [("# A\n\n<!-- x -->\nDoes it.\nMore.", "Does it."), ("# Only", "Only"), ("\n", "")],
+)
+def test_a_summary_is_the_first_line_of_prose(text: str, summary: str) -> None:
+    assert summary_of(text) == summary

@@ -1,0 +1,40 @@
+"""Memory from a terminal, over a running server."""
+
+import pytest
+
+from holon.cli import exit_codes
+from tests.cli.operator_desk import HARMLESS, Desk
+
+
+@pytest.mark.requirement("memory-index:surfaces")
+async def test_a_memory_is_searched_read_looked_at_and_rebuilt(desk: Desk) -> None:
+    await desk.holon("prompt", "please look", "--wait")
+    notes = desk.server.home / "agents" / "main" / "memory"
+    notes.mkdir(parents=True, exist_ok=True)
+    (notes / "self.md").write_text("我负责看管灯塔的日志。\n", encoding="utf-8")
+    said = await desk.said("memory", "search", "灯塔日志")
+    assert said.splitlines()[0].startswith("agent_memory:self  [external_evidence]")
+    found = await desk.told("memory", "search", "saw", "--all-workspaces", "--limit", "3")
+    ref = found["results"][0]["source_ref"]
+    assert ref.startswith("brief:")
+    assert HARMLESS in await desk.said("memory", "get", ref), "control characters stay out"
+    status = await desk.told("memory", "status")
+    assert (status["state"], status["agent_id"]) == ("ready", "main")
+    rebuilt = await desk.holon("memory", "rebuild")
+    assert (rebuilt.exit_code, rebuilt.stdout.split(":")[0]) == (0, "ready"), rebuilt.output
+    begun = await desk.told("memory", "rebuild", "--no-wait")
+    assert begun["ok"] is True
+
+
+@pytest.mark.requirement("memory-index:surfaces")
+async def test_what_cannot_be_found_is_said_in_a_sentence(desk: Desk) -> None:
+    assert await desk.said("memory", "search", '" OR 1=1') == "nothing found\n"
+    for arguments, words in (
+        (("get", "brief:none"), "nothing in the agent's memory"),
+        (("get", "../secret"), "not a source_ref"),
+        (("search", "x", "--agent", "nobody"), "no agent nobody"),
+        (("status", "--agent", "nobody"), "no agent nobody"),
+    ):
+        done = await desk.holon("memory", *arguments)
+        assert (done.exit_code, done.stdout) == (exit_codes.FAILED, ""), arguments
+        assert words in done.stderr

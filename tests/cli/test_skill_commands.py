@@ -1,0 +1,175 @@
+"""Skills from a terminal, over a running server."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from holon.adapters.sqlite.check.checker import check_database
+from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.system.clock import SystemClock
+from holon.cli import exit_codes
+from holon.model.skill_event import SkillActivated, SkillInstalled, SkillUninstalled
+from holon.model.template import GITHUB_ARCHIVES
+from holon.serve.compose import Hands, HostOptions
+from holon.serve.identity_parts import UserFiles
+from holon.testing.control_server import ServerOptions, control_server
+from holon.testing.scripted_provider import (
+    Script,
+    ScriptedCall,
+    ScriptedProvider,
+    ScriptedRound,
+    ScriptedRule,
+)
+from holon.testing.single_model import SingleModel
+from tests.adapters.files.archives import serving_repository
+from tests.cli.operator_desk import Desk
+from tests.http.serving import events_of, make_agent, settled
+
+BUILTIN = "holon-code-review"
+BORN_WITH = "holon-work-items"  # what the template of a default agent brings
+READ = ScriptedCall(name="ExecCommand", input={"cmd": f"cat skills/{BUILTIN}/SKILL.md"})
+SCRIPT = Script(
+    rules=(ScriptedRule(rounds=(ScriptedRound(calls=(READ,)), ScriptedRound(text="k"))),)
+)
+
+
+@asynccontextmanager
+async def skilled(root: Path, base: str = GITHUB_ARCHIVES) -> AsyncIterator[Desk]:
+    """A desk at a server that works for a person."""
+    options = HostOptions(
+        hands=Hands(environ={"PATH": os.environ["PATH"]}),
+        user_files=UserFiles(user_home=root / "user", github_base=base),
+    )
+    models = SingleModel(ScriptedProvider(SCRIPT, SystemClock()))
+    async with control_server(root / "home", ServerOptions(models=models, host=options)) as server:
+        yield Desk(server)
+    assert check_database(database_path(root / "home")).violations == ()
+
+
+def a_skill(folder: Path, text: str = "---\nname: mend\ndescription: Mends.\n---\n") -> Path:
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(text)
+    return folder
+
+
+@pytest.mark.requirement("skills:commands", "skills:installed-events")
+async def test_a_skill_is_installed_listed_and_uninstalled(tmp_path: Path) -> None:
+    async with skilled(tmp_path) as desk:
+        assert [each["name"] for each in (await desk.told("skills", "list"))["skills"]] == [
+            BORN_WITH
+        ]
+        said = await desk.said("skills", "install", BUILTIN)
+        assert said.startswith(f"{BUILTIN}: installed for main in {desk.server.home}")
+        table = await desk.said("skills", "list")
+        assert table.splitlines()[1].split()[:3] == [BUILTIN, "agent", "no"]
+        found = await desk.told("skills", "list")
+        assert [each["name"] for each in found["skills"]] == [BUILTIN, BORN_WITH]
+        assert [each["name"] for each in found["installed"]] == [BUILTIN, BORN_WITH]
+        assert not any(each.get("is_changed") for each in found["installed"])
+        assert found["problems"] == []
+        assert "no problem" in await desk.said("skills", "check")
+        for name in (BUILTIN, BORN_WITH):
+            assert "uninstalled" in await desk.said("skills", "uninstall", name)
+        assert "no skills" in await desk.said("skills", "list")
+        log = await events_of(desk.server.host)
+        told = [each for each in log if isinstance(each, SkillInstalled | SkillUninstalled)]
+        assert [(type(each), each.skill_name) for each in told] == [
+            (SkillInstalled, BUILTIN),
+            (SkillUninstalled, BUILTIN),
+            (SkillUninstalled, BORN_WITH),
+        ]
+
+
+@pytest.mark.requirement("skills:commands", "skills:changes-are-kept")
+async def test_a_local_skill_is_linked_or_copied_and_a_changed_copy_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_skill(tmp_path / "src" / "mend")
+    monkeypatch.chdir(tmp_path / "src")
+    async with skilled(tmp_path) as desk:
+        target = desk.server.home / "agents/main/skills/mend"
+        await desk.said("skills", "install", "./mend")
+        assert target.is_symlink()
+        await desk.said("skills", "uninstall", "mend")
+        await desk.said("skills", "install", "mend", "--copy")
+        assert not target.is_symlink()
+        (target / "SKILL.md").write_text("---\nname: mend\ndescription: Mine.\n---\n")
+        refused = await desk.holon("skills", "install", "mend", "--copy")
+        assert refused.exit_code == exit_codes.FAILED
+        assert "--force" in refused.stderr
+        assert "Mine." in (target / "SKILL.md").read_text()
+        assert "1 changed" in await desk.said("skills", "list")
+        await desk.said("skills", "install", "mend", "--copy", "--force")
+        assert "Mends." in (target / "SKILL.md").read_text()
+
+
+@pytest.mark.requirement("skills:commands", "skills:install-is-whole")
+async def test_a_remote_skill_is_fetched_whole_or_not_at_all(tmp_path: Path) -> None:
+    files = {"skills/fix/SKILL.md": "---\nname: fix\ndescription: Fixes.\n---\n"}
+    with serving_repository(files) as (base, _):
+        async with skilled(tmp_path, base) as desk:
+            folder = desk.server.home / "agents/main/skills"
+            refused = await desk.holon("skills", "install", "acme/skills@gone", "--remote")
+            assert refused.exit_code == exit_codes.FAILED
+            assert os.listdir(folder) == [BORN_WITH]
+            remote = ("install", "acme/skills", "--remote", "--skill", "fix")
+            answer = await desk.told("skills", *remote)
+            assert (answer["source_kind"], answer["source"]) == ("github", "acme/skills@fix")
+            assert sorted(os.listdir(folder)) == ["fix", BORN_WITH]
+
+
+@pytest.mark.requirement("skills:problems-are-told")
+async def test_check_says_what_is_wrong_and_ends_with_one(tmp_path: Path) -> None:
+    a_skill(tmp_path / "user/.claude/skills/bad", "# nothing\x1b[2J\n")
+    async with skilled(tmp_path) as desk:
+        done = await desk.holon("skills", "check")
+        assert done.exit_code == exit_codes.FOUND_FAULTS
+        assert "no front matter" in done.stdout
+        assert "1 problems" in await desk.said("skills", "list")
+
+
+async def test_what_cannot_be_done_is_said_in_a_sentence(tmp_path: Path) -> None:
+    async with skilled(tmp_path) as desk:
+        for arguments, code, words in (
+            (("install", "no-such-skill"), exit_codes.FAILED, "Holon has no skill"),
+            (("install", "../nowhere"), exit_codes.FAILED, "SKILL.md"),
+            (("install", "x", "--builtin", "--remote"), exit_codes.UNUSABLE, "either"),
+            (("install", "x", "--skill", "y"), exit_codes.UNUSABLE, "--remote"),
+            (("install", "x y", "--remote"), exit_codes.FAILED, "owner/repo@skill"),
+            (("install", BUILTIN, "--copy"), exit_codes.FAILED, "linked or copied"),
+            (("uninstall", "nothing"), exit_codes.FAILED, "no skill 'nothing'"),
+            (("uninstall", "../../main"), exit_codes.FAILED, "no skill"),
+            (("list", "--agent", "nobody"), exit_codes.FAILED, "nobody"),
+            (("install", BUILTIN, "--agent", "nobody"), exit_codes.FAILED, "no agent nobody"),
+        ):
+            done = await desk.holon("skills", *arguments)
+            assert (done.exit_code, done.stdout) == (code, ""), (arguments, done.stderr)
+            assert words in done.stderr, (arguments, done.stderr)
+
+
+@pytest.mark.requirement("skills:visibility", "skills:reading-activates", "skills:metadata-only")
+async def test_an_agent_uses_a_skill_and_every_surface_shows_it(tmp_path: Path) -> None:
+    a_skill(tmp_path / "user/.agents/skills/mend")
+    async with skilled(tmp_path) as desk:
+        await desk.said("skills", "install", BUILTIN)
+        await settled(desk.server)
+        (used,) = [
+            each for each in await events_of(desk.server.host) if isinstance(each, SkillActivated)
+        ]
+        assert used.entrypoint_path.endswith(f"/agents/main/skills/{BUILTIN}/SKILL.md")
+        found = await desk.told("skills", "list")
+        assert {each["name"]: each.get("state") for each in found["skills"]} == {
+            "mend": None,
+            BORN_WITH: None,
+            BUILTIN: "session_active",
+        }
+        assert [each["load_reason"] for each in found["active_skills"]] == ["read_skill_md"]
+        await make_agent(desk.server, "ada")
+        other = await desk.told("skills", "list", "--agent", "ada")
+        assert "mend" not in [each["name"] for each in other["skills"]]
+        assert other["active_skills"] == []
+        prompt = await desk.said("debug", "prompt", "--json")
+        assert "Skills in use" in prompt

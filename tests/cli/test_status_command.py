@@ -1,0 +1,48 @@
+"""What `holon status` says of budgets."""
+
+import pytest
+
+from holon.cli.status_command import summary_lines
+
+AGENT = {"id": "main"}
+
+
+def budget_lines(pace: object) -> list[str]:
+    """The lines about an agent's pace, with single blanks."""
+    lines = summary_lines({"agent": AGENT, "pace": pace})
+    found = [" ".join(line.split()) for line in lines]
+    return [line for line in found if line.startswith(("budget", "held"))]
+
+
+@pytest.mark.requirement("scheduling-large:budgets-are-shown")
+def test_each_budget_with_a_bound_has_a_line_and_so_has_what_holds_the_agent() -> None:
+    measures = [
+        {"scope": "agent", "measure": "turns_per_hour", "used": 3, "allowed": 5},
+        {"scope": "agent", "measure": "tokens_per_day", "used": 70},
+        {"scope": "runtime", "measure": "tokens_per_day", "used": 70, "allowed": 900},
+        {"scope": "runtime", "measure": "cost_micros_per_day", "used": 15, "allowed": 2_500_000},
+    ]
+    pace = {"measures": measures, "held_until": "2026-01-02T03:04:05.678Z"}
+    assert budget_lines(pace) == [
+        "budget 3 of 5 turns in an hour (this agent's)",
+        "budget 70 of 900 tokens in a day (the runtime's)",
+        "budget $0.00 of $2.50 in a day (the runtime's)",
+        "held until 2026-01-02 03:04:05 (a budget is used up)",
+    ]
+
+
+def test_an_agent_that_leads_itself_nowhere_says_what_it_waits_for() -> None:
+    (line,) = budget_lines({"measures": [], "rests_until_outside_input": True})
+    assert line.startswith("held until somebody says something")
+
+
+@pytest.mark.parametrize("pace", [None, {}, {"measures": [{"used": 1}]}])
+def test_nothing_bounded_says_nothing(pace: object) -> None:
+    assert budget_lines(pace) == []
+
+
+def test_what_a_nearby_version_counts_is_shown_as_it_comes() -> None:
+    odd = [{"scope": "house", "measure": "dreams", "used": 1, "allowed": 2}]
+    assert budget_lines({"measures": odd}) == ["budget 1 of 2 dreams"]
+    odd = [{"measure": "cost_micros_per_day", "used": "few", "allowed": 1_000_000}]
+    assert budget_lines({"measures": odd}) == ["budget few of $1.00 in a day"]

@@ -1,0 +1,96 @@
+"""What a template's skills.json may say."""
+
+import pytest
+
+from holon.decide.skill_refs import read_manifest
+from holon.model.json_value import JsonValue
+from holon.model.skill_ref import (
+    BadSkillRefError,
+    BuiltinSkillRef,
+    GithubSkillRef,
+    LocalSkillRef,
+)
+
+
+@pytest.mark.requirement("agent-init:skill-refs-are-typed")
+@pytest.mark.requirement("agent-init:skill-github-package")
+@pytest.mark.requirement("agent-init:skill-builtin-refs")
+def test_the_three_kinds_of_references_are_read_in_order() -> None:
+    refs = read_manifest(
+        {
+            "skill_refs": [
+                {"kind": "local", "path": "/srv/skills/deploy"},
+                {"kind": "github", "package": "vercel-labs/agent-skills@react-best-practices"},
+                {"kind": "builtin", "name": "holon-work-items"},
+            ]
+        }
+    )
+    assert refs == (
+        LocalSkillRef(path="/srv/skills/deploy"),
+        GithubSkillRef(owner="vercel-labs", repo="agent-skills", skill="react-best-practices"),
+        BuiltinSkillRef(name="holon-work-items"),
+    )
+    assert [ref.source for ref in refs][1] == "vercel-labs/agent-skills@react-best-practices"
+
+
+def test_no_references_are_fine() -> None:
+    assert read_manifest({"skill_refs": []}) == ()
+
+
+@pytest.mark.requirement("agent-init:skills-json-has-one-field")
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        [],
+        "x",
+        1,
+        {},
+        {"skills": []},
+        {"skill_refs": {}},
+        {"skill_refs": [], "version": 1},
+        {"skill_refs": None},
+        {"skill_refs": [{}] * 33},
+    ],
+)
+def test_a_manifest_of_another_shape_is_refused(value: JsonValue) -> None:
+    with pytest.raises(BadSkillRefError):
+        read_manifest(value)
+
+
+@pytest.mark.requirement("agent-init:skill-refs-are-typed")
+@pytest.mark.requirement("agent-init:skill-local-path-is-absolute")
+@pytest.mark.requirement("agent-init:skill-needs-no-metadata")
+@pytest.mark.parametrize(
+    "entry",
+    [
+        None,
+        "deploy",
+        {},
+        {"kind": "local"},
+        {"kind": "npm", "package": "x"},
+        {"kind": "local", "path": "skills/deploy"},
+        {"kind": "local", "path": "./deploy"},
+        {"kind": "local", "path": "~/deploy"},
+        {"kind": "local", "path": "/srv/../etc"},
+        {"kind": "local", "path": "/srv/\0"},
+        {"kind": "local", "path": 7},
+        {"kind": "local", "path": "/srv/deploy", "name": "x"},
+        {"kind": "local", "name": "x"},
+        {"kind": "builtin", "name": "../x"},
+        {"kind": "builtin", "name": ""},
+        {"kind": "github", "package": "acme/agents"},
+        {"kind": "github", "package": "acme@deploy"},
+        {"kind": "github", "package": "acme/agents/x@deploy"},
+        {"kind": "github", "package": "acme/agents@../x"},
+        {"kind": "github", "package": "acme/agents@-x"},
+        {"kind": "github", "package": "-acme/agents@x"},
+        {"kind": "github", "package": "https://github.com/acme/agents@x"},
+        {"kind": "github", "repo": "acme/agents", "path": "x"},
+        {"kind": ["local"], "path": "/x"},
+    ],
+)
+def test_one_bad_entry_spoils_the_manifest(entry: JsonValue) -> None:
+    good: JsonValue = {"kind": "builtin", "name": "holon-work-items"}
+    with pytest.raises(BadSkillRefError):
+        read_manifest({"skill_refs": [good, entry]})

@@ -1,0 +1,164 @@
+"""Finished episodes are copied into their agent's ledger once, whatever is cut off on the way."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import repeat
+from pathlib import Path
+
+import anyio
+import msgspec
+import pytest
+
+from holon.adapters.system.clock import SystemClock
+from holon.model.ids import EpisodeId
+from holon.model.memory import EpisodeBoundary, EpisodeRecord
+from holon.model.memory_change import ArchiveEpisode
+from holon.model.memory_limits import EPISODE_CANDIDATES_COUNT
+from holon.ports.episode_ledger import LedgerError, NoLedger
+from holon.runtime.episode_ledger import EpisodeLedgerKeeper
+from holon.serve.compose import open_host
+from holon.testing.builders import MAIN, a_commit, an_agent, an_identity
+from holon.testing.inline_writer import InlineWriter, NoFaults
+from holon.testing.memory_store import memory_connection, memory_store
+from holon.testing.scripted_provider import Script, ScriptedProvider
+from holon.testing.single_model import SingleModel
+from tests.decide.memory_rows import an_episode
+from tests.runtime.cast import calls, prompt_for, rule
+from tests.runtime.notes import Notes
+from tests.runtime.stage import Stage, play, said
+
+
+class Shelf:
+    """A ledger in memory that may be out of order."""
+
+    is_kept = True
+
+    def __init__(self) -> None:
+        self.ids: list[EpisodeId] = []
+        self.appended_count = 0
+        self.is_broken = False
+
+    async def last_id(self, agent_home: str) -> EpisodeId | None:
+        assert agent_home == "/home/agents/main"
+        return self.ids[-1] if self.ids else None
+
+    async def append(self, agent_home: str, episodes: Sequence[EpisodeRecord]) -> None:
+        if self.is_broken:
+            raise LedgerError("the disk is full")
+        self.appended_count += 1
+        self.ids.extend(episode.id for episode in episodes)
+
+
+class Desk:
+    """A keeper over a database in memory with one agent, and what it is told."""
+
+    def __init__(self, stage: Stage, shelf: Shelf | NoLedger, notes: Notes) -> None:
+        connection = memory_connection()
+        writer = InlineWriter(connection, stage.clock, NoFaults())
+        self._store = memory_store(connection, writer)
+        self.keeper = EpisodeLedgerKeeper(
+            replace(stage.services, store=self._store, ledger=shelf, home="/home", journal=notes)
+        )
+
+    async def open(self) -> None:
+        """Let the agent be born."""
+        await self._store.apply(a_commit("birth", an_agent()))
+
+    async def archive(self, *numbers: int) -> None:
+        """Archive episodes, tell the keeper, and let it catch up."""
+        changes = tuple(ArchiveEpisode(episode=an_episode(number)) for number in numbers)
+        await self._store.apply(a_commit(f"archive:{numbers}", *changes))
+        self.keeper.archived(MAIN)
+        await self.keeper.catch_up()
+
+
+@pytest.mark.requirement("episode:ledger")
+def test_what_follows_the_newest_line_is_added_in_order_and_once() -> None:
+    shelf = Shelf()
+
+    async def scene(stage: Stage) -> None:
+        desk = Desk(stage, shelf, Notes())
+        await desk.open()
+        await desk.archive(1, 2)
+        assert shelf.ids == ["ep_1", "ep_2"]
+        desk.keeper.archived(MAIN)
+        await desk.keeper.catch_up()
+        assert shelf.appended_count == 1
+        many = range(3, 3 + 2 * EPISODE_CANDIDATES_COUNT)
+        await desk.archive(*many)
+        assert shelf.ids == [f"ep_{n}" for n in (1, 2, *many)]
+
+    play(scene, {"scripted/one": [said()]})
+
+
+@pytest.mark.requirement("episode:ledger")
+def test_a_ledger_that_cannot_be_written_is_noted_and_made_good_later() -> None:
+    shelf, notes = Shelf(), Notes()
+
+    async def scene(stage: Stage) -> None:
+        desk = Desk(stage, shelf, notes)
+        await desk.open()
+        shelf.is_broken = True
+        await desk.archive(1)
+        shelf.is_broken = False
+        await desk.archive(2)
+        assert shelf.ids == ["ep_1", "ep_2"]
+        assert [note.message for note in notes.of("episode_ledger")] == ["the disk is full"]
+
+    play(scene, {"scripted/one": [said()]})
+
+
+@pytest.mark.requirement("episode:ledger")
+def test_a_start_copies_what_an_earlier_process_did_not_come_to() -> None:
+    shelf = Shelf()
+
+    async def scene(stage: Stage) -> None:
+        desk = Desk(stage, shelf, Notes())
+        await desk.open()
+        await desk.archive(1, 2, 3)
+        del shelf.ids[1:]  # the process ended before these were written
+        async with anyio.create_task_group() as life:
+            life.start_soon(desk.keeper.run)
+            await stage.rest(1)
+            life.cancel_scope.cancel()
+        assert shelf.ids == ["ep_1", "ep_2", "ep_3"]
+
+    play(scene, {"scripted/one": [said()]})
+
+
+def test_a_host_without_ledgers_has_nothing_to_do() -> None:
+    async def scene(stage: Stage) -> None:
+        desk = Desk(stage, NoLedger(), Notes())
+        desk.keeper.archived(MAIN)
+        await desk.keeper.run()
+
+    play(scene, {"scripted/one": [said()]})
+
+
+async def first_line(ledger: Path) -> bytes:
+    """Return the first line of a ledger, once there is one."""
+    for _ in repeat(None):  # the caller's patience ends it
+        line, ended, _ = (ledger.read_bytes() if ledger.exists() else b"").partition(b"\n")
+        if ended:
+            return line
+        await anyio.sleep(0.01)
+    raise AssertionError
+
+
+@pytest.mark.requirement("episode:ledger")
+async def test_a_real_host_leaves_its_episodes_in_the_agents_home(tmp_path: Path) -> None:
+    worked = rule(
+        "work",
+        calls("CreateWorkItem", objective="mend the roof"),
+        calls("Sleep", reason="enough"),
+    )
+    model = SingleModel(ScriptedProvider(Script(rules=(worked,)), SystemClock()))
+    ledger = tmp_path / "agents" / MAIN / ".holon" / "ledger" / "context_episodes.jsonl"
+    with anyio.fail_after(60):
+        async with open_host(tmp_path, model) as host:
+            await host.control.create_agent(an_identity())
+            ledger.parent.mkdir(parents=True, exist_ok=True)
+            await host.admit(prompt_for("work"))
+            told = msgspec.json.decode(await first_line(ledger), type=EpisodeRecord)
+            assert told in await host.reads.episodes(MAIN, limit=10)
+            assert told.boundary_reason is EpisodeBoundary.WAIT_BOUNDARY

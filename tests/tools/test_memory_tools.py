@@ -1,0 +1,186 @@
+"""MemorySearch and MemoryGet as a model calls them."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from holon.model.ids import MessageId, TurnId
+from holon.model.json_value import JsonValue
+from holon.model.tool import ToolError, ToolOk, ToolRefused
+from holon.testing.builders import MAIN, START, an_agent
+from holon.testing.sequential_ids import SequentialIds
+from holon.tools.apply_patch import ApplyPatch
+from holon.tools.memory_get import MemoryGet
+from holon.tools.memory_search import MemorySearch
+from holon.tools.tool import Tool, ToolPorts, ToolScene
+from tests.runtime.test_memory_indexer import Shelf
+
+FIELDS = {
+    "kind",
+    "source_ref",
+    "scope_kind",
+    "workspace_id",
+    "agent_id",
+    "source_path",
+    "title",
+    "updated_at",
+    "metadata",
+    "authority_class",
+}
+
+
+class Bench:
+    """The tools of an agent with a memory."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self.shelf = shelf
+        self.ports = ToolPorts(
+            reads=shelf.store.reads,
+            ids=SequentialIds(),
+            files=shelf.services.files,
+            recall=shelf.memory,
+        )
+        self.scene = ToolScene(
+            agent_id=MAIN,
+            turn_id=TurnId("turn_1"),
+            message_id=MessageId("msg_1"),
+            effect_id="turn_1.1.0",
+            now=START,
+            agent_home=str(shelf.agent_home),
+            execution_root=str(shelf.agent_home),
+        )
+
+    async def result(self, tool: Tool, **arguments: JsonValue) -> JsonValue:
+        done = (await tool.run(arguments, self.scene, self.ports)).outcome
+        assert isinstance(done, ToolOk), done
+        return done.result
+
+    async def error(self, tool: Tool, **arguments: JsonValue) -> ToolError:
+        done = (await tool.run(arguments, self.scene, self.ports)).outcome
+        assert isinstance(done, ToolRefused), done
+        return done.error
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    shelf = Shelf(tmp_path / "home")
+    await shelf.make(an_agent())
+    yield Bench(shelf)
+    await shelf.indexes.close()
+    await shelf.store.close()
+
+
+@pytest.mark.requirement("memory-index:result-fields")
+async def test_a_hit_and_its_text_have_exactly_these_fields(bench: Bench) -> None:
+    await bench.shelf.brief("brief_1", "The kiln reached cone six at noon.")
+    found = await bench.result(MemorySearch(), query="kiln")
+    (hit,) = found["results"]
+    assert set(hit) == FIELDS | {"snippet", "score"}
+    text = await bench.result(MemoryGet(), source_ref=hit["source_ref"])
+    assert set(text) == FIELDS | {"content", "truncated"}
+    assert {name: hit[name] for name in FIELDS} == {name: text[name] for name in FIELDS}
+    assert text["content"] == "The kiln reached cone six at noon."
+    assert text["truncated"] is False
+    assert hit["score"] > 0
+
+
+@pytest.mark.requirement("memory-index:limits")
+async def test_how_much_is_shown_is_bounded(bench: Bench) -> None:
+    for n in range(12):
+        await bench.shelf.brief(f"brief_{n}", "glaze " + "x" * 13_000)
+    assert len((await bench.result(MemorySearch(), query="glaze"))["results"]) == 10
+    assert len((await bench.result(MemorySearch(), query="glaze", limit=11))["results"]) == 11
+    text = await bench.result(MemoryGet(), source_ref="brief:brief_1")
+    assert (len(text["content"]), text["truncated"]) == (12_000, True)
+    whole = await bench.result(MemoryGet(), source_ref="brief:brief_1", max_chars=50_000)
+    assert (len(whole["content"]), whole["truncated"]) == (13_006, False)
+    for tool, arguments in (
+        (MemorySearch(), {"query": "glaze", "limit": 51}),
+        (MemorySearch(), {"query": "glaze", "limit": 0}),
+        (MemorySearch(), {"query": ""}),
+        (MemorySearch(), {"query": "*" * 10_000}),
+        (MemorySearch(), {}),
+        (MemoryGet(), {"source_ref": "brief:brief_1", "max_chars": 50_001}),
+        (MemoryGet(), {"source_ref": "brief:brief_1", "max_chars": 0}),
+    ):
+        assert (await bench.error(tool, **arguments)).kind == "invalid_tool_input", arguments
+
+
+@pytest.mark.requirement("memory-index:opaque-ref")
+@pytest.mark.parametrize(
+    ("source_ref", "kind"),
+    [
+        ("brief:brief_none", "memory_source_not_found"),
+        ("work_item:work_1", "memory_source_not_found"),
+        ("memory/self.md", "invalid_tool_input"),
+        ("/etc/passwd", "invalid_tool_input"),
+        ("agent_memory:../../secret", "invalid_tool_input"),
+        ("https://example.org/", "invalid_tool_input"),
+    ],
+)
+async def test_a_reference_that_search_did_not_give_is_refused(
+    bench: Bench, source_ref: str, kind: str
+) -> None:
+    error = await bench.error(MemoryGet(), source_ref=source_ref)
+    assert (error.kind, error.field) == (kind, "source_ref")
+    assert "search" in (error.hint or "")
+
+
+@pytest.mark.requirement("memory-index:scope")
+async def test_the_model_may_ask_for_all_workspaces(bench: Bench) -> None:
+    await bench.shelf.brief("brief_1", "clay", workspace_id="ws_pottery")
+    assert (await bench.result(MemorySearch(), query="clay"))["results"] == []
+    found = await bench.result(MemorySearch(), query="clay", include_all_workspaces=True)
+    assert [hit["workspace_id"] for hit in found["results"]] == ["ws_pottery"]
+
+
+async def test_what_could_not_be_searched_is_a_note(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holon.runtime.memory_indexer.MEMORY_FEED_SEARCH_COUNT_MAX", 1)
+    monkeypatch.setattr("holon.runtime.memory_feeder.MEMORY_FEED_COUNT", 1)
+    for n in range(3):
+        await bench.shelf.brief(f"brief_{n}", "slip")
+    outcome = (await MemorySearch().run({"query": "slip"}, bench.scene, bench.ports)).outcome
+    assert isinstance(outcome, ToolOk)
+    assert "2 records are not in it yet" in outcome.notes[0]
+
+
+async def test_a_host_without_an_index_refuses_by_its_code(bench: Bench) -> None:
+    ports = ToolPorts(reads=bench.shelf.store.reads, ids=SequentialIds())
+    for tool, arguments in (
+        (MemorySearch(), {"query": "x"}),
+        (MemoryGet(), {"source_ref": "brief:x"}),
+    ):
+        outcome = (await tool.run(arguments, bench.scene, ports)).outcome
+        assert isinstance(outcome, ToolRefused)
+        assert outcome.error.kind == "unsupported_runtime_capability"
+
+
+@pytest.mark.requirement("memory-index:file-repair")
+async def test_a_patch_to_a_memory_file_has_it_looked_at(bench: Bench) -> None:
+    told: list[tuple[str, list[str]]] = []
+
+    class Listening:
+        def files_changed(self, agent_id: str, root: str, paths: list[str]) -> None:
+            told.append((root, list(paths)))
+
+    ports = ToolPorts(
+        reads=bench.ports.reads,
+        ids=bench.ports.ids,
+        files=bench.ports.files,
+        recall=Listening(),  # type: ignore[arg-type]
+    )
+    patch = "*** Begin Patch\n*** Add File: memory/self.md\n+I like clay\n*** End Patch\n"
+    done = await ApplyPatch().run({"patch": patch}, bench.scene, ports)
+    assert isinstance(done.outcome, ToolOk)
+    assert told == [(bench.scene.execution_root, ["memory/self.md"])]
+    found = await bench.result(MemorySearch(), query="clay")
+    assert found["results"][0]["source_ref"] == "agent_memory:self"
+
+
+def test_results_survive_json() -> None:
+    spec = MemorySearch().spec
+    assert msgspec.json.decode(msgspec.json.encode(spec.input_schema)) == spec.input_schema
