@@ -19,6 +19,7 @@ from holon.decide.activation import (
     decide_activation,
 )
 from holon.decide.tick_texts import hint_tick_body
+from holon.model.agent import AgentPace
 from holon.model.agent_status import AgentStatus
 from holon.model.ids import WorkItemId
 from holon.model.limits import (
@@ -189,6 +190,12 @@ def test_an_item_that_is_not_runnable_activates_nothing(item: WeighedItem) -> No
 @pytest.mark.parametrize("status", [AgentStatus.AWAKE_IDLE, AgentStatus.ASLEEP])
 def test_without_work_items_an_agent_just_waits_for_messages(status: AgentStatus) -> None:
     assert decide(vary(IDLE, agent=agent_in(status))) == Rest()
+
+
+def test_a_reminder_of_a_blocker_keeps_while_the_runtime_has_given_up() -> None:
+    given_up = vary(IDLE.agent, pace=AgentPace(gave_up=True))
+    assert decide(vary(IDLE, agent=given_up, due_rechecks=(BLOCKED,))) == Rest()
+    assert decide(vary(IDLE, due_rechecks=(BLOCKED,))) == EmitRecheckTick(items=(BLOCKED,))
 
 
 @pytest.mark.requirement("scheduling:due-rechecks-share-one-tick")

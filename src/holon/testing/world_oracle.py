@@ -63,6 +63,7 @@ def liveness_problems(connection: apsw.Connection, *, now: datetime) -> list[str
         " left join messages m on m.message_id = w.triggered_by"
         f" where (w.state = 'active' and deadline_at < {late} or w.state = 'triggered'"
         f" and coalesce(m.admitted_at, 0) < {patience}) and a.status not in {_RESTING}"
+        " and not (w.kind = 'recheck' and a.gave_up)"  # it keeps until somebody outside speaks
     )
     return [
         *(f"P3 {kind} {message_id} is still {state}" for message_id, kind, state in unfinished),
