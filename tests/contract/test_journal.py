@@ -29,7 +29,11 @@ class Unprintable(Exception):
 
 
 @pytest.mark.parametrize("make", [NoJournal, PythonLog, on(Paper()), on(Torn())])
-@pytest.mark.parametrize("text", ["", "plain", "\x00\x1b[2J\n", "\udcff\ud800", "%s %d {x}"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "plain", "\x00\x1b[2J\n", "\udcff\ud800", "%s %d {x}"],
+    ids=["nothing", "plain", "controls", "surrogates", "formats"],
+)
 def test_a_note_never_raises_whatever_it_says(make: Callable[[], Journal], text: str) -> None:
     journal = make()
     for level in LogLevel:

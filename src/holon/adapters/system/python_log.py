@@ -84,8 +84,9 @@ class PythonLog:
         if level is not LogLevel.ERROR:
             return
         known = {name: value for name, value in about.items() if name in _ABOUT}
+        text = message.encode("utf-8", "backslashreplace").decode()  # a stream takes no half signs
         logging.getLogger(OURS).log(
-            logging.ERROR, "%s", message, exc_info=error, extra={EVENT: event, **known}
+            logging.ERROR, "%s", text, exc_info=error, extra={EVENT: event, **known}
         )
 
 
