@@ -9,6 +9,8 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 READY := .venv/.ready
 CODE := $(wildcard src tests scripts bench)
 TYPED := $(wildcard src/holon tests scripts bench)
+# One more than there are processors: many tests wait for real processes most of their time.
+WORKERS ?= $(shell $(PY) -c 'import os; print(len(os.sched_getaffinity(0)) + 1)' 2>/dev/null || echo auto)
 
 # The first interpreter on the PATH that is new enough; looked up only when .venv is (re)made.
 PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11; do \
@@ -20,7 +22,7 @@ demo: $(READY)
 
 test: check
 	@echo "== tests"
-	@$(PY) -m pytest -q -n auto --dist worksteal
+	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal
 
 check: $(READY)
 	@echo "== format"

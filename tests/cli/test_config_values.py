@@ -125,10 +125,10 @@ def test_a_broken_file_is_named_by_every_reader_and_can_be_mended(home: Path) ->
     assert run(home, "get", "local.threads").stdout == "2\n"
 
 
-def test_a_home_that_cannot_be_written_ends_with_one(tmp_path: Path) -> None:
+def test_a_home_that_cannot_be_made_ends_with_two(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x", encoding="utf-8")
     done = run(tmp_path / "file" / "home", "set", "model.default", "a/b")
-    assert done.exit_code == exit_codes.FAILED
+    assert done.exit_code == exit_codes.UNUSABLE
     assert "cannot be made" in done.stderr
 
 

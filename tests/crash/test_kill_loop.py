@@ -6,7 +6,7 @@ import pytest
 
 from tests.crash.kill_loop import Manner, run_home, run_kill_loop
 
-KILLS_PER_LOOP = 24  # enough for each failpoint to be a place of death once
+KILLS_PER_LOOP = 31  # more than there are failpoints; both loops together are over sixty
 
 
 @pytest.mark.requirement("crash:acknowledged-survives-kill")
@@ -16,7 +16,7 @@ KILLS_PER_LOOP = 24  # enough for each failpoint to be a place of death once
 @pytest.mark.requirement("crash:no-lost-wake")
 @pytest.mark.requirement("crash:streams-are-exact-across-lives")
 @pytest.mark.requirement("crash:no-orphans")
-@pytest.mark.parametrize("seed", [11, 12, 13])
+@pytest.mark.parametrize("seed", [11, 12])
 def test_a_killed_service_loses_nothing_and_settles_nothing_twice(
     seed: int, tmp_path: Path
 ) -> None:

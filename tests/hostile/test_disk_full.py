@@ -138,7 +138,10 @@ def test_a_command_that_fills_the_disk_is_ended_and_its_end_is_told_once_there_i
         pad = 4_096 - 40 - record_bytes_before_the_end(served)
         ballast = served.seen(small_disk.home.parent) / "ballast"
         ballast.write_bytes(PAGE * 768)
-        flood = served.task(f"cat /dev/zero #{'x' * (pad - 16)}")
+        sign = small_disk.folder / "taken"  # not before the task is on record
+        waits = f"until [ -e {sign} ]; do sleep 0.01; done; cat /dev/zero #"
+        flood = served.task(waits.ljust(pad - 1, "x"))
+        sign.touch()
         until(lambda: is_declined(served))
         served.read_everything()
         assert served.get(f"/agents/main/tasks/{flood}")["status"] == "running"

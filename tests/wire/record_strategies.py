@@ -72,6 +72,8 @@ def _values_of(info: inspect.Type) -> st.SearchStrategy[Any]:
             return st.deferred(lambda: records_of(cls))
         case inspect.EnumType(cls=enum):
             return st.sampled_from(list(enum))
+        case inspect.LiteralType(values=values):
+            return st.sampled_from(values)
         case inspect.UnionType(types=types):
             return st.one_of([_values_of(part) for part in types])
         case inspect.VarTupleType(item_type=item):

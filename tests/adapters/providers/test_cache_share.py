@@ -18,7 +18,7 @@ from holon.adapters.providers.openai_chat import lower as chat
 from holon.adapters.providers.openai_responses import lower as responses
 from holon.model.json_value import JsonValue
 from holon.model.limits import MINUTE_MS
-from holon.model.prompt_frame import PromptBlock, ProviderRequest, Stability
+from holon.model.prompt_frame import PromptBlock, PromptFrame, ProviderRequest, Stability
 from holon.model.provider_setting import TransportKind
 from holon.model.tool import ToolOk, ToolSpec
 from holon.tools.registry import ToolRegistry
@@ -138,8 +138,18 @@ def _blocks_behind(hit: bytes, prefixes: list[bytes]) -> int:
 def test_every_request_of_a_long_life_carries_the_same_frame() -> None:
     requests = the_requests()
     assert len(requests) == TURNS_COUNT * ROUNDS_PER_TURN_COUNT
-    assert len({msgspec.json.encode(request.frame.cache) for request in requests}) == 1
-    assert len({request.frame.system_prompt for request in requests}) == 1
+    assert len({_lasting(request.frame) for request in requests}) == 1
+    for first in range(0, len(requests), ROUNDS_PER_TURN_COUNT):
+        turn = requests[first : first + ROUNDS_PER_TURN_COUNT]
+        assert len({msgspec.json.encode(request.frame) for request in turn}) == 1
+
+
+def _lasting(frame: PromptFrame) -> tuple[str, ...]:
+    """What of a frame must not change from one turn to the next: its key and its lasting text."""
+    assert frame.cache is not None
+    blocks = (*frame.system_blocks, *frame.context_blocks)
+    lasting = (block.text for block in blocks if block.stability is not Stability.TURN_SCOPED)
+    return (frame.cache.prompt_cache_key, frame.system_prompt, *lasting)
 
 
 @pytest.mark.parametrize("bodies", [responses_bodies, chat_bodies], ids=["responses", "chat"])

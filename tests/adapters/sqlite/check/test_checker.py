@@ -435,6 +435,7 @@ def test_a_message_whose_end_the_log_tells_may_be_gone(database: Path) -> None:
         "delete from turns where turn_id = 'turn_1'",
         "delete from transcript where turn_id = 'turn_1'",
         "delete from tool_calls where turn_id = 'turn_1'",
+        "delete from turn_evidence where turn_id = 'turn_1'",
         "delete from briefs",
         "delete from messages where message_id = 'msg_1'",
     )
