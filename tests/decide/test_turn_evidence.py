@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holon.decide.turn_evidence import CommandRun, TurnEvidence, authority_of, evidence_of, one_line
+from holon.decide.shown_authority import authority_of
+from holon.decide.turn_evidence import CommandRun, TurnEvidence, evidence_of, one_line
 from holon.model.json_value import JsonValue
 from holon.model.memory_limits import (
     EVIDENCE_CALLS_COUNT_MAX,

@@ -40,6 +40,7 @@ OF_PATCHES: Final = {
     "context_not_found",
     "existing_file",
     "file_refused",
+    "instruction_source_guarded",
     "invalid_patch_syntax",
     "missing_file",
     "patch_too_large",

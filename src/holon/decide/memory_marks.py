@@ -3,13 +3,14 @@
 Owns:  the map from a durable change to the marks it leaves, in the same commit.
 Rule 1: a record that is written while a turn runs is marked with that turn, so that what the turn
         was shown can never be forgotten: labels go down with it and do not come up again.
-Rule 2: what a task printed is evidence, although the runtime brings it.
+Rule 2: what a task printed or a trigger sent is evidence, although the runtime brings it
+        (decide/shown_authority).
 """
 
 from collections.abc import Iterable
 from typing import Final
 
-from holon.decide.memory_documents import lowest
+from holon.decide.shown_authority import worth_of
 from holon.model.commit import (
     AdvanceTask,
     AppendBrief,
@@ -24,8 +25,6 @@ from holon.model.ids import AgentId, TurnId
 from holon.model.memory_change import ArchiveEpisode
 from holon.model.memory_index import MemoryKind
 from holon.model.memory_mark import MemoryMark, SourceChanged, TurnShown
-from holon.model.message import MessageEnvelope, MessageKind
-from holon.model.provenance import AuthorityClass
 from holon.model.transcript import IncomingMessage
 from holon.model.workspace_change import AttachWorkspace, DetachWorkspace
 
@@ -70,8 +69,7 @@ def marks_of(change: Change, *, turn_id: TurnId | None) -> tuple[MemoryMark, ...
             )
         case AppendTranscript(entry=entry) if isinstance(entry.data, IncomingMessage):
             shown = (entry.data.message, *entry.data.unseen)
-            worth = lowest(_worth(message) for message in shown)
-            return (TurnShown(turn_id=entry.turn_id, authority_class=worth),)
+            return (TurnShown(turn_id=entry.turn_id, authority_class=worth_of(shown)),)
         case _:
             return ()
 
@@ -80,9 +78,3 @@ def _changed(
     agent_id: AgentId, kind: MemoryKind, source_id: str, turn_id: TurnId | None
 ) -> SourceChanged:
     return SourceChanged(agent_id=agent_id, kind=kind, source_id=source_id, turn_id=turn_id)
-
-
-def _worth(message: MessageEnvelope) -> AuthorityClass:
-    if message.kind is MessageKind.TASK_RESULT:
-        return AuthorityClass.EXTERNAL_EVIDENCE
-    return message.authority_class

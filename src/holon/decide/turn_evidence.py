@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 
 from holon.decide.fencing import quoted
-from holon.decide.memory_documents import lowest
+from holon.decide.shown_authority import is_tainted, turn_authority
 from holon.model.json_value import JsonValue
 from holon.model.memory_limits import (
     EVIDENCE_CALLS_COUNT_MAX,
@@ -27,14 +27,10 @@ from holon.model.memory_limits import (
     MEMORY_FILES_COUNT_MAX,
     MEMORY_LINE_CHARS_MAX,
 )
-from holon.model.message import MessageEnvelope, MessageKind
 from holon.model.provenance import AuthorityClass
 from holon.model.record import Record
-from holon.model.transcript import IncomingMessage, RecordedCall, TurnLog
+from holon.model.transcript import RecordedCall, TurnLog
 
-INSTRUCTIONS: Final = frozenset(
-    {AuthorityClass.OPERATOR_INSTRUCTION, AuthorityClass.RUNTIME_INSTRUCTION}
-)
 _TELLING: Final = frozenset(
     {
         "ApplyPatch",
@@ -91,7 +87,7 @@ class TurnEvidence(Record, frozen=True, kw_only=True):
     @property
     def is_instructed(self) -> bool:
         """Whether nobody from outside had a word in the turn."""
-        return self.authority_class in INSTRUCTIONS
+        return not is_tainted(self.authority_class)
 
 
 class _Result(msgspec.Struct):
@@ -130,10 +126,8 @@ _RECEIPTS: Final = msgspec.json.Decoder(_Receipt)
 
 def evidence_of(log: TurnLog, *, before: AuthorityClass) -> TurnEvidence:
     """Return what a turn's log tells; `before` is what the turn before it was worth."""
-    authority = authority_of(log)
-    if authority is AuthorityClass.RUNTIME_INSTRUCTION:
-        authority = lowest((authority, before))  # it goes on with what others had a word in
-    instructed = authority in INSTRUCTIONS
+    authority = turn_authority(log, before=before)
+    instructed = not is_tainted(authority)
     files: list[str] = []
     commands: list[CommandRun] = []
     decisions: list[str] = []
@@ -155,18 +149,6 @@ def evidence_of(log: TurnLog, *, before: AuthorityClass) -> TurnEvidence:
     )
 
 
-def authority_of(log: TurnLog) -> AuthorityClass:
-    """Return the weakest of what a turn was shown; what a task printed is evidence."""
-    shown = (
-        message
-        for entry in log.entries
-        if isinstance(entry.data, IncomingMessage)
-        for message in (entry.data.message, *entry.data.unseen)
-    )
-    worth = [_worth(message) for message in shown]
-    return lowest(worth) if worth else AuthorityClass.EXTERNAL_EVIDENCE
-
-
 def newest_of(entries: Iterable[str], *, count_max: int) -> tuple[str, ...]:
     """Return each entry once, the first ones of them."""
     return tuple(dict.fromkeys(filter(None, entries)))[:count_max]
@@ -176,12 +158,6 @@ def one_line(text: str, *, chars_max: int = MEMORY_LINE_CHARS_MAX) -> str:
     """Return a text as one bounded line in which nothing is hidden."""
     line = quoted(text[: 4 * chars_max])  # whatever is longer is cut anyway
     return line if len(line) <= chars_max else f"{line[: chars_max - 1]}…"
-
-
-def _worth(message: MessageEnvelope) -> AuthorityClass:
-    if message.kind is MessageKind.TASK_RESULT:
-        return AuthorityClass.EXTERNAL_EVIDENCE
-    return message.authority_class
 
 
 def _newest(calls: tuple[RecordedCall, ...]) -> Iterator[RecordedCall]:

@@ -22,6 +22,7 @@ from holon.model.ids import (
     WorkItemId,
 )
 from holon.model.instant import Instant
+from holon.model.instruction_event import InstructionSourceChanged
 from holon.model.memory_event import MemoryEvent
 from holon.model.message import MessageKind, Priority
 from holon.model.pace_event import BudgetFreed, BudgetUsedUp, MessageHeld, SelfStartsEnded
@@ -383,6 +384,7 @@ Event: TypeAlias = (
     | ContextEvent
     | SkillEvent
     | MemoryEvent
+    | InstructionSourceChanged
     | ControlApplied
 )
 

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from holon.model import context_event as contexts
 from holon.model import event as events
+from holon.model import instruction_event as instructions
 from holon.model import memory_event as memory
 from holon.model import pace_event as pacing
 from holon.model import skill_event as skills
@@ -154,6 +155,11 @@ _MEMORY: Final[Mapping[type[Record], Row]] = {
         "Memory",
         "Turns {start_turn_index} to {end_turn_index} were archived as an episode:"
         " {boundary_reason}",
+    ),
+    instructions.InstructionSourceChanged: Row(
+        Category.RUNTIME,
+        "Instructions",
+        "{path} changed during a turn that was shown {authority_class}",
     ),
 }
 

@@ -22,6 +22,7 @@ from holon.ports.episode_ledger import EpisodeLedger, NoLedger
 from holon.ports.failpoint import Failpoints, NoFailpoints
 from holon.ports.files import Files
 from holon.ports.id_source import IdSource
+from holon.ports.instruction_sources import InstructionSources, NoInstructionSources
 from holon.ports.instructions import Instructions, NoInstructions
 from holon.ports.journal import Journal, NoJournal
 from holon.ports.memory_index import MemoryIndexes, MemoryRecall, NoMemoryIndexes, NoRecall
@@ -108,6 +109,7 @@ class Services:
     tasks: TaskControl = field(default_factory=NoTasks)  # the host puts its supervisor here
     # What a prompt draws on besides the rows.
     instructions: Instructions = field(default_factory=NoInstructions)
+    instruction_sources: InstructionSources = field(default_factory=NoInstructionSources)
     skills: SkillCatalogs = field(default_factory=NoSkills)
     active_skills: ActiveSkills = field(default_factory=NoSkills)
     skill_folders: SkillFolders = field(default_factory=NoSkillFolders)

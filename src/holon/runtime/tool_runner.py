@@ -22,6 +22,7 @@ from holon.model.turn import ToolReceipt
 from holon.ports.journal import LogLevel
 from holon.ports.places import PlaceRefusedError
 from holon.runtime.execution_place import current_place
+from holon.runtime.instruction_watch import InstructionWatch
 from holon.runtime.services import Services
 from holon.runtime.skill_watch import SkillWatch
 from holon.tools.receipt import receipt_of
@@ -42,6 +43,7 @@ class ToolRunner:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._skills = SkillWatch(services)
+        self.instructions = InstructionWatch(services)
         self._ports = ToolPorts(
             reads=services.store.reads,
             ids=services.ids,
@@ -65,6 +67,7 @@ class ToolRunner:
         self._services.calls(call)
         try:
             await self._services.places.ensure(scene.agent_home)
+            await self.instructions.begin(call)
             execution = await tool.run(call.input, scene, self._ports)
         except StoreError:
             raise
@@ -74,6 +77,7 @@ class ToolRunner:
             self._tell_of_crash(call, error)
             execution = _crashed(call.name)
         execution = await self._skills.noticed(call, scene, execution)
+        execution = await self.instructions.noticed(call, execution)
         return self._finished(call, hold, execution, started_ns=started_ns)
 
     def _tell_of_crash(self, call: ToolCallRecord, error: Exception) -> None:

@@ -106,12 +106,13 @@ class TurnDriver:
         while not isinstance(step, Finish):
             step = await self._take(step)
         await self._writer.land()
+        instructions = await self._runner.instructions.ending(self._live.log)
         return TurnEnd(
             finish=step,
             log=self._live.log,
             usage=self._usage,
             round_count=self._round_number,
-            final_round=(*self._final_round, *self._ending()),
+            final_round=(*self._final_round, *self._ending(), *instructions),
             failed_timeline=self._failed_timeline,
         )
 

@@ -14,6 +14,7 @@ import anyio
 from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.files.contained_files import ContainedFiles
 from holon.adapters.files.episode_ledger import FileEpisodeLedger
+from holon.adapters.files.instruction_sources import FileInstructionSources
 from holon.adapters.sqlite.memory_index import SqliteMemoryIndexes
 from holon.adapters.sqlite.store import open_store
 from holon.adapters.system.clock import SystemClock
@@ -117,6 +118,7 @@ async def open_host(
         home=str(home),
         homes=parts.homes,
         instructions=parts.instructions,
+        instruction_sources=FileInstructionSources(),
         templates=parts.templates,
         skills=parts.skills,
         active_skills=store.reads,

@@ -3,7 +3,9 @@
 Owns:  the ApplyPatch tool: a patch in, the whole plan made, one replacement of all files.
 Rule 1: nothing is written before everything is planned, and then all at once or not at all.
 Rule 2: both patch forms are taken, whichever was offered.
-Rule 3: every refusal says why in a word, shows where the patch and the file part, and what to do.
+Rule 3: what instructs the agent is not changed where somebody from outside had a word
+        (tools/instruction_guard).
+Rule 4: every refusal says why in a word, shows where the patch and the file part, and what to do.
 """
 
 from typing import TYPE_CHECKING, Annotated, Final
@@ -21,6 +23,7 @@ from holon.model.tool import FreeformGrammar, ToolError, ToolOk, ToolRefused, To
 from holon.ports.files import FileRefusedError, PathEscapeError, RootedFiles, StoredFile
 from holon.tools.arguments import decode_arguments, leniently, schema_of
 from holon.tools.guidance_texts import guidance_file, guidance_for
+from holon.tools.instruction_guard import guarded
 from holon.tools.patching.problem import TOO_LARGE, PatchRefusedError, quoted
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
 
@@ -74,8 +77,10 @@ class ApplyPatch:
             before = await _read_all(files, patch)
             plan = await anyio.to_thread.run_sync(plan_patch, patch, before)
             if plan.changes:
-                await files.replace_all(plan.changes)
                 changed = [change.path for change in plan.changes]
+                if (refusal := await guarded(changed, scene, ports)) is not None:
+                    return refusal
+                await files.replace_all(plan.changes)
                 ports.recall.files_changed(scene.agent_id, scene.execution_root, changed)
         except PatchRefusedError as problem:
             return _refused(problem.kind, problem)

@@ -1,0 +1,80 @@
+"""Notices when the files change that an agent lives by.
+
+Owns:  the looks at an agent's instruction sources around calls and at the end of turns, and the
+       events about what they saw.
+Rule 1: what changed is told by the commit that records the call's result, or the turn's end.
+Rule 2: only calls with an effect outside the database are looked at. What is different before such
+        a call was changed while nobody looked, by the operator or a command that went on: it is
+        told without a call.
+Rule 3: the first look of a process is what later ones are compared with. A call that a crash cut
+        off stays on record as cut off; what it wrote is part of that first look.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from holon.decide.execution_place import agent_home_of
+from holon.decide.instruction_sources import Noticed, changes_between
+from holon.decide.shown_authority import is_tainted
+from holon.model.commit import Change, RecordEvent
+from holon.model.ids import AgentId, TurnId
+from holon.model.tool import ToolCallRecord
+from holon.model.transcript import TurnLog
+from holon.runtime.services import Services
+from holon.tools.tool import ToolExecution
+from holon.tools.turn_worth import turn_worth
+
+
+class InstructionWatch:
+    """Watches the homes of one host's agents."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._seen: dict[AgentId, Mapping[str, str]] = {}
+        self._untold: dict[AgentId, tuple[Change, ...]] = {}
+
+    async def begin(self, call: ToolCallRecord) -> None:
+        """Look before a call, so that what it changes can be told from what was changed before."""
+        if self._is_looked_at(call.name):
+            self._untold[call.agent_id] = await self._changes(call.agent_id, call.turn_id)
+
+    async def noticed(self, call: ToolCallRecord, execution: ToolExecution) -> ToolExecution:
+        """Return the execution with the events about what changed."""
+        if not self._is_looked_at(call.name):
+            return execution
+        before = self._untold.pop(call.agent_id, ())
+        during = await self._changes(call.agent_id, call.turn_id, effect_id=call.effect_id)
+        if not before and not during:
+            return execution
+        changes = (*execution.changes, *before, *during)
+        return msgspec.structs.replace(execution, changes=changes)
+
+    async def ending(self, log: TurnLog) -> tuple[Change, ...]:
+        """Return the events about what changed until the end of a turn that acted."""
+        if not any(self._is_looked_at(each.call.name) for each in log.calls):
+            return ()
+        return await self._changes(log.turn.agent_id, log.turn.turn_id)
+
+    def _is_looked_at(self, name: str) -> bool:
+        tools = self._services.tools
+        return name in tools.policy.mutating and not tools.named(name).only_plans
+
+    async def _changes(
+        self, agent_id: AgentId, turn_id: TurnId, *, effect_id: str | None = None
+    ) -> tuple[Change, ...]:
+        services = self._services
+        now = await services.instruction_sources.digests(agent_home_of(services.home, agent_id))
+        before = self._seen.get(agent_id, now)
+        self._seen[agent_id] = now
+        if before == now:
+            return ()
+        worth = await turn_worth(services.store.reads, agent_id, turn_id)
+        noticed = Noticed(
+            turn_id=turn_id,
+            effect_id=effect_id,
+            authority_class=worth,
+            tainted=is_tainted(worth),
+        )
+        told = changes_between(before, now, noticed)
+        return tuple(RecordEvent(agent_id=agent_id, event=event) for event in told)
