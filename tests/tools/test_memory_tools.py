@@ -6,10 +6,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from holon.model.commit import AppendTranscript, ClaimMessage, OpenTurn, QueueMessage
 from holon.model.ids import MessageId, TurnId
 from holon.model.json_value import JsonValue
 from holon.model.tool import ToolError, ToolOk, ToolRefused
-from holon.testing.builders import MAIN, START, an_agent
+from holon.model.transcript import IncomingMessage
+from holon.testing.builders import MAIN, START, a_message, a_turn, an_agent, an_entry
 from holon.testing.sequential_ids import SequentialIds
 from holon.tools.apply_patch import ApplyPatch
 from holon.tools.memory_get import MemoryGet
@@ -56,6 +58,17 @@ class Bench:
         done = (await tool.run(arguments, self.scene, self.ports)).outcome
         assert isinstance(done, ToolOk), done
         return done.result
+
+    async def in_a_turn_of_the_operator(self) -> None:
+        """Let the scene be a turn that answers the operator, and nobody else."""
+        turn, message = a_turn(), a_message()
+        heard = an_entry(turn, position=0, data=IncomingMessage(message=message))
+        await self.shelf.make(
+            QueueMessage(message=message),
+            ClaimMessage(agent_id=MAIN, message_id=message.id, generation=1, passed_over=0),
+            OpenTurn(turn=turn),
+            AppendTranscript(entry=heard),
+        )
 
     async def error(self, tool: Tool, **arguments: JsonValue) -> ToolError:
         done = (await tool.run(arguments, self.scene, self.ports)).outcome
@@ -174,6 +187,7 @@ async def test_a_patch_to_a_memory_file_has_it_looked_at(bench: Bench) -> None:
         recall=Listening(),  # type: ignore[arg-type]
     )
     patch = "*** Begin Patch\n*** Add File: memory/self.md\n+I like clay\n*** End Patch\n"
+    await bench.in_a_turn_of_the_operator()
     done = await ApplyPatch().run({"patch": patch}, bench.scene, ports)
     assert isinstance(done.outcome, ToolOk)
     assert told == [(bench.scene.execution_root, ["memory/self.md"])]
