@@ -11,6 +11,12 @@ from holon.adapters.exec.spawning import COMMAND_OOM_SCORE
 from tests.hostile.served import World, until
 
 HOG = f"exec {sys.executable} -c 'x = bytearray(1 << 30)'"
+# The supervisor has the score of the command while it spawns it, which the command may outrun.
+SCORES_ONCE_RESTORED = (
+    "for _ in $(seq 200); do"
+    " [ $(cat /proc/$PPID/oom_score_adj) = {own} ] && break; sleep 0.05; done;"
+    " cat /proc/self/oom_score_adj /proc/$PPID/oom_score_adj"
+)
 GROUPS = Path("/sys/fs/cgroup")
 GROUP_BYTES = 160 << 20
 
@@ -23,14 +29,14 @@ def test_a_command_without_memory_ends_truthfully_and_is_worth_less_than_the_ser
     with world.served() as served:
         limited = served.task(f"ulimit -v 200000; {HOG}")
         killed = served.task("kill -KILL $$")
-        scores = served.task("cat /proc/self/oom_score_adj /proc/$PPID/oom_score_adj")
+        own = Path(f"/proc/{served.process.pid}/oom_score_adj").read_text(encoding="ascii").strip()
+        scores = served.task(SCORES_ONCE_RESTORED.format(own=own))
         assert served.ended_task(limited)["status"] == "failed"
         assert "ended with exit status 1" in served.result_of(limited)
         assert "MemoryError" in served.result_of(limited)
         assert served.ended_task(killed)["status"] == "failed"
         assert "ended by signal 9" in served.result_of(killed)
         assert served.ended_task(scores)["status"] == "completed"
-        own = Path(f"/proc/{served.process.pid}/oom_score_adj").read_text(encoding="ascii").strip()
         expected = f"{max(COMMAND_OOM_SCORE, int(own))}\n{own}"
         assert expected in served.result_of(scores)
         until(served.is_at_rest)

@@ -1,13 +1,15 @@
 """Mutants in what a long-lived service adds: streams, the door, commands' files, its end."""
 
+import socket
 from collections.abc import Sequence
 from typing import Any
 
-from anyio.abc import SocketListener
+import anyio
 
 from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.exec.run_folder import RunFolder
 from holon.http.listeners import Listeners
+from holon.http.socket_stream import accepted
 from holon.model.command import CommandSpec
 from holon.model.event import AuditEvent
 from holon.model.ids import AgentId
@@ -82,7 +84,9 @@ def plant_m17() -> None:
 def plant_m20() -> None:
     """Accept until something stands in the way, whatever it is."""
 
-    async def fragile(self: Listeners, listener: SocketListener) -> None:
-        await listener.serve(self._serve_one)
+    async def fragile(self: Listeners, bound: socket.socket) -> None:
+        async with anyio.create_task_group() as serving:
+            while True:
+                serving.start_soon(self._serve_one, await accepted(bound))
 
     plant_method(Listeners, "_accept_on", fragile)

@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import anyio
-from anyio.abc import SocketAttribute, SocketListener, SocketStream
 
 from holon.http.connection import Connection
 from holon.http.exchange import Answerer, Door, Peer
+from holon.http.socket_stream import SocketStream, accepted
 from holon.model.limits import (
     HTTP_ACCEPT_PAUSE_MS,
     HTTP_CONNECTIONS_COUNT_MAX,
@@ -55,32 +55,30 @@ class Listeners:
         """Accept on all of them until cancelled."""
         async with anyio.create_task_group() as accepting:
             for bound in sockets:
-                listener = await SocketListener.from_socket(bound)
-                accepting.start_soon(self._accept_on, listener)
+                accepting.start_soon(self._accept_on, bound)
 
-    async def _accept_on(self, listener: SocketListener) -> None:
+    async def _accept_on(self, bound: socket.socket) -> None:
         is_hindered = False
         async with anyio.create_task_group() as serving:
             while True:
                 try:
-                    stream = await listener.accept()
-                except (OSError, anyio.BrokenResourceError) as error:
-                    reason = _reason(error)
-                    if reason is None or reason.errno in _GONE:
+                    connected = await accepted(bound)
+                except OSError as error:
+                    if error.errno in _GONE:
                         raise
                     if not is_hindered:
-                        _log.warning("connections have to wait: %s", reason.strerror)
+                        _log.warning("connections have to wait: %s", error.strerror)
                     is_hindered = True
                     await self.clock.sleep_for(HTTP_ACCEPT_PAUSE_MS)
                 else:
                     is_hindered = False
-                    serving.start_soon(self._serve_one, stream)
+                    serving.start_soon(self._serve_one, connected)
 
-    async def _serve_one(self, stream: SocketStream) -> None:
-        async with stream:
+    async def _serve_one(self, connected: socket.socket) -> None:
+        async with SocketStream(connected) as stream:
             if len(self._open) >= self.connections_max:
                 return
-            peer = peer_of(stream)
+            peer = peer_of(connected)
             if peer is None:
                 return
             self._make_room()
@@ -100,18 +98,15 @@ class Listeners:
             silent[0].cancel()
 
 
-def _reason(error: Exception) -> OSError | None:
-    """What the kernel said, however it was passed on."""
-    found = error if isinstance(error, OSError) else error.__cause__
-    return found if isinstance(found, OSError) else None
-
-
-def peer_of(stream: SocketStream) -> Peer | None:
-    """Who is at the other end of a stream; nobody when they have left already."""
-    raw = stream.extra(SocketAttribute.raw_socket)
-    if raw.family != socket.AF_UNIX:
-        remote = stream.extra(SocketAttribute.remote_address, None)
-        return None if remote is None else Peer(door=Door.TCP, address=str(remote[0]))
-    packed = raw.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    pid, uid, _ = _CREDENTIALS.unpack(packed)
-    return Peer(door=Door.UNIX, address=f"uid:{uid}", uid=uid, pid=pid)
+def peer_of(connected: socket.socket) -> Peer | None:
+    """Who is at the other end; nobody when they have left already."""
+    if connected.family == socket.AF_UNIX:
+        packed = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        pid, uid, _ = _CREDENTIALS.unpack(packed)
+        return Peer(door=Door.UNIX, address=f"uid:{uid}", uid=uid, pid=pid)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    try:
+        host, *_ = connected.getpeername()
+    except OSError:
+        return None
+    return Peer(door=Door.TCP, address=str(host))
