@@ -5,6 +5,8 @@ Rule 1: a record that is written while a turn runs is marked with that turn, so 
         was shown can never be forgotten: labels go down with it and do not come up again.
 Rule 2: what a task printed or a trigger sent is evidence, although the runtime brings it
         (decide/shown_authority).
+Rule 3: a turn the runtime begins by itself is marked as going on: what the turn before it, or the
+        one its chain began with, was shown counts for it as well.
 """
 
 from collections.abc import Iterable
@@ -25,6 +27,7 @@ from holon.model.ids import AgentId, TurnId
 from holon.model.memory_change import ArchiveEpisode
 from holon.model.memory_index import MemoryKind
 from holon.model.memory_mark import MemoryMark, SourceChanged, TurnShown
+from holon.model.provenance import AuthorityClass
 from holon.model.transcript import IncomingMessage
 from holon.model.workspace_change import AttachWorkspace, DetachWorkspace
 
@@ -68,8 +71,7 @@ def marks_of(change: Change, *, turn_id: TurnId | None) -> tuple[MemoryMark, ...
                 ),
             )
         case AppendTranscript(entry=entry) if isinstance(entry.data, IncomingMessage):
-            shown = (entry.data.message, *entry.data.unseen)
-            return (TurnShown(turn_id=entry.turn_id, authority_class=worth_of(shown)),)
+            return (_shown(entry.turn_id, entry.data),)
         case _:
             return ()
 
@@ -78,3 +80,14 @@ def _changed(
     agent_id: AgentId, kind: MemoryKind, source_id: str, turn_id: TurnId | None
 ) -> SourceChanged:
     return SourceChanged(agent_id=agent_id, kind=kind, source_id=source_id, turn_id=turn_id)
+
+
+def _shown(turn_id: TurnId, incoming: IncomingMessage) -> TurnShown:
+    worth = worth_of((incoming.message, *incoming.unseen))
+    chain = incoming.message.followup
+    return TurnShown(
+        turn_id=turn_id,
+        authority_class=worth,
+        goes_on=worth is AuthorityClass.RUNTIME_INSTRUCTION,
+        root_id=None if chain is None else chain.root_id,
+    )

@@ -5,6 +5,9 @@ Rule 1: a private or archived agent is not there for a reader; the answer is tha
 Rule 2: what belongs to another agent does not exist under this one's path, byte for byte.
 """
 
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
 from holon.decide.agent_refusals import refuse_unknown
 from holon.decide.work_item_commits import unknown_item
 from holon.http.plane import Plane
@@ -26,6 +29,9 @@ from holon.model.refusal import Refusal, RefusalCode, RefusedError
 from holon.model.task import TaskRecord
 from holon.model.wake import TimerRecord
 from holon.model.work_item import WorkItemRecord
+
+IdT = TypeVar("IdT", TaskId, TimerId, BriefId)
+OwnedT = TypeVar("OwnedT", TaskRecord, TimerRecord, BriefRecord)
 
 
 def named_agent(call: Call) -> AgentId:
@@ -50,20 +56,17 @@ def is_shown(identity: AgentIdentity) -> bool:
 
 async def own_task(plane: Plane, call: Call) -> TaskRecord:
     """The task the path names."""
-    agent_id, task_id = named_agent(call), TaskId(_record_id(call, "task_id", "task id"))
-    found = await plane.host.reads.task(task_id)
-    if found is None or found.agent_id != agent_id:
-        raise _missing(RefusalCode.TASK_NOT_FOUND, "task", task_id)
-    return found
+    return await _own(call, "task", TaskId, plane.host.reads.task, RefusalCode.TASK_NOT_FOUND)
 
 
 async def own_timer(plane: Plane, call: Call) -> TimerRecord:
     """The timer the path names."""
-    agent_id, timer_id = named_agent(call), TimerId(_record_id(call, "timer_id", "timer id"))
-    found = await plane.host.reads.timer(timer_id)
-    if found is None or found.agent_id != agent_id:
-        raise _missing(RefusalCode.TIMER_NOT_FOUND, "timer", timer_id)
-    return found
+    return await _own(call, "timer", TimerId, plane.host.reads.timer, RefusalCode.TIMER_NOT_FOUND)
+
+
+async def own_brief(plane: Plane, call: Call) -> BriefRecord:
+    """The brief the path names."""
+    return await _own(call, "brief", BriefId, plane.host.reads.brief, RefusalCode.BRIEF_NOT_FOUND)
 
 
 async def own_work_item(plane: Plane, call: Call) -> WorkItemRecord:
@@ -76,15 +79,6 @@ async def own_work_item(plane: Plane, call: Call) -> WorkItemRecord:
     return found
 
 
-async def own_brief(plane: Plane, call: Call) -> BriefRecord:
-    """The brief the path names."""
-    agent_id, brief_id = named_agent(call), BriefId(_record_id(call, "brief_id", "brief id"))
-    found = await plane.host.reads.brief(brief_id)
-    if found is None or found.agent_id != agent_id:
-        raise _missing(RefusalCode.BRIEF_NOT_FOUND, "brief", brief_id)
-    return found
-
-
 async def own_message(plane: Plane, call: Call) -> QueueEntry:
     """The message the path names."""
     agent_id = named_agent(call)
@@ -93,6 +87,20 @@ async def own_message(plane: Plane, call: Call) -> QueueEntry:
     if not found:
         raise _missing(RefusalCode.MESSAGE_NOT_FOUND, "message", message_id)
     return found[0]
+
+
+async def _own(
+    call: Call,
+    what: str,
+    id_of: Callable[[str], IdT],
+    read: Callable[[IdT], Awaitable[OwnedT | None]],
+    missing: RefusalCode,
+) -> OwnedT:
+    agent_id, record_id = named_agent(call), id_of(_record_id(call, f"{what}_id", f"{what} id"))
+    found = await read(record_id)
+    if found is None or found.agent_id != agent_id:
+        raise _missing(missing, what, str(record_id))
+    return found
 
 
 def _record_id(call: Call, name: str, what: str) -> str:

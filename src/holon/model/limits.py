@@ -306,6 +306,7 @@ MEMORY_GONE_KEPT_MS: Final = 7 * DAY_MS  # how long it is told that a record was
 
 # Homes, templates and guidance files.
 INSTRUCTIONS_BYTES_MAX: Final = 64 * KIB  # of one AGENTS.md, in a prompt
+INSTRUCTION_LOOKS_COUNT_MAX: Final = 1_024  # agents of which is known what their files were like
 TEMPLATE_TEXT_BYTES_MAX: Final = 256 * KIB  # of a template's AGENTS.md
 TEMPLATE_MANIFEST_BYTES_MAX: Final = 64 * KIB  # of its skills.json
 TEMPLATE_SKILLS_COUNT_MAX: Final = 32

@@ -5,7 +5,7 @@ Owns:  the marks: which record has to be indexed anew, and what a turn has been 
 
 from typing import TypeAlias
 
-from holon.model.ids import AgentId, TurnId
+from holon.model.ids import AgentId, MessageId, TurnId
 from holon.model.memory_index import MemoryKind
 from holon.model.provenance import AuthorityClass
 from holon.model.record import Record
@@ -22,10 +22,15 @@ class SourceChanged(Record, frozen=True, kw_only=True):
 
 
 class TurnShown(Record, frozen=True, kw_only=True):
-    """A turn was shown content of this authority."""
+    """A turn was shown content of this authority.
+
+    One that `goes_on` is worth no more than the turn before it, nor than that of `root_id`.
+    """
 
     turn_id: TurnId
     authority_class: AuthorityClass
+    goes_on: bool = False
+    root_id: MessageId | None = None
 
 
 MemoryMark: TypeAlias = SourceChanged | TurnShown

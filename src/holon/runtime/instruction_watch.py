@@ -8,8 +8,11 @@ Rule 2: only calls with an effect outside the database are looked at. What is di
         told without a call.
 Rule 3: the first look of a process is what later ones are compared with. A call that a crash cut
         off stays on record as cut off; what it wrote is part of that first look.
+Rule 4: of the agents that acted last it is known what was seen; for one that has not acted for long
+        the next look is a first one again.
 """
 
+from collections import OrderedDict
 from collections.abc import Mapping
 
 import msgspec
@@ -19,6 +22,7 @@ from holon.decide.instruction_sources import Noticed, changes_between
 from holon.decide.shown_authority import is_tainted
 from holon.model.commit import Change, RecordEvent
 from holon.model.ids import AgentId, TurnId
+from holon.model.limits import INSTRUCTION_LOOKS_COUNT_MAX
 from holon.model.tool import ToolCallRecord
 from holon.model.transcript import TurnLog
 from holon.runtime.services import Services
@@ -31,7 +35,7 @@ class InstructionWatch:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._seen: dict[AgentId, Mapping[str, str]] = {}
+        self._seen: OrderedDict[AgentId, Mapping[str, str]] = OrderedDict()
         self._untold: dict[AgentId, tuple[Change, ...]] = {}
 
     async def begin(self, call: ToolCallRecord) -> None:
@@ -66,7 +70,7 @@ class InstructionWatch:
         services = self._services
         now = await services.instruction_sources.digests(agent_home_of(services.home, agent_id))
         before = self._seen.get(agent_id, now)
-        self._seen[agent_id] = now
+        self._remember(agent_id, now)
         if before == now:
             return ()
         worth = await turn_worth(services.store.reads, agent_id, turn_id)
@@ -78,3 +82,9 @@ class InstructionWatch:
         )
         told = changes_between(before, now, noticed)
         return tuple(RecordEvent(agent_id=agent_id, event=event) for event in told)
+
+    def _remember(self, agent_id: AgentId, digests: Mapping[str, str]) -> None:
+        self._seen[agent_id] = digests
+        self._seen.move_to_end(agent_id)
+        if len(self._seen) > INSTRUCTION_LOOKS_COUNT_MAX:
+            self._seen.popitem(last=False)

@@ -26,7 +26,7 @@ from holon.model.expectation import Applied
 from holon.model.ids import MessageId, TaskId, TurnId, WorkspaceId
 from holon.model.limits import DAY_MS, MEMORY_GONE_KEPT_MS
 from holon.model.memory_index import MemoryKind, MemorySource, SourcePage
-from holon.model.message import MessageEnvelope, MessageState
+from holon.model.message import FollowupChain, MessageEnvelope, MessageKind, MessageState
 from holon.model.provenance import AuthorityClass
 from holon.model.provider_attempt import TokenUsage
 from holon.model.retention import RetentionPolicy
@@ -251,3 +251,35 @@ def test_turns_without_words_from_outside_are_told_too(ledger: Ledger) -> None:
     ledger.open_turn(1, from_outside(1))
     ((turn_id, rank),) = ledger.connection.execute("select * from turn_evidence").fetchall()
     assert (TurnId(str(turn_id)), rank) == ("turn_1", 3)
+
+
+def by_runtime(n: int, *, root: int | None = None) -> MessageEnvelope:
+    chain = None if root is None else FollowupChain(root_id=MessageId(f"msg_{root}"), number=1)
+    return msgspec.structs.replace(
+        a_message(f"msg_{n}"),
+        kind=MessageKind.INTERNAL_FOLLOWUP,
+        authority_class=RUNTIME,
+        followup=chain,
+    )
+
+
+@pytest.mark.requirement("memory-index:authority-travels")
+def test_a_turn_of_the_runtime_is_worth_no_more_than_what_it_goes_on_with(ledger: Ledger) -> None:
+    shown = (
+        from_outside(1),
+        by_runtime(2),  # goes on with the first
+        a_message("msg_3"),  # the operator begins anew
+        by_runtime(4),
+        by_runtime(5, root=1),  # left by the first turn, long ago
+    )
+    for n, message in enumerate(shown, start=1):
+        ledger.open_turn(n, message)
+        ledger.settle(n)
+    worth = ledger.connection.execute("select evidence_rank from turn_evidence order by turn_id")
+    assert [list(AuthorityClass)[int(str(rank))] for (rank,) in worth] == [
+        EVIDENCE,
+        EVIDENCE,
+        OPERATOR,
+        RUNTIME,
+        EVIDENCE,
+    ]

@@ -25,7 +25,9 @@ class MemoryMarks:
         for mark in marks:
             match mark:
                 case TurnShown(turn_id=turn_id, authority_class=authority):
-                    run(self._sql["turn_shown"], (turn_id, AUTHORITY_ORDER.index(authority)))
+                    rank = AUTHORITY_ORDER.index(authority)
+                    follows = (int(mark.goes_on), mark.root_id)
+                    run(self._sql["turn_shown"], (turn_id, rank, *follows))
                 case SourceChanged():
                     named = (mark.agent_id, mark.kind.value, mark.source_id)
                     run(self._sql["source_changed"], (*named, mark.turn_id, at))

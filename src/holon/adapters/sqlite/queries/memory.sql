@@ -1,5 +1,22 @@
 -- turn_shown --
-insert into turn_evidence (turn_id, evidence_rank) values (?1, ?2)
+-- With ?3 the runtime began the turn by itself: it goes on with the turn before it, and with the one
+-- of the message its chain began with (?4).
+insert into turn_evidence (turn_id, evidence_rank) values (
+    ?1,
+    max(
+        ?2,
+        coalesce((
+            select e.evidence_rank from turns t
+            join turns b on b.agent_id = t.agent_id and b.turn_index = t.turn_index - 1
+            join turn_evidence e on e.turn_id = b.turn_id
+            where t.turn_id = ?1 and ?3
+        ), 0),
+        coalesce((
+            select max(e.evidence_rank) from turns r join turn_evidence e on e.turn_id = r.turn_id
+            where r.message_id = ?4 and ?3
+        ), 0)
+    )
+)
 on conflict (turn_id) do update set evidence_rank = max(evidence_rank, excluded.evidence_rank);
 
 -- source_changed --
