@@ -49,11 +49,14 @@ from holon.model.workspace import (
     WorktreeSession,
 )
 from holon.prompt.facts import PromptFacts, TraceLine, WakeFacts, WorkFacts
+from holon.prompt.offered_tools import offered_tools
 from holon.prompt.planner import PromptBudget
 from holon.testing.builders import a_message, a_trigger, a_wait, a_work_item, an_identity
 
 NOW: Final = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-TOOLS: Final = (ToolSpec(name="Sleep", description="Rest.", input_schema={"type": "object"}),)
+TOOLS: Final = offered_tools(
+    (ToolSpec(name="Sleep", description="Rest.", input_schema={"type": "object"}),)
+)
 HOME: Final = "/home/holon/agents/main"
 BUDGET: Final = PromptBudget(prompt_tokens_max=128_000, tools_tokens=40)
 

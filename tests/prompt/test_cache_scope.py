@@ -5,10 +5,11 @@ import pytest
 from holon.model.ids import AgentId
 from holon.model.prompt_frame import PromptBlock, PromptFrame, Stability
 from holon.prompt.cache_scope import cache_scope
+from holon.prompt.offered_tools import offered_tools
 from holon.tools.registry import builtin_tools
 
 MAIN = AgentId("main")
-TOOLS = builtin_tools().specs
+TOOLS = builtin_tools().offered
 
 
 def a_frame(**texts: str) -> PromptFrame:
@@ -43,7 +44,10 @@ def test_lasting_text_rotates_the_key(stability: str) -> None:
 
 
 def test_the_tools_and_the_agent_are_part_of_the_key() -> None:
-    assert cache_scope(MAIN, a_frame(), TOOLS[:1]).prompt_cache_key != BEFORE.prompt_cache_key
+    assert (
+        cache_scope(MAIN, a_frame(), offered_tools(TOOLS.specs[:1])).prompt_cache_key
+        != BEFORE.prompt_cache_key
+    )
     other = cache_scope(AgentId("other"), a_frame(), TOOLS)
     assert other.prompt_cache_key.startswith("other:ctx:")
 
@@ -51,4 +55,5 @@ def test_the_tools_and_the_agent_are_part_of_the_key() -> None:
 def test_moving_text_from_one_block_to_the_next_is_another_prompt() -> None:
     one = PromptFrame(system_prompt="ab", context_blocks=())
     other = PromptFrame(system_prompt="a", context_blocks=())
-    assert cache_scope(MAIN, one, ()) != cache_scope(MAIN, other, ())
+    none = offered_tools(())
+    assert cache_scope(MAIN, one, none) != cache_scope(MAIN, other, none)

@@ -61,7 +61,7 @@ def shown(facts: PromptFacts) -> str:
             agent_id=AgentId("main"),
             frame=frame,
             conversation=(*old, said),
-            tools=facts.tools,
+            tools=facts.tools.specs,
             turn_start=ConversationPlace(message_index=2, block_index=0),
         )
     )

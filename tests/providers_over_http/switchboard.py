@@ -32,6 +32,7 @@ from holon.model.provider_setting import TransportKind
 from holon.model.tool import ToolSpec
 from holon.model.turn import ModelFailed, ModelSpoke
 from holon.prompt.cache_scope import cache_scope
+from holon.prompt.offered_tools import offered_tools
 from holon.runtime.provider_caller import ask_provider
 from holon.runtime.services import Services
 from holon.serve.provider_plane import build_plane
@@ -322,4 +323,4 @@ def moment_after(clock_moment: datetime, *, seconds: int) -> datetime:
 def _frame(tools: tuple[ToolSpec, ...]) -> PromptFrame:
     itself = PromptBlock(text=f"Your agent id is {ADA}.", stability=Stability.AGENT_SCOPED)
     frame = PromptFrame(system_prompt="You are careful.", context_blocks=(itself,))
-    return msgspec.structs.replace(frame, cache=cache_scope(ADA, frame, tools))
+    return msgspec.structs.replace(frame, cache=cache_scope(ADA, frame, offered_tools(tools)))

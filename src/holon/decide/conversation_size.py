@@ -9,6 +9,7 @@ from typing import Final, assert_never
 
 import msgspec
 
+from holon.decide.text_size import utf8_bytes
 from holon.model.conversation import (
     AssistantBlock,
     ConversationMessage,
@@ -30,17 +31,13 @@ def bytes_of(messages: Iterable[ConversationMessage]) -> int:
 def _block_bytes(block: AssistantBlock | UserBlock) -> int:
     match block:
         case TextBlock(text=text):
-            said = _size(text)
+            said = utf8_bytes(text)
         case ThinkingBlock(text=text, signature=signature):
-            said = _size(text) + _size(signature or "")
+            said = utf8_bytes(text) + utf8_bytes(signature or "")
         case ToolUseBlock(call_id=call_id, name=name, input=asked):
-            said = _size(call_id) + _size(name) + len(msgspec.json.encode(asked))
+            said = utf8_bytes(call_id) + utf8_bytes(name) + len(msgspec.json.encode(asked))
         case ToolResultBlock(call_id=call_id, content=content):
-            said = _size(call_id) + _size(content)
+            said = utf8_bytes(call_id) + utf8_bytes(content)
         case _:
             assert_never(block)
     return BLOCK_BYTES + said
-
-
-def _size(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode())

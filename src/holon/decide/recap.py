@@ -16,6 +16,7 @@ import msgspec
 from holon.decide.bounded_text import shortened
 from holon.decide.fencing import disarmed, fenced, quoted
 from holon.decide.message_view import authority_shown, body_text
+from holon.decide.text_size import utf8_bytes
 from holon.decide.turn_replay import receipts_by_place
 from holon.model.compaction_limits import (
     CHECKPOINT_BYTES_MAX,
@@ -183,14 +184,14 @@ def _bounded(pinned: Sequence[str], lines: Sequence[str], *, bytes_max: int) -> 
     """Keep what is pinned, shortened if need be, and as many of the newest lines as fit."""
     share, whole = _PINNED_SHARE
     kept_first = _kept_pinned(pinned, bytes_max=bytes_max * share // whole)
-    room = bytes_max - sum(_size(note) + 1 for note in kept_first)
+    room = bytes_max - sum(utf8_bytes(note) + 1 for note in kept_first)
     newest: list[str] = []
     for line in map(disarmed, reversed(lines)):  # as the fence will show it, or it would grow
         reserve = _OMITTED_BYTES if len(newest) + 1 < len(lines) else 0
-        if _size(line) + 1 + reserve > room:
+        if utf8_bytes(line) + 1 + reserve > room:
             break
         newest.append(line)
-        room -= _size(line) + 1
+        room -= utf8_bytes(line) + 1
     left_out = len(lines) - len(newest)
     if left_out and room >= _OMITTED_BYTES:
         newest.append(_OMITTED.format(count=left_out))
@@ -204,7 +205,7 @@ def _kept_pinned(pinned: Sequence[str], *, bytes_max: int) -> list[str]:
         if not short:
             break
         kept.append(short)
-        bytes_max -= _size(short) + 1
+        bytes_max -= utf8_bytes(short) + 1
     return kept[::-1]
 
 
@@ -220,7 +221,3 @@ def _preview(text: str, *, chars_max: int = RECAP_PREVIEW_CHARS_MAX) -> str:
 
 def _cut(text: str, *, chars_max: int = RECAP_PREVIEW_CHARS_MAX) -> str:
     return text if len(text) <= chars_max else text[: chars_max - 1] + "…"
-
-
-def _size(text: str) -> int:
-    return len(text.encode())

@@ -9,6 +9,7 @@ Rule 2: a calibration stays within bounds, whatever was reported: a wrong figure
 
 from typing import Final
 
+from holon.decide.text_size import utf8_bytes
 from holon.model.compaction_limits import (
     CALIBRATION_REQUEST_BYTES_MIN,
     CALIBRATION_TOKEN_BYTES_MAX,
@@ -33,7 +34,7 @@ UNCALIBRATED: Final = Calibration()
 
 def estimated_tokens(text: str, calibration: Calibration = UNCALIBRATED) -> int:
     """Return about how many tokens a text has; one that says something has at least one."""
-    return tokens_of_bytes(len(text.encode()), calibration)
+    return tokens_of_bytes(utf8_bytes(text), calibration)
 
 
 def tokens_of_bytes(size: int, calibration: Calibration = UNCALIBRATED) -> int:

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Final, TypeAlias
 
 from holon.decide.lane_commits import LaneHold, entry_of
+from holon.decide.text_size import utf8_bytes
 from holon.decide.turn_step import TurnState
 from holon.model.commit import AppendTranscript, Change, Commit, RecordEvent
 from holon.model.limits import (
@@ -81,7 +82,7 @@ def decide_reminder(facts: ReminderFacts, policy: ReminderPolicy) -> ReminderDec
     text = _text(facts.item, bytes_max=bytes_max)
     if text is None:
         return SkipReminder(obstacle=ReminderObstacle.BUDGET_TOO_SMALL)
-    tokens = _size(text) // ESTIMATED_TOKEN_BYTES + 1
+    tokens = utf8_bytes(text) // ESTIMATED_TOKEN_BYTES + 1
     if (
         facts.prompt_tokens_max is not None
         and facts.prompt_tokens + tokens > facts.prompt_tokens_max
@@ -134,7 +135,7 @@ def _change(
 def _text(item: WorkItemRecord, *, bytes_max: int) -> str | None:
     """The reminder: always the request and the item's name, then as much of the item as fits."""
     lines = [HEADER, REQUEST, f"work item {item.id}, plan {item.plan_status.value}"]
-    left = bytes_max - _size("\n".join(lines))
+    left = bytes_max - utf8_bytes("\n".join(lines))
     if left < 0:
         return None
     for line in _details(item):
@@ -142,7 +143,7 @@ def _text(item: WorkItemRecord, *, bytes_max: int) -> str | None:
         if short is None:
             break
         lines.append(short)
-        left -= _size(short) + 1
+        left -= utf8_bytes(short) + 1
     return "\n".join(lines)
 
 
@@ -174,12 +175,8 @@ def _on_one_line(text: str) -> str:
 
 def _cut(line: str, *, bytes_max: int) -> str | None:
     """The line, or its beginning, within so many bytes; nothing when too little would be left."""
-    if _size(line) <= bytes_max:
+    if utf8_bytes(line) <= bytes_max:
         return line
     kept = line.encode()[: max(0, bytes_max - len(_ELLIPSIS.encode()))].decode(errors="ignore")
     name = line.partition(":")[0]
     return kept + _ELLIPSIS if len(kept) > len(name) + 1 else None
-
-
-def _size(text: str) -> int:
-    return len(text.encode())

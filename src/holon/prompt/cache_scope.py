@@ -6,18 +6,18 @@ Rule 1: the key depends on what stays the same from turn to turn: stable and age
 Rule 2: the fingerprint covers everything in the frame; it is for people, never for caching.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
-
-import msgspec
 
 from holon.model.ids import AgentId
 from holon.model.prompt_frame import PromptBlock, PromptCache, PromptFrame, Stability
 from holon.model.record import Record
-from holon.model.tool import ToolSpec
+from holon.prompt.offered_tools import OfferedTools
 
 _DIGEST_CHARS: Final = 16
+_STABLE_TEXTS_COUNT: Final = 64  # texts of ours, each the same in every prompt
 
 
 class CacheFacts(Record, frozen=True, kw_only=True):
@@ -30,28 +30,36 @@ class CacheFacts(Record, frozen=True, kw_only=True):
 def cache_scope(
     agent_id: AgentId,
     frame: PromptFrame,
-    tools: Sequence[ToolSpec],
+    tools: OfferedTools,
     known: CacheFacts = CacheFacts(),  # noqa: B008 - a frozen value
 ) -> PromptCache:
     """Name the cache a frame belongs to."""
-    blocks = (*frame.system_blocks, *frame.context_blocks)
-    lasting = (block for block in blocks if block.stability is not Stability.TURN_SCOPED)
-    offered = msgspec.json.encode(tools)
-    scope = _digest(frame.system_prompt, lasting, offered)
+    always = (tools.sha256.encode(), sha256(frame.system_prompt.encode()).digest())
+    lasting, fleeting = list[bytes](), list[bytes]()
+    for block in (*frame.system_blocks, *frame.context_blocks):
+        is_lasting = block.stability is not Stability.TURN_SCOPED
+        (lasting if is_lasting else fleeting).append(_digest(block))
+    scope = _joined((*always, *lasting))
     return PromptCache(
         agent_id=agent_id,
         prompt_cache_key=f"{agent_id}:ctx:{scope}",
-        context_fingerprint=_digest(frame.system_prompt, blocks, offered),
+        context_fingerprint=_joined((*always, *lasting, *fleeting)),
         working_memory_revision=known.working_memory_revision,
         compression_epoch=known.compression_epoch,
     )
 
 
-def _digest(system_prompt: str, blocks: Iterable[PromptBlock], offered: bytes) -> str:
-    """Return a digest of texts and tools. Lengths go in, so that no two splits look the same."""
-    found = sha256()
-    for text in (system_prompt, *(f"{block.stability}:{block.text}" for block in blocks)):
-        encoded = text.encode()
-        found.update(len(encoded).to_bytes(8, "big") + encoded)
-    found.update(offered)
-    return found.hexdigest()[:_DIGEST_CHARS]
+def _digest(block: PromptBlock) -> bytes:
+    if block.stability is Stability.STABLE:
+        return _stable_digest(block.text)
+    return sha256(f"{block.stability}:{block.text}".encode()).digest()
+
+
+@lru_cache(maxsize=_STABLE_TEXTS_COUNT)
+def _stable_digest(text: str) -> bytes:
+    return sha256(f"{Stability.STABLE}:{text}".encode()).digest()
+
+
+def _joined(digests: Iterable[bytes]) -> str:
+    """Return the digest of digests: each has the same length, so no two splits look the same."""
+    return sha256(b"".join(digests)).hexdigest()[:_DIGEST_CHARS]

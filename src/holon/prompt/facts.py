@@ -19,11 +19,11 @@ from holon.model.skill import SkillActivation, SkillCatalog
 from holon.model.snapshot import WeighedItem
 from holon.model.task import TaskRecord
 from holon.model.template import TemplateEntry
-from holon.model.tool import ToolSpec
 from holon.model.transcript import IncomingMessage
 from holon.model.wake import ExternalTrigger
 from holon.model.work_item import PlanArtifact, WorkItemRecord
 from holon.model.workspace import ExecutionSnapshot, WorktreeSession
+from holon.prompt.offered_tools import OfferedTools
 
 
 class TraceLine(Record, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class PromptFacts(Record, frozen=True, kw_only=True):
     """The facts of one prompt."""
 
     identity: AgentIdentity
-    tools: tuple[ToolSpec, ...]
+    tools: OfferedTools
     execution: ExecutionSnapshot
     agent_home: str
     trigger: ExternalTrigger | None = None

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import msgspec
 
 from holon.decide.conversation_view import incoming_texts
+from holon.decide.text_size import utf8_bytes
 from holon.decide.token_estimate import bytes_of_tokens, estimated_tokens
 from holon.model.prompt_frame import PromptBlock, PromptFrame, Stability
 from holon.model.record import Record
@@ -100,10 +101,10 @@ def _fit_input(
     whole = "\n".join(incoming_texts(incoming))
     if estimated_tokens(whole, budget.calibration) <= room:
         return _fitted(whole, Outcome.FULL, IN_CONVERSATION, budget)
-    full_bytes = len(whole.encode())
+    full_bytes = utf8_bytes(whole)
     labels = "\n".join(incoming_texts(incoming, body_bytes_max=0))
     needed = estimated_tokens(labels, budget.calibration)
-    bodies_bytes = bytes_of_tokens(room, budget.calibration) - len(labels.encode())
+    bodies_bytes = bytes_of_tokens(room, budget.calibration) - utf8_bytes(labels)
     bytes_max = bodies_bytes // (1 + len(incoming.unseen))
     if bytes_max < 1:
         return PinnedOverBudget(
@@ -126,7 +127,7 @@ def _fitted(
     *,
     full_bytes: int | None = None,
 ) -> _FittedInput:
-    size = len((text or "").encode())
+    size = utf8_bytes(text or "")
     report = SectionReport(
         name=CURRENT_INPUT,
         part=Part.CONTEXT,

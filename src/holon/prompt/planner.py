@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 from holon.decide.bounded_text import shortened
+from holon.decide.text_size import utf8_bytes
 from holon.decide.token_estimate import (
     UNCALIBRATED,
     Calibration,
@@ -179,8 +180,8 @@ class _Draft:
                 outcome=self.outcome,
                 reason=self.reason,
                 pinned=self.is_pinned,
-                full_bytes=len((self.full or "").encode()),
-                sent_bytes=len((text or "").encode()),
+                full_bytes=utf8_bytes(self.full or ""),
+                sent_bytes=utf8_bytes(text or ""),
                 sent_tokens=self.tokens,
             ),
         )

@@ -111,7 +111,7 @@ def prompt_view(
         execution_policy=tuple(policy_lines(place.policy)),
         loaded_instructions=tuple(each.metadata for each in facts.guidance.files),
         problems=(*facts.guidance.problems, *facts.skills.problems),
-        tools=tuple(spec.name for spec in facts.tools),
+        tools=tuple(spec.name for spec in facts.tools.specs),
         budget=_budget(budget, sections),
         history=_history(conversation_of(history), len(history)),
         cache=None if prompt is None else prompt.frame.cache,

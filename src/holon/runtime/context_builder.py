@@ -10,8 +10,6 @@ Rule 3: whether and how a fact is shown is decided in prompt/; nothing is judged
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
-
 from holon.decide.admission import trigger_kind_of
 from holon.decide.episode_building import relevant_episodes
 from holon.decide.execution_place import agent_home_of
@@ -86,7 +84,7 @@ class ContextBuilder:
         active = await services.active_skills.active_skills(agent_id)
         return PromptFacts(
             identity=agent.identity,
-            tools=services.tools.specs,
+            tools=services.tools.offered,
             execution=self._execution(place),
             agent_home=home,
             trigger=await services.store.reads.trigger_of(agent_id),
@@ -136,12 +134,12 @@ class ContextBuilder:
             candidate = models.find(override or models.preference.default)
         except ProviderError:
             candidate = None  # whoever asks it next says what is wrong
-        offered = msgspec.json.encode(self._services.tools.specs)
+        tools_bytes = self._services.tools.offered.size_bytes
         if candidate is None:
-            return budget_of(None, tools_bytes=len(offered))
+            return budget_of(None, tools_bytes=tools_bytes)
         return budget_of(
             candidate.prompt_tokens_max,
-            tools_bytes=len(offered),
+            tools_bytes=tools_bytes,
             calibration=self._services.calibrations.of(str(candidate.model_ref)),
         )
 

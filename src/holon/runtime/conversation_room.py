@@ -12,10 +12,10 @@ from holon.decide.compaction import (
     BaselineOverBudget,
     Fits,
     ShownPast,
+    TurnSizes,
     compaction_of,
     decide_window,
 )
-from holon.decide.conversation_size import bytes_of
 from holon.decide.failure_artifact import over_budget
 from holon.decide.history_window import HistoryFacts, plan_history
 from holon.decide.lane_commits import LaneHold, entry_of
@@ -82,13 +82,16 @@ class ConversationRoom:
             turn_start=self._conversation.turn_start,
         )
 
-    def request_bytes(self, request: ProviderRequest) -> int:
-        """Return how large a request is, in the measure budgets are counted in."""
-        return self._fixed_bytes + bytes_of(request.conversation)
+    def request_bytes(self, log: TurnLog) -> int:
+        """Return how large the request of a round is, in the measure budgets are counted in."""
+        return self._fixed_bytes + self._sizes(log).shown_bytes
+
+    def _sizes(self, log: TurnLog) -> TurnSizes:
+        return self._conversation.sizes(log, budget_bytes=self._budget_bytes)
 
     def due(self, log: TurnLog, state: TurnState) -> TurnCompaction | NoRoom | None:
         """Return what has to be recorded before the model can be asked again, if anything."""
-        chosen = decide_window(self._conversation.sizes(log, budget_bytes=self._budget_bytes))
+        chosen = decide_window(self._sizes(log))
         if isinstance(chosen, Fits):
             return None
         if isinstance(chosen, BaselineOverBudget):

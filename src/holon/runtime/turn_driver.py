@@ -173,7 +173,8 @@ class TurnDriver:
             completed_at=clock.now(),
         )
         self._services.tracer.round_ended(self._hold.turn_id, answer, self._timing)
-        self._services.calibrations.hear(answer, request_bytes=self._room.request_bytes(request))
+        request_bytes = self._room.request_bytes(self._live.log)
+        self._services.calibrations.hear(answer, request_bytes=request_bytes)
         await self._writer.land()
         return answer
 

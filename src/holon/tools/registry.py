@@ -9,6 +9,7 @@ from typing import Final
 
 from holon.decide.turn_step import ToolPolicy
 from holon.model.tool import ToolSpec
+from holon.prompt.offered_tools import OfferedTools, offered_tools
 from holon.tools.agent_get import AgentGet
 from holon.tools.apply_patch import ApplyPatch
 from holon.tools.complete_work_item import CompleteWorkItem
@@ -35,6 +36,11 @@ class ToolRegistry:
     def specs(self) -> tuple[ToolSpec, ...]:
         """The catalog as offered to a model."""
         return tuple(tool.spec for tool in self._tools.values())
+
+    @cached_property
+    def offered(self) -> OfferedTools:
+        """The catalog as prompts count it."""
+        return offered_tools(self.specs)
 
     @cached_property
     def policy(self) -> ToolPolicy:

@@ -214,11 +214,11 @@ async def test_a_line_cut_short_does_not_spoil_the_next(root: Path) -> None:
     folder.make({"tty": True}, takes_input=False)
     with open(root / "run_1" / "run.jsonl", "ab") as file:
         file.write(b'{"supervisor": {"pid"')
-    folder.ended(exit_status=4, signal_number=None, stopped=None)
+    folder.ended(exit_status=4, signal_number=None, stopped=None, is_alone=True)
     facts = folder.read()
     assert facts.asked == {"tty": True}
     assert facts.supervisor is None
-    assert facts.ended == {"exit_status": 4, "signal": None, "stopped": None}
+    assert facts.ended == {"exit_status": 4, "signal": None, "stopped": None, "alone": True}
 
 
 async def test_nothing_is_known_of_a_command_that_never_was(shell: LocalShell) -> None:

@@ -139,9 +139,10 @@ def _touch_memory() -> None:
 def _start(
     folder: RunFolder, identity: ProcessIdentity, pipe: int, wakeup: int
 ) -> Supervisor | None:
-    asked = folder.read().asked
-    if not folder.claim(identity):
+    facts = folder.claimed(identity)
+    if facts is None:
         return None
+    asked = facts.asked
     try:
         os.chdir(asked["workdir"])
     except OSError as error:
@@ -154,10 +155,10 @@ def _start(
         return None
     _answer(pipe, {"pid": spawned.pid})
     os.chdir("/")
-    facts = facts_of(spawned.pid)
-    if facts is not None:
+    process = facts_of(spawned.pid)
+    if process is not None:
         with contextlib.suppress(OSError):  # a full disk: the command is found through us
-            folder.started(ProcessIdentity(facts.pid, facts.start_ticks, identity.boot_id))
+            folder.started(ProcessIdentity(process.pid, process.start_ticks, identity.boot_id))
     return Supervisor(folder, asked, spawned, wakeup=wakeup, held=pipe)
 
 

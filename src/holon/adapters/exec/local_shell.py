@@ -158,7 +158,9 @@ class LocalShell:
         if folder is None or not folder.exists():
             return
         facts = folder.read()
-        if facts.ended is None or is_living(facts.supervisor):
+        # A supervisor that said nothing is left goes by itself, and writes no more.
+        is_over = facts.ended is not None and facts.ended.get("alone") is True
+        if not is_over and (facts.ended is None or is_living(facts.supervisor)):
             command = LocalCommand(run_id, folder, is_tty=bool(facts.asked.get("tty")))
             await command.stop(force=True)
         self._removal.take(folder)

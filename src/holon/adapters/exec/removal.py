@@ -3,7 +3,8 @@
 Owns:  folders that are forgotten but still there. They have a name no run can have, so that a run
        is gone for everybody as soon as it is forgotten.
 Rule 1: the disk may take longer to remove a folder than a command took to run, so that is done on a
-        thread of its own, started with the first folder.
+        thread of its own, started with the first folder. It does so now and then, for all that
+        have gathered: removing one while the next is made keeps the next one waiting.
 Rule 2: what a runtime that was killed left behind is removed by the next one that forgets a run.
 """
 
@@ -17,6 +18,7 @@ from typing import Final
 from holon.adapters.exec.run_folder import RunFolder
 
 FORGOTTEN: Final = ".forgotten_"
+GATHER_S: Final = 1.0
 
 
 class Removal:
@@ -25,6 +27,7 @@ class Removal:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._waiting: queue.SimpleQueue[RunFolder | None] = queue.SimpleQueue()
+        self._is_closing = threading.Event()
         self._thread: threading.Thread | None = None
 
     def take(self, folder: RunFolder) -> None:
@@ -46,15 +49,21 @@ class Removal:
     def close(self) -> None:
         """Return once everything that was taken is removed."""
         if self._thread is not None:
+            self._is_closing.set()
             self._waiting.put(None)
             self._thread.join()
             self._thread = None
+            self._is_closing.clear()
 
     def _serve(self) -> None:
         with contextlib.suppress(OSError):
             for name in os.listdir(self._root):
                 if name.startswith(FORGOTTEN):
                     RunFolder(self._root / name).remove()
+        is_first = True
         while (folder := self._waiting.get()) is not None:
+            if is_first:
+                self._is_closing.wait(GATHER_S)
             with contextlib.suppress(OSError):  # it is tried again by the next runtime
                 folder.remove()
+            is_first = self._waiting.empty()

@@ -80,27 +80,36 @@ class RunFolder:
         return os.stat(self._record).st_mtime, size_bytes
 
     def claim(self, identity: ProcessIdentity) -> bool:
-        """Say who looks after the command, unless somebody has said so; and whether that holds.
+        """Say who looks after the command, unless somebody has said so; and whether that holds."""
+        return self.claimed(identity) is not None
+
+    def claimed(self, identity: ProcessIdentity) -> RunFacts | None:
+        """Claim the command, and return what is known of it when that holds.
 
         A runtime that finds no supervisor claims the run for nobody, so that one that comes late
         cannot start a command that was already reported as lost.
         """
         self._append({"supervisor": identity._asdict()})
-        return self.read().supervisor == identity
+        facts = self.read()
+        return facts if facts.supervisor == identity else None
 
     def started(self, process: ProcessIdentity) -> None:
         """Say which process the command is."""
         self._append({"process": process._asdict()})
 
-    def ended(self, *, exit_status: int, signal_number: int | None, stopped: str | None) -> None:
-        """Say how the command ended."""
+    def ended(
+        self, *, exit_status: int, signal_number: int | None, stopped: str | None, is_alone: bool
+    ) -> None:
+        """Say how the command ended, and whether it left nothing behind that runs."""
         said = {"exit_status": exit_status, "signal": signal_number, "stopped": stopped}
-        self._append({"ended": said})
+        self._append({"ended": said | {"alone": is_alone}})
 
     def read(self) -> RunFacts:
         """Return what the record says; a record that cannot be read says nothing."""
         said: dict[str, Any] = {}
         for line in self._lines():
+            if not line:
+                continue
             try:
                 found = json.loads(line)
             except ValueError:

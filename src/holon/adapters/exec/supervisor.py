@@ -184,6 +184,7 @@ class Supervisor:
                 exit_status=code if code >= 0 else 128 - code,
                 signal_number=-code if code < 0 else None,
                 stopped=self._cause,
+                is_alone=self._is_alone,
             )
         except OSError as error:
             if error.errno in ROOM_MAY_COME and not self._is_hurried:

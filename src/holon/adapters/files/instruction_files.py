@@ -4,7 +4,9 @@ Owns:  where guidance is looked for, how much of it is read, and what is said wh
 Rule 1: the places are the user's `~/.agents`, the agent's home and the workspace's anchor. The
         directory a shell is in, and a worktree, are never looked at. CLAUDE.md is read at the
         anchor only, and only where there is no AGENTS.md.
-Rule 2: files are read as they are at that moment: an edit counts from the next prompt on.
+Rule 2: files are read as they are at that moment: an edit counts from the next prompt on. What has
+        not changed since it was read, down to the moment its facts last did (ctime, which a writer
+        cannot choose), is remembered instead.
 Rule 3: a link is followed while it stays inside its place. One that leads out of a workspace or a
         home is not: who writes there must not choose what of this machine goes into a prompt. The
         user's own `~/.agents` may link anywhere.
@@ -14,8 +16,9 @@ Rule 4: nothing here raises because of a file.
 import hashlib
 import os
 import stat
+from collections import OrderedDict
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from holon.adapters.files.beneath import open_beneath, open_root
 from holon.model.instructions import (
@@ -36,6 +39,10 @@ _KINDS: Final = {
 }
 
 
+_FILES_KEPT_COUNT_MAX: Final = 256
+_Stamp: TypeAlias = tuple[int, int, int, int, int]
+
+
 class _Look(NamedTuple):
     """What came of looking for one file."""
 
@@ -51,29 +58,47 @@ class InstructionFiles:
 
     def __init__(self, user_home: Path | None) -> None:
         self._user = None if user_home is None else user_home / USER_FOLDER
+        self._known: OrderedDict[str, tuple[_Stamp, _Look]] = OrderedDict()
 
     async def load(self, *, agent_home: str, workspace_anchor: str | None) -> LoadedGuidance:
         """Return the guidance for an agent in a workspace, in the order of its sources."""
         looks = []
         if self._user is not None:
-            looks.append(_look(InstructionSource.USER_GLOBAL, str(self._user), AGENTS_FILE))
-        looks.append(_look(InstructionSource.AGENT, agent_home, AGENTS_FILE))
+            looks.append(self._look(InstructionSource.USER_GLOBAL, str(self._user), AGENTS_FILE))
+        looks.append(self._look(InstructionSource.AGENT, agent_home, AGENTS_FILE))
         if workspace_anchor is not None and not _is_same(workspace_anchor, agent_home):
-            look = _look(InstructionSource.WORKSPACE, workspace_anchor, AGENTS_FILE)
+            look = self._look(InstructionSource.WORKSPACE, workspace_anchor, AGENTS_FILE)
             if look == _NOTHING:
-                look = _look(InstructionSource.WORKSPACE, workspace_anchor, CLAUDE_FILE)
+                look = self._look(InstructionSource.WORKSPACE, workspace_anchor, CLAUDE_FILE)
             looks.append(look)
         return LoadedGuidance(
             files=tuple(look.found for look in looks if look.found is not None),
             problems=tuple(look.problem for look in looks if look.problem is not None),
         )
 
+    def _look(self, source: InstructionSource, place: str, name: str) -> _Look:
+        path = f"{place}/{name}"
+        try:
+            facts = os.lstat(path)
+        except (OSError, ValueError):
+            return _NOTHING
+        if not stat.S_ISREG(facts.st_mode):
+            return _look(source, place, name)  # a link's own facts tell nothing of what it leads to
+        stamp = (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
+        key = f"{source}:{path}"
+        known = self._known.get(key)
+        if known is None or known[0] != stamp:
+            known = (stamp, _look(source, place, name))
+            self._known[key] = known
+        self._known.move_to_end(key)
+        if len(self._known) > _FILES_KEPT_COUNT_MAX:
+            self._known.popitem(last=False)
+        return known[1]
+
 
 def _look(source: InstructionSource, place: str, name: str) -> _Look:
     path = f"{place}/{name}"
     try:
-        if not os.path.lexists(path):
-            return _NOTHING
         handle = _opened(source, place, name)
     except PathEscapeError:
         return _Look(problem=f"{path} is not used: it leads out of {place}")

@@ -3,7 +3,8 @@
 Owns:  finding AGENTS.md, the two memory files and the agent's own skills, and their digests.
 Rule 1: a file that has not changed since it was read is not read again: a look costs one stat each.
         The moment of the last change of a file's facts (ctime) is part of that, which a writer
-        cannot choose.
+        cannot choose. So a look at a home with few files is taken at once: asking a thread for it
+        would take many times as long, twice for every command.
 Rule 2: nothing here raises because of a file, and nothing waits for one: a pipe has no content.
 """
 
@@ -20,6 +21,7 @@ from holon.decide.instruction_sources import WATCHED_FILES
 from holon.model.limits import MEMORY_FILE_BYTES_MAX, SKILL_ROOTS_KEPT_COUNT_MAX
 
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+_AT_ONCE_COUNT_MAX: Final = 16
 _Stamp: TypeAlias = tuple[int, int, int, int, int]
 
 
@@ -37,16 +39,21 @@ class FileInstructionSources:
 
     async def digests(self, agent_home: str) -> Mapping[str, str]:
         """Return the digest of every instruction source of a home."""
-        catalog = await self._skills.catalog(
-            agent_home=agent_home, workspace_anchor=None, with_user_scope=False
-        )
         below = f"{agent_home.rstrip('/')}/"
-        skills = (entry.path.removeprefix(below) for entry in catalog.entries)
-        return await anyio.to_thread.run_sync(self._look, below, (*WATCHED_FILES, *skills))
+        known = self._known.get(below)
+        if known is not None and len(known) <= _AT_ONCE_COUNT_MAX:
+            return self._look(below)
+        return await anyio.to_thread.run_sync(self._look, below)
 
-    def _look(self, below: str, paths: tuple[str, ...]) -> dict[str, str]:
+    def _look(self, below: str) -> dict[str, str]:
+        catalog = self._skills.own_catalog(below.removesuffix("/"))
+        skills = (entry.path.removeprefix(below) for entry in catalog.entries)
         known = self._known.pop(below, {})
-        seen = {path: found for path in paths if (found := _digest(below + path, known.get(path)))}
+        seen = {
+            path: found
+            for path in (*WATCHED_FILES, *skills)
+            if (found := _digest(below + path, known.get(path)))
+        }
         self._known[below] = seen  # the newest is last
         while len(self._known) > SKILL_ROOTS_KEPT_COUNT_MAX:
             self._known.pop(next(iter(self._known)), None)

@@ -72,12 +72,14 @@ class SkillScan:
             places.insert(0, (SkillScope.USER, self._user_home))
         if workspace_anchor is not None and workspace_anchor != agent_home:
             places.append((SkillScope.WORKSPACE, workspace_anchor))
-        roots = [root for scope, place in places if (root := _first_root(scope, place)) is not None]
-        if not roots:
-            return SkillCatalog(user_home=self._user_home)
-        return await anyio.to_thread.run_sync(self._scan, roots)
+        return await anyio.to_thread.run_sync(self._scan, places)
 
-    def _scan(self, roots: list[_Root]) -> SkillCatalog:
+    def own_catalog(self, agent_home: str) -> SkillCatalog:
+        """Return the skills of an agent's own, at once."""
+        return self._scan([(SkillScope.AGENT, agent_home)])
+
+    def _scan(self, places: list[tuple[SkillScope, str]]) -> SkillCatalog:
+        roots = [root for scope, place in places if (root := _first_root(scope, place)) is not None]
         entries: list[SkillEntry] = []
         problems: list[str] = []
         for root in roots:

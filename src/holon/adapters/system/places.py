@@ -17,6 +17,8 @@ class SystemPlaces:
 
     async def ensure(self, path: str) -> None:
         """Make the directory if there is none."""
+        if _real_directory(path) is not None:
+            return  # which costs less than finding out by making it
         try:
             os.makedirs(path, mode=_OWNER_ONLY, exist_ok=True)
         except (OSError, ValueError) as error:
