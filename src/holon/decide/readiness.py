@@ -50,10 +50,11 @@ def scheduling_state(item: WorkItemRecord, waits: Sequence[WaitRecord]) -> Sched
         return SchedulingState.COMPLETED
     if item.plan_status is PlanStatus.NEEDS_INPUT:
         return SchedulingState.WAITING_OPERATOR
-    awaited = {wait.kind for wait in waits if wait.state.is_open}
-    for kind, state in WAIT_STATES:
-        if kind in awaited:
-            return state
+    if waits:
+        awaited = {wait.kind for wait in waits if wait.state.is_open}
+        for kind, state in WAIT_STATES:
+            if kind in awaited:
+                return state
     if item.blocked_by:
         return SchedulingState.BLOCKED
     return SchedulingState.RUNNABLE

@@ -37,10 +37,13 @@ _CLASSES: Final = {
 def queue_class(weighed: WeighedItem) -> QueueClass:
     """Return the class of an item."""
     readiness = readiness_of(scheduling_state(weighed.item, weighed.waits))
-    is_triggered = any(wait.state is WaitState.TRIGGERED for wait in weighed.waits)
-    if readiness is Readiness.BLOCKED and is_triggered:
+    if readiness is Readiness.BLOCKED and _is_triggered(weighed):
         return QueueClass.TRIGGERED_BLOCKED
     return _CLASSES[readiness]
+
+
+def _is_triggered(weighed: WeighedItem) -> bool:
+    return any(wait.state is WaitState.TRIGGERED for wait in weighed.waits)
 
 
 def by_class(items: Sequence[WeighedItem]) -> dict[QueueClass, list[WeighedItem]]:

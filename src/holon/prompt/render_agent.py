@@ -6,6 +6,7 @@ Rule 2: guidance stands inside a fence; what its author tried to hide in it can 
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -25,6 +26,7 @@ from holon.model.workspace import ExecutionPolicy
 from holon.prompt.facts import PromptFacts
 from holon.prompt.prompt_texts import prompt_text
 
+_DESCRIPTIONS_KEPT_COUNT: Final = 1_024  # a skill is described the same way in every prompt
 _WHOSE: Final = {
     InstructionSource.USER_GLOBAL: "the operator, for all agents",
     InstructionSource.AGENT: "this agent",
@@ -138,7 +140,7 @@ def skills_by_name(facts: PromptFacts) -> str | None:
 def _skills(lines: list[str], rest: tuple[SkillEntry, ...]) -> str | None:
     if not lines and not rest:
         return None
-    named = quoted(", ".join(each.name for each in rest[:PROMPT_SKILLS_NAMED_COUNT_MAX]))
+    named = quoted(", ".join([each.name for each in rest[:PROMPT_SKILLS_NAMED_COUNT_MAX]]))
     unnamed = len(rest) - PROMPT_SKILLS_NAMED_COUNT_MAX
     more = [f"By name only: {named}"] if named else []
     if unnamed > 0:
@@ -146,6 +148,7 @@ def _skills(lines: list[str], rest: tuple[SkillEntry, ...]) -> str | None:
     return "\n".join(["## Skills you may use", *lines, *more])
 
 
+@lru_cache(maxsize=_DESCRIPTIONS_KEPT_COUNT)
 def _described(entry: SkillEntry) -> str:
     told = entry.description[:PROMPT_SKILL_CHARS_MAX]
     return quoted(f"- {entry.name} ({entry.scope}): {told} [{entry.path}]")

@@ -29,7 +29,7 @@ class SqliteWorkReads(ReadSession):
                 row = WaitRow._make(found)
                 waits[row.work_item_id].append(wait_record(row))
         items = (ITEMS.decode(str(row[0])) for row in (*current, *others))
-        return [WeighedItem(item=item, waits=tuple(waits[item.id])) for item in items]
+        return [WeighedItem(item=item, waits=tuple(waits.get(item.id, ()))) for item in items]
 
     async def completed_items(self, agent_id: AgentId, *, limit: int) -> Sequence[WorkItemRecord]:
         """Completed items, newest first."""
