@@ -1,7 +1,6 @@
 """Finished episodes are copied into their agent's ledger once, whatever is cut off on the way."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
 
@@ -57,7 +56,9 @@ class Desk:
         writer = InlineWriter(connection, stage.clock, NoFaults())
         self._store = memory_store(connection, writer)
         self.keeper = EpisodeLedgerKeeper(
-            replace(stage.services, store=self._store, ledger=shelf, home="/home", journal=notes)
+            msgspec.structs.replace(
+                stage.services, store=self._store, ledger=shelf, home="/home", journal=notes
+            )
         )
 
     async def open(self) -> None:

@@ -15,13 +15,13 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 import anyio
 import click
+import msgspec
 
 from holon.adapters.exec.end_now import end_now
 from holon.adapters.system.clock import SystemClock
@@ -55,8 +55,7 @@ STOP_SIGNALS: Final = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunOrder:
+class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
     """What a run is to do."""
 
     text: str
@@ -70,8 +69,7 @@ class RunOrder:
     workspace_cwd: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunEnd:
+class RunEnd(msgspec.Struct, frozen=True, kw_only=True):
     """What came of it. `stopped_by` is the signal that ended it; `running` are tasks that go on."""
 
     result: RunResult
@@ -79,8 +77,7 @@ class RunEnd:
     running: tuple[TaskRecord, ...] = ()
 
 
-@dataclass(kw_only=True, slots=True)
-class _Attention:
+class _Attention(msgspec.Struct, kw_only=True):
     """The hooks of a host, for one of its agents."""
 
     view: "RunView"
@@ -142,15 +139,14 @@ async def carry_out(settings: "Settings", order: RunOrder, view: "RunView") -> R
     return end
 
 
-@dataclass(slots=True)
-class _Session:
+class _Session(msgspec.Struct):
     """The run, while its host is up."""
 
     host: Host
     order: RunOrder
     attention: _Attention
     commands: Path  # where the host keeps what it knows of running commands
-    clock: SystemClock = field(default_factory=SystemClock)
+    clock: SystemClock = msgspec.field(default_factory=SystemClock)
 
     async def run(self) -> RunEnd:
         agent_id = await self._agent()

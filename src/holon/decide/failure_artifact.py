@@ -12,7 +12,6 @@ Rule 5: ABORTED_KINDS are ends from outside the turn: their message counts as ab
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import msgspec
@@ -40,8 +39,7 @@ _CANDIDATES_NAMED_COUNT_MAX: Final = 8
 Redact: TypeAlias = Callable[[str], str]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LostCandidate:
+class LostCandidate(msgspec.Struct, frozen=True, kw_only=True):
     """A model that did not answer, and its last word. `asked` is false when it never got so far."""
 
     model_ref: ModelRef

@@ -15,9 +15,10 @@ Rule 5: a form is a sequence of pieces, one for each sign of the secret, and no 
 import base64
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
 
 from holon.model.limits import SECRET_CHARS_MIN
 
@@ -47,8 +48,7 @@ class _Found(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _RawForm:
+class _RawForm(msgspec.Struct, frozen=True, kw_only=True):
     """A secret as it is."""
 
     name: str
@@ -65,8 +65,7 @@ class _RawForm:
             start = text.find(self.value, start + 1)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _WrittenForm:
+class _WrittenForm(msgspec.Struct, frozen=True, kw_only=True):
     """A secret as an encoding writes it. Without any of its `marks` in a text it is not there."""
 
     name: str

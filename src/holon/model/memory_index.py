@@ -6,9 +6,10 @@ Rule 2: sources stay inside the process: they hold records of every kind and hav
 Rule 3: a `source_ref` is copied from a hit. It is no path and no address, and nobody builds one.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
+
+import msgspec
 
 from holon.model.brief import BriefRecord
 from holon.model.ids import AgentId, WorkspaceId
@@ -67,8 +68,7 @@ SourceRecord: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MemorySource:
+class MemorySource(msgspec.Struct, frozen=True, kw_only=True):
     """A record that was written, changed or pruned (then it holds nothing)."""
 
     change_seq: int
@@ -84,8 +84,7 @@ class MemorySource:
         return f"{self.kind.value}:{self.source_id}"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SourcePage:
+class SourcePage(msgspec.Struct, frozen=True, kw_only=True):
     """What follows a change of an agent's sources. Below the floor nobody knows what has gone."""
 
     sources: tuple[MemorySource, ...] = ()

@@ -10,8 +10,9 @@ configured, saying why and what to do; finding costs no network traffic.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
+
+import msgspec
 
 from holon.model.answer import AnswerProgress, ModelAnswer
 from holon.model.model_ref import ModelRef
@@ -32,8 +33,7 @@ class Provider(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """A model that can be asked. `account` names whose allowance an attempt uses."""
 
     model_ref: ModelRef
@@ -42,8 +42,7 @@ class Candidate:
     prompt_tokens_max: int | None = None  # how large a prompt may grow, where that is known
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ModelPreference:
+class ModelPreference(msgspec.Struct, frozen=True, kw_only=True):
     """The runtime's own choice: a model, and whom to ask when it fails."""
 
     default: ModelRef

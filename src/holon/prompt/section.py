@@ -6,9 +6,10 @@ Rule 2: what is pinned is never left out: it is shown whole, or in its compact f
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import TypeAlias
+
+import msgspec
 
 from holon.model.prompt_frame import Stability
 from holon.prompt.facts import PromptFacts
@@ -33,8 +34,7 @@ class Keep(IntEnum):
     EXTRA = 4
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Section:
+class Section(msgspec.Struct, frozen=True, kw_only=True):
     """A section of the prompt. `absent` says why there is none where the renderer has nothing."""
 
     name: str

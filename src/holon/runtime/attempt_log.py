@@ -6,7 +6,6 @@ Rule 2: texts that came from outside pass the redactor on their way in.
 Rule 3: whatever is known of an exchange names its provider and model, whoever reported it.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, assert_never
 
@@ -30,8 +29,7 @@ from holon.ports.redactor import Redactor
 _NOTES_COUNT_MAX: Final = 8
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One try at one model, timed from dispatch to its end."""
 
     model_ref: ModelRef

@@ -7,9 +7,9 @@ Rule 3: what a part cannot handle ends the host; a restart recovers from what is
 """
 
 from collections.abc import Collection
-from dataclasses import replace
 
 import anyio
+import msgspec
 
 from holon.model.errors import StoreBrokenError
 from holon.model.ids import AgentId
@@ -53,7 +53,7 @@ class Host:
         self._supervisor = TaskSupervisor(services, self.tasks)
         self.memory = MemoryIndexer(services)
         self._ledger = EpisodeLedgerKeeper(services)
-        services = replace(
+        services = msgspec.structs.replace(
             services,
             tasks=self._supervisor,
             recall=self.memory,

@@ -4,8 +4,9 @@ Owns:  the bundle of ports a host is made of, and its settings. No logic.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+import msgspec
 
 from holon.decide.bounded_text import OutputBudget
 from holon.decide.budget import PriceLookup
@@ -71,8 +72,7 @@ def unpriced(model_ref: str) -> ModelPrice | None:
     return None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Services:
+class Services(msgspec.Struct, frozen=True, kw_only=True):
     """The ports of one host."""
 
     store: Store
@@ -80,41 +80,41 @@ class Services:
     ids: IdSource
     models: ModelDirectory
     tools: ToolRegistry
-    gate: ProviderGate = field(default_factory=ProviderGate)
-    calibrations: TokenCalibrations = field(default_factory=TokenCalibrations)
-    redactor: Redactor = field(default_factory=NothingToRedact)
+    gate: ProviderGate = msgspec.field(default_factory=ProviderGate)
+    calibrations: TokenCalibrations = msgspec.field(default_factory=TokenCalibrations)
+    redactor: Redactor = msgspec.field(default_factory=NothingToRedact)
     progress: ProgressListener = unwatched
     calls: CallListener = unwatched_call
     round_gate: RoundGate = unlimited  # asked before each round; an answer ends the turn with it
-    budgets: BudgetPolicy = field(default_factory=BudgetPolicy)
+    budgets: BudgetPolicy = msgspec.field(default_factory=BudgetPolicy)
     price_of: PriceLookup = unpriced
     deferral_allowed: bool = True  # a turn may wait for the moment its provider named
     fallback_disabled: bool = False
-    failpoints: Failpoints = field(default_factory=NoFailpoints)
-    journal: Journal = field(default_factory=NoJournal)
-    tracer: Tracer = field(default_factory=NoTracer)
-    retention: RetentionPolicy = field(default_factory=RetentionPolicy)
+    failpoints: Failpoints = msgspec.field(default_factory=NoFailpoints)
+    journal: Journal = msgspec.field(default_factory=NoJournal)
+    tracer: Tracer = msgspec.field(default_factory=NoTracer)
+    retention: RetentionPolicy = msgspec.field(default_factory=RetentionPolicy)
     home: str = ""  # agents live under it, each in a directory of its own
-    homes: AgentHomes = field(default_factory=NoHomes)  # makes those directories
+    homes: AgentHomes = msgspec.field(default_factory=NoHomes)  # makes those directories
     workspace_root: str | None = None  # where every agent works instead of in its own home
     workspace_cwd: str | None = None  # the directory below that root in which commands start
     workspace_overrides: bool = False  # also instead of the workspace an agent is in
-    shell: Shell = field(default_factory=NoShell)
-    files: Files = field(default_factory=NoFiles)
-    places: Places = field(default_factory=NoPlaces)
-    workspaces: WorkspaceFinder = field(default_factory=NoWorkspaces)
-    output_budget: OutputBudget = field(default_factory=OutputBudget)
-    reminders: ReminderPolicy = field(default_factory=ReminderPolicy)
-    trigger_key: TriggerKey = field(default_factory=NoTriggerKey)
-    tasks: TaskControl = field(default_factory=NoTasks)  # the host puts its supervisor here
+    shell: Shell = msgspec.field(default_factory=NoShell)
+    files: Files = msgspec.field(default_factory=NoFiles)
+    places: Places = msgspec.field(default_factory=NoPlaces)
+    workspaces: WorkspaceFinder = msgspec.field(default_factory=NoWorkspaces)
+    output_budget: OutputBudget = msgspec.field(default_factory=OutputBudget)
+    reminders: ReminderPolicy = msgspec.field(default_factory=ReminderPolicy)
+    trigger_key: TriggerKey = msgspec.field(default_factory=NoTriggerKey)
+    tasks: TaskControl = msgspec.field(default_factory=NoTasks)  # the host puts its supervisor here
     # What a prompt draws on besides the rows.
-    instructions: Instructions = field(default_factory=NoInstructions)
-    instruction_sources: InstructionSources = field(default_factory=NoInstructionSources)
-    skills: SkillCatalogs = field(default_factory=NoSkills)
-    active_skills: ActiveSkills = field(default_factory=NoSkills)
-    skill_folders: SkillFolders = field(default_factory=NoSkillFolders)
-    templates: TemplateCatalog = field(default_factory=NoTemplates)
-    memory_indexes: MemoryIndexes = field(default_factory=NoMemoryIndexes)
-    recall: MemoryRecall = field(default_factory=NoRecall)  # the host puts its indexer here
-    ledger: EpisodeLedger = field(default_factory=NoLedger)
+    instructions: Instructions = msgspec.field(default_factory=NoInstructions)
+    instruction_sources: InstructionSources = msgspec.field(default_factory=NoInstructionSources)
+    skills: SkillCatalogs = msgspec.field(default_factory=NoSkills)
+    active_skills: ActiveSkills = msgspec.field(default_factory=NoSkills)
+    skill_folders: SkillFolders = msgspec.field(default_factory=NoSkillFolders)
+    templates: TemplateCatalog = msgspec.field(default_factory=NoTemplates)
+    memory_indexes: MemoryIndexes = msgspec.field(default_factory=NoMemoryIndexes)
+    recall: MemoryRecall = msgspec.field(default_factory=NoRecall)  # the host puts its indexer here
+    ledger: EpisodeLedger = msgspec.field(default_factory=NoLedger)
     archived: ArchiveListener = unwatched_archive  # the host has its ledgers written

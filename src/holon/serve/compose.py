@@ -4,12 +4,12 @@ Owns:  the only place where adapters meet the runtime. No logic.
 """
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 import anyio
+import msgspec
 
 from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.files.contained_files import ContainedFiles
@@ -53,8 +53,7 @@ from holon.tools.registry import builtin_tools, local_registry
 COMMANDS_FOLDER: Final = "commands"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Hands:
+class Hands(msgspec.Struct, frozen=True, kw_only=True):
     """What lets agents act on this machine: the environment of commands, and where they work."""
 
     environ: Mapping[str, str]
@@ -64,33 +63,33 @@ class Hands:
     umask: int | None = None  # of commands, when it is not to be that of the runtime
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Hooks:
+class Hooks(msgspec.Struct, frozen=True, kw_only=True):
     """Who watches the agents of a host at work, and who may end a turn, or a test the process."""
 
     progress: ProgressListener = unwatched
     calls: CallListener = unwatched_call
     round_gate: RoundGate = unlimited
-    failpoints: Failpoints = field(default_factory=NoFailpoints)
-    journal: Journal = field(default_factory=PythonLog)
-    tracer: Tracer = field(default_factory=NoTracer)
-    secrets: SecretRegistry = field(default_factory=SecretRegistry)  # what nobody of them may tell
+    failpoints: Failpoints = msgspec.field(default_factory=NoFailpoints)
+    journal: Journal = msgspec.field(default_factory=PythonLog)
+    tracer: Tracer = msgspec.field(default_factory=NoTracer)
+    secrets: SecretRegistry = msgspec.field(
+        default_factory=SecretRegistry
+    )  # what nobody of them may tell
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HostOptions:
+class HostOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a host may be given besides its home and its models. Without hands: no commands."""
 
     hands: Hands | None = None
-    hooks: Hooks = field(default_factory=Hooks)
-    retention: RetentionPolicy = field(default_factory=RetentionPolicy)
-    output_budget: OutputBudget = field(default_factory=OutputBudget)
-    reminders: ReminderPolicy = field(default_factory=ReminderPolicy)
-    budgets: BudgetPolicy = field(default_factory=BudgetPolicy)
+    hooks: Hooks = msgspec.field(default_factory=Hooks)
+    retention: RetentionPolicy = msgspec.field(default_factory=RetentionPolicy)
+    output_budget: OutputBudget = msgspec.field(default_factory=OutputBudget)
+    reminders: ReminderPolicy = msgspec.field(default_factory=ReminderPolicy)
+    budgets: BudgetPolicy = msgspec.field(default_factory=BudgetPolicy)
     price_of: PriceLookup = unpriced
-    gate: ProviderGate = field(default_factory=ProviderGate)
-    redactor: Redactor = field(default_factory=NothingToRedact)
-    trigger_key: TriggerKey = field(default_factory=NoTriggerKey)
+    gate: ProviderGate = msgspec.field(default_factory=ProviderGate)
+    redactor: Redactor = msgspec.field(default_factory=NothingToRedact)
+    trigger_key: TriggerKey = msgspec.field(default_factory=NoTriggerKey)
     user_files: UserFiles | None = None  # without a person: no homes, templates or guidance
     deferral_allowed: bool = True
     fallback_disabled: bool = False
@@ -106,9 +105,14 @@ async def open_host(
     """
     chosen = options or HostOptions()
     clock, hands = SystemClock(), chosen.hands
-    store, indexes = open_store(home), SqliteMemoryIndexes()
-    parts = identity_parts(home, chosen.user_files)
     shell = _shell(home, hands, clock) if hands is not None else None
+    try:
+        store, indexes = open_store(home), SqliteMemoryIndexes()
+    except BaseException:
+        if shell is not None:
+            shell.close()
+        raise
+    parts = identity_parts(home, chosen.user_files)
     services = Services(
         store=store,
         clock=clock,
@@ -149,11 +153,14 @@ async def open_host(
 
 
 def _shell(home: Path, hands: Hands, clock: SystemClock) -> LocalShell:
-    return LocalShell(home / COMMANDS_FOLDER, hands.environ, clock, umask=hands.umask)
+    shell = LocalShell(home / COMMANDS_FOLDER, hands.environ, clock, umask=hands.umask)
+    with suppress(OSError):  # the first command tries again, and says what is wrong
+        shell.prepare()
+    return shell
 
 
 def _as_chosen(services: Services, chosen: HostOptions) -> Services:
-    return replace(
+    return msgspec.structs.replace(
         services,
         progress=chosen.hooks.progress,
         calls=chosen.hooks.calls,

@@ -6,10 +6,10 @@ Owns:  the order in which the parts come up and go down. No logic.
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 
 import anyio
 import anyio.to_thread
+import msgspec
 
 from holon.adapters.providers.catalog import price_of
 from holon.adapters.providers.last_failures import FailureNotes
@@ -30,8 +30,7 @@ from holon.serve.provider_plane import build_plane
 from holon.serve.webhook_secrets import webhook_secrets
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ConfiguredHost:
+class ConfiguredHost(msgspec.Struct, frozen=True, kw_only=True):
     """A running host and the models it can ask."""
 
     host: Host

@@ -16,11 +16,12 @@ import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import anyio
+import msgspec
 from anyio.abc import TaskStatus
 
 from holon import __version__
@@ -98,7 +99,7 @@ async def serve(
                     environ,
                     workspace_root=asked.workspace_dir,
                     umask=umask,
-                    hooks=replace(hooks, journal=journal, tracer=tracer),
+                    hooks=msgspec.structs.replace(hooks, journal=journal, tracer=tracer),
                 ) as served:
                     await service.run(served, tcp)
                 beside.cancel_scope.cancel()

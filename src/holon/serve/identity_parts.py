@@ -4,8 +4,9 @@ Owns:  the adapters behind them, for a host that works for a person. No logic.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from holon.adapters.files.builtin_templates import seed_templates
 from holon.adapters.files.github_tree import GithubTrees
@@ -24,23 +25,21 @@ from holon.ports.skill_folders import NoSkillFolders, SkillFolders
 from holon.ports.template_catalog import NoTemplates, TemplateCatalog
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class UserFiles:
+class UserFiles(msgspec.Struct, frozen=True, kw_only=True):
     """Whose templates, skills and guidance a host uses, and where GitHub's archives are."""
 
     user_home: Path
     github_base: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class IdentityParts:
+class IdentityParts(msgspec.Struct, frozen=True, kw_only=True):
     """The ports; those of a host without a person know nothing."""
 
-    homes: AgentHomes = field(default_factory=NoHomes)
-    instructions: Instructions = field(default_factory=NoInstructions)
-    templates: TemplateCatalog = field(default_factory=NoTemplates)
-    skills: SkillCatalogs = field(default_factory=NoSkills)
-    skill_folders: SkillFolders = field(default_factory=NoSkillFolders)
+    homes: AgentHomes = msgspec.field(default_factory=NoHomes)
+    instructions: Instructions = msgspec.field(default_factory=NoInstructions)
+    templates: TemplateCatalog = msgspec.field(default_factory=NoTemplates)
+    skills: SkillCatalogs = msgspec.field(default_factory=NoSkills)
+    skill_folders: SkillFolders = msgspec.field(default_factory=NoSkillFolders)
 
 
 def user_files_of(environ: Mapping[str, str], github_base: str) -> UserFiles | None:

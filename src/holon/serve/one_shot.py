@@ -11,8 +11,9 @@ Rule 4: a run that used up its rounds is over at once, whatever else the agent c
 
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+import msgspec
 
 from holon.decide.activation import Rest, RestUntil, StayDown, decide_activation
 from holon.decide.failure_artifact import ROUND_LIMIT, run_round_limit
@@ -64,8 +65,7 @@ def unheard(event: Event) -> None:
     """Nobody follows the run."""
 
 
-@dataclass(kw_only=True, slots=True)
-class RoundAllowance:
+class RoundAllowance(msgspec.Struct, kw_only=True):
     """How many rounds a run may ask a model for; each asking uses one up."""
 
     rounds_max: int | None

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import anyio
+import msgspec
 
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.control_token import GivenToken
@@ -69,7 +70,7 @@ async def control_server(
     """Serve a home while the block runs; the default agent exists."""
     chosen, registry = options or ServerOptions(), SecretRegistry()
     models = chosen.models or SingleModel(ScriptedProvider(Script(), SystemClock()))
-    settings = replace(
+    settings = msgspec.structs.replace(
         chosen.host, redactor=registry, trigger_key=TriggerKeyFile(home, registry.learn)
     )
     with ExitStack() as stack:

@@ -7,10 +7,11 @@ Rule 2: commands outlive the host; the shell and what it knows survive every cra
 Rule 3: a model runs a bounded number of commands, so that a world left alone comes to rest.
 """
 
-from dataclasses import replace
 from datetime import datetime
 from random import Random
 from typing import Final
+
+import msgspec
 
 from holon.model.conversation import ConversationMessage
 from holon.model.instant import later
@@ -46,7 +47,7 @@ _YIELDS_MS: Final = (None, 0, 0, 300, 6_000)
 
 def with_hands(services: Services, hands: "WorldHands") -> Services:
     """Return the ports of a host whose agents can act."""
-    return replace(
+    return msgspec.structs.replace(
         services, tools=local_registry(), shell=hands.shell, places=hands.places, home=HOME
     )
 

@@ -7,9 +7,10 @@ Rule 3: a tool that only plans changes says so (`only_plans`); it may be run aga
         saw have moved on. A tool with an effect outside the database is never run twice.
 """
 
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
+
+import msgspec
 
 from holon.decide.bounded_text import OutputBudget
 from holon.model.commit import Change
@@ -53,19 +54,18 @@ class ToolExecution(Record, frozen=True, kw_only=True):
     expects: tuple[Expect, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ToolPorts:
+class ToolPorts(msgspec.Struct, frozen=True, kw_only=True):
     """What a tool may touch."""
 
     reads: StoreReads
     ids: IdSource
-    clock: Clock = field(default_factory=NoClock)
-    shell: Shell = field(default_factory=NoShell)
-    files: Files = field(default_factory=NoFiles)
-    places: Places = field(default_factory=NoPlaces)
-    tasks: TaskControl = field(default_factory=NoTasks)
-    recall: MemoryRecall = field(default_factory=NoRecall)
-    output_budget: OutputBudget = field(default_factory=OutputBudget)
+    clock: Clock = msgspec.field(default_factory=NoClock)
+    shell: Shell = msgspec.field(default_factory=NoShell)
+    files: Files = msgspec.field(default_factory=NoFiles)
+    places: Places = msgspec.field(default_factory=NoPlaces)
+    tasks: TaskControl = msgspec.field(default_factory=NoTasks)
+    recall: MemoryRecall = msgspec.field(default_factory=NoRecall)
+    output_budget: OutputBudget = msgspec.field(default_factory=OutputBudget)
 
 
 class Tool(Protocol):

@@ -9,10 +9,11 @@ Rule 3: one HTTP client for all wires, made when the first of them needs it.
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from holon.adapters.providers.catalog import (
     MODEL_DEFAULT,
@@ -53,8 +54,7 @@ def local_is_installed() -> bool:
     return all(find_spec(package) is not None for package in _LOCAL_PACKAGES)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PlaneParts:
+class PlaneParts(msgspec.Struct, frozen=True, kw_only=True):
     """What a plane is built from besides its settings."""
 
     credentials: Credentials

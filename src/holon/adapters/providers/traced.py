@@ -8,7 +8,6 @@ Rule 3: tracing changes nothing: the answer, the failure and a cancellation go t
 """
 
 import logging
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -56,8 +55,7 @@ class FailureTrace(Record, frozen=True, kw_only=True, omit_defaults=False):
     diagnostics: TransportDiagnostics | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Tracing:
+class Tracing(msgspec.Struct, frozen=True, kw_only=True):
     """What is traced, and what a trace is made with."""
 
     clock: Clock

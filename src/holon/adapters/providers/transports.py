@@ -6,9 +6,10 @@ Rule 2: every transport has a row here; one without a wire does not type-check.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, assert_never
+
+import msgspec
 
 from holon.adapters.providers.endpoint import Authorization, Endpoint
 from holon.model.provider_setting import TransportKind
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 SCRIPTS_FOLDER: Final = "scripts"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TransportParts:
+class TransportParts(msgspec.Struct, frozen=True, kw_only=True):
     """What wires share. `exchange` makes the HTTP client when the first wire asks for it."""
 
     exchange: "Callable[[], HttpExchange]"

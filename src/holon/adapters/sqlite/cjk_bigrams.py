@@ -7,6 +7,7 @@ Rule 2: a query is built here from words, each quoted. Nothing a caller writes i
 """
 
 import re
+from functools import cache
 from typing import Final, NamedTuple
 
 from holon.model.limits import MEMORY_QUERY_WORDS_COUNT_MAX
@@ -15,8 +16,17 @@ _CJK: Final = (
     "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
     "\U00020000-\U0003ffff"
 )
-_RUN: Final = re.compile(f"[{_CJK}]+")
-_WORD: Final = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+")
+
+
+class _Patterns(NamedTuple):
+    run: re.Pattern[str]
+    word: re.Pattern[str]
+
+
+@cache
+def _patterns() -> _Patterns:
+    # Not made by merely loading this: it takes as long as many a command of the whole program.
+    return _Patterns(re.compile(f"[{_CJK}]+"), re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+"))
 
 
 class QueryWords(NamedTuple):
@@ -32,13 +42,13 @@ class QueryWords(NamedTuple):
 
 def projected(text: str) -> str:
     """Return a text as it is indexed."""
-    return _RUN.sub(_pairs, text)
+    return text if text.isascii() else _patterns().run.sub(_pairs, text)
 
 
 def query_words(text: str) -> QueryWords | None:
     """Return the words of a query, or nothing when it has none."""
     found: dict[str, None] = {}
-    for word in _WORD.findall(text):
+    for word in _patterns().word.findall(text):
         for part in _parts(word):
             if len(found) < MEMORY_QUERY_WORDS_COUNT_MAX:
                 found[part] = None
@@ -54,12 +64,12 @@ def _pairs(match: re.Match[str]) -> str:
 
 
 def _parts(word: str) -> list[str]:
-    if _RUN.match(word) is None or len(word) == 1:
+    if _patterns().run.match(word) is None or len(word) == 1:
         return [word.lower()]
     return [word[at : at + 2] for at in range(len(word) - 1)]
 
 
 def _quoted(part: str) -> str:
     """One word in quotes; words hold letters and digits only, so there is nothing to escape."""
-    is_single = len(part) == 1 and _RUN.match(part) is not None
+    is_single = len(part) == 1 and _patterns().run.match(part) is not None
     return f'"{part}"*' if is_single else f'"{part}"'

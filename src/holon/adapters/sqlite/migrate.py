@@ -6,6 +6,7 @@ Rule 2: a file that is not ours, is damaged, or comes from a newer Holon is refu
 """
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -59,18 +60,19 @@ def inspect_file(path: Path) -> None:
 
 
 def migrate(connection: apsw.Connection) -> None:
-    """Apply every migration the database does not have yet."""
+    """Apply every migration the database does not have yet: all of them, or none."""
     version = _read_version(connection)
-    for step in known_migrations():
-        if step.version > version:
-            _apply(connection, step)
+    missing = [step for step in known_migrations() if step.version > version]
+    if missing:
+        _apply(connection, missing)
 
 
-def _apply(connection: apsw.Connection, step: Migration) -> None:
+def _apply(connection: apsw.Connection, steps: Sequence[Migration]) -> None:
     connection.execute("begin immediate")
     try:
-        connection.execute(step.script)
-        connection.pragma("user_version", step.version)
+        for step in steps:
+            connection.execute(step.script)
+        connection.pragma("user_version", steps[-1].version)
         connection.execute("commit")
     except apsw.Error:
         if connection.in_transaction:

@@ -5,6 +5,7 @@ Rule 1: what never changes comes from the stored JSON; what moves comes from col
 """
 
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -43,7 +44,12 @@ class RowDecoder(Generic[T]):
     """Reads one kind of stored JSON. What cannot be read is damage, and ends the host."""
 
     def __init__(self, kind: object) -> None:
-        self._decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
+        self._kind = kind
+
+    @cached_property
+    def _decoder(self) -> msgspec.json.Decoder[T]:
+        # Made when it is first needed: most programs read few kinds, and a kind may be large.
+        return msgspec.json.Decoder(self._kind)
 
     def decode(self, text: str) -> T:
         """Return the record, or raise StoreBrokenError."""

@@ -16,10 +16,10 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
 import apsw
+import msgspec
 
 from holon.adapters.sqlite.checkpoints import Checkpoints
 from holon.adapters.sqlite.commit_writer import CommitWriter, Result
@@ -63,8 +63,7 @@ class _Waiting:
         return self._result
 
 
-@dataclass(slots=True)
-class _Job:
+class _Job(msgspec.Struct):
     """A piece of maintenance; `done` is called on the loop once it has run."""
 
     work: Callable[[], None]

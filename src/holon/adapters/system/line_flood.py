@@ -7,8 +7,9 @@ Rule 2: what is remembered is bounded: with no room left, lines are only counted
 Rule 3: nothing is held back in silence: every count is told, at the latest when the log is closed.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from holon.model.limits import (
     JOURNAL_EVENT_COUNT_MAX,
@@ -28,8 +29,7 @@ class HeldBack(NamedTuple):
     lines_count: int
 
 
-@dataclass(slots=True)
-class _Window:
+class _Window(msgspec.Struct):
     since_ms: int
     level: LogLevel
     seen_count: int = 0
