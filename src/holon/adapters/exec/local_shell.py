@@ -32,7 +32,13 @@ from holon.adapters.exec.fork_client import ForkClient
 from holon.adapters.exec.local_command import LocalCommand
 from holon.adapters.exec.process_table import is_living
 from holon.adapters.exec.removal import Removal
-from holon.adapters.exec.run_folder import NOBODY, PRIVATE_FOLDER, ROOM_MAY_COME, RunFolder
+from holon.adapters.exec.run_folder import (
+    NOBODY,
+    PRIVATE_FOLDER,
+    ROOM_MAY_COME,
+    RunFacts,
+    RunFolder,
+)
 from holon.model.command import CommandSpec, EndedRun
 from holon.model.limits import ID_CHARS_MAX
 from holon.ports.clock import Clock
@@ -143,7 +149,7 @@ class LocalShell:
         with contextlib.suppress(FileNotFoundError):  # nothing was ever started
             for name in os.listdir(self._root):
                 folder = self._folder(name)
-                if folder is not None and not is_living(folder.read().supervisor):
+                if folder is not None and not _is_looked_after(folder.read()):
                     with contextlib.suppress(OSError):  # it has just been forgotten
                         ended_s, size_bytes = folder.left_behind()
                         ended_at = datetime.fromtimestamp(ended_s, UTC)
@@ -158,9 +164,7 @@ class LocalShell:
         if folder is None or not folder.exists():
             return
         facts = folder.read()
-        # A supervisor that said nothing is left goes by itself, and writes no more.
-        is_over = facts.ended is not None and facts.ended.get("alone") is True
-        if not is_over and (facts.ended is None or is_living(facts.supervisor)):
+        if not facts.left_nothing and (facts.ended is None or is_living(facts.supervisor)):
             command = LocalCommand(run_id, folder, is_tty=bool(facts.asked.get("tty")))
             await command.stop(force=True)
         self._removal.take(folder)
@@ -200,7 +204,12 @@ def _may_run(folder: RunFolder | None) -> bool:
         return False
     if facts.supervisor is None:
         return facts.ended is None  # somebody may still take it up
-    return is_living(facts.supervisor)  # it stays as long as anything is left below it
+    return _is_looked_after(facts)
+
+
+def _is_looked_after(facts: RunFacts) -> bool:
+    """Whether anything of it runs: its supervisor stays as long as something is left below it."""
+    return not facts.left_nothing and is_living(facts.supervisor)
 
 
 def _found_shell(wanted: str, path: str) -> str:

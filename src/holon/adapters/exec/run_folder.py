@@ -43,6 +43,11 @@ class RunFacts(NamedTuple):
     process: ProcessIdentity | None
     ended: Mapping[str, Any] | None
 
+    @property
+    def left_nothing(self) -> bool:
+        """Whether it has ended and nothing runs on: its supervisor goes, and writes no more."""
+        return self.ended is not None and self.ended.get("alone") is True
+
 
 class RunFolder:
     """The files of one command."""
