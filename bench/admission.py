@@ -4,7 +4,8 @@ Owns:  the comparison: `Host.admit` and bench/bare_writer write the same rows in
        for the same number of callers, in turns within one run.
 Every agent is in the middle of a turn whose model does not answer, so that the host does nothing
 but admit. The bare writer is given the very rows the host has just written, read back and encoded
-before its clock starts; the host's requests are made before its clock starts.
+before its clock starts; the host's requests are made before its clock starts. Garbage is looked for
+as seldom as the program looks for it.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ from holon.adapters.sqlite.commit_writer import CommitWriter
 from holon.adapters.sqlite.connection import open_reader, open_writer
 from holon.adapters.sqlite.home_lock import database_path, prepare_home
 from holon.adapters.sqlite.migrate import migrate
+from holon.cli.main import ALLOCATIONS_COUNT
 from holon.model.limits import CHECKPOINT_PAGES
 from holon.testing.builders import a_commit, an_agent
 
@@ -57,6 +59,15 @@ def make_agents(home: Path) -> apsw.Connection:
 
 async def run() -> list[Measurement]:
     """Admit in turns with both, and compare the rates."""
+    before = gc.get_threshold()
+    gc.set_threshold(ALLOCATIONS_COUNT)
+    try:
+        return await _run()
+    finally:
+        gc.set_threshold(*before)
+
+
+async def _run() -> list[Measurement]:
     with temporary_home() as home, temporary_home() as bare_home:
         make_agents(home).close()
         bare_connection = make_agents(bare_home)

@@ -196,16 +196,16 @@ class CommitWriter:
         if failure is not None:
             return failure
         moved: list[AgentId] = []
-        turn_id = turn_of(commit.changes)
+        turn_id = turn_of(commit.changes) if len(commit.changes) > 1 else None
         try:
             for change in commit.changes:
                 self._write(change, at=at)
-                self._memory.write(marks_of(change, turn_id=turn_id), at=at)
                 audited = events_of(change)
                 self._events.append(audited, at=at)
                 moved.extend([agent_id for agent_id, _ in audited])
-                if not isinstance(change, QueueMessage):
+                if not isinstance(change, QueueMessage):  # which is most of what comes in
                     self._expectations.forget()  # it may have moved the agent
+                    self._memory.write(marks_of(change, turn_id=turn_id), at=at)
         except KeyUsedError as used:
             return used.outcome
         except ChangeRefusedError as refused:
