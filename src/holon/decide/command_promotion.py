@@ -86,6 +86,8 @@ def output_paths_of(task: TaskRecord) -> tuple[str, ...]:
 
 def running_twin(running: Sequence[TaskRecord], command: CommandSpec) -> TaskRecord | None:
     """Return the running task that does what the command would do."""
+    if not running:
+        return None
     wanted = command_digest(command)
     for task in running:
         spec = spec_of(task)

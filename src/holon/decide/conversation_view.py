@@ -86,7 +86,7 @@ def append_turn(
     messages: list[ConversationMessage], log: TurnLog, *, input_bytes_max: int | None = None
 ) -> int:
     """Add what is shown of a turn, and return how many bytes that is."""
-    receipts = receipts_by_place(log)
+    receipts = receipts_by_place(log.calls)
     return sum(
         append_entry(messages, data, receipts, input_bytes_max=input_bytes_max)
         for data in shown_entries(log)

@@ -120,7 +120,7 @@ def shorter(log: TurnLog, *, keep_bytes: int) -> TurnCompaction | None:
 
 def ended_sizes(log: TurnLog, *, budget_bytes: int) -> TurnSizes:
     """Measure a turn whose rounds have all come."""
-    receipts = receipts_by_place(log)
+    receipts = receipts_by_place(log.calls)
     last = newest_compaction(log.entries)
     scratch: list[ConversationMessage] = []
     opening, rounds = 0, list[int]()

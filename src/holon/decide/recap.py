@@ -76,7 +76,7 @@ def history_recap_text(agent_id: str, lines: Sequence[str], *, first_turn: int) 
 def turn_recap(log: TurnLog, *, through_round: int, bytes_max: int) -> tuple[str, ...]:
     """Return the lines that stand for the first rounds of a turn."""
     gone = tuple(_before_round(log.entries, through_round + 1))
-    receipts = receipts_by_place(log)
+    receipts = receipts_by_place(log.calls)
     lines = [line for entry in gone for line in _entry_lines(entry, receipts)]
     pinned = (*_checkpoints(gone), *_added(gone))
     return _bounded(pinned, lines, bytes_max=bytes_max)

@@ -10,6 +10,7 @@ Rule 4: results stand beside their calls and not among the entries, so they are 
         results or after them, it comes to the same.
 """
 
+from collections.abc import Iterable
 from typing import assert_never
 
 import msgspec
@@ -35,6 +36,7 @@ from holon.model.transcript import (
     ContinuationPrompt,
     IncomingMessage,
     Interjection,
+    RecordedCall,
     RuntimeFailure,
     TranscriptData,
     TurnCompaction,
@@ -107,18 +109,18 @@ class _Folding(msgspec.Struct):
         self.state, _ = advance(self.state, returned, tools=self.tools)
 
 
-def receipts_by_place(log: TurnLog) -> dict[tuple[int, int], ToolReceipt]:
-    """Return the receipts a turn has, by round and position of their call."""
+def receipts_by_place(calls: Iterable[RecordedCall]) -> dict[tuple[int, int], ToolReceipt]:
+    """Return the receipts of calls, by round and position."""
     return {
         (recorded.call.round, recorded.call.position): recorded.receipt
-        for recorded in log.calls
+        for recorded in calls
         if recorded.receipt is not None
     }
 
 
 def replay(log: TurnLog, *, tools: ToolPolicy) -> Resumption:
     """Rebuild a turn from everything it recorded."""
-    folding = _Folding(tools=tools, state=open_turn(), receipts=receipts_by_place(log))
+    folding = _Folding(tools=tools, state=open_turn(), receipts=receipts_by_place(log.calls))
     for entry in log.entries:
         folding.fold(entry.data)
     folding.return_tools()
@@ -149,7 +151,7 @@ def spent_in(log: TurnLog) -> Spent:
 
 def cut_off(log: TurnLog, failure: FailureArtifact) -> Finish:
     """Return how a turn ends that is not gone on with, from what it recorded until then."""
-    receipts = receipts_by_place(log)
+    receipts = receipts_by_place(log.calls)
     rounds = [e.data for e in log.entries if isinstance(e.data, AssistantRound)]
     texts = [text_of(each.spoke.blocks) for each in rounds]
     completions = (

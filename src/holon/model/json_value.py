@@ -7,7 +7,7 @@ Rule 3: nesting is bounded, so that no reader of ours can be made to recurse wit
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any, TypeAlias
 
 from holon.model.errors import NotJsonError
@@ -21,12 +21,17 @@ def require_json(value: JsonValue) -> None:
     pending: list[tuple[JsonValue, int]] = [(value, 0)]
     while pending:
         item, depth = pending.pop()
-        if depth > JSON_DEPTH_MAX:
+        children = _children_of(item)
+        if children and depth >= JSON_DEPTH_MAX:
             raise NotJsonError(f"JSON nested deeper than {JSON_DEPTH_MAX} levels")
-        pending.extend((child, depth + 1) for child in _children_of(item))
+        pending += [
+            (child, depth + 1)
+            for child in children
+            if type(child) is not str or not child.isascii()  # which most are
+        ]
 
 
-def _children_of(item: JsonValue) -> Iterable[JsonValue]:
+def _children_of(item: JsonValue) -> Collection[JsonValue]:
     """Return what is nested in a value, once the value itself is known to be JSON."""
     match item:
         case None | bool() | int():
@@ -56,6 +61,8 @@ def _require_keys(item: dict[object, JsonValue]) -> None:
 
 def require_unicode(text: str) -> None:
     """Raise NotJsonError when `text` holds a lone surrogate."""
+    if text.isascii():
+        return
     try:
         text.encode()
     except UnicodeEncodeError:

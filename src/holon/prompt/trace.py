@@ -49,7 +49,7 @@ def _moment(line: TraceLine) -> float:
 
 
 def _lines_of(log: TurnLog) -> Iterator[TraceLine]:
-    receipts = receipts_by_place(log)
+    receipts = receipts_by_place(log.calls)
     for entry in log.entries:
         if isinstance(entry.data, AssistantRound) and (said := text_of(entry.data.spoke.blocks)):
             yield TraceLine(at=entry.created_at, what="you said", text=_short(said))

@@ -34,6 +34,7 @@ class GrowingConversation:
         self._turn = turn
         self._input_bytes_max = input_bytes_max  # of each body that came in with the running turn
         self._seen_count = 0  # entries of the running turn that were taken in
+        self._seen_calls_count = 0  # and its calls
         self._opening_bytes = 0
         self._round_bytes: list[int] = []
         self._recap_bytes = 0
@@ -77,13 +78,13 @@ class GrowingConversation:
         fresh = log.entries[self._seen_count :]
         if not fresh:
             return
-        receipts = receipts_by_place(log)
+        receipts = receipts_by_place(log.calls[self._seen_calls_count :])
         for entry in fresh:
             said = append_entry(
                 self._messages, entry.data, receipts, input_bytes_max=self._input_bytes_max
             )
             self._count(entry.data, said)
-        self._seen_count = len(log.entries)
+        self._seen_count, self._seen_calls_count = len(log.entries), len(log.calls)
         if any(isinstance(entry.data, TurnCompaction) for entry in fresh):
             self._begin_anew(log)
 

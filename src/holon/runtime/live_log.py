@@ -52,26 +52,25 @@ class LiveLog:
         self._entries.append(entry)
 
     def finish(self, effect_id: str, receipt: ToolReceipt) -> None:
-        """Give a call its receipt."""
-        self._calls = [
-            RecordedCall(call=recorded.call, receipt=receipt)
-            if recorded.call.effect_id == effect_id
-            else recorded
-            for recorded in self._calls
-        ]
+        """Give a call its receipt; it is among the newest."""
+        for index in reversed(range(len(self._calls))):
+            call = self._calls[index].call
+            if call.effect_id == effect_id:
+                self._calls[index] = RecordedCall(call=call, receipt=receipt)
+                return
 
     def unanswered(self, round_number: int) -> list[ToolCallRecord]:
         """The calls of a round that have no receipt yet, in order."""
-        return [
-            recorded.call
-            for recorded in self._calls
-            if recorded.call.round == round_number and recorded.receipt is None
-        ]
+        return [each.call for each in self._of_round(round_number) if each.receipt is None]
 
     def receipts(self, round_number: int) -> tuple[ToolReceipt, ...]:
         """The receipts of a round, in call order."""
-        return tuple(
-            recorded.receipt
-            for recorded in self._calls
-            if recorded.call.round == round_number and recorded.receipt is not None
-        )
+        found = (each.receipt for each in self._of_round(round_number))
+        return tuple(receipt for receipt in found if receipt is not None)
+
+    def _of_round(self, round_number: int) -> list[RecordedCall]:
+        """The calls of a round. Rounds follow each other, so the newest is at the end."""
+        begin = len(self._calls)
+        while begin > 0 and self._calls[begin - 1].call.round >= round_number:
+            begin -= 1
+        return [each for each in self._calls[begin:] if each.call.round == round_number]

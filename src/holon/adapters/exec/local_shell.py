@@ -46,6 +46,7 @@ from holon.ports.shell import CommandNoRoomError, CommandSpawnError
 
 SHELL_DEFAULT: Final = "sh"
 ATTEMPTS_COUNT_MAX: Final = 3
+SHELLS_KEPT_COUNT_MAX: Final = 32
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:.-]*")
 
 
@@ -61,6 +62,7 @@ class LocalShell:
         self._umask = umask
         self._forks = ForkClient(environ)
         self._removal = Removal(self._root)
+        self._shells: dict[tuple[str, str], str] = {}  # where each is, by name and search path
 
     def prepare(self) -> None:
         """Get ready for the first command, so that it need not wait for that."""
@@ -174,11 +176,19 @@ class LocalShell:
             return None
         return RunFolder(f"{self._root}/{run_id}")
 
+    def _shell(self, wanted: str, path: str) -> str:
+        known = self._shells.get((wanted, path))
+        if known is None:
+            known = _found_shell(wanted, path)
+            if len(self._shells) < SHELLS_KEPT_COUNT_MAX:
+                self._shells[wanted, path] = known
+        return known
+
     def _asked(self, spec: CommandSpec, folder: RunFolder) -> dict[str, Any]:
         environment = command_environment(
             self._environ, spec.environment, folder=folder.path, is_tty=spec.tty
         )
-        shell = _found_shell(spec.shell or SHELL_DEFAULT, environment["PATH"])
+        shell = self._shell(spec.shell or SHELL_DEFAULT, environment["PATH"])
         # A shell would take a command that begins like an option for one.
         cmd = f" {spec.cmd}" if spec.cmd.startswith(("-", "+")) else spec.cmd
         login = ["-l"] if spec.login else []

@@ -62,6 +62,8 @@ class FileInstructionSources:
 
 def _digest(path: str, known: _Known | None) -> _Known | None:
     try:
+        if known is not None and _stamp(os.stat(path)) == known.stamp:
+            return known
         handle = os.open(path, _READ)
     except (OSError, ValueError):
         return None
@@ -69,13 +71,14 @@ def _digest(path: str, known: _Known | None) -> _Known | None:
         facts = os.fstat(handle)
         if not stat.S_ISREG(facts.st_mode):
             return None
-        stamp = (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
-        if known is not None and known.stamp == stamp:
-            return known
         with os.fdopen(handle, "rb", closefd=False) as file:
             content = file.read(MEMORY_FILE_BYTES_MAX)
     except OSError:
         return None
     finally:
         os.close(handle)
-    return _Known(stamp, hashlib.sha256(content).hexdigest())
+    return _Known(_stamp(facts), hashlib.sha256(content).hexdigest())
+
+
+def _stamp(facts: os.stat_result) -> _Stamp:
+    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
