@@ -26,7 +26,7 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from enum import StrEnum
 from pathlib import Path
@@ -318,8 +318,15 @@ def run_home(
     return report
 
 
-def run_kill_loop(*, kills: int, seed: int, root: Path | None = None, jobs: int = 1) -> KillReport:
-    """Kill hosts this often, spread over as many homes as that takes."""
+def run_kill_loop(
+    *,
+    kills: int,
+    seed: int,
+    root: Path | None = None,
+    jobs: int = 1,
+    tell: Callable[[str], object] = lambda _: None,
+) -> KillReport:
+    """Kill hosts this often, spread over as many homes as that takes, and tell how far it is."""
     began = time.monotonic()
     folder = root or Path(tempfile.mkdtemp(prefix="holon-kills-"))
     home_count = -(-kills // KILLS_PER_HOME_MAX)
@@ -327,17 +334,21 @@ def run_kill_loop(*, kills: int, seed: int, root: Path | None = None, jobs: int 
     seeds = [seed * 10_000 + number for number in range(home_count)]
     whole = KillReport(seed=seed)
     roots = [folder] * home_count
-    if jobs == 1:
-        reports = list(map(run_home, seeds, shares, roots))
-    else:
-        with ProcessPoolExecutor(jobs) as pool:
-            reports = list(pool.map(run_home, seeds, shares, roots))
-    for report in reports:
-        whole.absorb(report)
+    with ProcessPoolExecutor(jobs) if jobs > 1 else contextlib.nullcontext() as pool:
+        each = map if pool is None else pool.map
+        for count, report in enumerate(each(run_home, seeds, shares, roots), start=1):
+            whole.absorb(report)
+            tell(f"{count} of {home_count} homes, {len(whole.problems)} problems so far")
+            for problem in report.problems[:PROBLEMS_SHOWN_COUNT_MAX]:
+                tell(f"  {problem}")
     whole.seconds = time.monotonic() - began
     if root is None and not whole.problems:
         shutil.rmtree(folder)
     return whole
+
+
+def _tell(how_far: str) -> None:
+    print(how_far, file=sys.stderr, flush=True)
 
 
 def main(arguments: list[str]) -> int:
@@ -347,7 +358,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1, help="for load, model and killer")
     parser.add_argument("--jobs", type=int, default=1, help="homes at the same time")
     asked = parser.parse_args(arguments)
-    report = run_kill_loop(kills=asked.kills, seed=asked.seed, jobs=asked.jobs)
+    report = run_kill_loop(kills=asked.kills, seed=asked.seed, jobs=asked.jobs, tell=_tell)
     print(report, *report.problems[1:PROBLEMS_SHOWN_COUNT_MAX], sep="\n  ")
     return int(bool(report.problems))
 
