@@ -62,7 +62,8 @@ EXTRA_KILLS_MAX: Final = 20
 PROBLEMS_SHOWN_COUNT_MAX: Final = 20
 # What a host may say on stderr: that it ends, and how its model failed it.
 MAY_BE_SAID: Final = re.compile(
-    r"holon: ended; what was accepted is kept|\S+ WARNING provider_failed: .*"
+    r"holon: ended; what was accepted is kept"
+    r"|\S+ WARNING (repeated: \d+ more of )?provider_failed: .*"
 )
 
 
