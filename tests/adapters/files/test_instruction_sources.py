@@ -2,7 +2,11 @@
 
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
+
+import anyio.to_thread
+import pytest
 
 from holon.adapters.files.instruction_sources import FileInstructionSources
 
@@ -47,3 +51,25 @@ async def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     sources = FileInstructionSources()
     assert await sources.digests(str(tmp_path)) == {}
     assert await sources.digests(str(tmp_path / "missing")) == {}
+
+
+async def test_a_home_with_many_folders_is_looked_at_by_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("few", "many"):
+        put(tmp_path / name, "AGENTS.md", "Be kind.")
+    for number in range(50):
+        (tmp_path / "many" / "skills" / f"no-skill-{number}").mkdir(parents=True)
+    sources = FileInstructionSources()
+    asked: list[str] = []
+    honest = anyio.to_thread.run_sync
+
+    async def counted(look: Callable[[str], object], below: str) -> object:
+        asked.append(Path(below).name)
+        return await honest(look, below)
+
+    monkeypatch.setattr(anyio.to_thread, "run_sync", counted)
+    for _ in range(3):
+        for name in ("few", "many"):
+            assert set(await sources.digests(str(tmp_path / name))) == {"AGENTS.md"}
+    assert asked == ["few", "many", "many", "many"]

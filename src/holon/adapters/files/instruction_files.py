@@ -5,8 +5,7 @@ Rule 1: the places are the user's `~/.agents`, the agent's home and the workspac
         directory a shell is in, and a worktree, are never looked at. CLAUDE.md is read at the
         anchor only, and only where there is no AGENTS.md.
 Rule 2: files are read as they are at that moment: an edit counts from the next prompt on. What has
-        not changed since it was read, down to the moment its facts last did (ctime, which a writer
-        cannot choose), is remembered instead.
+        not changed since it was read is remembered instead.
 Rule 3: a link is followed while it stays inside its place. One that leads out of a workspace or a
         home is not: who writes there must not choose what of this machine goes into a prompt. The
         user's own `~/.agents` may link anywhere.
@@ -18,9 +17,10 @@ import os
 import stat
 from collections import OrderedDict
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from holon.adapters.files.beneath import open_beneath, open_root
+from holon.adapters.files.file_stamp import Stamp, lasting_stamp, stamp_of
 from holon.model.instructions import (
     InstructionKind,
     InstructionSource,
@@ -40,7 +40,6 @@ _KINDS: Final = {
 
 
 _FILES_KEPT_COUNT_MAX: Final = 256
-_Stamp: TypeAlias = tuple[int, int, int, int, int]
 
 
 class _Look(NamedTuple):
@@ -58,7 +57,7 @@ class InstructionFiles:
 
     def __init__(self, user_home: Path | None) -> None:
         self._user = None if user_home is None else user_home / USER_FOLDER
-        self._known: OrderedDict[str, tuple[_Stamp, _Look]] = OrderedDict()
+        self._known: OrderedDict[str, tuple[Stamp | None, _Look]] = OrderedDict()
 
     async def load(self, *, agent_home: str, workspace_anchor: str | None) -> LoadedGuidance:
         """Return the guidance for an agent in a workspace, in the order of its sources."""
@@ -84,11 +83,10 @@ class InstructionFiles:
             return _NOTHING
         if not stat.S_ISREG(facts.st_mode):
             return _look(source, place, name)  # a link's own facts tell nothing of what it leads to
-        stamp = (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
         key = f"{source}:{path}"
         known = self._known.get(key)
-        if known is None or known[0] != stamp:
-            known = (stamp, _look(source, place, name))
+        if known is None or known[0] != stamp_of(facts):
+            known = (lasting_stamp(facts), _look(source, place, name))
             self._known[key] = known
         self._known.move_to_end(key)
         if len(self._known) > _FILES_KEPT_COUNT_MAX:

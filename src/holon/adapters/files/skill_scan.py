@@ -23,6 +23,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import anyio.to_thread
 
+from holon.adapters.files.file_stamp import Stamp, lasting_stamp, stamp_of
 from holon.adapters.files.skill_front_matter import (
     BadFrontMatterError,
     FrontMatter,
@@ -41,13 +42,22 @@ _ROOTS: Final = {
 _PASSED_OVER: Final = frozenset({"node_modules", "__pycache__"})
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
-_Stamp: TypeAlias = tuple[int, int, int, int, int]
 _Read: TypeAlias = FrontMatter | str  # a text says why it cannot be used
 
 
 class _Remembered(NamedTuple):
-    stamp: _Stamp
+    stamp: Stamp | None
     read: _Read
+
+
+class _Seen(NamedTuple):
+    """What a look at one root came across."""
+
+    files: dict[str, _Remembered]
+    folders_count: int
+
+
+_UNSEEN: Final = _Seen({}, 0)
 
 
 class _Root(NamedTuple):
@@ -61,7 +71,7 @@ class SkillScan:
 
     def __init__(self, user_home: Path | None) -> None:
         self._user_home = None if user_home is None else str(user_home)
-        self._known: dict[str, dict[str, _Remembered]] = {}
+        self._known: dict[str, _Seen] = {}
 
     async def catalog(
         self, *, agent_home: str, workspace_anchor: str | None, with_user_scope: bool
@@ -83,10 +93,10 @@ class SkillScan:
         entries: list[SkillEntry] = []
         problems: list[str] = []
         for root in roots:
-            look = _RootLook(root, self._known.get(root.path, {}))
+            look = _RootLook(root, self._known.get(root.path, _UNSEEN).files)
             entries.extend(look.entries())
             problems.extend(look.problems)
-            self._remember(root.path, look.seen)
+            self._remember(root.path, _Seen(look.seen, look.folders_count))
         hidden = len(problems) - limits.SKILL_PROBLEMS_COUNT_MAX
         if hidden > 0:
             problems[limits.SKILL_PROBLEMS_COUNT_MAX :] = [
@@ -96,7 +106,12 @@ class SkillScan:
             entries=tuple(entries), problems=tuple(problems), user_home=self._user_home
         )
 
-    def _remember(self, root: str, seen: dict[str, _Remembered]) -> None:
+    def folders_count(self, agent_home: str) -> int:
+        """How many folders the last look at an agent's own skills came across."""
+        root = _first_root(SkillScope.AGENT, agent_home)
+        return 0 if root is None else self._known.get(root.path, _UNSEEN).folders_count
+
+    def _remember(self, root: str, seen: _Seen) -> None:
         self._known.pop(root, None)
         self._known[root] = seen  # the newest is last
         while len(self._known) > limits.SKILL_ROOTS_KEPT_COUNT_MAX:
@@ -109,7 +124,7 @@ class _RootLook:
     def __init__(self, root: _Root, known: dict[str, _Remembered]) -> None:
         self._root = root
         self._known = known
-        self._folders_count = 0
+        self.folders_count = 0
         self._visited: set[tuple[int, int]] = set()
         self.seen: dict[str, _Remembered] = {}
         self.problems: list[str] = []
@@ -141,8 +156,8 @@ class _RootLook:
             self._problem(folder, _why(error))
             return
         for each in inner:
-            self._folders_count += 1
-            if self._folders_count > limits.SKILL_FOLDERS_SEEN_COUNT_MAX:
+            self.folders_count += 1
+            if self.folders_count > limits.SKILL_FOLDERS_SEEN_COUNT_MAX:
                 return
             if not self._may_enter(each):
                 continue
@@ -206,16 +221,9 @@ class _RootLook:
                 facts = os.stat(path)
         except OSError as error:
             return _why(error)
-        stamp = (
-            facts.st_dev,
-            facts.st_ino,
-            facts.st_mtime_ns,
-            facts.st_ctime_ns,
-            facts.st_size,
-        )
         known = self._known.get(path)
-        if known is None or known.stamp != stamp:
-            known = _Remembered(stamp, _read(path))
+        if known is None or known.stamp != stamp_of(facts):
+            known = _Remembered(lasting_stamp(facts), _read(path))
         self.seen[path] = known
         return known.read
 
