@@ -16,7 +16,6 @@ from holon.model.agent import Ownership
 from holon.model.instructions import InstructionSource, LoadedInstructions
 from holon.model.limits import (
     PROMPT_SKILL_CHARS_MAX,
-    PROMPT_SKILLS_CHARS_MAX,
     PROMPT_SKILLS_DESCRIBED_COUNT_MAX,
     PROMPT_SKILLS_NAMED_COUNT_MAX,
     PROMPT_TEMPLATES_COUNT_MAX,
@@ -135,7 +134,7 @@ def skills_catalog(facts: PromptFacts) -> str | None:
     entries = facts.skills.entries
     described = entries[:PROMPT_SKILLS_DESCRIBED_COUNT_MAX]
     told = sum(len(each.description) for each in described)
-    fits = told <= PROMPT_SKILLS_CHARS_MAX
+    fits = told <= PROMPT_SKILLS_DESCRIBED_COUNT_MAX * PROMPT_SKILL_CHARS_MAX
     chars_max = SKILL_DESCRIPTION_CHARS_MAX if fits else PROMPT_SKILL_CHARS_MAX
     return _skills([_described(each, chars_max) for each in described], entries[len(described) :])
 
