@@ -14,7 +14,7 @@ from scripts.demo.daemon import Daemon
 from scripts.demo.narrator import Narrator
 
 AGENT: Final = "critic"
-SKILL: Final = "holon-code-review"
+SKILL: Final = "github-review"
 
 
 def tell_of_a_mind(folder: Path, say: Narrator) -> None:

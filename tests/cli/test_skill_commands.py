@@ -28,7 +28,7 @@ from tests.adapters.files.archives import serving_repository
 from tests.cli.operator_desk import Desk
 from tests.http.serving import events_of, make_agent, settled
 
-BUILTIN = "holon-code-review"
+BUILTIN = "github-review"
 BORN_WITH = "holon-work-items"  # what the template of a default agent brings
 READ = ScriptedCall(name="ExecCommand", input={"cmd": f"cat skills/{BUILTIN}/SKILL.md"})
 SCRIPT = Script(

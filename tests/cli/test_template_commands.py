@@ -66,7 +66,7 @@ def test_a_template_is_shown_whole_and_harmless(person: Person) -> None:
     assert "Runs things." in shown
     assert "\x1b" not in shown
     told = person.told("info", "holon-developer")
-    assert told["skills"] == ["builtin:holon-work-items", "builtin:holon-github-pr"]
+    assert told["skills"] == ["builtin:holon-work-items", "builtin:ghx", "builtin:github-pr-fix"]
     assert told["agents_md"].startswith("# Developer")
 
 

@@ -78,6 +78,28 @@ def test_a_command_that_names_a_discovered_skill_file_reads_it(cmd: str) -> None
     assert told(completed(cmd)) == [("roofs", READ, f"{ROOFS}/SKILL.md")]
 
 
+@pytest.mark.requirement("skills:reading-activates")
+@pytest.mark.parametrize(
+    ("named", "read", "counts"),
+    [
+        ("skill.md", "skill.md", True),
+        ("Skill.md", "Skill.md", True),
+        ("SKILL.md", "skill.md", False),
+        ("skill.md", "SKILL.md", False),
+    ],
+)
+def test_a_skill_file_in_another_case_is_read_by_the_name_it_has(
+    named: str, read: str, counts: bool
+) -> None:
+    entry = SkillEntry(
+        name="roofs", description="…", scope=SkillScope.USER, path=f"{ROOFS}/{named}"
+    )
+    asked: dict[str, JsonValue] = {"cmd": f"cat {ROOFS}/{read}"}
+    ran = commands_of("ExecCommand", asked, {"disposition": "completed", "exit_status": 0})
+    uses = uses_of(ran, SkillCatalog(entries=(entry,)), AROUND)
+    assert told(uses) == ([("roofs", READ, f"{ROOFS}/{read}")] if counts else [])
+
+
 @pytest.mark.requirement("skills:script-activates", "skills:path-is-the-trigger")
 @pytest.mark.parametrize(
     ("cmd", "path"),

@@ -21,6 +21,7 @@ from holon.model.prompt_frame import (
     ProviderRequest,
     Stability,
 )
+from holon.model.skill import SkillCatalog, SkillEntry, SkillScope
 from holon.prompt.facts import PromptFacts, WorkFacts
 from holon.prompt.frame import AssembledPrompt, assemble
 from holon.prompt.planner import Outcome
@@ -182,6 +183,27 @@ def test_skills_are_named_and_how_to_use_them_is_told() -> None:
     catalog = text_of(RICH, "skills_catalog") or ""
     assert "- roofs (agent): How roofs are mended." in catalog
     assert text_of(PLAIN, "skills_usage_contract") is None
+
+
+@pytest.mark.requirement("prompt:skill-guidance")
+@pytest.mark.parametrize(("skills_count", "is_whole"), [(1, True), (12, True), (20, False)])
+def test_descriptions_are_only_cut_when_they_do_not_fit_together(
+    skills_count: int, is_whole: bool
+) -> None:
+    entries = tuple(
+        SkillEntry(
+            name=f"s{number}",
+            description="Mends. " + "And more. " * 99 + "Use when it rains.",
+            scope=SkillScope.AGENT,
+            path=f"/home/skills/s{number}/SKILL.md",
+        )
+        for number in range(skills_count)
+    )
+    facts = msgspec.structs.replace(PLAIN, skills=SkillCatalog(entries=entries))
+    catalog = text_of(facts, "skills_catalog") or ""
+    assert catalog.count("Use when it rains.") == (skills_count if is_whole else 0)
+    assert catalog.count("Mends.") == skills_count
+    assert len(catalog) < 20_000
 
 
 # --- the frame and its cache ----------------------------------------------------------------------

@@ -66,7 +66,7 @@ async def test_default_named_and_temporary_agents_have_the_same_kind_of_home(
         folders = {each.name for each in home.iterdir() if each.is_dir()}
         assert folders >= {"memory", "notes", "work", "skills", ".holon"}
         assert "holon:agent-home" in (home / "AGENTS.md").read_text()
-    assert os.listdir(home_of(tmp_path, "rev") / "skills") == ["holon-code-review"]
+    assert sorted(os.listdir(home_of(tmp_path, "rev") / "skills")) == ["ghx", "github-review"]
     assert os.listdir(home_of(tmp_path, "ada") / "skills") == []
 
 
@@ -79,7 +79,7 @@ async def test_what_a_template_gives_belongs_to_one_agent(tmp_path: Path) -> Non
         reviewers, others = [await prompt_of(server, AgentId(name)) for name in ("rev", "ada")]
     assert "You review changes others made." in reviewers
     assert "You review changes others made." not in others
-    assert "holon-code-review" not in others
+    assert "github-review" not in others
     assert not (tmp_path / "user" / ".agents" / "skills").exists()
 
 

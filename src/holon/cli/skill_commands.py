@@ -54,7 +54,7 @@ def install(target: Target, /, *, name: str, skill: str | None, **flags: bool) -
 
     \b
     Examples:
-      holon skills install holon-code-review
+      holon skills install github-review
       holon skills install ./skills/release-notes --agent builder
       holon skills install acme/skills@release-notes --remote
       holon skills install acme/skills --remote --skill release-notes
@@ -79,7 +79,7 @@ def uninstall(target: Target, *, name: str, force: bool) -> None:
 
     \b
     Examples:
-      holon skills uninstall holon-code-review
+      holon skills uninstall github-review
       holon skills uninstall release-notes --agent builder --force
     """
     answer = target.control("skills/uninstall", {"name": name, "force": force}, part="name")

@@ -25,7 +25,7 @@ from holon.model.skill import (
 )
 from holon.model.skill_change import ActivateSkill
 
-ENTRYPOINT: Final = "SKILL.md"
+_ANY_ENTRYPOINT: Final = "skill.md"
 SCRIPTS: Final = "scripts"
 _WITHIN_SCRIPTS: Final = f"/{SCRIPTS}/"
 
@@ -69,7 +69,9 @@ def commands_of(tool_name: str, asked: JsonValue, result: JsonValue) -> tuple[Ra
 
 def _may_use(ran: RanCommand) -> bool:
     """Whether a command could name a part of a skill at all; almost none does."""
-    return ENTRYPOINT in ran.cmd or SCRIPTS in ran.cmd or SCRIPTS in (ran.workdir or "")
+    if SCRIPTS in ran.cmd or SCRIPTS in (ran.workdir or ""):
+        return True
+    return _ANY_ENTRYPOINT in ran.cmd.lower()
 
 
 def _single(asked: Mapping[str, JsonValue], result: Mapping[str, JsonValue]) -> list[RanCommand]:
@@ -100,7 +102,7 @@ def uses_of(
     commands: Sequence[RanCommand], catalog: SkillCatalog, around: Surroundings
 ) -> tuple[SkillUse, ...]:
     """Return the skills the commands used, each once for each reason, in order."""
-    skills = {each.path.removesuffix(f"/{ENTRYPOINT}"): each for each in catalog.entries}
+    skills = {each.path.rpartition("/")[0]: each for each in catalog.entries}
     found: dict[tuple[str, LoadReason], SkillUse] = {}
     for ran in commands:
         for path in named_paths(ran.cmd, _within(around, ran.workdir)):
@@ -117,9 +119,9 @@ def _within(around: Surroundings, workdir: str | None) -> Surroundings:
 
 
 def _uses_at(path: str, skills: Mapping[str, SkillEntry]) -> Iterator[SkillUse]:
-    if path.endswith(f"/{ENTRYPOINT}"):
-        entry = skills.get(path.removesuffix(f"/{ENTRYPOINT}"))
-        if entry is not None:
+    if path.lower().endswith(f"/{_ANY_ENTRYPOINT}"):
+        entry = skills.get(path.rpartition("/")[0])
+        if entry is not None and entry.path == path:
             yield SkillUse(entry=entry, load_reason=LoadReason.READ_SKILL_MD, path=path)
     place = path.find(_WITHIN_SCRIPTS)
     while place >= 0:

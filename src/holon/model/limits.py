@@ -268,7 +268,7 @@ PROMPT_PINNED_TOKENS_MIN: Final = 400  # what a pinned section that can be cut g
 PROMPT_CUT_TOKENS_MIN: Final = 64  # less of a section says nothing
 PROMPT_SKILLS_DESCRIBED_COUNT_MAX: Final = 64
 PROMPT_SKILLS_NAMED_COUNT_MAX: Final = 512
-PROMPT_SKILL_CHARS_MAX: Final = 240
+PROMPT_SKILL_CHARS_MAX: Final = 240  # of one description, on average; beyond it all are cut
 PROMPT_TEMPLATES_COUNT_MAX: Final = 32
 PROMPT_EPISODES_COUNT_MAX: Final = 3
 PROMPT_EPISODE_CHARS_MAX: Final = 600
@@ -326,7 +326,7 @@ ARCHIVE_REDIRECTS_COUNT_MAX: Final = 3
 # Skills.
 SKILLS_PER_ROOT_COUNT_MAX: Final = 1_000
 SKILL_FOLDERS_SEEN_COUNT_MAX: Final = 10_000  # below one root, looking for SKILL.md
-SKILL_FOLDER_DEPTH_COUNT_MAX: Final = 3  # a skill may lie in a folder of related ones
+SKILL_FOLDER_DEPTH_COUNT_MAX: Final = 6  # collection/plugins/group/skills/skill, and one more
 SKILL_ROOTS_KEPT_COUNT_MAX: Final = 64  # whose skills are remembered between prompts
 SKILL_HEAD_BYTES_MAX: Final = 64 * KIB  # of a SKILL.md, up to the end of its front matter
 SKILL_HEAD_DEPTH_COUNT_MAX: Final = 16

@@ -2,14 +2,18 @@
 
 Owns:  catalog entries and activations.
 Rule 1: only metadata is ever in the prompt; the body is read when a skill is used.
-Rule 2: a skill is known by the path of its SKILL.md: two scopes may hold skills of one name.
+Rule 2: a skill is known by the path of its SKILL.md: two scopes may hold skills of one name. Some
+        write its name in other cases, which is the same file to them.
 """
 
 from enum import StrEnum
+from typing import Final
 
 from holon.model.ids import AgentId, TurnId
 from holon.model.instant import Instant
 from holon.model.record import Record
+
+SKILL_FILES: Final = ("SKILL.md", "skill.md", "Skill.md")  # the first that is there counts
 
 
 class SkillScope(StrEnum):

@@ -19,6 +19,7 @@ from holon.model.limits import (
     PROMPT_SKILLS_DESCRIBED_COUNT_MAX,
     PROMPT_SKILLS_NAMED_COUNT_MAX,
     PROMPT_TEMPLATES_COUNT_MAX,
+    SKILL_DESCRIPTION_CHARS_MAX,
 )
 from holon.model.skill import SkillEntry
 from holon.model.wake import TriggerStatus
@@ -126,10 +127,16 @@ def skills_usage(facts: PromptFacts) -> str | None:
 
 
 def skills_catalog(facts: PromptFacts) -> str | None:
-    """Skills by name and purpose; when there are many, the later ones by name only."""
+    """Skills by name and purpose; when there are many, in short, and the later ones by name only.
+
+    Authors say at the end of a description when a skill is to be used, so it is only cut in need.
+    """
     entries = facts.skills.entries
     described = entries[:PROMPT_SKILLS_DESCRIBED_COUNT_MAX]
-    return _skills([_described(each) for each in described], entries[len(described) :])
+    told = sum(len(each.description) for each in described)
+    fits = told <= PROMPT_SKILLS_DESCRIBED_COUNT_MAX * PROMPT_SKILL_CHARS_MAX
+    chars_max = SKILL_DESCRIPTION_CHARS_MAX if fits else PROMPT_SKILL_CHARS_MAX
+    return _skills([_described(each, chars_max) for each in described], entries[len(described) :])
 
 
 def skills_by_name(facts: PromptFacts) -> str | None:
@@ -149,8 +156,8 @@ def _skills(lines: list[str], rest: tuple[SkillEntry, ...]) -> str | None:
 
 
 @lru_cache(maxsize=_DESCRIPTIONS_KEPT_COUNT)
-def _described(entry: SkillEntry) -> str:
-    told = entry.description[:PROMPT_SKILL_CHARS_MAX]
+def _described(entry: SkillEntry, chars_max: int) -> str:
+    told = entry.description[:chars_max]
     return quoted(f"- {entry.name} ({entry.scope}): {told} [{entry.path}]")
 
 

@@ -1,5 +1,6 @@
 """Trees of repositories, from a server on this machine."""
 
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,15 @@ from holon.adapters.files.new_tree import BadTreeError
 from holon.decide.skill_refs import parse_package
 from holon.model.template import GithubTree
 from holon.ports.agent_homes import SourceUnreachableError
-from tests.adapters.files.archives import COMMIT, repository, serving, serving_repository
+from tests.adapters.files.archives import (
+    COMMIT,
+    TOP,
+    member,
+    packed,
+    repository,
+    serving,
+    serving_repository,
+)
 
 TREE = GithubTree(owner="acme", repo="agents", ref="v2", path="templates/ci")
 FILES = {"templates/ci/AGENTS.md": "# CI\n", "templates/other/AGENTS.md": "# No\n"}
@@ -114,6 +123,60 @@ async def test_a_skill_is_found_where_repositories_keep_them(
         await GithubTrees(base).fetch_skill(ref, into, scratch=tmp_path)
     assert asked == ["/acme/skills/tar.gz/HEAD"]
     assert (into / "SKILL.md").read_text() == body
+
+
+CALLED = "---\nname: fix\ndescription: d\n---\n"
+OTHER = "---\nname: other\ndescription: d\n---\n"
+
+
+@pytest.mark.requirement("agent-init:skill-github-package")
+@pytest.mark.parametrize(
+    ("package", "files", "expected"),
+    [
+        ("a/tools@fix", {"skills/mend/skill.md": CALLED, "skills/a/SKILL.md": OTHER}, "skill.md"),
+        ("a/tools@fix", {"SKILL.md": CALLED, "scripts/run.sh": "x"}, "SKILL.md"),
+        ("a/fix@fix", {"SKILL.md": OTHER, "README.md": "x"}, "SKILL.md"),
+        ("a/Fix@fix", {"SKILL.md": "# Bare\n", "docs/a/SKILL.md": "x"}, "SKILL.md"),
+        ("a/fix@fix", {"SKILL.md": OTHER, "skills/fix/Skill.md": "b"}, "Skill.md"),
+    ],
+)
+async def test_a_skill_is_also_found_by_its_own_name_and_as_a_whole_repository(
+    tmp_path: Path, package: str, files: dict[str, str], expected: str
+) -> None:
+    into = tmp_path / "into"
+    into.mkdir()
+    with serving_repository(files) as (base, _):
+        await GithubTrees(base).fetch_skill(parse_package(package), into, scratch=tmp_path)
+    assert expected in [each.name for each in into.iterdir()]
+
+
+async def test_of_a_whole_repository_links_are_passed_over(tmp_path: Path) -> None:
+    body = packed(
+        member(TOP, kind=tarfile.DIRTYPE, mode=0o755),
+        member(f"{TOP}/SKILL.md", CALLED.encode()),
+        member(f"{TOP}/CLAUDE.md", kind=tarfile.SYMTYPE, link="/etc/passwd"),
+    )
+    into = tmp_path / "into"
+    into.mkdir()
+    with serving(lambda path: (200, {}, body)) as (base, _):
+        await GithubTrees(base).fetch_skill(parse_package("acme/tools@fix"), into, scratch=tmp_path)
+    assert [each.name for each in into.iterdir()] == ["SKILL.md"]
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"skills/b/SKILL.md": OTHER, "skills/a/SKILL.md": OTHER}, "it has a, b"),
+        ({"README.md": "x"}, "it has none at all"),
+        ({"x/SKILL.md": CALLED, "y/SKILL.md": CALLED}, "several .*: x, y"),
+    ],
+)
+async def test_a_skill_that_is_not_there_is_told_with_those_that_are(
+    tmp_path: Path, files: dict[str, str], said: str
+) -> None:
+    ref = parse_package("acme/skills@fix")
+    with serving_repository(files) as (base, _), pytest.raises(BadTreeError, match=said):
+        await GithubTrees(base).fetch_skill(ref, tmp_path, scratch=tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -107,10 +107,10 @@ async def test_a_template_gives_guidance_skills_and_a_record(town: Town, tmp_pat
     skill = tmp_path / "deploy"
     skill.mkdir()
     (skill / "SKILL.md").write_text("x")
-    refs = [{"kind": "local", "path": str(skill)}, {"kind": "builtin", "name": "holon-github-pr"}]
+    refs = [{"kind": "local", "path": str(skill)}, {"kind": "builtin", "name": "github-pr-fix"}]
     await town.make(town.template("mine", {"skill_refs": refs}))
     assert (town.home / "AGENTS.md").read_text().startswith("# Mine\n\n")
-    assert sorted(os.listdir(town.home / "skills")) == ["deploy", "holon-github-pr"]
+    assert sorted(os.listdir(town.home / "skills")) == ["deploy", "github-pr-fix"]
     assert (town.home / "skills" / "deploy" / "SKILL.md").read_text() == "x"
     assert not (town.home / "skills.json").exists()
     text = (town.home / ".holon/state/template-provenance.json").read_text()
@@ -118,7 +118,7 @@ async def test_a_template_gives_guidance_skills_and_a_record(town: Town, tmp_pat
     assert record["created_at"] == AT.isoformat()
     assert record["template"]["selector"] == "mine"
     assert len(record["template"]["agents_md_sha256"]) == 64
-    assert [each["name"] for each in record["skills"]] == ["deploy", "holon-github-pr"]
+    assert [each["name"] for each in record["skills"]] == ["deploy", "github-pr-fix"]
     assert "# Mine" not in text  # no second copy of the guidance
 
 
@@ -139,7 +139,7 @@ async def test_a_github_template_records_its_commit(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("agent-init:template-is-not-live")
 async def test_a_template_that_changes_later_changes_no_agent(town: Town) -> None:
-    name = town.template("mine", {"skill_refs": [{"kind": "builtin", "name": "holon-github-pr"}]})
+    name = town.template("mine", {"skill_refs": [{"kind": "builtin", "name": "github-pr-fix"}]})
     await town.make(name)
     await town.births.keep(ADA)
     before = (town.home / "AGENTS.md").read_text()
@@ -153,8 +153,8 @@ async def test_a_template_that_changes_later_changes_no_agent(town: Town) -> Non
 @pytest.mark.parametrize(
     "manifest",
     [
-        {"skill_refs": [{"kind": "builtin", "name": "holon-github-pr"}, {"kind": "x"}]},
-        {"skill_refs": [{"kind": "builtin", "name": "holon-github-pr"}] * 2},
+        {"skill_refs": [{"kind": "builtin", "name": "github-pr-fix"}, {"kind": "x"}]},
+        {"skill_refs": [{"kind": "builtin", "name": "github-pr-fix"}] * 2},
         {"skill_refs": [{"kind": "builtin", "name": "gone"}]},
         {
             "skill_refs": [

@@ -53,6 +53,29 @@ async def test_nothing_is_no_problem(places: Places) -> None:
     assert await nowhere.load(agent_home="/no/such", workspace_anchor=None) == LoadedGuidance()
 
 
+FORMS = {
+    "a byte order mark": ("\ufeff# Rules\n", "# Rules\n"),
+    "Windows line ends": ("# Rules\r\n\r\n- one\r\n", "# Rules\r\n\r\n- one\r\n"),
+    "a head of another tool": ("---\ntrigger: always_on\n---\n# Rules\n", None),
+    "marks of a generator": ("<!-- BEGIN rules -->\n# Rules\n<!-- END rules -->\n", None),
+    "a reference to another file": ("@docs/style.md\n\nSee [setup](docs/setup.md).\n", None),
+    "tags": ("<rules>\nRun `make check`.\n</rules>\n", None),
+    "no heading": ("- Keep it short.\n- 短く\n", None),
+    "nothing": ("", None),
+}
+
+
+@pytest.mark.requirement("instructions:agent-and-workspace-roots")
+@pytest.mark.parametrize(("content", "text"), FORMS.values(), ids=FORMS.keys())
+async def test_guidance_that_others_wrote_is_read_as_it_is(
+    places: Places, content: str, text: str | None
+) -> None:
+    (places.anchor / "AGENTS.md").write_bytes(content.encode())
+    found = await places.load()
+    assert texts(found) == [("workspace", content if text is None else text)]
+    assert found.problems == ()
+
+
 @pytest.mark.requirement("instructions:claude-md-fallback")
 async def test_claude_md_counts_where_a_workspace_has_no_agents_md(places: Places) -> None:
     (places.anchor / "CLAUDE.md").write_text("claude")

@@ -39,6 +39,17 @@ GOOD: dict[str, tuple[str, str]] = {
         "Fills in forms. Use when: asked: to",
     ),
     "other scripts": ("---\nname: pdf-forms\ndescription: 填写表单 — ✓\n---\n", "填写表单 — ✓"),
+    "an empty line first": ("\n\n" + PLAIN, "Fills in PDF forms."),
+    "a note of a generator first": (
+        "<!-- generated: do not edit -->\n\n<!--\n---\nfrom: forms\n-->\n" + PLAIN,
+        "Fills in PDF forms.",
+    ),
+    "dots for an end": (PLAIN.replace("\n---\n", "\n...\n"), "Fills in PDF forms."),
+    "old line ends": (PLAIN.replace("\n", "\r"), "Fills in PDF forms."),
+    "a separator of lines inside": (
+        "---\nname: pdf-forms\ndescription: one\u2028two\n---\n",
+        "one two",
+    ),
     "a rule in the body": (PLAIN + "\n---\nname: other\n---\n", "Fills in PDF forms."),
 }
 
@@ -50,40 +61,61 @@ def test_files_of_the_public_form_load(text: str, description: str) -> None:
     assert (read.name, read.description) == ("pdf-forms", description)
 
 
-BOMB = "a: &a [x, x]\n" + "".join(
-    f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]\n" for n in range(20)
-)
 BAD: dict[str, tuple[bytes, str]] = {
-    "empty": (b"", "no front matter"),
-    "no head": (b"# Title\n---\nname: x\n---\n", "no front matter"),
-    "no end": (b"---\nname: x\ndescription: d\n", "no end"),
+    "empty": (b"", "no front matter.*begin it with a line ---"),
+    "only a heading": (b"# Title\n---\nname: x\n---\n", "no front matter.*begin it with"),
+    "no end": (b"---\nname: x\ndescription: d\n", "no end.*add one"),
+    "a comment without an end": (b"<!-- x\n---\ndescription: d\n---\n", "no front matter"),
     "too long": (b"---\nx: " + b"y" * 1_000_000 + b"\n---\n", "more than"),
-    "no description": (b"---\nname: x\n---\n", "no description"),
+    "no description": (b"---\nname: x\n---\n", "no description.*add a line description:"),
     "an empty one": (b"---\nname: x\ndescription: '  '\n---\n", "no description"),
+    "nothing after it": (b"---\nname: x\ndescription:\n---\n", "no description"),
+    "an empty block": (b"---\nname: x\ndescription: |\n---\n", "no description"),
+    "null": (b"---\nname: x\ndescription: null\n---\n", "no description"),
     "a list of them": (b"---\nname: x\ndescription: [a]\n---\n", "no description"),
-    "a list": (b"---\n- a\n- b\n---\n", "not a list of fields"),
-    "nothing": (b"---\n---\n", "not a list of fields"),
-    "a number for a name": (b"---\nname: 7\ndescription: d\n---\n", "name"),
-    "a long name": (b"---\nname: " + b"x" * 65 + b"\ndescription: d\n---\n", "name"),
-    "a name of two lines": (b'---\nname: "a\\nb"\ndescription: d\n---\n', "name"),
-    "aliases": (f"---\n{BOMB}description: d\n---\n".encode(), "alias"),
-    "nested": (b"---\ndescription: d\nx: " + b"[" * 400 + b"]" * 400 + b"\n---\n", "deeply"),
-    "not YAML": (b"---\nname: [x\n---\n", "not YAML"),
-    "a tag": (b"---\ndescription: !!python/object/apply:os.system [x]\n---\n", "not YAML"),
+    "fields of its own": (b"---\ndescription:\n  short: s\n---\n", "no description"),
+    "an alias": (b"---\nx: &a b\ndescription: *a\n---\n", "no description"),
+    "a tag": (b"---\ndescription: !!python/object/apply:os.system [x]\n---\n", "no description"),
+    "a list": (b"---\n- a\n- b\n---\n", "a list, not fields.*write each as"),
+    "a text": (b"---\nJust words\n---\n", "a text, not fields"),
+    "nothing": (b"---\n---\n", "no description"),
+    "not YAML": (b"---\nwhat: [x\n---\n", r"not YAML fields: .*in its line \d.*in quotes"),
 }
 
 
 @pytest.mark.requirement("skills:front-matter", "skills:problems-are-told")
 @pytest.mark.parametrize(("content", "said"), BAD.values(), ids=BAD.keys())
-def test_what_cannot_be_read_says_why(content: bytes, said: str) -> None:
+def test_what_cannot_be_read_says_why_and_what_to_do(content: bytes, said: str) -> None:
     with pytest.raises(BadFrontMatterError, match=said):
         read_front_matter(content)
 
 
-def test_without_a_name_its_folder_names_it() -> None:
-    assert read_front_matter(b"---\ndescription: d\n---\n").name is None
+@pytest.mark.requirement("skills:front-matter", "skills:problems-are-told")
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("", "no name"),
+        ("name:", "no name"),
+        ("name: ~", "no name"),
+        (f"name: {'x' * 65}", "at most 64"),
+        ('name: "a\\nb"', "a line"),
+    ],
+)
+def test_without_a_usable_name_its_folder_names_it(line: str, said: str) -> None:
+    read = read_front_matter(f"---\n{line}\ndescription: d\n---\n".encode())
+    assert (read.name, read.description) == (None, "d")
+    assert said in read.remarks[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["2048", "yes", "2026-02-31", "Release Notes", "team:plan", "写作"]
+)
+def test_a_name_is_text_whatever_it_looks_like(name: str) -> None:
+    read = read_front_matter(f"---\nname: {name}\ndescription: d\n---\n".encode())
+    assert (read.name, read.remarks) == (name, ())
 
 
 def test_a_long_description_is_cut() -> None:
-    read = read_front_matter(b"---\ndescription: " + b"x" * 3_000 + b"\n---\n")
-    assert (len(read.description), read.description_cut) == (1_024, True)
+    read = read_front_matter(b"---\nname: n\ndescription: " + b"x" * 3_000 + b"\n---\n")
+    assert len(read.description) == 1_024
+    assert "first 1024 characters" in read.remarks[0]

@@ -67,6 +67,28 @@ async def test_a_skill_from_github_is_a_directory_of_its_own(into: Path) -> None
 
 
 @pytest.mark.requirement("agent-init:skill-local-has-an-entry-point")
+@pytest.mark.parametrize("copies", [True, False])
+async def test_an_entry_point_may_be_written_in_small_letters(
+    into: Path, tmp_path: Path, copies: bool
+) -> None:
+    (tmp_path / "roofs").mkdir()
+    (tmp_path / "roofs/skill.md").write_text("---\nname: roofs\ndescription: x\n---\n")
+    ref = LocalSkillRef(path=str(tmp_path / "roofs"), copies=copies)
+    made = await FolderSkillInstaller(GithubTrees()).install(ref, str(into))
+    assert (made.name, (into / "roofs/skill.md").is_file()) == ("roofs", True)
+
+
+async def test_a_whole_repository_may_be_a_skill(into: Path) -> None:
+    files = {"SKILL.md": "---\nname: mend\ndescription: x\n---\n", "scripts/run.sh": "#!/bin/sh\n"}
+    with serving_repository(files) as (base, _):
+        made = await FolderSkillInstaller(GithubTrees(base)).install(
+            GithubSkillRef(owner="acme", repo="tools", skill="mend"), str(into)
+        )
+    assert made.source == "acme/tools@mend"
+    assert {"SKILL.md", "scripts"} <= set(os.listdir(into / "mend"))
+
+
+@pytest.mark.requirement("agent-init:skill-local-has-an-entry-point")
 @pytest.mark.parametrize(
     "ref",
     [

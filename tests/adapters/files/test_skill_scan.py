@@ -103,9 +103,47 @@ async def test_a_skill_may_lie_in_a_folder_of_related_ones(machine: Machine) -> 
     put(machine.agent / "skills/house", "roofs")
     put(machine.agent / "skills/house/.system", "cellar")
     put(machine.agent / "skills/roofs-too/", "sub")
-    put(machine.agent / "skills/a/b/c", "too-deep")
+    put(machine.agent / "skills/town/plugins/walls/skills", "bricks")
+    put(machine.agent / "skills/town/.git/walls", "history")
+    put(machine.agent / "skills/a/b/c/d/e/f", "too-deep")
     put(machine.agent / "skills/.holon-new-0011", "half-made")
-    assert [name for _, name in await machine.names()] == ["cellar", "roofs", "sub"]
+    assert [name for _, name in await machine.names()] == ["cellar", "roofs", "sub", "bricks"]
+
+
+@pytest.mark.parametrize("name", ["SKILL.md", "skill.md", "Skill.md"])
+async def test_a_skill_file_may_be_written_in_another_case(machine: Machine, name: str) -> None:
+    path = put(machine.agent / "skills", "roofs")
+    path.rename(path.with_name(name))
+    found = await machine.catalog()
+    assert [entry.path for entry in found.entries] == [str(path.with_name(name))]
+    assert found.problems == ()
+
+
+async def test_of_two_skill_files_in_a_folder_the_usual_one_counts(machine: Machine) -> None:
+    path = put(machine.agent / "skills", "roofs")
+    path.with_name("skill.md").write_text("---\nname: other\ndescription: d\n---\n")
+    assert [entry.path for entry in (await machine.catalog()).entries] == [str(path)]
+
+
+@pytest.mark.requirement("skills:problems-are-told")
+@pytest.mark.parametrize(
+    ("head", "name", "said"),
+    [
+        ("name: Tidy Roofs\ndescription: d\n", "Tidy Roofs", "its folder roofs; give both one"),
+        ("description: d\n", "roofs", "add a line name:"),
+        (f"name: {'r' * 70}\ndescription: d\n", "roofs", "shorten it"),
+        (f"name: roofs\ndescription: {'d ' * 900}\n", "roofs", "only the first 1024"),
+    ],
+)
+async def test_what_could_be_better_is_told_and_the_skill_loads(
+    machine: Machine, head: str, name: str, said: str
+) -> None:
+    put(machine.agent / "skills", "roofs", head)
+    found = await machine.catalog()
+    assert [entry.name for entry in found.entries] == [name]
+    assert len(found.problems) == 1
+    assert said in found.problems[0]
+    assert "not used" not in found.problems[0]
 
 
 @pytest.mark.requirement("skills:problems-are-told")

@@ -17,7 +17,8 @@ import anyio
 import anyio.to_thread
 
 from holon.adapters.files.new_tree import BadTreeError
-from holon.adapters.files.safe_archive import extract_folder, list_archive
+from holon.adapters.files.safe_archive import extract_folder
+from holon.adapters.files.skill_in_archive import skill_folder
 from holon.model import limits
 from holon.model.errors import BadInputError
 from holon.model.skill_ref import GithubSkillRef
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 _DEFAULT_REF: Final = "HEAD"
 _ARCHIVE: Final = "archive.tar.gz"
-_ENTRYPOINT: Final = "SKILL.md"
-_SKILL_ROOTS: Final = ("skills/", "", ".agents/skills/", ".codex/skills/", ".claude/skills/")
 _PATIENCE_S: Final = limits.ARCHIVE_FETCH_MS_MAX / limits.SECOND_MS
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
@@ -56,7 +55,7 @@ class GithubTrees:
     async def fetch_skill(self, ref: GithubSkillRef, into: Path, *, scratch: Path) -> str | None:
         """Put a skill of a repository into an empty directory; return the commit if known."""
         archive = await self._archive(ref.owner, ref.repo, _DEFAULT_REF, scratch)
-        folder = await anyio.to_thread.run_sync(_skill_folder, archive, ref)
+        folder = await anyio.to_thread.run_sync(skill_folder, archive, ref)
         return await anyio.to_thread.run_sync(_extracted, archive, folder, into)
 
     async def _archive(self, owner: str, repo: str, ref: str, scratch: Path) -> Path:
@@ -127,20 +126,6 @@ async def _one_answer(client: "httpx2.AsyncClient", url: str, target: Path) -> s
 def _extracted(archive: Path, folder: str, into: Path) -> str | None:
     comment = extract_folder(archive, folder, into).comment
     return comment if comment is not None and _COMMIT.fullmatch(comment) else None
-
-
-def _skill_folder(archive: Path, ref: GithubSkillRef) -> str:
-    """Return where a repository keeps a skill: in a usual place, or in the only one there is."""
-    files = frozenset(list_archive(archive).files)
-    for root in _SKILL_ROOTS:
-        if f"{root}{ref.skill}/{_ENTRYPOINT}" in files:
-            return f"{root}{ref.skill}"
-    tail = f"/{ref.skill}/{_ENTRYPOINT}"
-    found = [each.removesuffix(f"/{_ENTRYPOINT}") for each in files if each.endswith(tail)]
-    if len(found) != 1:
-        known = "has no skill" if not found else "has several skills"
-        raise BadTreeError(f"{ref.owner}/{ref.repo} {known} named {ref.skill}")
-    return found[0]
 
 
 def _require_safe(base: str) -> None:

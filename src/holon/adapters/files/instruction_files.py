@@ -138,7 +138,7 @@ def _read(handle: int, source: InstructionSource, path: str) -> _Look:
     content = content[:INSTRUCTIONS_BYTES_MAX]
     text = _text(content, is_cut=is_cut)
     if text is None:
-        return _Look(problem=f"{path} is not used: it is not UTF-8 text")
+        return _Look(problem=f"{path} is not used: it is not UTF-8 text; save it as UTF-8")
     found = LoadedInstructions(
         source=source,
         kind=_KINDS[os.path.basename(path)],

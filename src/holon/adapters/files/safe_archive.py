@@ -2,11 +2,12 @@
 
 Owns:  which members are written, which are passed over, and which spoil the whole archive.
 Rule 1: a name that leads out of the archive spoils it, wherever it stands. Links and devices are
-        passed over elsewhere in a repository, where they are ordinary; in the wanted directory they
-        spoil it.
+        passed over in a repository, where they are ordinary, also when all of it is wanted; in a
+        directory that is wanted they spoil it.
 Rule 2: everything is below one top directory, as GitHub packs a repository; a stray is refused.
 """
 
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from holon.adapters.files.new_tree import BadTreeError, NewTree, TreeBounds, checked_parts
@@ -36,6 +37,27 @@ def list_archive(archive: Path, bounds: ArchiveBounds | None = None) -> ArchiveL
         return ArchiveListing(files=tuple("/".join(each) for each in found), comment=stream.comment)
 
 
+def file_heads(
+    archive: Path, names: Collection[str], *, bytes_max: int, bounds: ArchiveBounds | None = None
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the beginnings of some files of an archive, or raise BadTreeError."""
+    with archive.open("rb") as file:
+        stream = TarStream(file, bounds)
+        for member in stream.members():
+            name = "/".join(_below_top(member))
+            if member.kind is MemberKind.FILE and name in names:
+                yield name, _head(stream, bytes_max)
+
+
+def _head(stream: TarStream, bytes_max: int) -> bytes:
+    head = b""
+    for piece in stream.pieces():
+        head += piece[: bytes_max - len(head)]
+        if len(head) == bytes_max:
+            break
+    return head
+
+
 def extract_folder(
     archive: Path,
     folder: str,
@@ -44,17 +66,19 @@ def extract_folder(
     bounds: ArchiveBounds | None = None,
     tree_bounds: TreeBounds | None = None,
 ) -> Extracted:
-    """Write one directory of an archive into an empty one, or raise BadTreeError.
+    """Write one directory of an archive, or all of it for "", into an empty one, or raise.
 
     What was written before the error stays: `into` is a scratch directory of the caller.
     """
-    wanted = checked_parts(folder)
+    wanted = checked_parts(folder) if folder else ()
     count = 0
     with archive.open("rb") as file, NewTree(into, tree_bounds) as tree:
         stream = TarStream(file, bounds)
         for member in stream.members():
             parts = _below_top(member)
             if parts[: len(wanted)] != wanted:
+                continue
+            if not wanted and member.kind not in (MemberKind.FILE, MemberKind.FOLDER):
                 continue
             count += _written(member, parts[len(wanted) :], stream, tree)
         comment = stream.comment

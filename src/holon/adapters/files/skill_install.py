@@ -10,7 +10,7 @@ Rule 3: a skill of Holon's own and one from GitHub are copied; one on this machi
 
 import hashlib
 from pathlib import Path
-from typing import Final, assert_never
+from typing import assert_never
 
 import anyio.to_thread
 
@@ -22,6 +22,7 @@ from holon.adapters.files.whole_folder import place, scratch_in
 from holon.adapters.system.private_file import FileUnusableError, read_bounded
 from holon.decide.template_selector import is_simple_name
 from holon.model.limits import TREE_FILE_BYTES_MAX
+from holon.model.skill import SKILL_FILES
 from holon.model.skill_ref import (
     BadSkillRefError,
     BuiltinSkillRef,
@@ -30,8 +31,6 @@ from holon.model.skill_ref import (
     LocalSkillRef,
     SkillRef,
 )
-
-ENTRYPOINT: Final = "SKILL.md"
 
 
 class FolderSkillInstaller:
@@ -109,13 +108,15 @@ def _builtin(ref: BuiltinSkillRef) -> Path:
 
 
 def _entry_hash(folder: Path, ref: SkillRef) -> str:
-    try:
-        found = read_bounded(folder / ENTRYPOINT, bytes_max=TREE_FILE_BYTES_MAX)
-    except FileUnusableError as error:
-        raise BadSkillRefError(f"the skill {ref.source} is unusable: {error.message}") from error
-    if found is None:
-        raise BadSkillRefError(
-            f"the skill {ref.source} has no {ENTRYPOINT}",
-            hint=f"a skill is a directory with a {ENTRYPOINT}",
-        )
-    return hashlib.sha256(found.content).hexdigest()
+    for name in SKILL_FILES:
+        try:
+            found = read_bounded(folder / name, bytes_max=TREE_FILE_BYTES_MAX)
+        except FileUnusableError as error:
+            raise BadSkillRefError(
+                f"the skill {ref.source} is unusable: {error.message}"
+            ) from error
+        if found is not None:
+            return hashlib.sha256(found.content).hexdigest()
+    raise BadSkillRefError(
+        f"the skill {ref.source} has no SKILL.md", hint="a skill is a directory with a SKILL.md"
+    )

@@ -4,7 +4,7 @@ Owns:  where skills are looked for, in which order, and what is remembered betwe
 Rule 1: three scopes, each with a list of roots, of which the first that exists is the only one
         used. (Elsewhere it is said that an agent's own roots are all read; the text that binds
         says the first one, for every scope.)
-Rule 2: a skill is a folder with a SKILL.md; folders are looked into until one is found, a few deep.
+Rule 2: a skill is a folder with a SKILL.md; folders are looked into until one is found, some deep.
         Its body is not kept: a catalog holds metadata.
 Rule 3: whatever is wrong with a skill is a problem in the answer, and the others load. The number
         of skills and problems, and the bytes read of each, are bounded.
@@ -30,16 +30,15 @@ from holon.adapters.files.skill_front_matter import (
     read_front_matter,
 )
 from holon.model import limits
-from holon.model.skill import SkillCatalog, SkillEntry, SkillScope
+from holon.model.skill import SKILL_FILES, SkillCatalog, SkillEntry, SkillScope
 
-ENTRYPOINT: Final = "SKILL.md"
 _SHARED_ROOTS: Final = (".agents/skills", ".codex/skills", ".claude/skills")
 _ROOTS: Final = {
     SkillScope.USER: _SHARED_ROOTS,
     SkillScope.AGENT: ("skills", *_SHARED_ROOTS),
     SkillScope.WORKSPACE: _SHARED_ROOTS,
 }
-_PASSED_OVER: Final = frozenset({"node_modules", "__pycache__"})
+_PASSED_OVER: Final = frozenset({".git", ".venv", "__pycache__", "node_modules"})
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 _Read: TypeAlias = FrontMatter | str  # a text says why it cannot be used
@@ -132,12 +131,12 @@ class _RootLook:
     def entries(self) -> Iterator[SkillEntry]:
         """Yield the skills, by name of their folders; a name counts once."""
         names: dict[str, str] = {}
-        for folder in self._skill_folders(self._root.path, depth=0):
+        for path in self._skill_files(self._root.path, depth=0):
             if len(self.seen) >= limits.SKILLS_PER_ROOT_COUNT_MAX:
                 most = limits.SKILLS_PER_ROOT_COUNT_MAX
                 self._problem(self._root.path, f"only its first {most} skills are used")
                 return
-            entry = self._entry(folder)
+            entry = self._entry(path)
             if entry is None:
                 continue
             if entry.name in names:
@@ -146,7 +145,7 @@ class _RootLook:
             names[entry.name] = entry.path
             yield entry
 
-    def _skill_folders(self, folder: str, *, depth: int) -> Iterator[str]:
+    def _skill_files(self, folder: str, *, depth: int) -> Iterator[str]:
         try:
             with os.scandir(folder) as found:
                 inner = sorted(
@@ -161,10 +160,11 @@ class _RootLook:
                 return
             if not self._may_enter(each):
                 continue
-            if os.path.lexists(f"{each.path}/{ENTRYPOINT}"):
-                yield each.path
+            path = _skill_file(each.path)
+            if path is not None:
+                yield path
             elif depth + 1 < limits.SKILL_FOLDER_DEPTH_COUNT_MAX:
-                yield from self._skill_folders(each.path, depth=depth + 1)
+                yield from self._skill_files(each.path, depth=depth + 1)
 
     def _may_enter(self, each: "os.DirEntry[str]") -> bool:
         try:
@@ -190,8 +190,8 @@ class _RootLook:
         self._problem(path, f"it leads out of {within}")
         return False
 
-    def _entry(self, folder: str) -> SkillEntry | None:
-        path, named = f"{folder}/{ENTRYPOINT}", os.path.basename(folder)
+    def _entry(self, path: str) -> SkillEntry | None:
+        named = os.path.basename(os.path.dirname(path))
         read = self._front_matter(path)
         if isinstance(read, str):
             self._problem(path, read)
@@ -199,17 +199,16 @@ class _RootLook:
         if not path.isprintable():
             self._problem(path, "its path cannot be shown")
             return None
-        name = read.name or named
-        if read.name != named:
-            said = "it has no name" if read.name is None else f"it is named {read.name}"
-            self.problems.append(f"{path}: {said}, its folder {named}")
-        if read.description_cut:
-            most = limits.SKILL_DESCRIPTION_CHARS_MAX
+        self.problems.extend(f"{path}: {each}" for each in read.remarks)
+        if read.name is not None and read.name != named:
             self.problems.append(
-                f"{path}: only the first {most} characters of its description count"
+                f"{path}: it is named {read.name}, its folder {named}; give both one name"
             )
         return SkillEntry(
-            name=name, description=read.description, scope=self._root.scope, path=path
+            name=read.name or named,
+            description=read.description,
+            scope=self._root.scope,
+            path=path,
         )
 
     def _front_matter(self, path: str) -> _Read:
@@ -243,6 +242,15 @@ def _first_root(scope: SkillScope, place: str) -> _Root | None:
     return None
 
 
+def _skill_file(folder: str) -> str | None:
+    """Return the file that makes a folder a skill."""
+    for name in SKILL_FILES:
+        path = f"{folder}/{name}"
+        if os.path.lexists(path):
+            return path
+    return None
+
+
 def _is_looked_into(each: "os.DirEntry[str]") -> bool:
     if each.name in _PASSED_OVER or each.name.startswith(".holon-"):
         return False
@@ -263,7 +271,7 @@ def _read(path: str) -> _Read:
     except BadFrontMatterError as error:
         return error.message
     except UnicodeDecodeError:
-        return "it is not UTF-8 text"
+        return "it is not UTF-8 text; save it as UTF-8"
     except OSError as error:
         return _why(error)
 
