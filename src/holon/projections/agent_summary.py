@@ -23,7 +23,11 @@ from holon.model.closure import (
 )
 from holon.model.ids import AgentId, BriefId, TurnId, WorkItemId
 from holon.model.instant import Instant
-from holon.model.instructions import InstructionMetadata, LoadedInstructions
+from holon.model.instructions import (
+    InstructionMetadata,
+    LoadedInstructions,
+    TaintedInstructions,
+)
 from holon.model.limits import AGENT_ROWS_SHOWN_COUNT_MAX
 from holon.model.memory import MemoryFigures
 from holon.model.record import Record
@@ -113,6 +117,7 @@ class AgentStateView(Record, frozen=True, kw_only=True):
     last_turn_terminal: TurnEndView | None = None
     last_runtime_failure: FailureView | None = None
     working_memory: MemoryFigures = MemoryFigures()
+    tainted_instructions: TaintedInstructions | None = None
 
 
 class AgentSummary(Record, frozen=True, kw_only=True):
@@ -253,4 +258,5 @@ def _agent_view(surface: AgentSurface) -> AgentStateView:
         last_turn_terminal=last_turn_of(agent),
         last_runtime_failure=None if failed is None else failure_view(failed),
         working_memory=surface.memory,
+        tainted_instructions=surface.tainted,
     )
