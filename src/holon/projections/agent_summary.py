@@ -49,6 +49,7 @@ from holon.projections.budget_view import PaceView
 from holon.projections.execution_view import ExecutionView, execution_view
 from holon.projections.preview import one_line
 from holon.projections.scheduling_posture import SchedulingPosture, scheduling_posture
+from holon.projections.skill_view import SkillsSummary
 from holon.projections.timer_view import TriggerView, trigger_view
 from holon.projections.token_summary import AgentTokenUsageSummary, token_summary
 from holon.projections.work_item_view import WaitView, wait_view
@@ -142,6 +143,7 @@ class AgentSummary(Record, frozen=True, kw_only=True):
     active_workspace_occupancy: OccupancyView | None = None
     pace: PaceView | None = None
     loaded_agents_md: tuple[InstructionMetadata, ...] = ()  # where it came from, no text
+    skills: SkillsSummary = SkillsSummary()
 
 
 class Surroundings(Record, frozen=True, kw_only=True):
@@ -154,6 +156,7 @@ class Surroundings(Record, frozen=True, kw_only=True):
     triggers: tuple[ExternalTrigger, ...] = ()
     pace: PaceView | None = None
     guidance: tuple[LoadedInstructions, ...] = ()
+    skills: SkillsSummary = SkillsSummary()
 
 
 def agent_summary(surface: AgentSurface, around: Surroundings) -> AgentSummary:
@@ -184,6 +187,7 @@ def agent_summary(surface: AgentSurface, around: Surroundings) -> AgentSummary:
         active_workspace_occupancy=occupancy_view(surface.workspaces),
         pace=around.pace,
         loaded_agents_md=tuple(each.metadata for each in around.guidance),
+        skills=around.skills,
     )
 
 
