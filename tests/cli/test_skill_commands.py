@@ -173,3 +173,24 @@ async def test_an_agent_uses_a_skill_and_every_surface_shows_it(tmp_path: Path) 
         assert other["active_skills"] == []
         prompt = await desk.said("debug", "prompt", "--json")
         assert "Skills in use" in prompt
+
+
+@pytest.mark.requirement("skills:in-the-summary")
+async def test_the_summary_tells_what_was_found_and_what_is_in_use(tmp_path: Path) -> None:
+    a_skill(tmp_path / "user/.claude/skills/mend", "---\nname: mend\ndescription: M.\n---\nBODY\n")
+    async with skilled(tmp_path) as desk:
+        await desk.said("skills", "install", BUILTIN)
+        before = (await desk.told("status"))["skills"]
+        found = [(each["name"], each["scope"]) for each in before["discoverable_skills"]]
+        assert found == [("mend", "user"), (BUILTIN, "agent"), (BORN_WITH, "agent")]
+        assert (before["discoverable_count"], before["active_count"]) == (3, 0)
+        await settled(desk.server)
+        answer = await desk.server.operator.get("/agents/main/state")
+        assert b"BODY" not in answer.body
+        skills = answer.json()["agent"]["skills"]
+        (used,) = skills["active_skills"]
+        assert (used["skill_name"], used["state"]) == (BUILTIN, "session_active")
+        states = {each["name"]: each.get("state") for each in skills["discoverable_skills"]}
+        assert states == {"mend": None, BUILTIN: "session_active", BORN_WITH: None}
+        (listed,) = (await desk.server.operator.get("/agents/list")).json()
+        assert "skills" not in listed

@@ -106,6 +106,7 @@ TELLS = {
     "MoveWait": {"wait_moved"},
     "RememberPace": {"self_starts_ended"},
     "RememberContext": {"history_compacted"},
+    "NoteInstructionChange": {"instruction_source_changed"},
     "HoldMessage": {"message_held"},
     "HoldTurns": {"budget_used_up"},
     "ReleaseTurns": {"budget_freed"},

@@ -74,6 +74,7 @@ def _facts(summary: "JsonValue") -> Iterator[tuple[str, object]]:
     yield "last pass", _closure(summary.get("closure"))
     yield "last turn", _turn(agent.get("last_turn_terminal"))
     yield "last failure", _failure(agent.get("last_runtime_failure"))
+    yield "look at", _tainted(agent.get("tainted_instructions"), agent.get("id"))
 
 
 def _with(value: "JsonValue", why: "JsonValue") -> str:
@@ -138,3 +139,15 @@ def _failure(failure: "JsonValue") -> str:
         return ""
     told = f"{moment(failure.get('occurred_at'))}: {failure.get('summary')}"
     return _with(told, failure.get("recovery_hint"))
+
+
+def _tainted(tainted: "JsonValue", agent_id: "JsonValue") -> str:
+    """Which file to look at because somebody else may be behind what it says now."""
+    from holon.cli.tables import moment
+
+    if not tainted:
+        return ""
+    when, turn = moment(tainted.get("changed_at")), tainted.get("turn_id")
+    told = f"{tainted.get('path')}, changed at {when} in {turn}, where others had a word"
+    count = tainted.get("change_count")
+    return f"{told} ({count} such so far; read it, then: holon events tail --agent {agent_id})"

@@ -74,6 +74,7 @@ from holon.model.event import (
     TaskStatusUpdated,
 )
 from holon.model.ids import AgentId
+from holon.model.instruction_change import NoteInstructionChange
 from holon.model.memory_change import ArchiveEpisode, MemoryChange, RememberWork
 from holon.model.message import MessageKind, MessageState
 from holon.model.pace_change import (
@@ -126,7 +127,9 @@ _WorkChange: TypeAlias = (
 _WakeChange: TypeAlias = (
     CreateTimer | FireTimer | CancelTimer | ParkWakeHint | TakeWakeHints | OpenWait | MoveWait
 )
-_SettingChange: TypeAlias = WorkspaceChange | SkillChange | RememberContext | MemoryChange
+_SettingChange: TypeAlias = (
+    WorkspaceChange | SkillChange | RememberContext | NoteInstructionChange | MemoryChange
+)
 
 
 def events_of(change: Change) -> Audited:
@@ -197,6 +200,8 @@ def _setting_events(change: _SettingChange) -> Audited:
                 compression_epoch=context.compression_epoch,
             )
             return ((agent_id, moved),)
+        case NoteInstructionChange(agent_id=agent_id, event=event):
+            return ((agent_id, event),)
         case ActivateSkill() | RestoreSkills():
             return skill_events(change)
         case RememberWork() | ArchiveEpisode():

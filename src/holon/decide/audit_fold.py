@@ -32,6 +32,7 @@ from holon.model.event import (
     TurnResumed,
     TurnStarted,
 )
+from holon.model.instruction_event import InstructionSourceChanged
 from holon.model.memory_event import EpisodeFinalized, MemoryEvent, WorkingMemoryUpdated
 from holon.model.message import MessageState
 from holon.model.skill_event import SkillActivated
@@ -75,6 +76,7 @@ class Subject(StrEnum):
     HISTORY = "history"
     WORKING_MEMORY = "working_memory"
     EPISODE = "episode"
+    TAINTED_INSTRUCTIONS = "tainted_instructions"
 
 
 TURN_OPEN = "open"
@@ -220,6 +222,8 @@ def moves_of(event: Event) -> tuple[Move, ...]:
             | EpisodeFinalized()
         ):
             return (_setting_move(event),)
+        case InstructionSourceChanged(tainted=True, turn_id=turn_id, path=path):
+            return (Move(Subject.TAINTED_INSTRUCTIONS, SELF, f"{turn_id} {path}"),)
         case _:
             return ()
 

@@ -30,6 +30,7 @@ from holon.model.ids import (
     WorkItemId,
 )
 from holon.model.instant import Instant
+from holon.model.instruction_change import NoteInstructionChange
 from holon.model.memory_change import MemoryChange
 from holon.model.message import MessageEnvelope, MessageState
 from holon.model.pace_change import (
@@ -366,6 +367,7 @@ Change: TypeAlias = (
     | WorkspaceChange
     | SkillChange
     | RememberContext
+    | NoteInstructionChange
     | MemoryChange
     | RecordEvent
 )

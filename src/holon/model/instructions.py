@@ -1,11 +1,13 @@
 """Standing guidance that people keep in files: AGENTS.md and its relatives.
 
-Owns:  what was loaded, from where, and what could not be.
+Owns:  what was loaded, from where, what could not be, and what is to be mistrusted of it.
 Rule 1: the text goes into the prompt and nowhere else; surfaces show where it came from.
 """
 
 from enum import StrEnum
 
+from holon.model.ids import TurnId
+from holon.model.instant import Instant
 from holon.model.record import Record
 
 
@@ -64,3 +66,16 @@ class LoadedGuidance(Record, frozen=True, kw_only=True):
 
     files: tuple[LoadedInstructions, ...] = ()
     problems: tuple[str, ...] = ()
+
+
+class TaintedInstructions(Record, frozen=True, kw_only=True):
+    """The newest change of an agent's own sources that somebody from outside may be behind.
+
+    It was seen in a turn in which they had a word. `change_count` counts all such changes there
+    have ever been.
+    """
+
+    path: str  # below the agent's home
+    changed_at: Instant
+    turn_id: TurnId
+    change_count: int

@@ -11,6 +11,7 @@ from holon.model.agent import AgentState
 from holon.model.brief import BriefRecord
 from holon.model.event import AuditEvent
 from holon.model.ids import WorkItemId
+from holon.model.instructions import TaintedInstructions
 from holon.model.memory import MemoryFigures
 from holon.model.provider_attempt import TokenUsage
 from holon.model.record import Record
@@ -94,3 +95,4 @@ class AgentSurface(Record, frozen=True, kw_only=True):
     hints: tuple[WakeHint, ...] = ()
     workspaces: WorkspaceBindings = WorkspaceBindings()
     memory: MemoryFigures = MemoryFigures()
+    tainted: TaintedInstructions | None = None

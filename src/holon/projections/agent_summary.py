@@ -23,7 +23,11 @@ from holon.model.closure import (
 )
 from holon.model.ids import AgentId, BriefId, TurnId, WorkItemId
 from holon.model.instant import Instant
-from holon.model.instructions import InstructionMetadata, LoadedInstructions
+from holon.model.instructions import (
+    InstructionMetadata,
+    LoadedInstructions,
+    TaintedInstructions,
+)
 from holon.model.limits import AGENT_ROWS_SHOWN_COUNT_MAX
 from holon.model.memory import MemoryFigures
 from holon.model.record import Record
@@ -45,6 +49,7 @@ from holon.projections.budget_view import PaceView
 from holon.projections.execution_view import ExecutionView, execution_view
 from holon.projections.preview import one_line
 from holon.projections.scheduling_posture import SchedulingPosture, scheduling_posture
+from holon.projections.skill_view import SkillsSummary
 from holon.projections.timer_view import TriggerView, trigger_view
 from holon.projections.token_summary import AgentTokenUsageSummary, token_summary
 from holon.projections.work_item_view import WaitView, wait_view
@@ -113,6 +118,7 @@ class AgentStateView(Record, frozen=True, kw_only=True):
     last_turn_terminal: TurnEndView | None = None
     last_runtime_failure: FailureView | None = None
     working_memory: MemoryFigures = MemoryFigures()
+    tainted_instructions: TaintedInstructions | None = None
 
 
 class AgentSummary(Record, frozen=True, kw_only=True):
@@ -137,6 +143,7 @@ class AgentSummary(Record, frozen=True, kw_only=True):
     active_workspace_occupancy: OccupancyView | None = None
     pace: PaceView | None = None
     loaded_agents_md: tuple[InstructionMetadata, ...] = ()  # where it came from, no text
+    skills: SkillsSummary = SkillsSummary()
 
 
 class Surroundings(Record, frozen=True, kw_only=True):
@@ -149,6 +156,7 @@ class Surroundings(Record, frozen=True, kw_only=True):
     triggers: tuple[ExternalTrigger, ...] = ()
     pace: PaceView | None = None
     guidance: tuple[LoadedInstructions, ...] = ()
+    skills: SkillsSummary = SkillsSummary()
 
 
 def agent_summary(surface: AgentSurface, around: Surroundings) -> AgentSummary:
@@ -179,6 +187,7 @@ def agent_summary(surface: AgentSurface, around: Surroundings) -> AgentSummary:
         active_workspace_occupancy=occupancy_view(surface.workspaces),
         pace=around.pace,
         loaded_agents_md=tuple(each.metadata for each in around.guidance),
+        skills=around.skills,
     )
 
 
@@ -253,4 +262,5 @@ def _agent_view(surface: AgentSurface) -> AgentStateView:
         last_turn_terminal=last_turn_of(agent),
         last_runtime_failure=None if failed is None else failure_view(failed),
         working_memory=surface.memory,
+        tainted_instructions=surface.tainted,
     )

@@ -1,13 +1,18 @@
 """The skills of an agent, as surfaces show them.
 
-Owns:  the view of what it may discover, what it uses, and what was installed for it.
+Owns:  the view of what it may discover, what it uses, and what was installed for it; and the short
+       of it that an agent's summary has.
 Rule 1: metadata only: the body of a SKILL.md is in no answer.
+Rule 2: the short is bounded, says how many there are in all, and looks at no installed file.
 """
 
 from collections.abc import Sequence
 
+import msgspec
+
 from holon.model.ids import AgentId
 from holon.model.instant import Instant
+from holon.model.limits import AGENT_ROWS_SHOWN_COUNT_MAX
 from holon.model.record import Record
 from holon.model.skill import (
     ActivationSource,
@@ -15,9 +20,11 @@ from holon.model.skill import (
     LoadReason,
     SkillActivation,
     SkillCatalog,
+    SkillEntry,
     SkillScope,
 )
 from holon.model.skill_ref import SkillFolder
+from holon.projections.preview import one_line
 
 
 class SkillView(Record, frozen=True, kw_only=True):
@@ -53,6 +60,15 @@ class AgentSkillsView(Record, frozen=True, kw_only=True):
     problems: tuple[str, ...]
 
 
+class SkillsSummary(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """The first of an agent's skills, those found and those in use, and how many there are."""
+
+    discoverable_count: int = 0
+    active_count: int = 0
+    discoverable_skills: tuple[SkillView, ...] = ()
+    active_skills: tuple[ActiveSkillView, ...] = ()
+
+
 def agent_skills_view(
     agent_id: AgentId,
     catalog: SkillCatalog,
@@ -60,22 +76,42 @@ def agent_skills_view(
     installed: Sequence[SkillFolder],
 ) -> AgentSkillsView:
     """Put together what is known of an agent's skills."""
-    states = {each.entrypoint_path: each.state for each in active}
     return AgentSkillsView(
         agent_id=agent_id,
-        skills=tuple(
-            SkillView(
-                name=entry.name,
-                description=entry.description,
-                scope=entry.scope,
-                path=entry.path,
-                state=states.get(entry.path),
-            )
-            for entry in catalog.entries
-        ),
+        skills=_found(catalog.entries, active),
         active_skills=tuple(_active(each) for each in active),
         installed=tuple(installed),
         problems=catalog.problems,
+    )
+
+
+def skills_summary(catalog: SkillCatalog, active: Sequence[SkillActivation]) -> SkillsSummary:
+    """Sum up what an agent may discover and what it uses; of either the first ones."""
+    shown = tuple(
+        msgspec.structs.replace(entry, description=one_line(entry.description))
+        for entry in catalog.entries[:AGENT_ROWS_SHOWN_COUNT_MAX]
+    )
+    return SkillsSummary(
+        discoverable_count=len(catalog.entries),
+        active_count=len(active),
+        discoverable_skills=_found(shown, active),
+        active_skills=tuple(_active(each) for each in active[:AGENT_ROWS_SHOWN_COUNT_MAX]),
+    )
+
+
+def _found(
+    entries: Sequence[SkillEntry], active: Sequence[SkillActivation]
+) -> tuple[SkillView, ...]:
+    states = {each.entrypoint_path: each.state for each in active}
+    return tuple(
+        SkillView(
+            name=entry.name,
+            description=entry.description,
+            scope=entry.scope,
+            path=entry.path,
+            state=states.get(entry.path),
+        )
+        for entry in entries
     )
 
 

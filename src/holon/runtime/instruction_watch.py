@@ -20,8 +20,9 @@ import msgspec
 from holon.decide.execution_place import agent_home_of
 from holon.decide.instruction_sources import Noticed, changes_between
 from holon.decide.shown_authority import is_tainted
-from holon.model.commit import Change, RecordEvent
+from holon.model.commit import Change
 from holon.model.ids import AgentId, TurnId
+from holon.model.instruction_change import NoteInstructionChange
 from holon.model.limits import INSTRUCTION_LOOKS_COUNT_MAX
 from holon.model.tool import ToolCallRecord
 from holon.model.transcript import TurnLog
@@ -81,7 +82,7 @@ class InstructionWatch:
             tainted=is_tainted(worth),
         )
         told = changes_between(before, now, noticed)
-        return tuple(RecordEvent(agent_id=agent_id, event=event) for event in told)
+        return tuple(NoteInstructionChange(agent_id=agent_id, event=event) for event in told)
 
     def _remember(self, agent_id: AgentId, digests: Mapping[str, str]) -> None:
         self._seen[agent_id] = digests

@@ -14,10 +14,16 @@ from holon.model.agent import AgentKind, AgentState, IdentityStatus
 from holon.model.commit import Commit, RecordEvent
 from holon.model.ids import AgentId, IdPrefix, parse_agent_id
 from holon.model.refusal import RefusedError
+from holon.model.skill import SkillCatalog
 from holon.model.skill_event import SkillEvent, SkillInstalled, SkillUninstalled
 from holon.model.skill_ref import InstalledSkill, SkillFolder
-from holon.model.workspace import AGENT_HOME
-from holon.projections.skill_view import AgentSkillsView, agent_skills_view
+from holon.model.workspace import AGENT_HOME, ActiveWorkspace
+from holon.projections.skill_view import (
+    AgentSkillsView,
+    SkillsSummary,
+    agent_skills_view,
+    skills_summary,
+)
 from holon.runtime.decided_commit import apply_patiently
 from holon.runtime.execution_place import current_place
 from holon.runtime.services import Services
@@ -35,15 +41,23 @@ class SkillDesk:
     async def look(self, agent_id: AgentId) -> AgentSkillsView:
         """Return what an agent may discover, uses, and was given."""
         services, agent = self._services, await self._known(agent_id)
-        place = await current_place(services, agent_id)
-        catalog = await services.skills.catalog(
-            agent_home=agent_home_of(services.home, agent_id),
-            workspace_anchor=None if place.workspace_id == AGENT_HOME else place.workspace_anchor,
-            with_user_scope=agent.identity.kind is AgentKind.DEFAULT,
-        )
+        catalog = await self._catalog(agent, await current_place(services, agent_id))
         active = await services.store.reads.active_skills(agent_id)
         installed = await services.skill_folders.installed(self._folder(agent_id))
         return agent_skills_view(agent_id, catalog, active, installed)
+
+    async def summed(self, agent: AgentState, place: ActiveWorkspace) -> SkillsSummary:
+        """Return the short of it, for an agent in any condition, at the place where it works."""
+        active = await self._services.store.reads.active_skills(agent.identity.agent_id)
+        return skills_summary(await self._catalog(agent, place), active)
+
+    async def _catalog(self, agent: AgentState, place: ActiveWorkspace) -> SkillCatalog:
+        services = self._services
+        return await services.skills.catalog(
+            agent_home=agent_home_of(services.home, agent.identity.agent_id),
+            workspace_anchor=None if place.workspace_id == AGENT_HOME else place.workspace_anchor,
+            with_user_scope=agent.identity.kind is AgentKind.DEFAULT,
+        )
 
     async def install(
         self, agent_id: AgentId, name: str, *, kind: str | None, copies: bool, force: bool

@@ -28,9 +28,13 @@ from holon.model.commit import (
 from holon.model.context_change import RememberContext
 from holon.model.expectation import Applied
 from holon.model.ids import MessageId, SummaryId, WorkItemId
+from holon.model.instruction_change import NoteInstructionChange
+from holon.model.instruction_event import InstructionSourceChanged
 from holon.model.memory import MemoryDeltaReason, MemoryState, WorkingMemoryDelta
 from holon.model.memory_change import ArchiveEpisode, RememberWork
+from holon.model.provenance import AuthorityClass
 from holon.model.skill_change import ActivateSkill
+from holon.model.turn import TurnRecord
 from holon.model.wake import WakeDisposition
 from holon.model.work_item import DeliverySummary
 from holon.model.workspace import FoundPlace, WorkspaceBindings
@@ -68,6 +72,21 @@ def a_writer() -> tuple[apsw.Connection, CommitWriter]:
 def apply(writer: CommitWriter, commit_id: str, *changes: Change) -> None:
     """Apply changes that must be accepted."""
     assert writer.apply_group([a_commit(commit_id, *changes)]).results == [Applied()]
+
+
+def a_source_change(
+    turn: TurnRecord, *, path: str = "AGENTS.md", tainted: bool = True
+) -> InstructionSourceChanged:
+    """A file the agent lives by was written in a turn, by default one with words from outside."""
+    worth = AuthorityClass.EXTERNAL_EVIDENCE if tainted else AuthorityClass.OPERATOR_INSTRUCTION
+    return InstructionSourceChanged(
+        path=path,
+        old_sha256=None,
+        new_sha256="0" * 64,
+        turn_id=turn.turn_id,
+        authority_class=worth,
+        tainted=tainted,
+    )
 
 
 def everything() -> tuple[apsw.Connection, CommitWriter]:
@@ -114,6 +133,7 @@ def everything() -> tuple[apsw.Connection, CommitWriter]:
         RememberContext(
             agent_id=MAIN, context=AgentContext(history_from_turn=2, compression_epoch=1)
         ),
+        NoteInstructionChange(agent_id=MAIN, event=a_source_change(turn)),
         RememberWork(
             agent_id=MAIN,
             state=MemoryState(revision=2, last_prompted_revision=1, archived_episode_count=1),

@@ -238,6 +238,13 @@ REFUSED = {
         "update agent_contexts set history_from_turn = 1, compression_epoch = 2"
     ),
     "agent_contexts_are_kept": "delete from agent_contexts",
+    "tainted_instructions_count_is_positive": (
+        "insert into tainted_instructions values ('other', 'AGENTS.md', 'turn_1', 0, 0)"
+    ),
+    "tainted_instructions_count_on": (
+        "update tainted_instructions set change_count = change_count + 2"
+    ),
+    "tainted_instructions_are_kept": "delete from tainted_instructions",
     "workspaces_anchor_is_absolute": "insert into workspaces values ('ws_9', 'srv', null, 0, 0)",
     "workspaces_one_per_anchor": (
         "insert into workspaces select 'ws_9', workspace_anchor, null, 0, 0 from workspaces"

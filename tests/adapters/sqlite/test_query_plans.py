@@ -21,6 +21,7 @@ FAMILIES: Final = (
     "reads_workspaces",
     "workspaces",
     "contexts",
+    "instructions",
     "reads_skills",
     "skills",
     "retention",

@@ -18,6 +18,7 @@ from holon.adapters.sqlite.context_changes import ContextChanges
 from holon.adapters.sqlite.error_mapping import running_error
 from holon.adapters.sqlite.event_log import EventLog
 from holon.adapters.sqlite.expectation_checks import ExpectationChecks
+from holon.adapters.sqlite.instruction_changes import InstructionChanges
 from holon.adapters.sqlite.memory_marks import MemoryMarks
 from holon.adapters.sqlite.message_changes import KeyUsedError, MessageChanges
 from holon.adapters.sqlite.named_queries import named_queries
@@ -75,6 +76,7 @@ from holon.model.errors import ForbiddenTransitionError, StoreBrokenError, Store
 from holon.model.expectation import Applied, CommitOutcome, ConstraintRefused
 from holon.model.ids import AgentId
 from holon.model.instant import to_micros
+from holon.model.instruction_change import NoteInstructionChange
 from holon.model.memory_change import ArchiveEpisode, MemoryChange, RememberWork
 from holon.model.pace_change import (
     HoldMessage,
@@ -93,7 +95,9 @@ from holon.model.workspace_change import (
 )
 
 Result: TypeAlias = CommitOutcome | StoreError
-_SettingChange: TypeAlias = WorkspaceChange | SkillChange | RememberContext | MemoryChange
+_SettingChange: TypeAlias = (
+    WorkspaceChange | SkillChange | RememberContext | NoteInstructionChange | MemoryChange
+)
 
 
 class AppliedGroup(NamedTuple):
@@ -124,6 +128,7 @@ class CommitWriter:
         self._pace = PaceChanges(self._statements)
         self._workspaces = WorkspaceChanges(self._statements)
         self._contexts = ContextChanges(self._statements)
+        self._instructions = InstructionChanges(self._statements)
         self._memory = MemoryMarks(self._statements)
         self._touched: set[AgentId] = set()
         self.broken: StoreBrokenError | None = None
@@ -283,6 +288,8 @@ class CommitWriter:
                 self._skills.write(change)
             case RememberContext():
                 self._contexts.write(change)
+            case NoteInstructionChange():
+                self._instructions.write(change, at=at)
             case RememberWork() | ArchiveEpisode():
                 self._working_memory.write(change)
             case _:

@@ -27,7 +27,9 @@ from holon.adapters.sqlite.statements import Row, Value
 from holon.adapters.sqlite.working_memory_reads import MemoryLooks
 from holon.adapters.sqlite.workspace_reads import WorkspaceLooks
 from holon.model.brief import BriefRecord
-from holon.model.ids import AgentId, TaskId, TimerId, WorkItemId
+from holon.model.ids import AgentId, TaskId, TimerId, TurnId, WorkItemId
+from holon.model.instant import from_micros
+from holon.model.instructions import TaintedInstructions
 from holon.model.limits import (
     AGENT_ROWS_SHOWN_COUNT_MAX,
     STATE_TASKS_COUNT_MAX,
@@ -98,6 +100,18 @@ class _AgentLooks(WorkspaceLooks, MemoryLooks):
     def _failure(self, name: str, *key: Value) -> BriefRecord | None:
         found = self._one(name, key)
         return None if found is None else BRIEFS.decode(str(found[0]))
+
+    def _tainted(self, agent_id: AgentId) -> TaintedInstructions | None:
+        match self._one("tainted_instructions", (agent_id,)):
+            case (path, turn_id, int() as changed_at, int() as change_count):
+                return TaintedInstructions(
+                    path=str(path),
+                    changed_at=from_micros(changed_at),
+                    turn_id=TurnId(str(turn_id)),
+                    change_count=change_count,
+                )
+            case _:
+                return None
 
 
 class _Pages(ReadSession):
@@ -205,6 +219,7 @@ class SqliteSurfaceReads(_AgentLooks, _Pages):
                 hints=tuple(self._hints(agent_id)),
                 workspaces=self._bindings(agent_id),
                 memory=self._memory_figures(agent_id),
+                tainted=self._tainted(agent_id),
             )
 
     async def agent_counts(self, agent_id: AgentId) -> AgentCounts | None:

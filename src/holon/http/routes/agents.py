@@ -62,13 +62,15 @@ async def _looked_at(plane: Plane, call: Call) -> tuple[AgentSurface, Surroundin
     if surface is None or not is_shown(surface.listed.agent.identity):
         raise RefusedError(refuse_unknown(agent_id))
     trigger = await plane.host.reads.trigger_of(agent_id)
+    agent, place = surface.listed.agent, _place(plane, surface.listed)
     around = Surroundings(
         default_model=str(plane.host.preference.default),
-        workspace=_place(plane, surface.listed),
+        workspace=place,
         profile=plane.host.workspaces.profile,
         triggers=() if trigger is None else (trigger,),
-        pace=await plane.host.pace.pace_of(surface.listed.agent),
-        guidance=await plane.host.prompts.guidance(agent_id, _place(plane, surface.listed)),
+        pace=await plane.host.pace.pace_of(agent),
+        guidance=await plane.host.prompts.guidance(agent_id, place),
+        skills=await plane.host.skills.summed(agent, place),
     )
     return surface, around
 

@@ -49,6 +49,8 @@ union all select agent_id, 'skill', load_reason || ' ' || entrypoint_path,
 union all select agent_id, 'history', '', history_from_turn from agent_contexts
 union all select agent_id, 'working_memory', '', revision from working_memories where revision > 0
 union all select agent_id, 'episode', episode_id, 'archived' from episodes
+union all select agent_id, 'tainted_instructions', '', turn_id || ' ' || path
+    from tainted_instructions
 order by 1
 """
 _EVENTS: Final = "select agent_id, event_seq, event from events order by agent_id, event_seq"

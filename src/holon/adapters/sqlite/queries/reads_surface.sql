@@ -151,3 +151,6 @@ select record from briefs where kind = 'failure' order by brief_seq desc limit 1
 
 -- last_failure_of --
 select record from briefs where agent_id = ?1 and kind = 'failure' order by brief_seq desc limit 1;
+
+-- tainted_instructions --
+select path, turn_id, changed_at, change_count from tainted_instructions where agent_id = ?1;
