@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple, TypeAlias, assert_never
 
 from holon.decide.audit_skills import skill_key, state_when_used, states_at_turn_end
+from holon.model.agent_event import AgentArchived
 from holon.model.context_event import HistoryCompacted
 from holon.model.event import (
     AgentCreated,
@@ -60,6 +61,7 @@ class Subject(StrEnum):
     """The kinds of object whose state the log tells."""
 
     AGENT = "agent"
+    IDENTITY = "identity"  # told only when it is no longer in use
     FOCUS = "focus"
     MESSAGE = "message"
     TURN = "turn"
@@ -96,6 +98,7 @@ _ENDS: dict[Subject, frozenset[str]] = {
     Subject.TIMER: frozenset({TimerStatus.COMPLETED, TimerStatus.CANCELLED}),
     Subject.WAIT: frozenset(s for s in WaitState if not s.is_open),
     Subject.EPISODE: frozenset({ARCHIVED}),
+    Subject.IDENTITY: frozenset({ARCHIVED}),
 }
 
 Key: TypeAlias = tuple[Subject, str]
@@ -211,6 +214,8 @@ def moves_of(event: Event) -> tuple[Move, ...]:
             )
         case AgentCreated(status=status) | AgentStateChanged(status=status):
             return (Move(Subject.AGENT, SELF, status),)
+        case AgentArchived():
+            return (Move(Subject.IDENTITY, SELF, ARCHIVED),)
         case (
             WorkItemPicked()
             | WorkItemFocusReleased()

@@ -37,6 +37,7 @@ from holon.model.commit import (
     AppendBrief,
     AppendDeliverySummary,
     AppendTranscript,
+    ArchiveAgent,
     CancelTimer,
     Change,
     ClaimMessage,
@@ -243,6 +244,7 @@ class CommitWriter:
                 | SetAgentStatus()
                 | FocusWorkItem()
                 | SetModelOverride()
+                | ArchiveAgent()
                 | RecordClosure()
                 | AppendBrief()
             ):
