@@ -19,6 +19,7 @@ from holon.model.commit import (
     PutWorkItem,
     QueueMessage,
 )
+from holon.model.errors import StoreError
 from holon.model.expectation import Applied, CommitOutcome, ConstraintRefused
 from holon.model.task import TaskStatus
 from holon.model.work_item import WorkItemState
@@ -52,7 +53,7 @@ UNFINISHED: dict[str, tuple[Change, ...]] = {
 }
 
 
-def archive(writer: CommitWriter, commit_id: str = "archive:main") -> CommitOutcome:
+def archive(writer: CommitWriter, commit_id: str = "archive:main") -> CommitOutcome | StoreError:
     commit = a_commit(commit_id, ArchiveAgent(agent_id=MAIN, reason="over"))
     (outcome,) = writer.apply_group([commit]).results
     return outcome
