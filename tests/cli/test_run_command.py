@@ -11,7 +11,9 @@ import pytest
 
 from holon.adapters.sqlite.check.checker import check_database
 from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home
+from holon.adapters.sqlite.store import open_store
 from holon.adapters.system.clock import SystemClock
+from holon.model.agent import IdentityStatus
 from holon.model.ids import AgentId
 from holon.projections.run_result import RunResult
 from holon.serve.compose import open_host
@@ -54,6 +56,10 @@ rules:
   - when: ended with exit status
     rounds:
       - text: And now it is over.
+  - when: leave it
+    rounds:
+      - calls: [{name: ExecCommand, input: {cmd: "read line < gate", yield_time_ms: 0}}]
+      - text: It goes on.
   - when: my answer
     rounds:
       - calls:
@@ -217,8 +223,60 @@ def test_a_run_that_names_nobody_has_an_agent_of_its_own(tmp_path: Path, scripte
     )
     assert first["agent_id"].startswith("tmp_run_")
     assert first["agent_id"] != second["agent_id"]
-    again = run(tmp_path, "hi", "--model", scripted, "--agent", first["agent_id"])
-    assert again.returncode == 0
+
+
+@pytest.mark.requirement("run-once:agent-ends-with-its-run")
+@pytest.mark.parametrize(("text", "code"), [("hi", 0), ("fail", 1), ("background", 0)])
+async def test_a_temporary_agent_is_archived_with_its_run(
+    tmp_path: Path, scripted: str, text: str, code: int
+) -> None:
+    os.mkfifo(tmp_path / "gate")
+    placed = ("--model", scripted, "--cwd", str(tmp_path), "--json")
+    done = run(tmp_path, text, *placed)
+    told = told_by(done)
+    assert (done.returncode, told["final_text"] != "") == (code, True)
+    assert await status_of(tmp_path, told["agent_id"]) is IdentityStatus.ARCHIVED
+    assert (tmp_path / "holon" / "agents" / told["agent_id"]).is_dir(), "its files stay"
+    assert check_database(database_path(tmp_path / "holon")).violations == ()
+    again = run(tmp_path, "hi", *placed, "--agent", told["agent_id"])
+    assert (again.returncode, told_by(again)["final_status"]) == (2, "failed")
+    assert "is archived" in again.stderr
+    assert "--create-agent" in again.stderr
+
+
+@pytest.mark.requirement("run-once:agent-ends-with-its-run")
+@pytest.mark.parametrize(
+    ("text", "flags"),
+    [
+        ("my answer", ()),
+        ("wait", ()),
+        ("step by step", ("--max-rounds", "1")),
+        ("leave it", ("--no-wait-for-tasks",)),
+    ],
+    ids=["open work", "a message put off", "rounds used up", "a running task"],
+)
+async def test_a_temporary_agent_with_something_left_stays_in_use(
+    tmp_path: Path, scripted: str, text: str, flags: tuple[str, ...]
+) -> None:
+    os.mkfifo(tmp_path / "gate")
+    placed = ("--model", scripted, "--cwd", str(tmp_path), "--json")
+    agent = told_by(run(tmp_path, text, *placed, *flags))["agent_id"]
+    assert await status_of(tmp_path, agent) is IdentityStatus.ACTIVE
+    if text != "leave it":
+        return
+    (tmp_path / "gate").write_text("go\n", encoding="utf-8")  # blocks until the task reads it
+    told = told_by(run(tmp_path, "hi", *placed, "--agent", agent))
+    assert (told["final_status"], told["agent_id"]) == ("completed", agent)
+    assert await status_of(tmp_path, agent) is IdentityStatus.ARCHIVED, "the last run ends it"
+
+
+async def status_of(folder: Path, agent_id: str) -> IdentityStatus:
+    """Whether the identity is in use, as the closed home says."""
+    store = open_store(folder / "holon")
+    state = await store.reads.agent(AgentId(agent_id))
+    await store.close()
+    assert state is not None
+    return state.identity.status
 
 
 @pytest.mark.requirement("run-once:named-agent")

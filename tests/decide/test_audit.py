@@ -60,6 +60,7 @@ TELLS = {
     "SetAgentStatus": {"agent_state_changed"},
     "FocusWorkItem": {"work_item_picked", "work_item_focus_released"},
     "SetModelOverride": {"agent_model_override_changed"},
+    "ArchiveAgent": {"agent_archived"},
     "QueueMessage": {"message_admitted", "system_tick_emitted"},
     "ClaimMessage": {"message_processing_started"},
     "DeferMessage": {"message_deferred"},

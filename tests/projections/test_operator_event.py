@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holon.model.agent_event import ModelOverrideChanged
 from holon.model.brief import BriefKind, BriefRecord, FailureArtifact, FailureCategory
 from holon.model.closure import ClosureOutcome, WaitingReason
 from holon.model.event import (
@@ -15,7 +16,6 @@ from holon.model.event import (
     BriefCreated,
     ClosureDecided,
     Event,
-    ModelOverrideChanged,
     ProviderRoundCompleted,
     RuntimeErrorRecorded,
     ToolExecuted,

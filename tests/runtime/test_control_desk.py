@@ -11,7 +11,7 @@ from holon.model.event import ControlApplied, TurnStarted
 from holon.model.ids import AgentId
 from holon.model.message import Priority
 from holon.model.refusal import RefusalCode, RefusedError
-from holon.testing.builders import MAIN, an_identity
+from holon.testing.builders import MAIN, a_hint, an_identity
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
 
@@ -43,6 +43,29 @@ def test_an_unknown_agent_cannot_be_steered(verb: str) -> None:
         assert _code(caught) is RefusalCode.AGENT_NOT_FOUND
         with pytest.raises(RefusedError):
             await house.host.control.set_model(AgentId("nobody"), "lab/m")
+
+    run_house(story)
+
+
+def test_an_archived_agent_takes_nothing_from_anyone() -> None:
+    async def story(house: House) -> None:
+        host = house.host
+        assert await host.control.archive(MAIN, reason="over")
+        asked = (
+            *(getattr(host.control, verb)(MAIN) for verb in ("stop", "pause", "resume")),
+            host.control.set_model(MAIN, "lab/m"),
+            host.timers.create(MAIN, after_ms=1),
+            host.work.create(MAIN, objective="more"),
+            host.wake.submit(a_hint()),
+            host.triggers.ensure(MAIN),
+            house.prompt("quick"),
+        )
+        for each in asked:
+            with pytest.raises(RefusedError) as caught:
+                await each
+            assert _code(caught) is RefusalCode.AGENT_ARCHIVED
+        assert not await host.control.archive(AgentId("nobody"), reason="over")
+        assert [type(e).__name__ for e in await house.events()] == ["AgentCreated", "AgentArchived"]
 
     run_house(story)
 

@@ -220,6 +220,8 @@ def test_work_items_and_agents_are_bounded_as_well(monkeypatch: pytest.MonkeyPat
         with pytest.raises(RefusedError) as caught:
             await house.host.control.create_agent(an_identity("third"))
         assert caught.value.refusal.code is RefusalCode.QUOTA_REACHED
+        assert await house.host.control.archive(AgentId("second"), reason="over")
+        await house.host.control.create_agent(an_identity("third"))
 
     plan = [calls("CreateWorkItem", objective=f"step {number}") for number in range(3)]
     run_house(story, script=[rule("plan", *plan, says("done")), rule("", calls("Sleep"))])

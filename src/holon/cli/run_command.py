@@ -99,8 +99,9 @@ class RunFlags(TypedDict):
 def run(context: click.Context, text: str, **flags: Unpack[RunFlags]) -> None:
     """Ask an agent one thing and print what it says when it has come to rest.
 
-    Without --agent the run gets an agent of its own. A named agent keeps its history under
-    HOLON_HOME: the next run goes on from there. The run waits for the agent's background tasks.
+    Without --agent the run gets an agent of its own, which is archived when nothing is left to do.
+    A named agent keeps its history under HOLON_HOME: the next run goes on from there. The run waits
+    for the agent's background tasks.
 
     Ctrl-C ends the turn and the run; the agent keeps what it has done, its background tasks keep
     running, and it can be asked again. A second Ctrl-C ends at once.

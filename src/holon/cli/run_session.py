@@ -14,7 +14,7 @@ Rule 3: only the agent of the run is shown and held to the round limit. Others t
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final
@@ -30,7 +30,7 @@ from holon.cli import exit_codes
 from holon.decide.command_promotion import run_ids_of_call
 from holon.model.answer import AnswerProgress
 from holon.model.brief import FailureArtifact
-from holon.model.errors import HolonError
+from holon.model.errors import HolonError, StoreFullError
 from holon.model.event import Event, ToolExecuted, ToolExecutionFailed
 from holon.model.ids import AgentId
 from holon.model.provenance import TrustLevel
@@ -42,7 +42,7 @@ from holon.runtime.host import Host
 from holon.serve.compose import COMMANDS_FOLDER, Hooks
 from holon.serve.configured_host import open_configured_host
 from holon.serve.one_shot import OneShot, RoundAllowance
-from holon.serve.run_agents import named_agent, temporary_agent
+from holon.serve.run_agents import archive_temporary, named_agent, temporary_agent
 from holon.serve.run_door import run_request
 
 if TYPE_CHECKING:
@@ -160,8 +160,11 @@ class _Session(msgspec.Struct):
         if stopped_by:
             await self._stop(agent_id)
         open_tasks = await self.host.reads.open_tasks()
+        result = await run.result()
+        if result.is_over and not stopped_by:
+            await self._let_go(agent_id)
         return RunEnd(
-            result=await run.result(),
+            result=result,
             stopped_by=stopped_by[0] if stopped_by else None,
             running=tuple(task for task in open_tasks if task.agent_id == agent_id),
         )
@@ -174,6 +177,10 @@ class _Session(msgspec.Struct):
         return await named_agent(
             self.host, self.clock, named, create=order.create_agent, template=order.template
         )
+
+    async def _let_go(self, agent_id: AgentId) -> None:
+        with suppress(StoreFullError):  # the result matters more; the agent stays in use
+            await archive_temporary(self.host, agent_id)
 
     async def _stop(self, agent_id: AgentId) -> None:
         view = self.attention.view

@@ -4,8 +4,18 @@ Owns:  what a caller is told when that agent is unknown, archived or stopped.
 Rule 1: a stopped agent is refused the same way at every door, and always with the way to resume it.
 """
 
+from holon.decide.agent_lifecycle import admits
+from holon.model.agent import AgentState, IdentityStatus
 from holon.model.ids import AgentId
 from holon.model.refusal import Refusal, RefusalCode
+
+
+def refuse_addressee(agent: AgentState) -> Refusal | None:
+    """Decline what is meant for an agent that takes nothing."""
+    agent_id = agent.identity.agent_id
+    if agent.identity.status is IdentityStatus.ARCHIVED:
+        return refuse_archived(agent_id)
+    return None if admits(agent.posture.status) else refuse_stopped(agent_id)
 
 
 def refuse_unknown(agent_id: AgentId) -> Refusal:

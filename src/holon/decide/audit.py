@@ -15,12 +15,14 @@ from holon.decide.audit_skills import skill_events
 from holon.decide.audit_triggers import trigger_event
 from holon.decide.audit_turns import Audited, turn_events
 from holon.decide.audit_workspaces import workspace_event
+from holon.model.agent_event import AgentArchived, ModelOverrideChanged
 from holon.model.closure import Continuable, outcome_of, waiting_reason_of
 from holon.model.commit import (
     AdvanceTask,
     AppendBrief,
     AppendDeliverySummary,
     AppendTranscript,
+    ArchiveAgent,
     CancelTimer,
     Change,
     ClaimMessage,
@@ -69,7 +71,6 @@ from holon.model.event import (
     MessageDropped,
     MessageProcessed,
     MessageProcessingStarted,
-    ModelOverrideChanged,
     TaskCreated,
     TaskStatusUpdated,
 )
@@ -114,6 +115,7 @@ _AgentChange: TypeAlias = (
     | SetAgentStatus
     | FocusWorkItem
     | SetModelOverride
+    | ArchiveAgent
     | RecordClosure
     | AppendBrief
     | RecordEvent
@@ -149,6 +151,7 @@ def events_of(change: Change) -> Audited:
             | SetAgentStatus()
             | FocusWorkItem()
             | SetModelOverride()
+            | ArchiveAgent()
             | RecordClosure()
             | AppendBrief()
             | RecordEvent()
@@ -223,6 +226,8 @@ def _agent_event(change: _AgentChange) -> tuple[AgentId, Event]:
             return agent_id, picked
         case SetModelOverride(agent_id=agent_id, model=model):
             return agent_id, ModelOverrideChanged(model=model)
+        case ArchiveAgent(agent_id=agent_id, reason=reason):
+            return agent_id, AgentArchived(reason=reason)
         case RecordClosure():
             return change.agent_id, _closure_event(change)
         case AppendBrief(brief=brief):

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple, TypeAlias, assert_never
 
 from holon.decide.audit_skills import skill_key, state_when_used, states_at_turn_end
+from holon.model.agent_event import AgentArchived
 from holon.model.context_event import HistoryCompacted
 from holon.model.event import (
     AgentCreated,
@@ -61,6 +62,7 @@ class Subject(StrEnum):
     """The kinds of object whose state the log tells."""
 
     AGENT = "agent"
+    IDENTITY = "identity"  # told only when it is no longer in use
     FOCUS = "focus"
     MESSAGE = "message"
     TURN = "turn"
@@ -98,6 +100,7 @@ _ENDS: dict[Subject, frozenset[str]] = {
     Subject.TIMER: frozenset({TimerStatus.COMPLETED, TimerStatus.CANCELLED}),
     Subject.WAIT: frozenset(s for s in WaitState if not s.is_open),
     Subject.EPISODE: frozenset({ARCHIVED}),
+    Subject.IDENTITY: frozenset({ARCHIVED}),
 }
 
 Key: TypeAlias = tuple[Subject, str]
@@ -169,6 +172,7 @@ _MessageEvent: TypeAlias = (
 _TurnEvent: TypeAlias = (
     TurnStarted | TurnResumed | TurnEnded | ToolStarted | ToolExecuted | ToolExecutionFailed
 )
+_AgentEvent: TypeAlias = AgentCreated | AgentStateChanged | AgentArchived
 _WakeEvent: TypeAlias = TimerCreated | TimerFired | TimerCancelled | WaitOpened | WaitMoved
 _SettingEvent: TypeAlias = (
     WorkItemPicked | WorkItemFocusReleased | HistoryCompacted | SkillActivated | MemoryEvent
@@ -211,8 +215,8 @@ def moves_of(event: Event) -> tuple[Move, ...]:
                 Move(Subject.WORK_ITEM, item_id, state),
                 Move(Subject.WORK_ITEM_REVISION, item_id, str(revision)),
             )
-        case AgentCreated(status=status) | AgentStateChanged(status=status):
-            return (Move(Subject.AGENT, SELF, status),)
+        case AgentCreated() | AgentStateChanged() | AgentArchived():
+            return (_agent_move(event),)
         case (
             WorkItemPicked()
             | WorkItemFocusReleased()
@@ -226,6 +230,16 @@ def moves_of(event: Event) -> tuple[Move, ...]:
             return (Move(Subject.TAINTED_INSTRUCTIONS, SELF, f"{turn_id} {path}"),)
         case _:
             return ()
+
+
+def _agent_move(event: _AgentEvent) -> Move:
+    match event:
+        case AgentCreated(status=status) | AgentStateChanged(status=status):
+            return Move(Subject.AGENT, SELF, status)
+        case AgentArchived():
+            return Move(Subject.IDENTITY, SELF, ARCHIVED)
+        case _:
+            assert_never(event)
 
 
 def _message_state(event: _MessageEvent) -> MessageState:

@@ -1,7 +1,8 @@
 """Who an agent is, and the state its loop keeps.
 
 Owns:  identity, and agent state split by owner: posture, focus, totals, model choice.
-Rule 1: identity is written once, at birth; state changes only through commits.
+Rule 1: identity is written once, at birth, but for being archived at the end of its use; state
+        changes only through commits.
 Rule 2: `generation` fences writers: whoever holds an older number may no longer write.
 """
 

@@ -6,7 +6,7 @@ Rule 2: `expects` are checked in the same transaction; one that fails refuses th
 Rule 3: commit ids name the moment: `admit:<message>`, `claim:<message>:<generation>`,
         `round:<turn>:<n>`, `remind:<turn>:<n>`, `compact:<turn>:<n>`, `tool:<effect>:done`,
         `settle:<message>`, `fire:<timer>:<slot>`, `task:<task>:<status>`, `tick:<message>`,
-        `wait:<wait>:<state>`, `control:<request>`, `trigger:<trigger>:<epoch>`,
+        `wait:<wait>:<state>`, `control:<request>`, `archive:<agent>`, `trigger:<trigger>:<epoch>`,
         `deliver:<trigger>:<key>`.
 """
 
@@ -83,6 +83,13 @@ class SetModelOverride(Record, tag=True, frozen=True, kw_only=True):
 
     agent_id: AgentId
     model: str | None
+
+
+class ArchiveAgent(Record, tag=True, frozen=True, kw_only=True):
+    """Keep an agent for its history only. Refused while any row of it is unfinished."""
+
+    agent_id: AgentId
+    reason: str
 
 
 class QueueMessage(Record, tag=True, frozen=True, kw_only=True):
@@ -330,6 +337,7 @@ Change: TypeAlias = (
     | SetAgentStatus
     | FocusWorkItem
     | SetModelOverride
+    | ArchiveAgent
     | QueueMessage
     | ClaimMessage
     | DeferMessage

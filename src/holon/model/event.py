@@ -8,6 +8,7 @@ Rule 2: every event that moves something names it and its new state, so that fol
 
 from typing import TypeAlias
 
+from holon.model.agent_event import AgentEvent
 from holon.model.agent_status import AgentStatus
 from holon.model.brief import BriefKind, FailureArtifact
 from holon.model.closure import ClosureOutcome, WaitingReason
@@ -83,14 +84,6 @@ class AgentStateChanged(
     status: AgentStatus
     reason: str
     generation: int | None = None
-
-
-class ModelOverrideChanged(
-    Record, tag_field="kind", tag="agent_model_override_changed", frozen=True, kw_only=True
-):
-    """An agent's own model was set, or cleared when `model` is absent."""
-
-    model: str | None = None
 
 
 class MessageAdmitted(Record, tag_field="kind", tag="message_admitted", frozen=True, kw_only=True):
@@ -331,7 +324,7 @@ class ControlApplied(Record, tag_field="kind", tag="control_applied", frozen=Tru
 Event: TypeAlias = (
     AgentCreated
     | AgentStateChanged
-    | ModelOverrideChanged
+    | AgentEvent
     | MessageAdmitted
     | MessageProcessingStarted
     | MessageDeferred

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from holon.model.agent_event import ModelOverrideChanged
 from holon.model.brief import BriefRecord
 from holon.model.closure import WaitingReason
 from holon.model.event import (
@@ -24,7 +25,6 @@ from holon.model.event import (
     BriefCreated,
     ClosureDecided,
     Event,
-    ModelOverrideChanged,
     ProviderDeferred,
     RuntimeErrorRecorded,
     ToolExecutionFailed,

@@ -9,6 +9,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from holon.model import agent_event as agents
 from holon.model import context_event as contexts
 from holon.model import event as events
 from holon.model import instruction_event as instructions
@@ -180,7 +181,8 @@ _MODEL_AND_TOOLS: Final[Mapping[type[Record], Row]] = {
 _RUNTIME: Final[Mapping[type[Record], Row]] = {
     events.AgentCreated: Row(Category.RUNTIME, "Agent", "The agent was created"),
     events.AgentStateChanged: Row(Category.STATE_SYNC, "State", "The agent is {status}: {reason}"),
-    events.ModelOverrideChanged: Row(Category.RUNTIME, "Model", "The agent's model is {model}"),
+    agents.ModelOverrideChanged: Row(Category.RUNTIME, "Model", "The agent's model is {model}"),
+    agents.AgentArchived: Row(Category.RUNTIME, "Agent", "The agent is archived: {reason}"),
     events.ContinuationResolved: Row(
         Category.RUNTIME, "Continuation", "What {message_id} amounts to was decided"
     ),

@@ -93,6 +93,11 @@ class RunResult(Record, frozen=True, kw_only=True, omit_defaults=False):
     batched_exec_command_items: int
 
     @property
+    def is_over(self) -> bool:
+        """Whether nothing is left that the agent could be asked to go on with."""
+        return self.final_status in (FinalStatus.COMPLETED, FinalStatus.FAILED)
+
+    @property
     def failed(self) -> bool:
         """Whether the run did not get where it was to get."""
         return self.final_status in (FinalStatus.FAILED, FinalStatus.MAX_TURNS_EXCEEDED)

@@ -1,20 +1,23 @@
-"""Operator mutations that are not messages: creating, stopping, resuming, pausing, aborting.
+"""Mutations that are not messages: creating, stopping, resuming, pausing, aborting, archiving.
 
 Owns:  agent lifecycle as the operator drives it: commits plus events, never queued messages.
 Rule 1: a control commit takes a new generation, so the lane it overtakes can write nothing more.
 Rule 2: stop and abort settle the running turn in the same commit; nothing is left half done.
+Rule 3: an agent is archived for good, and only when none of its rows is unfinished. The schema
+        looks, in the transaction that archives it.
 """
 
 from collections.abc import Callable
 
-from holon.decide.agent_refusals import refuse_unknown
+from holon.decide.agent_refusals import refuse_archived, refuse_unknown
 from holon.decide.desk_commits import StatusRequest, control_commit
 from holon.decide.failure_artifact import operator_abort
 from holon.decide.recovery_plan import plan_turn
 from holon.decide.turn_replay import cut_off, spent_in
-from holon.model.agent import AgentIdentity
+from holon.model.agent import AgentIdentity, AgentState, IdentityStatus
 from holon.model.agent_status import AgentSignal
 from holon.model.commit import (
+    ArchiveAgent,
     Change,
     Commit,
     ReleaseDeferred,
@@ -22,7 +25,7 @@ from holon.model.commit import (
     SetModelOverride,
 )
 from holon.model.errors import ForbiddenTransitionError
-from holon.model.expectation import Expect
+from holon.model.expectation import Applied, Expect
 from holon.model.ids import AgentId, IdPrefix, parse_agent_id
 from holon.model.limits import ID_CHARS_MAX
 from holon.model.model_ref import parse_model_ref
@@ -68,6 +71,15 @@ class ControlDesk:
             agent_id, "abort", (AgentSignal.RUN_SETTLED,), cuts_turn=True, run_id=run_id
         )
 
+    async def archive(self, agent_id: AgentId, *, reason: str) -> bool:
+        """Keep an agent for its history only; False when a row of it is not finished."""
+        commit = Commit(
+            commit_id=f"archive:{parse_agent_id(agent_id)}",
+            at=self._services.clock.now(),
+            changes=(ArchiveAgent(agent_id=agent_id, reason=reason),),
+        )
+        return isinstance(await self._services.store.apply(commit), Applied)
+
     async def set_model(self, agent_id: AgentId, model: str | None) -> None:
         """Give the agent its own model, or the default back; a running turn keeps what it has.
 
@@ -77,8 +89,9 @@ class ControlDesk:
             parse_model_ref(model)
 
         async def decide() -> Commit | Refusal:
-            if await self._services.store.reads.agent(parse_agent_id(agent_id)) is None:
-                return refuse_unknown(agent_id)
+            agent = await self._services.store.reads.agent(parse_agent_id(agent_id))
+            if agent is None or _is_archived(agent):
+                return refuse_unknown(agent_id) if agent is None else refuse_archived(agent_id)
             return Commit(
                 commit_id=f"control:{self._services.ids.fresh(IdPrefix.REQUEST)}",
                 at=self._services.clock.now(),
@@ -107,6 +120,8 @@ class ControlDesk:
             snapshot = await self._services.store.reads.snapshot(agent_id, now=now)
             if snapshot is None:
                 return refuse_unknown(agent_id)
+            if _is_archived(snapshot.agent):
+                return refuse_archived(agent_id)
             cut, expects = await self._cut_turn(snapshot, action) if cuts_turn else ((), ())
             if action == "abort" and not cut:
                 return _no_run(agent_id)
@@ -156,6 +171,10 @@ class ControlDesk:
         )
         settled = tuple(c for c in commit.changes if not isinstance(c, SetAgentStatus))
         return settled, commit.expects
+
+
+def _is_archived(agent: AgentState) -> bool:
+    return agent.identity.status is IdentityStatus.ARCHIVED
 
 
 def _no_run(agent_id: AgentId) -> Refusal:

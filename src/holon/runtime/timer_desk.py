@@ -7,8 +7,7 @@ Rule 2: a cron expression that never comes round is refused when the timer is ar
 
 from datetime import datetime
 
-from holon.decide.agent_lifecycle import admits
-from holon.decide.agent_refusals import refuse_stopped, refuse_unknown
+from holon.decide.agent_refusals import refuse_addressee, refuse_unknown
 from holon.decide.cron import next_cron_slot, read_cron
 from holon.decide.cron_expression import BadCronError
 from holon.decide.desk_commits import cancel_timer_changes
@@ -128,8 +127,8 @@ class TimerDesk:
         target = await self._services.store.reads.snapshot(timer.agent_id, now=timer.created_at)
         if target is None:
             return refuse_unknown(timer.agent_id)
-        if not admits(target.agent.posture.status):
-            return refuse_stopped(timer.agent_id)
+        if (refusal := refuse_addressee(target.agent)) is not None:
+            return refusal
         if (full := timer_quota(target.active_timer_count)) is not None:
             return full
         return Commit(

@@ -12,7 +12,7 @@ from typing import Final
 
 import anyio
 
-from holon.decide.agent_refusals import refuse_unknown
+from holon.decide.agent_refusals import refuse_archived, refuse_unknown
 from holon.decide.trigger_delivery import (
     Deliver,
     decide_delivery,
@@ -21,6 +21,7 @@ from holon.decide.trigger_delivery import (
     split_token,
     trigger_path,
 )
+from holon.model.agent import IdentityStatus
 from holon.model.commit import Commit, CreateTrigger, DeliverTrigger, MoveTrigger, RecordEvent
 from holon.model.expectation import AgentAdmits, Applied
 from holon.model.ids import AgentId, IdPrefix, TriggerId, parse_agent_id
@@ -52,8 +53,11 @@ class TriggerDesk:
         reads = self._services.store.reads
         found = await reads.trigger_of(agent_id)
         if found is None:
-            if await reads.agent(agent_id) is None:
+            agent = await reads.agent(agent_id)
+            if agent is None:
                 raise RefusedError(refuse_unknown(agent_id))
+            if agent.identity.status is IdentityStatus.ARCHIVED:
+                raise RefusedError(refuse_archived(agent_id))
             await self._services.store.apply(self._creation(agent_id))
             found = await reads.trigger_of(agent_id)  # ours, or of whoever was faster
         assert found is not None, "an agent that exists has a trigger once it was asked for"

@@ -4,7 +4,7 @@ Owns:  parking hints durably. Turning them into a tick is the lane's business, o
 Rule 1: a hint for a stopped agent is refused with the way to resume it; it never resumes anything.
 """
 
-from holon.decide.agent_refusals import refuse_unknown
+from holon.decide.agent_refusals import refuse_addressee, refuse_unknown
 from holon.decide.wake import Coalesce, IgnoreHint, Park, TriggerNow, decide_wake
 from holon.model.agent_status import AgentStatus
 from holon.model.commit import Commit, ParkWakeHint, RecordEvent
@@ -35,6 +35,8 @@ class WakeDesk:
             )
             if snapshot is None:
                 return refuse_unknown(hint.agent_id)
+            if (refusal := refuse_addressee(snapshot.agent)) is not None:
+                return refusal
             disposition, commit = self._judge(snapshot, hint)
             taken.append(disposition)
             return commit

@@ -13,8 +13,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from holon.decide import work_item_changes
-from holon.decide.agent_lifecycle import admits
-from holon.decide.agent_refusals import refuse_stopped, refuse_unknown
+from holon.decide.agent_refusals import refuse_addressee, refuse_unknown
 from holon.decide.keyed_record import key_conflict, keyed_id
 from holon.decide.no_progress import count_anew
 from holon.decide.quotas import work_item_quota
@@ -73,8 +72,8 @@ class WorkDesk:
         agent = await reads.agent(agent_id)
         if agent is None:
             return refuse_unknown(agent_id)
-        if not admits(agent.posture.status):
-            return refuse_stopped(agent_id)
+        if (refusal := refuse_addressee(agent)) is not None:
+            return refusal
         counts = await reads.work_item_counts(agent_id)
         if (full := work_item_quota(counts.open_count)) is not None:
             return full

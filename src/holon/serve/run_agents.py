@@ -4,7 +4,11 @@ Owns:  the agent made for one run, the named agent, and when a named one may be 
 Rule 1: a run that names nobody gets an agent of its own: private, and nobody else's past.
 Rule 2: a named agent is used as it is: a template is for a new one. It comes into being only when
         that was asked for.
-Rule 3: an agent that could not answer (paused, stopped, someone's child) is refused at once.
+Rule 3: the agent made for a run is archived when the run is over, for good: its identity, its rows
+        and its home stay, and it takes nothing more. As long as it could go on, because the run was
+        stopped or waits, or a task, a timer or a wait is left, it stays in use. So it does when the
+        process was killed: a run that goes on with it by its name archives it at its own end.
+Rule 4: an agent that could not answer (paused, stopped, someone's child) is refused at once.
 """
 
 from holon.decide.agent_lifecycle import may_run
@@ -37,6 +41,14 @@ async def temporary_agent(host: Host, clock: Clock, ids: IdSource) -> AgentId:
     return agent_id
 
 
+async def archive_temporary(host: Host, agent_id: AgentId) -> bool:
+    """Archive the agent of a run that is over, if it was made for one and has nothing left."""
+    state = await host.reads.agent(agent_id)
+    if state is None or not _is_temporary(state.identity):
+        return False
+    return await host.control.archive(agent_id, reason="its run is over")
+
+
 async def named_agent(
     host: Host, clock: Clock, agent_id: AgentId, *, create: bool, template: str | None = None
 ) -> AgentId:
@@ -61,11 +73,19 @@ def _require_usable(agent_id: AgentId, state: AgentState | None) -> None:
             f"agent {agent_id} belongs to another agent", hint="ask the agent it belongs to"
         )
     if state.identity.status is IdentityStatus.ARCHIVED:
-        raise AgentNotUsableError(f"agent {agent_id} is archived", hint="choose another agent")
+        raise AgentNotUsableError(
+            f"agent {agent_id} is archived",
+            hint="choose another agent; one that you name with --agent and --create-agent lasts",
+        )
     if not may_run(state.posture.status):
         raise AgentNotUsableError(
             f"agent {agent_id} is {state.posture.status}", hint="resume it first"
         )
+
+
+def _is_temporary(identity: AgentIdentity) -> bool:
+    is_private = identity.visibility is Visibility.PRIVATE
+    return is_private and identity.agent_id.startswith(f"{IdPrefix.TEMPORARY_RUN}_")
 
 
 def _identity(agent_id: AgentId, clock: Clock, visibility: Visibility) -> AgentIdentity:

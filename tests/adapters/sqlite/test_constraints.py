@@ -46,6 +46,12 @@ REFUSED = {
     # Agents.
     "agents_status_is_known": "update agents set status = 'dozing'",
     "agents_archived_is_a_flag": "update agents set archived = 2",
+    "agents_archived_owe_nothing": "update agents set archived = 1",
+    "agents_archived_stay_so": (
+        "insert into agents (agent_id, identity, archived, status, status_since, status_reason)"
+        " values ('old', '{}', 1, 'asleep', 0, 'r');"
+        "update agents set archived = 0 where agent_id = 'old'"
+    ),
     "agents_counters_are_natural": "update agents set passed_over = -1",
     "agents_generation_never_falls": "update agents set generation = 0",
     "agents_turn_index_never_falls": (

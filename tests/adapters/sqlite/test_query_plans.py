@@ -25,10 +25,11 @@ FAMILIES: Final = (
     "reads_skills",
     "skills",
     "retention",
+    "memory_retention",
 )
 
 # What may be walked from end to end: indexes that hold only unfinished rows, parked hints (each a
-# reason to wake somebody), and what a query has just put together itself.
+# reason to wake somebody), the keys it is handed, and what a query has just put together itself.
 WALKED: Final = re.compile(
     r"SCAN (wake_hints USING|messages USING COVERING INDEX messages_one_claim_per_agent"
     r"|turns USING COVERING INDEX turns_one_open_per_agent|tasks USING INDEX tasks_open"
@@ -37,7 +38,7 @@ WALKED: Final = re.compile(
     r"|messages USING INDEX messages_unread_results"
     r"|skill_activations USING (COVERING )?INDEX skill_activations_to_restore"
     r"|waits USING INDEX waits_visible|briefs USING INDEX briefs_failed$"
-    r"|\(subquery|\(join|CONSTANT ROW)"
+    r"|(g|json_each) VIRTUAL TABLE|\(subquery|\(join|CONSTANT ROW)"
 )
 # These walk no further than they are told to.
 BATCHED: Final = frozenset({"delete_commits", "agent_count"})

@@ -22,6 +22,7 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -62,7 +63,6 @@ class LocalShell:
         self._umask = umask
         self._forks = ForkClient(environ)
         self._removal = Removal(self._root)
-        self._shells: dict[tuple[str, str], str] = {}  # where each is, by name and search path
 
     def prepare(self) -> None:
         """Get ready for the first command, so that it need not wait for that."""
@@ -176,19 +176,11 @@ class LocalShell:
             return None
         return RunFolder(f"{self._root}/{run_id}")
 
-    def _shell(self, wanted: str, path: str) -> str:
-        known = self._shells.get((wanted, path))
-        if known is None:
-            known = _found_shell(wanted, path)
-            if len(self._shells) < SHELLS_KEPT_COUNT_MAX:
-                self._shells[wanted, path] = known
-        return known
-
     def _asked(self, spec: CommandSpec, folder: RunFolder) -> dict[str, Any]:
         environment = command_environment(
             self._environ, spec.environment, folder=folder.path, is_tty=spec.tty
         )
-        shell = self._shell(spec.shell or SHELL_DEFAULT, environment["PATH"])
+        shell = _found_shell(spec.shell or SHELL_DEFAULT, environment["PATH"])
         # A shell would take a command that begins like an option for one.
         cmd = f" {spec.cmd}" if spec.cmd.startswith(("-", "+")) else spec.cmd
         login = ["-l"] if spec.login else []
@@ -222,6 +214,7 @@ def _is_looked_after(facts: RunFacts) -> bool:
     return not facts.left_nothing and is_living(facts.supervisor)
 
 
+@lru_cache(maxsize=SHELLS_KEPT_COUNT_MAX)
 def _found_shell(wanted: str, path: str) -> str:
     found = shutil.which(wanted, path=path)
     if found is None or ("/" in wanted and not os.path.isabs(wanted)):

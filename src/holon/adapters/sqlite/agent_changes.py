@@ -11,6 +11,7 @@ from holon.adapters.sqlite.statements import Statements
 from holon.model.agent import IdentityStatus
 from holon.model.commit import (
     AppendBrief,
+    ArchiveAgent,
     CreateAgent,
     FocusWorkItem,
     RecordClosure,
@@ -20,7 +21,13 @@ from holon.model.commit import (
 from holon.model.instant import to_micros
 
 AgentChange: TypeAlias = (
-    CreateAgent | SetAgentStatus | FocusWorkItem | SetModelOverride | RecordClosure | AppendBrief
+    CreateAgent
+    | SetAgentStatus
+    | FocusWorkItem
+    | SetModelOverride
+    | ArchiveAgent
+    | RecordClosure
+    | AppendBrief
 )
 
 _MISSING = "agents_row_missing"
@@ -44,6 +51,8 @@ class AgentChanges:
                 self._update("set_focus", agent_id, item_id)
             case SetModelOverride(agent_id=agent_id, model=model):
                 self._update("set_model_override", agent_id, model)
+            case ArchiveAgent(agent_id=agent_id):
+                self._statements.change_one(self._sql["archive"], (agent_id,), missing=_MISSING)
             case RecordClosure(agent_id=agent_id, closure=closure):
                 self._update("record_closure", agent_id, encode(closure))
             case AppendBrief():

@@ -38,6 +38,7 @@ from holon.model.commit import (
     AppendBrief,
     AppendDeliverySummary,
     AppendTranscript,
+    ArchiveAgent,
     CancelTimer,
     Change,
     ClaimMessage,
@@ -248,6 +249,7 @@ class CommitWriter:
                 | SetAgentStatus()
                 | FocusWorkItem()
                 | SetModelOverride()
+                | ArchiveAgent()
                 | RecordClosure()
                 | AppendBrief()
             ):

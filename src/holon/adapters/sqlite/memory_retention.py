@@ -4,21 +4,20 @@ Owns:  telling indexes which records go, in the transaction that removes them, a
        again once every index has had time to hear it.
 """
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
 from holon.adapters.sqlite.named_queries import named_queries
-from holon.adapters.sqlite.statements import Statements, Value
+from holon.adapters.sqlite.statements import Statements
 from holon.model.instant import to_micros
 from holon.model.limits import MEMORY_GONE_KEPT_MS
 
 _NOTED: Final = {
-    "delete_turns": ("gone_turn_briefs", "gone_turn_calls"),
-    "delete_briefs": ("gone_briefs",),
-    "delete_tasks": ("gone_tasks",),
-    "delete_work_items": ("gone_work_items",),
-    "delete_episodes": ("gone_episodes",),
+    "turns": ("gone_turn_briefs", "gone_turn_calls"),
+    "briefs": ("gone_briefs",),
+    "tasks": ("gone_tasks",),
+    "work_items": ("gone_work_items",),
+    "episodes": ("gone_episodes",),
 }
 
 
@@ -30,12 +29,12 @@ class MemoryRetention:
         self._sql = named_queries("memory_retention")
         self.noted_count = 0
 
-    def note(self, family: str, parameters: Mapping[str, Value], *, now: datetime) -> None:
-        """Say of the records this family of deletions is about to remove that they are gone."""
+    def note(self, family: str, keys: str, *, now: datetime) -> None:
+        """Say of the rows with these keys, a JSON list, and of what goes with them: gone."""
         connection = self._statements.connection
         for name in _NOTED.get(family, ()):
             before = connection.total_changes()
-            self._statements.run(self._sql[name], {**parameters, "now": to_micros(now)})
+            self._statements.run(self._sql[name], (keys, to_micros(now)))
             self.noted_count += connection.total_changes() - before
 
     def forget(self, batch_count: int, *, now: datetime) -> None:

@@ -7,6 +7,8 @@ Rule 2: nothing unfinished goes, nor an agent's newest events and turns, nor a k
         that somebody may still repeat. The schema refuses most of these as well.
 Rule 3: age decides while there is room. Above the cap, windows keep coming until there is room
         again or nothing is left that may go.
+Rule 4: the rows of a batch are chosen once, by their keys. What is noted of them and what removes
+        them go by those keys, so that neither can mean other rows than the other.
 """
 
 from datetime import datetime, timedelta
@@ -14,6 +16,7 @@ from typing import Final, NamedTuple
 
 import apsw
 
+from holon.adapters.sqlite.change_codec import encode
 from holon.adapters.sqlite.checkpoints import truncate_log
 from holon.adapters.sqlite.memory_retention import MemoryRetention
 from holon.adapters.sqlite.named_queries import named_queries
@@ -24,14 +27,14 @@ from holon.model.memory_limits import EPISODE_CANDIDATES_COUNT
 from holon.model.retention import PruneReport, RetentionPolicy
 
 _FAMILIES: Final = (
-    "delete_turns",  # before the messages they answer
-    "delete_messages",
-    "delete_briefs",
-    "delete_tasks",
-    "delete_timers",
-    "delete_waits",
-    "delete_work_items",
-    "delete_episodes",
+    "turns",  # before the messages they answer
+    "messages",
+    "briefs",
+    "tasks",
+    "timers",
+    "waits",
+    "work_items",
+    "episodes",
 )
 _WINDOWS_PER_STEP_COUNT_MAX: Final = 32  # windows that hold nothing to remove are passed over
 _VACUUM_PAGES_MAX: Final = 1_024
@@ -128,10 +131,13 @@ class Retention:
             "batch": policy.batch_count,
         }
         is_cleared = True
-        for name in _FAMILIES:
-            self._memory.note(name, parameters, now=now)
-            self._statements.run(self._sql[name], parameters)
-            is_cleared = is_cleared and self._connection.changes() < policy.batch_count
+        for family in _FAMILIES:
+            leaving = self._statements.rows(self._sql[f"leaving_{family}"], parameters)
+            if leaving:
+                keys = encode([key for (key,) in leaving])
+                self._memory.note(family, keys, now=now)
+                self._statements.run(self._sql[f"delete_{family}"], (keys,))
+            is_cleared = is_cleared and len(leaving) < policy.batch_count
         self._cut_logs(window, policy)
         return is_cleared
 

@@ -115,10 +115,10 @@ def check_connection(
 
 
 def _run(check: Check, facts: Facts) -> Iterator[Violation]:
-    """Run one check; a page that cannot be read ends it, and that is a violation too."""
+    """Run one check; a page or a text that cannot be read ends it: that is a violation too."""
     try:
         yield from islice(check(facts), VIOLATIONS_PER_CHECK_MAX)
-    except apsw.CorruptError as error:
+    except (apsw.CorruptError, UnicodeDecodeError) as error:
         name = check.__name__.removeprefix("check_")
         yield Violation(invariant=Invariant.FILE_IS_SOUND, subject=name, detail=str(error))
 

@@ -30,6 +30,8 @@ from holon.wire.codec import decode
 
 _ROW_STATES: Final = """
 select agent_id, 'agent', '', status from agents
+union all select agent_id, 'identity', '', 'archived' from agents
+    where archived = 1 and coalesce(identity ->> '$.status', '') <> 'archived'
 union all select agent_id, 'focus', '', coalesce(current_work_item_id, '') from agents
 union all select agent_id, 'message', message_id, state from messages
 union all select agent_id, 'turn', turn_id,

@@ -18,6 +18,9 @@ update agents set current_work_item_id = ?2 where agent_id = ?1;
 -- set_model_override --
 update agents set model_override = ?2 where agent_id = ?1;
 
+-- archive --
+update agents set archived = 1 where agent_id = ?1 and archived = 0;
+
 -- hold_lane --
 -- The claim and the fence move together.
 update agents set generation = ?2, passed_over = ?3 where agent_id = ?1;

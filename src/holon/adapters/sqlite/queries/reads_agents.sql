@@ -1,7 +1,9 @@
 -- agent --
--- The newest settled turn is kept as long as its agent, so its terminal is not stored twice.
+-- The newest settled turn is kept as long as its agent, so its terminal is not stored twice. An
+-- identity is written once; that it is no longer in use stands beside it.
 select
-    a.identity, a.generation, a.status, a.status_since, a.status_reason, a.sleeping_until,
+    iif(a.archived, json_set(a.identity, '$.status', 'archived'), a.identity),
+    a.generation, a.status, a.status_since, a.status_reason, a.sleeping_until,
     a.last_wake_reason, a.current_work_item_id, o.turn_id, a.turn_index,
     q.admitted_count, a.model_round_count, a.input_tokens, a.output_tokens,
     a.model_override, a.last_closure, t.terminal, a.last_brief_at, a.passed_over,

@@ -7,4 +7,4 @@ order by step;
 select agent_id from agents where budget_until is not null limit 1;
 
 -- agent_count --
-select count(*) from (select 1 from agents limit ?1);
+select count(*) from (select 1 from agents where archived = 0 limit ?1);

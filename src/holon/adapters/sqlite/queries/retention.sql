@@ -25,89 +25,97 @@ update event_heads set floor_seq = ?2 where agent_id = ?1 and floor_seq < ?2;
 -- delete_events --
 delete from events where agent_id = ?1 and event_seq <= ?2;
 
--- delete_turns --
+-- leaving_turns --
 -- Transcript, tool calls and briefs of a turn go with it.
-delete from turns where turn_id in (
-    select t.turn_id from turns t join agents a on a.agent_id = t.agent_id
-    where t.state = 'settled' and t.settled_at > :low and t.settled_at <= :high
-        and t.turn_index <= a.turn_index - :turns_kept
-    order by t.settled_at, t.turn_id
-    limit :batch
-);
+select t.turn_id from turns t join agents a on a.agent_id = t.agent_id
+where t.state = 'settled' and t.settled_at > :low and t.settled_at <= :high
+    and t.turn_index <= a.turn_index - :turns_kept
+order by t.settled_at, t.turn_id
+limit :batch;
+
+-- delete_turns --
+delete from turns where turn_id in (select value from json_each(?1));
+
+-- leaving_messages --
+-- An idempotency key is remembered for a while, whatever else has to go.
+select m.seq from messages m
+where m.settled_at is not null and m.settled_at > :low and m.settled_at <= :high
+    and (m.idempotency_key is null or m.admitted_at <= :keys_until)
+    and not exists (select 1 from turns t where t.message_id = m.message_id)
+order by m.settled_at
+limit :batch;
 
 -- delete_messages --
--- An idempotency key is remembered for a while, whatever else has to go.
-delete from messages where seq in (
-    select m.seq from messages m
-    where m.settled_at is not null and m.settled_at > :low and m.settled_at <= :high
-        and (m.idempotency_key is null or m.admitted_at <= :keys_until)
-        and not exists (select 1 from turns t where t.message_id = m.message_id)
-    order by m.settled_at
-    limit :batch
-);
+delete from messages where seq in (select value from json_each(?1));
+
+-- leaving_briefs --
+select brief_seq from briefs
+where turn_id is null and created_at > :low and created_at <= :high
+order by created_at, brief_seq
+limit :batch;
 
 -- delete_briefs --
-delete from briefs where brief_seq in (
-    select brief_seq from briefs
-    where turn_id is null and created_at > :low and created_at <= :high
-    order by created_at, brief_seq
-    limit :batch
-);
+delete from briefs where brief_seq in (select value from json_each(?1));
+
+-- leaving_tasks --
+select task_id from tasks
+where status in ('completed', 'failed', 'cancelled', 'interrupted')
+    and updated_at > :low and updated_at <= :high
+    and task_id not in (
+        select envelope ->> '$.task_id' from messages
+        where kind = 'task_result' and state in ('queued', 'claimed')
+    )
+order by updated_at, task_id
+limit :batch;
 
 -- delete_tasks --
-delete from tasks where task_id in (
-    select task_id from tasks
-    where status in ('completed', 'failed', 'cancelled', 'interrupted')
-        and updated_at > :low and updated_at <= :high
-        and task_id not in (
-            select envelope ->> '$.task_id' from messages
-            where kind = 'task_result' and state in ('queued', 'claimed')
-        )
-    order by updated_at, task_id
-    limit :batch
-);
+delete from tasks where task_id in (select value from json_each(?1));
+
+-- leaving_timers --
+select timer_id from timers
+where ended_at is not null and ended_at > :low and ended_at <= :high
+order by ended_at
+limit :batch;
 
 -- delete_timers --
-delete from timers where timer_id in (
-    select timer_id from timers
-    where ended_at is not null and ended_at > :low and ended_at <= :high
-    order by ended_at
-    limit :batch
-);
+delete from timers where timer_id in (select value from json_each(?1));
+
+-- leaving_waits --
+select wait_id from waits
+where ended_at is not null and ended_at > :low and ended_at <= :high
+order by ended_at
+limit :batch;
 
 -- delete_waits --
-delete from waits where wait_id in (
-    select wait_id from waits
-    where ended_at is not null and ended_at > :low and ended_at <= :high
-    order by ended_at
-    limit :batch
-);
+delete from waits where wait_id in (select value from json_each(?1));
+
+-- leaving_work_items --
+-- Reports and activation memory go with their item; an item an agent still points at stays.
+select w.work_item_id from work_items w
+where w.state = 'completed' and w.updated_at > :low and w.updated_at <= :high
+    and w.open_wait_count = 0
+    and not exists (select 1 from agents a where a.current_work_item_id = w.work_item_id)
+order by w.updated_at, w.work_item_id
+limit :batch;
 
 -- delete_work_items --
--- Reports and activation memory go with their item; an item an agent still points at stays.
-delete from work_items where work_item_id in (
-    select w.work_item_id from work_items w
-    where w.state = 'completed' and w.updated_at > :low and w.updated_at <= :high
-        and w.open_wait_count = 0
-        and not exists (select 1 from agents a where a.current_work_item_id = w.work_item_id)
-    order by w.updated_at, w.work_item_id
-    limit :batch
-);
+delete from work_items where work_item_id in (select value from json_each(?1));
+
+-- leaving_episodes --
+-- An agent's newest ones stay, as far as its prompts weigh them.
+select e.episode_seq from episodes e
+where e.finalized_at > :low and e.finalized_at <= :high
+    and exists (
+        select 1 from episodes n
+        where n.agent_id = e.agent_id and n.end_turn_index >= e.end_turn_index
+            and n.episode_seq > e.episode_seq
+        limit 1 offset :episodes_kept - 1
+    )
+order by e.finalized_at, e.episode_seq
+limit :batch;
 
 -- delete_episodes --
--- An agent's newest ones stay, as far as its prompts weigh them.
-delete from episodes where episode_seq in (
-    select e.episode_seq from episodes e
-    where e.finalized_at > :low and e.finalized_at <= :high
-        and exists (
-            select 1 from episodes n
-            where n.agent_id = e.agent_id and n.end_turn_index >= e.end_turn_index
-                and n.episode_seq > e.episode_seq
-            limit 1 offset :episodes_kept - 1
-        )
-    order by e.finalized_at, e.episode_seq
-    limit :batch
-);
+delete from episodes where episode_seq in (select value from json_each(?1));
 
 -- delete_commits --
 delete from commits where applied_seq in (
