@@ -34,6 +34,7 @@ from random import Random
 from typing import Final
 
 from holon.adapters.sqlite.check.untouched import open_untouched
+from holon.model.limits import COMMAND_STOP_GRACE_MS, SECOND_MS
 from holon.ports.failpoint import Failpoint
 from holon.testing.mixed_model import mixed_model
 from holon.testing.serve_process import PRUNE_OFTEN
@@ -52,6 +53,7 @@ from tests.crash.stage import Ledger, Stage
 KILLS_PER_HOME_MAX: Final = 40
 DEATH_S_MAX: Final = 3.0  # an armed host that lives longer missed its failpoint
 OWNED_S_MAX: Final = 5.0  # once a host is up, for every task to have an owner or an end
+ENDED_S_MAX: Final = COMMAND_STOP_GRACE_MS / SECOND_MS + 3.0  # for what is being ended
 LOOK_AGAIN_S: Final = 0.01
 LIFE_S_MEAN: Final = 0.15
 LIFE_S_MAX: Final = 0.6
@@ -226,7 +228,16 @@ class HomeUnderFire:
             time.sleep(LOOK_AGAIN_S)
         took_s = time.monotonic() - ready_at
         self._report.owned_s_max = max(self._report.owned_s_max, took_s)
-        return runaways(self._home)
+        return self._runaways(host)
+
+    def _runaways(self, host: ServedHost) -> list[str]:
+        """Processes nobody will end: a turn that was aborted just now asks its command politely."""
+        deadline = time.monotonic() + ENDED_S_MAX
+        while (found := runaways(self._home)) and host.process.poll() is None:
+            if time.monotonic() > deadline:
+                return found
+            time.sleep(LOOK_AGAIN_S)
+        return []
 
     def _finish(self) -> None:
         """Let everybody finish, see the host fall silent, and judge what it leaves."""
