@@ -14,7 +14,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -120,8 +120,15 @@ def _is_owned(home: Path, run_id: str | None) -> bool:
     return is_living(RunFolder(home / COMMANDS_FOLDER / run_id).read().supervisor)
 
 
-def runaways(home: Path) -> list[str]:
-    """Processes of calls the model was told were interrupted, and of runs nobody knows of."""
+def interrupted_calls(home: Path) -> frozenset[str]:
+    """The calls the model was told were interrupted."""
+    with open_untouched(database_path(home)) as connection:
+        found = connection.execute("select effect_id from tool_calls where state = 'interrupted'")
+        return frozenset(str(effect_id) for (effect_id,) in found)
+
+
+def runaways(home: Path, among: Collection[str] | None = None) -> list[str]:
+    """Processes of calls that were interrupted, or of some of them, and of runs nobody knows of."""
     runs = [(facts.pid, _run_of(facts.pid)) for facts in marked_with(marker_of_home(home))]
     with open_untouched(database_path(home)) as connection:
         calls = connection.execute("select effect_id, state from tool_calls")
@@ -131,7 +138,9 @@ def runaways(home: Path) -> list[str]:
     found = [
         f"P4 process {pid} of the interrupted call {run} goes on"
         for pid, run in runs
-        if run is not None and states.get(effect_of(run)) == "interrupted"
+        if run is not None
+        and states.get(effect_of(run)) == "interrupted"
+        and (among is None or effect_of(run) in among)
     ]
     unknown = [
         f"P4 process {pid} of {run} is on no record"

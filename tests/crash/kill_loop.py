@@ -44,7 +44,13 @@ from tests.crash.aftermath import problems_after_kill, problems_at_rest
 from tests.crash.caller import AGENTS
 from tests.crash.dead_copy import dead_copy
 from tests.crash.followers import Follower
-from tests.crash.hands_aftermath import end_stragglers, open_tasks, runaways, unowned
+from tests.crash.hands_aftermath import (
+    end_stragglers,
+    interrupted_calls,
+    open_tasks,
+    runaways,
+    unowned,
+)
 from tests.crash.kill_report import KillReport
 from tests.crash.load import Operator, Sender, calm_down
 from tests.crash.rest import IDLE_S_MAX, come_to_rest
@@ -218,7 +224,7 @@ class HomeUnderFire:
 
     def _unaccounted(self, host: ServedHost) -> list[str]:
         """What an earlier life left to this host that neither ended nor has an owner in time."""
-        ready_at = time.monotonic()
+        ready_at, cut_off = time.monotonic(), interrupted_calls(self._home)
         deadline = ready_at + OWNED_S_MAX
         while left := unowned(self._home, self._left_open):
             if host.process.poll() is not None:
@@ -228,10 +234,10 @@ class HomeUnderFire:
             time.sleep(LOOK_AGAIN_S)
         took_s = time.monotonic() - ready_at
         self._report.owned_s_max = max(self._report.owned_s_max, took_s)
-        return self._runaways(host)
+        return runaways(self._home, cut_off) or self._runaways(host)
 
     def _runaways(self, host: ServedHost) -> list[str]:
-        """Processes nobody will end: a turn that was aborted just now asks its command politely."""
+        """Processes nobody ends: a turn that was aborted just now asks its command politely."""
         deadline = time.monotonic() + ENDED_S_MAX
         while (found := runaways(self._home)) and host.process.poll() is None:
             if time.monotonic() > deadline:
