@@ -234,16 +234,7 @@ class HomeUnderFire:
             time.sleep(LOOK_AGAIN_S)
         took_s = time.monotonic() - ready_at
         self._report.owned_s_max = max(self._report.owned_s_max, took_s)
-        return runaways(self._home, cut_off) or self._runaways(host)
-
-    def _runaways(self, host: ServedHost) -> list[str]:
-        """Processes nobody ends: a turn that was aborted just now asks its command politely."""
-        deadline = time.monotonic() + ENDED_S_MAX
-        while (found := runaways(self._home)) and host.process.poll() is None:
-            if time.monotonic() > deadline:
-                return found
-            time.sleep(LOOK_AGAIN_S)
-        return []
+        return runaways(self._home, cut_off) or lasting_runaways(self._home, host)
 
     def _finish(self) -> None:
         """Let everybody finish, see the host fall silent, and judge what it leaves."""
@@ -290,6 +281,16 @@ class HomeUnderFire:
 
     def _note(self, problems: Iterable[str]) -> None:
         self._report.problems.extend(f"{problem} [{self._home}]" for problem in problems)
+
+
+def lasting_runaways(home: Path, host: ServedHost) -> list[str]:
+    """Processes nobody ends: a turn that was aborted just now asks its command politely."""
+    deadline = time.monotonic() + ENDED_S_MAX
+    while (found := runaways(home)) and host.process.poll() is None:
+        if time.monotonic() > deadline:
+            return found
+        time.sleep(LOOK_AGAIN_S)
+    return []
 
 
 def people(host: ServedHost) -> Iterator[str]:
