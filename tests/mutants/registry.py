@@ -202,9 +202,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "H2",
-        "the command of a cut-off call goes on",
-        "simulation",
-        SIM,
+        "a call is answered as cut off while its command goes on",
+        "runtime",
+        ("tests/runtime/test_strays.py",),
         hands_mutants.plant_h2,
     ),
     Mutant(

@@ -5,6 +5,8 @@ from functools import partial
 
 import pytest
 
+from holon.model.commit import Commit
+from holon.ports.store import Ticket
 from holon.testing.builders import MAIN
 from holon.testing.crash_store import CrashPlan, CrashStore, Side
 from tests.runtime.cast import calls, rule, says
@@ -54,3 +56,31 @@ def test_a_task_that_runs_is_no_stray() -> None:
 
     script = [rule("build", calls("ExecCommand", cmd="server", yield_time_ms=5), says("it runs"))]
     run_house(story, script=script, setup=shell_setup())
+
+
+@pytest.mark.requirement("command-tools:cut-off-command-is-ended")
+@pytest.mark.parametrize("asked", ["build", "batch"])
+def test_a_call_is_not_answered_as_cut_off_while_its_command_runs(asked: str) -> None:
+    running_when_told: list[int] = []
+
+    class Watching(CrashStore):
+        """Counts the commands that run when a recovery answers for them."""
+
+        house: House
+
+        def submit(self, commit: Commit) -> Ticket:
+            if commit.commit_id.startswith("resume:"):
+                running_when_told.append(len(self.house.shell.running))
+            return super().submit(commit)
+
+    async def story(house: House) -> None:
+        Watching.house = house
+        await house.prompt(asked)
+        await house.rest(5_000)
+        assert len(house.shell.running) == 1
+        await house.restart()
+        await house.rest(1_000)
+        assert running_when_told == [0]
+
+    wrap = partial(Watching, plan=CrashPlan(at=0, side=Side.BEFORE))  # which never strikes
+    run_house(story, script=FOREGROUND, setup=shell_setup(wrap=wrap))
