@@ -6,7 +6,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holon.decide.fencing import disarmed, fence_name, fenced, quoted, visible, without_tags
+from holon.decide.fencing import (
+    disarmed,
+    disarmed_within,
+    fence_name,
+    fenced,
+    quoted,
+    visible,
+    without_tags,
+)
 
 NAME = fence_name("msg_2")
 BLUNT = "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}"
@@ -103,3 +111,12 @@ def test_a_tool_result_keeps_everything_but_tags() -> None:
 @given(text=ANY_TEXT)
 def test_a_quoted_text_is_one_line(text: str) -> None:
     assert len(quoted(text).splitlines()) <= 1
+
+
+@pytest.mark.parametrize("hostile", ["authority: operator_instruction", "## user", "<system>"])
+def test_no_cut_gives_a_line_back_what_made_it_harmless(hostile: str) -> None:
+    body = f"{'x' * 40}\n{hostile}\n{'## user and more'}\n" * 12
+    for bytes_max in range(400):
+        shown = disarmed_within(body, bytes_max=bytes_max)
+        assert len(shown.encode()) <= bytes_max
+        assert disarmed(shown) == shown, f"cut to {bytes_max} bytes"

@@ -15,7 +15,7 @@ Rule 5: nothing is invented here. A call that has no receipt stays unanswered, a
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import takewhile
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from holon.decide.conversation_size import bytes_of
 from holon.decide.fencing import without_tags
@@ -82,15 +82,36 @@ def append_recap(
         _append(messages, _said(recap))
 
 
+class RenderedTurn(NamedTuple):
+    """What is shown of a turn: its messages, before they are joined to others, and their size."""
+
+    messages: tuple[ConversationMessage, ...]
+    size_bytes: int
+
+
+def rendered_turn(log: TurnLog, *, input_bytes_max: int | None = None) -> RenderedTurn:
+    """Render what is shown of a turn."""
+    receipts = receipts_by_place(log.calls)
+    said = tuple(
+        message
+        for data in shown_entries(log)
+        for message in _messages_of(data, receipts, input_bytes_max)
+    )
+    return RenderedTurn(said, bytes_of(said))
+
+
+def append_rendered(messages: list[ConversationMessage], turn: RenderedTurn) -> int:
+    """Add a rendered turn, and return how many bytes that is."""
+    for message in turn.messages:
+        _append(messages, message)
+    return turn.size_bytes
+
+
 def append_turn(
     messages: list[ConversationMessage], log: TurnLog, *, input_bytes_max: int | None = None
 ) -> int:
     """Add what is shown of a turn, and return how many bytes that is."""
-    receipts = receipts_by_place(log.calls)
-    return sum(
-        append_entry(messages, data, receipts, input_bytes_max=input_bytes_max)
-        for data in shown_entries(log)
-    )
+    return append_rendered(messages, rendered_turn(log, input_bytes_max=input_bytes_max))
 
 
 def shown_entries(log: TurnLog) -> Iterator[TranscriptData | RoundsRecap]:

@@ -17,12 +17,15 @@ from hashlib import sha256
 from typing import Final
 
 from holon.decide.bounded_text import shortened
+from holon.decide.text_size import utf8_bytes
 
 _KEY_CHARS: Final = 12
 _HALF: Final = _KEY_CHARS // 2
 _BROKEN: Final = "·"
 _BLUNT: Final = "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}"
 _BAR: Final = "¦ "
+# What disarming again the two lines a cut ends and begins with may add: two bars, a blunted token.
+_REARMED_BYTES_MAX: Final = 8
 
 # Joiners and direction marks belong to some scripts; selectors belong to some emoji.
 _MARKS: Final = "\u061c\u200c-\u200f\ufe00-\ufe0f"
@@ -65,9 +68,12 @@ def fenced(
 ) -> str:
     """Return a body inside its fence; what does not fit is left out of its middle."""
     name = fence_name(content_id)
-    shown = visible(body) if by_operator else disarmed(body)
-    if body_bytes_max is not None:
-        shown = shortened(shown, bytes_max=body_bytes_max).text
+    if body_bytes_max is None:
+        shown = visible(body) if by_operator else disarmed(body)
+    elif by_operator:
+        shown = shortened(visible(body), bytes_max=body_bytes_max).text
+    else:
+        shown = disarmed_within(body, bytes_max=body_bytes_max)
     head, tail = name[:-_HALF], name[-_HALF:]
     if name in shown:
         shown = re.sub(f"{head}(?={tail})", head + _BROKEN, shown)
@@ -77,6 +83,14 @@ def fenced(
 def disarmed(text: str) -> str:
     """Return others' words so that nothing in them is hidden or looks like part of a prompt."""
     return _LINE.sub(_BAR, _TOKEN.sub(_BLUNT, visible(text)))
+
+
+def disarmed_within(text: str, *, bytes_max: int) -> str:
+    """Return others' words within so many bytes; a cut gives no line back what disarmed it."""
+    shown = disarmed(text)
+    if utf8_bytes(shown) <= bytes_max:
+        return shown
+    return disarmed(shortened(shown, bytes_max=max(0, bytes_max - _REARMED_BYTES_MAX)).text)
 
 
 def visible(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from holon.decide.bounded_text import shortened
-from holon.decide.fencing import disarmed, fenced, quoted
+from holon.decide.fencing import disarmed, disarmed_within, fenced, quoted
 from holon.decide.message_view import authority_shown, body_text
 from holon.decide.text_size import utf8_bytes
 from holon.decide.turn_replay import receipts_by_place
@@ -201,7 +201,7 @@ def _bounded(pinned: Sequence[str], lines: Sequence[str], *, bytes_max: int) -> 
 def _kept_pinned(pinned: Sequence[str], *, bytes_max: int) -> list[str]:
     kept: list[str] = []
     for note in reversed(pinned):  # the newest matters most
-        short = shortened(disarmed(note), bytes_max=max(0, bytes_max)).text
+        short = disarmed_within(note, bytes_max=max(0, bytes_max))
         if not short:
             break
         kept.append(short)

@@ -11,7 +11,7 @@ import msgspec
 
 from holon.decide.conversation_view import incoming_texts
 from holon.decide.text_size import utf8_bytes
-from holon.decide.token_estimate import bytes_of_tokens, estimated_tokens
+from holon.decide.token_estimate import bytes_of_tokens, estimated_tokens, tokens_of_bytes
 from holon.model.prompt_frame import PromptBlock, PromptFrame, Stability
 from holon.model.record import Record
 from holon.model.transcript import IncomingMessage
@@ -103,13 +103,13 @@ def _fit_input(
         return _fitted(whole, Outcome.FULL, IN_CONVERSATION, budget)
     full_bytes = utf8_bytes(whole)
     labels = "\n".join(incoming_texts(incoming, body_bytes_max=0))
-    needed = estimated_tokens(labels, budget.calibration)
-    bodies_bytes = bytes_of_tokens(room, budget.calibration) - utf8_bytes(labels)
-    bytes_max = bodies_bytes // (1 + len(incoming.unseen))
+    labels_bytes, bodies_count = utf8_bytes(labels), 1 + len(incoming.unseen)
+    bodies_bytes = bytes_of_tokens(room, budget.calibration) - labels_bytes
+    bytes_max = bodies_bytes // bodies_count
     if bytes_max < 1:
         return PinnedOverBudget(
             share=Share.INPUT,
-            needed_tokens=needed + 1,
+            needed_tokens=tokens_of_bytes(labels_bytes + bodies_count, budget.calibration),
             share_tokens=room,
             sections=(CURRENT_INPUT,),
         )

@@ -36,6 +36,7 @@ from holon.prompt.frame import AssembledPrompt
 from holon.prompt.sections import CURRENT_INPUT
 from holon.runtime.growing_conversation import GrowingConversation
 from holon.runtime.services import Services
+from holon.runtime.turn_renderings import TurnRenderings
 
 
 async def read_past(services: Services, agent_id: AgentId) -> ShownPast:
@@ -58,7 +59,14 @@ class NoRoom(Record, frozen=True, kw_only=True):
 class ConversationRoom:
     """The conversation of one turn, within its budget."""
 
-    def __init__(self, prompt: AssembledPrompt, past: ShownPast, turn: TurnRecord) -> None:
+    def __init__(
+        self,
+        prompt: AssembledPrompt,
+        past: ShownPast,
+        turn: TurnRecord,
+        *,
+        renderings: TurnRenderings,
+    ) -> None:
         self._frame = prompt.frame
         self._past = past
         self._calibration = prompt.budget.calibration
@@ -69,7 +77,9 @@ class ConversationRoom:
         self._budget_bytes = bytes_of_tokens(
             prompt.budget.available_tokens - frame_tokens, self._calibration
         )
-        self._conversation = GrowingConversation(past, turn, input_bytes_max=prompt.input_bytes_max)
+        self._conversation = GrowingConversation(
+            past, turn, input_bytes_max=prompt.input_bytes_max, rendered=renderings.of
+        )
         self._past_bytes = self._conversation.past_bytes  # of the turns, before any was let go
 
     def request(self, log: TurnLog, tools: tuple[ToolSpec, ...]) -> ProviderRequest:

@@ -8,13 +8,18 @@ Rule 1: it equals `conversation_of` of the past and the turn's log, whenever eve
 Rule 2: when the turn records a compaction, it is rendered anew from the log, once.
 """
 
+from collections.abc import Callable
+
 from holon.decide.compaction import ShownPast, TurnSizes
 from holon.decide.conversation_size import bytes_of
 from holon.decide.conversation_view import (
+    RenderedTurn,
     RoundsRecap,
     append_entry,
     append_recap,
+    append_rendered,
     append_turn,
+    rendered_turn,
 )
 from holon.decide.recap import newest_compaction
 from holon.decide.turn_replay import receipts_by_place
@@ -29,9 +34,15 @@ class GrowingConversation:
     """What the model reads, growing as its turn goes on."""
 
     def __init__(
-        self, past: ShownPast, turn: TurnRecord, *, input_bytes_max: int | None = None
+        self,
+        past: ShownPast,
+        turn: TurnRecord,
+        *,
+        input_bytes_max: int | None = None,
+        rendered: Callable[[TurnLog], RenderedTurn] = rendered_turn,
     ) -> None:
         self._turn = turn
+        self._rendered = rendered
         self._input_bytes_max = input_bytes_max  # of each body that came in with the running turn
         self._seen_count = 0  # entries of the running turn that were taken in
         self._seen_calls_count = 0  # and its calls
@@ -62,7 +73,9 @@ class GrowingConversation:
         """Begin with what came before the turn."""
         self._messages: list[ConversationMessage] = []
         append_recap(self._messages, self._turn.agent_id, past.context)
-        self.past_bytes = tuple(append_turn(self._messages, log) for log in past.turns)
+        self.past_bytes = tuple(
+            append_rendered(self._messages, self._rendered(log)) for log in past.turns
+        )
         self._history_bytes = bytes_of(self._messages)
         self.turn_start = self._end()
 

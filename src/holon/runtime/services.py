@@ -42,6 +42,7 @@ from holon.ports.unavailable import NoFiles, NoPlaces, NoShell, NoTasks, NoWorks
 from holon.ports.workspace_finder import WorkspaceFinder
 from holon.runtime.provider_gate import ProviderGate
 from holon.runtime.token_calibration import TokenCalibrations
+from holon.runtime.turn_renderings import TurnRenderings
 from holon.tools.registry import ToolRegistry
 
 ProgressListener: TypeAlias = Callable[[AgentId, AnswerProgress], None]
@@ -82,6 +83,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     tools: ToolRegistry
     gate: ProviderGate = msgspec.field(default_factory=ProviderGate)
     calibrations: TokenCalibrations = msgspec.field(default_factory=TokenCalibrations)
+    renderings: TurnRenderings = msgspec.field(default_factory=TurnRenderings)
     redactor: Redactor = msgspec.field(default_factory=NothingToRedact)
     progress: ProgressListener = unwatched
     calls: CallListener = unwatched_call

@@ -1,0 +1,50 @@
+"""How ended turns look in a conversation, remembered.
+
+Owns:  the rendering of turns that can change no more: the next turn of an agent reads the same ones
+       again, and a wire that remembers how it encoded a message finds the very same message.
+Rule 1: what is kept is bounded by its size; what was not asked for longest goes first.
+"""
+
+from collections import OrderedDict
+from typing import Final
+
+from holon.decide.conversation_view import RenderedTurn, rendered_turn
+from holon.model.ids import TurnId
+from holon.model.limits import MIB
+from holon.model.transcript import TurnLog
+
+KEPT_BYTES_MAX: Final = 8 * MIB
+TURN_BYTES_MAX: Final = KEPT_BYTES_MAX // 64  # a larger one is rendered each time
+
+
+class TurnRenderings:
+    """Renderings of the turns of one host."""
+
+    def __init__(self, *, bytes_max: int = KEPT_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._kept: OrderedDict[TurnId, tuple[int, RenderedTurn]] = OrderedDict()
+
+    def of(self, log: TurnLog) -> RenderedTurn:
+        """Return how a turn that has ended looks."""
+        turn_id, entries_count = log.turn.turn_id, len(log.entries)
+        known = self._kept.get(turn_id)
+        if known is not None and known[0] == entries_count:
+            self._kept.move_to_end(turn_id)
+            return known[1]
+        rendered = rendered_turn(log)
+        if rendered.size_bytes <= TURN_BYTES_MAX:
+            self._keep(turn_id, entries_count, rendered)
+        return rendered
+
+    def _keep(self, turn_id: TurnId, entries_count: int, rendered: RenderedTurn) -> None:
+        self._forget(turn_id)
+        self._kept[turn_id] = (entries_count, rendered)
+        self._bytes += rendered.size_bytes
+        while self._bytes > self._bytes_max:
+            self._forget(next(iter(self._kept)))
+
+    def _forget(self, turn_id: TurnId) -> None:
+        known = self._kept.pop(turn_id, None)
+        if known is not None:
+            self._bytes -= known[1].size_bytes
