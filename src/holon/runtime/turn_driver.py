@@ -65,6 +65,7 @@ from holon.runtime.live_log import LiveLog
 from holon.runtime.provider_caller import ask_provider
 from holon.runtime.services import Services
 from holon.runtime.tool_runner import ToolRunner
+from holon.runtime.turn_renderings import TurnRenderings
 from holon.runtime.turn_writer import LaneFencedError, TurnWriter
 from holon.runtime.work_reminder import ReminderLook
 
@@ -99,7 +100,7 @@ class TurnDriver:
         self._live = LiveLog(log)
         past = await read_past(self._services, log.turn.agent_id)
         prompt = await self._assembled(log, past.turns)
-        self._room = self._room_for(prompt, past, log.turn)
+        self._room = _room(prompt, past, log.turn, self._services.renderings)
         self._state, step = resumption.state, resumption.step
         self._round_number = resumption.round_number
         self._usage = resumption.usage
@@ -152,14 +153,6 @@ class TurnDriver:
         self._override = parse_model_ref(chosen) if chosen is not None else None
         moment = moment_of(agent, log, history, override=self._override)
         return await self._context.assembled(moment)
-
-    def _room_for(
-        self, prompt: Assembly, past: ShownPast, turn: TurnRecord
-    ) -> ConversationRoom | PinnedOverBudget:
-        """Where there is no prompt there is no conversation either."""
-        if isinstance(prompt, PinnedOverBudget):
-            return prompt
-        return ConversationRoom(prompt, past, turn, renderings=self._services.renderings)
 
     async def _ask_model(self) -> ModelSpoke | ModelFailed:
         if (limit := self._services.round_gate(self._live.turn.agent_id)) is not None:
@@ -301,3 +294,12 @@ class TurnDriver:
             return None  # taken or voided meanwhile; the fence shows at the next round
         self._live.append(interjection_entry(facts, now=now))
         return self._fold(OperatorInterjected(message_id=message.id, text=text, point=point))
+
+
+def _room(
+    prompt: Assembly, past: ShownPast, turn: TurnRecord, renderings: TurnRenderings
+) -> ConversationRoom | PinnedOverBudget:
+    """Where there is no prompt there is no conversation either."""
+    if isinstance(prompt, PinnedOverBudget):
+        return prompt
+    return ConversationRoom(prompt, past, turn, renderings=renderings)
