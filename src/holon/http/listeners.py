@@ -104,7 +104,6 @@ def peer_of(connected: socket.socket) -> Peer | None:
         packed = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         pid, uid, _ = _CREDENTIALS.unpack(packed)
         return Peer(door=Door.UNIX, address=f"uid:{uid}", uid=uid, pid=pid)
-    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
         host, *_ = connected.getpeername()
     except OSError:

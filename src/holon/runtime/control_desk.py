@@ -90,8 +90,10 @@ class ControlDesk:
 
         async def decide() -> Commit | Refusal:
             agent = await self._services.store.reads.agent(parse_agent_id(agent_id))
-            if agent is None or _is_archived(agent):
-                return refuse_unknown(agent_id) if agent is None else refuse_archived(agent_id)
+            if agent is None:
+                return refuse_unknown(agent_id)
+            if _is_archived(agent):
+                return refuse_archived(agent_id)
             return Commit(
                 commit_id=f"control:{self._services.ids.fresh(IdPrefix.REQUEST)}",
                 at=self._services.clock.now(),

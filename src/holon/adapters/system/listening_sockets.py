@@ -58,8 +58,9 @@ def bind_tcp(host: str, port: int) -> socket.socket:
     bound = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     # Inherited by connections. Else the kernel takes megabytes for a reader that has stopped, and
-    # it seems to read on for as long as that lasts.
+    # it seems to read on for as long as that lasts; and what is sent waits for more of it.
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, HTTP_UNSENT_BYTES_MAX)
+    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
         bound.bind((host, port))
     except OSError as error:
