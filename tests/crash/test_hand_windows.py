@@ -4,6 +4,7 @@ The command waits for a file, so that it is the test that says when it ends.
 """
 
 import contextlib
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -12,7 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from holon.adapters.exec.process_table import end_for_certain, is_living, marked_with
+from holon.adapters.exec.process_table import (
+    ProcessIdentity,
+    end_for_certain,
+    is_living,
+    marked_with,
+)
 from holon.adapters.exec.run_folder import RunFolder
 from holon.adapters.sqlite.check.untouched import open_untouched
 from holon.adapters.sqlite.home_lock import database_path
@@ -79,8 +85,18 @@ class Stage:
 
     def supervisor_lives(self) -> bool:
         """Whether somebody looks after the command."""
+        return self._living_supervisors() != []
+
+    def kill_everything_of_the_command(self) -> None:
+        """Kill its processes, the supervisor first: it would write down how its command ended."""
+        for supervisor in self._living_supervisors():
+            os.kill(supervisor.pid, signal.SIGKILL)
+        assert end_for_certain(lambda: marked_with(marker_of_home(self.home)))
+
+    def _living_supervisors(self) -> list[ProcessIdentity]:
         runs = [RunFolder(path) for path in (self.home / COMMANDS_FOLDER).iterdir()]
-        return any(is_living(run.read().supervisor) for run in runs)
+        found = [run.read().supervisor for run in runs]
+        return [supervisor for supervisor in found if supervisor and is_living(supervisor)]
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
@@ -157,7 +173,7 @@ def test_a_task_that_ended_while_there_was_no_host_is_told_by_the_next_one(stage
 @pytest.mark.requirement("crash:task-survives-kill")
 def test_a_task_whose_processes_are_gone_is_interrupted(stage: Stage) -> None:
     stage.kill_around_the_command(Failpoint.TOOL_AFTER_DONE)
-    assert end_for_certain(lambda: marked_with(marker_of_home(stage.home)))
+    stage.kill_everything_of_the_command()
     second = stage.start(None)
     second.wait_ready()
     assert stage.column("select status from tasks") == ["interrupted"]
