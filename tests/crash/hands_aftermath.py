@@ -128,7 +128,10 @@ def interrupted_calls(home: Path) -> frozenset[str]:
 
 
 def runaways(home: Path, among: Collection[str] | None = None) -> list[str]:
-    """Processes of calls that were interrupted, or of some of them, and of runs nobody knows of."""
+    """Processes of interrupted calls, and of runs nobody knows of; or only of some such calls.
+
+    A run nobody knows of may be one an operator is just asking for: its row comes a moment later.
+    """
     runs = [(facts.pid, _run_of(facts.pid)) for facts in marked_with(marker_of_home(home))]
     with open_untouched(database_path(home)) as connection:
         calls = connection.execute("select effect_id, state from tool_calls")
@@ -146,6 +149,7 @@ def runaways(home: Path, among: Collection[str] | None = None) -> list[str]:
         f"P4 process {pid} of {run} is on no record"
         for pid, run in runs
         if run is not None and effect_of(run) not in states and run not in ordered
+        if among is None
     ]
     return [*found, *unknown]
 

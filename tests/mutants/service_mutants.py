@@ -8,7 +8,7 @@ import anyio
 
 from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.exec.run_folder import RunFolder
-from holon.http.listeners import Listeners
+from holon.http.listeners import Listeners, _Room
 from holon.http.socket_stream import accepted
 from holon.model.command import CommandSpec
 from holon.model.event import AuditEvent
@@ -84,9 +84,9 @@ def plant_m17() -> None:
 def plant_m20() -> None:
     """Accept until something stands in the way, whatever it is."""
 
-    async def fragile(self: Listeners, bound: socket.socket) -> None:
+    async def fragile(self: Listeners, bound: socket.socket, room: _Room) -> None:
         async with anyio.create_task_group() as serving:
             while True:
-                serving.start_soon(self._serve_one, await accepted(bound))
+                serving.start_soon(self._serve_one, await accepted(bound), room)
 
     plant_method(Listeners, "_accept_on", fragile)

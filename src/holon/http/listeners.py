@@ -1,9 +1,10 @@
 """The sockets a server listens on, and the connections it lets in.
 
 Owns:  accepting, who the kernel says is at the other end, and how many may be there at once.
-Rule 1: connections that have not asked for anything are few: the oldest of them makes room for the
-        next, so that nobody keeps others out by being silent.
-Rule 2: over the total the newcomer is closed at once.
+Rule 1: each socket has room for so many and no more, so that a crowd at one door keeps nobody out
+        of the other. Over that, the newcomer is closed at once.
+Rule 2: connections that have not asked for anything are few, and never more than half: the oldest
+        of them makes room for the next, so that nobody keeps others out by being silent.
 Rule 3: whatever goes wrong with one connection ends that one; nobody can end the host from outside.
 Rule 4: a machine that has nothing left for another connection is waited for; whoever knocks
         meanwhile stays in line. Only a listening socket that is gone ends the listening.
@@ -14,11 +15,13 @@ import logging
 import socket
 import struct
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from holon.http.connection import Connection
 from holon.http.exchange import Answerer, Door, Peer
@@ -42,22 +45,23 @@ class Listeners:
 
     answer: Answerer
     clock: Clock
-    connections_max: int = HTTP_CONNECTIONS_COUNT_MAX
-    headless_max: int = HTTP_HEADLESS_COUNT_MAX
-    _open: OrderedDict[Connection, anyio.CancelScope] = field(default_factory=OrderedDict)
+    connections_max: int = HTTP_CONNECTIONS_COUNT_MAX  # by each socket
+    _rooms: list["_Room"] = field(default_factory=list)
 
     @property
     def open_count(self) -> int:
         """How many connections there are."""
-        return len(self._open)
+        return sum(len(room) for room in self._rooms)
 
     async def serve(self, sockets: Sequence[socket.socket]) -> None:
         """Accept on all of them until cancelled."""
         async with anyio.create_task_group() as accepting:
             for bound in sockets:
-                accepting.start_soon(self._accept_on, bound)
+                room = _Room(self.connections_max)
+                self._rooms.append(room)
+                accepting.start_soon(self._accept_on, bound, room)
 
-    async def _accept_on(self, bound: socket.socket) -> None:
+    async def _accept_on(self, bound: socket.socket, room: "_Room") -> None:
         is_hindered = False
         async with anyio.create_task_group() as serving:
             while True:
@@ -72,30 +76,52 @@ class Listeners:
                     await self.clock.sleep_for(HTTP_ACCEPT_PAUSE_MS)
                 else:
                     is_hindered = False
-                    serving.start_soon(self._serve_one, connected)
+                    serving.start_soon(self._serve_one, connected, room)
+                    await checkpoint()  # who has to go for it is gone before the next one is let in
 
-    async def _serve_one(self, connected: socket.socket) -> None:
+    async def _serve_one(self, connected: socket.socket, room: "_Room") -> None:
         async with SocketStream(connected) as stream:
-            if len(self._open) >= self.connections_max:
-                return
             peer = peer_of(connected)
-            if peer is None:
+            if peer is None or room.is_full:
                 return
-            self._make_room()
             connection = Connection(stream, peer, self.answer)
-            with anyio.CancelScope() as scope:
-                self._open[connection] = scope
+            with room.entered(connection):
                 try:
                     await connection.serve()
                 except Exception:  # noqa: BLE001 - named boundary: a bug ends one connection
                     _log.exception("a connection from %s broke off", connection.peer.address)
-                finally:
-                    del self._open[connection]
 
-    def _make_room(self) -> None:
-        silent = [scope for connection, scope in self._open.items() if not connection.asked]
-        if len(silent) >= self.headless_max:
-            silent[0].cancel()
+
+class _Room:
+    """Those who came in by one socket, the oldest first."""
+
+    def __init__(self, count_max: int) -> None:
+        self._count_max = count_max
+        self._silent_max = min(HTTP_HEADLESS_COUNT_MAX, count_max // 2)
+        self._within: OrderedDict[Connection, anyio.CancelScope] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._within)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._within) >= self._count_max
+
+    @contextmanager
+    def entered(self, connection: Connection) -> Iterator[None]:
+        """Have a connection in here for as long as the block lasts, or until it has to go."""
+        self._show_out_the_silent()
+        with anyio.CancelScope() as scope:
+            self._within[connection] = scope
+            try:
+                yield
+            finally:
+                self._within.pop(connection, None)
+
+    def _show_out_the_silent(self) -> None:
+        silent = [connection for connection in self._within if not connection.asked]
+        for connection in silent[: max(0, len(silent) - self._silent_max + 1)]:
+            self._within.pop(connection).cancel()  # it is gone in a moment, and counts no more
 
 
 def peer_of(connected: socket.socket) -> Peer | None:

@@ -2,6 +2,8 @@
 
 Owns:  how app, gatekeeper and listeners are put together, and the last replies before the end.
 Rule 1: whoever has asked when the end begins is still answered, for a moment; streams are cut.
+Rule 2: connections take at most half of the files we may have open, each socket its part of that:
+        agents never go without because of those who knock.
 """
 
 import os
@@ -13,6 +15,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from holon.adapters.exec.agent_ancestry import runs_for_an_agent
+from holon.adapters.system.process_limits import open_files_max
 from holon.http.access import Gatekeeper, Token
 from holon.http.app import App
 from holon.http.exchange import Answerer, AnyReply, BodySource, Reply, RequestHead
@@ -26,6 +29,7 @@ from holon.http.traffic import Traffic
 from holon.model.limits import (
     HTTP_AUTH_FAILURES_COUNT_MAX,
     HTTP_AUTH_FAILURES_PER_MINUTE_COUNT,
+    HTTP_CONNECTIONS_COUNT_MAX,
     HTTP_LAST_REPLIES_MS_MAX,
     SECOND_MS,
 )
@@ -59,7 +63,11 @@ async def serve_control_plane(
     )
     replies = _Replies(app.answer, plane.traffic)
     async with anyio.create_task_group() as answering:
-        listeners = Listeners(answer=replies.answer, clock=plane.clock)
+        listeners = Listeners(
+            answer=replies.answer,
+            clock=plane.clock,
+            connections_max=min(HTTP_CONNECTIONS_COUNT_MAX, open_files_max() // 2 // len(sockets)),
+        )
         plane.traffic.open_count = lambda: listeners.open_count
         answering.start_soon(listeners.serve, sockets)
         await (ending or anyio.Event()).wait()

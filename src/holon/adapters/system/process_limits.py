@@ -20,6 +20,12 @@ def become_private() -> int:
     return os.umask(_PRIVATE)
 
 
+def open_files_max() -> int:
+    """How many files we may have open."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return OPEN_FILES_COUNT_DEFAULT if soft == resource.RLIM_INFINITY else soft
+
+
 def raise_open_files(wanted: int = OPEN_FILES_COUNT_DEFAULT) -> int:
     """Let us have more files open, as far as the system lets us; return how many."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
