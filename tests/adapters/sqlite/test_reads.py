@@ -45,6 +45,7 @@ from holon.model.message import MessageState, Priority
 from holon.model.provider_attempt import TokenUsage
 from holon.model.task import TaskStatus
 from holon.model.tool import ToolCallState
+from holon.model.transcript import TurnLog
 from holon.model.wait import WaitKind, WaitState
 from holon.model.wake import TimerStatus
 from holon.model.work_item import PlanStatus
@@ -273,23 +274,43 @@ async def test_a_turn_log_joins_calls_with_their_receipts(bench: Bench) -> None:
     assert await bench.reads.recent_turns(MAIN, limit=5) == [], "only settled turns are history"
 
 
+async def make_turn(bench: Bench, n: int) -> None:
+    """Have the agent's turn of a number happen, from its message to its end."""
+    turn = a_turn(f"turn_{n}", message_id=f"msg_{n}", index=n)
+    await bench.make(queued(f"msg_{n}"))
+    await bench.make(claimed(f"msg_{n}", generation=n), OpenTurn(turn=turn))
+    await bench.make(AppendTranscript(entry=an_entry(turn, position=0, data=a_round())))
+    end = SettleTurn(
+        agent_id=MAIN,
+        turn_id=turn.turn_id,
+        terminal=a_terminal(turn),
+        usage=TokenUsage(),
+        round_count=1,
+    )
+    await bench.make(end, settled(f"msg_{n}"))
+
+
 async def test_recent_turns_are_the_newest_in_the_order_they_happened(bench: Bench) -> None:
     for n in range(1, 5):
-        turn = a_turn(f"turn_{n}", message_id=f"msg_{n}", index=n)
-        await bench.make(queued(f"msg_{n}"))
-        await bench.make(claimed(f"msg_{n}", generation=n), OpenTurn(turn=turn))
-        end = SettleTurn(
-            agent_id=MAIN,
-            turn_id=turn.turn_id,
-            terminal=a_terminal(turn),
-            usage=TokenUsage(),
-            round_count=1,
-        )
-        await bench.make(end, settled(f"msg_{n}"))
+        await make_turn(bench, n)
     logs = await bench.reads.recent_turns(MAIN, limit=2)
     assert [log.turn.turn_index for log in logs] == [3, 4]
     since = await bench.reads.recent_turns(MAIN, limit=9, from_turn=2)
     assert [log.turn.turn_index for log in since] == [2, 3, 4]
+
+
+async def test_a_turn_that_was_read_before_is_found_with_those_that_came_since(
+    bench: Bench,
+) -> None:
+    seen = list[TurnLog]()
+    for n in range(1, 4):
+        await make_turn(bench, n)
+        seen = list(await bench.reads.recent_turns(MAIN, limit=9))
+        assert [log.turn.turn_index for log in seen] == list(range(1, n + 1))
+    one_by_one = [await bench.reads.turn_log(log.turn.turn_id) for log in seen]
+    assert seen == one_by_one
+    again = await bench.reads.recent_turns(MAIN, limit=9)
+    assert all(first is second for first, second in zip(seen, again, strict=True))
 
 
 async def test_a_context_is_what_was_last_remembered_and_never_moves_back(bench: Bench) -> None:

@@ -2,7 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+
+import apsw
 
 from holon.adapters.sqlite.error_mapping import running_errors
 from holon.adapters.sqlite.read_session import ReadSession
@@ -18,13 +20,11 @@ from holon.adapters.sqlite.row_codec import (
     TurnRow,
     WaitRow,
     audit_event,
-    recorded_call,
     task_record,
     timer_record,
-    transcript_entry,
-    turn_record,
     wait_record,
 )
+from holon.adapters.sqlite.settled_turns import SettledTurns, turn_log
 from holon.adapters.sqlite.statements import Row
 from holon.model.brief import BriefRecord
 from holon.model.event import AuditEvent
@@ -40,8 +40,17 @@ from holon.model.work_item import WorkItemRecord
 _OfTurn = TypeVar("_OfTurn", EntryRow, CallRow)
 
 
+class _TurnPlace(NamedTuple):
+    turn_id: str
+    turn_index: int
+
+
 class SqliteRecordReads(ReadSession):
     """The records' part of the port."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        super().__init__(connection)
+        self._settled = SettledTurns()
 
     async def used_bytes(self) -> int:
         """How much of the database is in use; its file only grows when there is nothing else."""
@@ -62,22 +71,29 @@ class SqliteRecordReads(ReadSession):
         """The newest settled turns, none before `from_turn`, oldest of them first."""
         with self._moment():
             asked = (agent_id, limit, from_turn)
-            newest_first = [TurnRow._make(row) for row in self._all("recent", asked)]
-            if not newest_first:
-                return []
-            since = (agent_id, newest_first[-1].turn_index)  # three queries, however many turns
-            entries = _by_turn(map(EntryRow._make, self._all("recent_entries", since)))
-            calls = _by_turn(map(CallRow._make, self._all("recent_calls", since)))
-        return [
-            _turn_log(row, entries[row.turn_id], calls[row.turn_id])
-            for row in reversed(newest_first)
-        ]
+            newest_first = [_TurnPlace._make(row) for row in self._all("recent", asked)]
+            logs = {place.turn_id: self._settled.known(place.turn_id) for place in newest_first}
+            unread = [place.turn_index for place in newest_first if logs[place.turn_id] is None]
+            if unread:
+                logs |= self._read_since(agent_id, unread[-1])
+        return [log for log in reversed(logs.values()) if log is not None]
+
+    def _read_since(self, agent_id: AgentId, turn_index: int) -> dict[str, TurnLog]:
+        """Read settled turns: three queries, however many there are."""
+        since = (agent_id, turn_index)
+        entries = _by_turn(map(EntryRow._make, self._all("recent_entries", since)))
+        calls = _by_turn(map(CallRow._make, self._all("recent_calls", since)))
+        turns = map(TurnRow._make, self._all("recent_turns", since))
+        return {
+            row.turn_id: self._settled.read(row, entries[row.turn_id], calls[row.turn_id])
+            for row in turns
+        }
 
     def _log_of(self, found: Row) -> TurnLog:
         row = TurnRow._make(found)
-        entries = map(EntryRow._make, self._all("entries", (row.turn_id,)))
-        calls = map(CallRow._make, self._all("calls", (row.turn_id,)))
-        return _turn_log(row, entries, calls)
+        entries = [EntryRow._make(each) for each in self._all("entries", (row.turn_id,))]
+        calls = [CallRow._make(each) for each in self._all("calls", (row.turn_id,))]
+        return turn_log(row, entries, calls)
 
     async def last_reported_usage(self, agent_id: AgentId) -> TokenUsage | None:
         """What the newest turn used, of the last settled ones that reported any tokens."""
@@ -139,12 +155,3 @@ def _by_turn(rows: Iterable[_OfTurn]) -> defaultdict[str, list[_OfTurn]]:
     for row in rows:
         found[row.turn_id].append(row)
     return found
-
-
-def _turn_log(row: TurnRow, entries: Iterable[EntryRow], calls: Iterable[CallRow]) -> TurnLog:
-    turn = turn_record(row)
-    return TurnLog(
-        turn=turn,
-        entries=tuple(transcript_entry(each, agent_id=turn.agent_id) for each in entries),
-        calls=tuple(recorded_call(each, agent_id=turn.agent_id) for each in calls),
-    )

@@ -15,9 +15,13 @@ from tool_calls where turn_id = ?1 order by round, position;
 select history_from_turn, compression_epoch, recap from agent_contexts where agent_id = ?1;
 
 -- recent --
-select turn_id, agent_id, turn_index, message_id, opened_at, work_item_id, resume_count, terminal
+select turn_id, turn_index
 from turns where agent_id = ?1 and state = 'settled' and turn_index >= ?3
 order by turn_index desc limit ?2;
+
+-- recent_turns --
+select turn_id, agent_id, turn_index, message_id, opened_at, work_item_id, resume_count, terminal
+from turns where agent_id = ?1 and turn_index >= ?2 and state = 'settled';
 
 -- recent_entries --
 select e.turn_id, e.position, e.created_at, e.data
