@@ -11,6 +11,7 @@ from holon.adapters.sqlite.read_session import at_most
 from holon.adapters.sqlite.record_reads import SqliteRecordReads
 from holon.adapters.sqlite.row_codec import BRIEFS, EventRow, audit_event
 from holon.adapters.sqlite.statements import Row
+from holon.adapters.sqlite.turn_reads import SqliteTurnReads
 from holon.model.brief import BriefRecord
 from holon.model.event import AuditEvent
 from holon.model.ids import AgentId, BriefId, MessageId
@@ -27,7 +28,7 @@ from holon.ports.surface_reads import UnknownCursorError
 _NEWEST: Final = 2**63 - 1  # what a page begins before when no cursor is given
 
 
-class SqliteHistoryReads(SqliteRecordReads):
+class SqliteHistoryReads(SqliteRecordReads, SqliteTurnReads):
     """The part of the port that looks back."""
 
     async def briefs_page(
