@@ -13,6 +13,7 @@ Rule 4: the outcome depends on the facts and the budget alone.
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from holon.decide.bounded_text import shortened
@@ -124,6 +125,7 @@ def budget_of(
 
 
 Plan: TypeAlias = tuple[PlannedSection, ...]
+SECTIONS_KEPT_COUNT_MAX: Final = 128  # more than there are
 
 
 def plan(
@@ -145,15 +147,18 @@ class _Draft:
         self.section = section
         self._facts = facts
         self._calibration = calibration
+        self.is_pinned = section.keep is Keep.PINNED
         self.full = section.full(facts)
+        self.full_bytes = 0 if self.full is None else utf8_bytes(self.full)
+        self.full_tokens = tokens_of_bytes(self.full_bytes, calibration)
         self.text: str | None = None
         self.tokens = 0
         self.outcome = Outcome.OMITTED
         self.reason = section.absent
 
-    @property
-    def is_pinned(self) -> bool:
-        return self.section.keep is Keep.PINNED
+    def take_full(self, reason: str) -> None:
+        self.text, self.outcome, self.reason = self.full, Outcome.FULL, reason
+        self.tokens = self.full_tokens
 
     def take(self, text: str, outcome: Outcome, reason: str) -> None:
         self.text, self.outcome, self.reason = text, outcome, reason
@@ -171,6 +176,9 @@ class _Draft:
 
     def planned(self) -> PlannedSection:
         section, text = self.section, self.text
+        if self.full is None:
+            return _absent(section)
+        is_full = self.outcome is Outcome.FULL
         return PlannedSection(
             text=text,
             report=SectionReport(
@@ -180,11 +188,30 @@ class _Draft:
                 outcome=self.outcome,
                 reason=self.reason,
                 pinned=self.is_pinned,
-                full_bytes=utf8_bytes(self.full or ""),
-                sent_bytes=utf8_bytes(text or ""),
+                full_bytes=self.full_bytes,
+                sent_bytes=self.full_bytes if is_full else utf8_bytes(text or ""),
                 sent_tokens=self.tokens,
             ),
         )
+
+
+@lru_cache(maxsize=SECTIONS_KEPT_COUNT_MAX)
+def _absent(section: Section) -> PlannedSection:
+    """Return the plan of a section that has nothing to say, the same one each time."""
+    return PlannedSection(
+        text=None,
+        report=SectionReport(
+            name=section.name,
+            part=section.part,
+            stability=section.stability,
+            outcome=Outcome.OMITTED,
+            reason=section.absent,
+            pinned=section.keep is Keep.PINNED,
+            full_bytes=0,
+            sent_bytes=0,
+            sent_tokens=0,
+        ),
+    )
 
 
 _SHARES: Final = {
@@ -224,9 +251,8 @@ def _plan_share(drafts: list[_Draft], share: Share, tokens_max: int) -> PinnedOv
 def _take_shortest(draft: _Draft) -> None:
     """Give a pinned section the least it may have."""
     assert draft.full is not None, "only a section that says something is drafted"
-    full_tokens = draft.tokens_of(draft.full)
-    if not draft.section.may_be_cut or full_tokens <= PROMPT_PINNED_TOKENS_MIN:
-        draft.take(draft.full, Outcome.FULL, "it is pinned")
+    if not draft.section.may_be_cut or draft.full_tokens <= PROMPT_PINNED_TOKENS_MIN:
+        draft.take_full("it is pinned")
         return
     compact = draft.compact()
     if compact is not None and draft.tokens_of(compact) <= PROMPT_PINNED_TOKENS_MIN:
@@ -238,12 +264,11 @@ def _take_shortest(draft: _Draft) -> None:
 
 def _lengthen(draft: _Draft, room: int) -> int:
     """Give a pinned section all of its text, or its compact form, where there is room."""
-    assert draft.full is not None, "only a section that says something is drafted"
     had = draft.tokens
     if draft.outcome is Outcome.FULL:
         return room
-    if draft.tokens_of(draft.full) - had <= room:
-        draft.take(draft.full, Outcome.FULL, "it is pinned")
+    if draft.full_tokens - had <= room:
+        draft.take_full("it is pinned")
     elif draft.outcome is Outcome.TRUNCATED:
         _fit_pinned(draft, had + room)
     return room - (draft.tokens - had)
@@ -260,8 +285,8 @@ def _fit_pinned(draft: _Draft, tokens_max: int) -> None:
 
 
 def _fit(draft: _Draft, full: str, room: int) -> None:
-    if draft.tokens_of(full) <= room:
-        draft.take(full, Outcome.FULL, "it fits")
+    if draft.full_tokens <= room:
+        draft.take_full("it fits")
         return
     compact = draft.compact()
     if compact is not None and draft.tokens_of(compact) <= room:
