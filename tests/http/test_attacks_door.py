@@ -387,10 +387,11 @@ async def test_s24_hundreds_who_never_ask_keep_nobody_out(
         assert server.plane.traffic.open_count() <= HTTP_HEADLESS_COUNT_MAX + 2
         for stream in streams[: HALF_OPEN_COUNT - HTTP_HEADLESS_COUNT_MAX - 10]:
             assert await hung_up(stream)  # the oldest made room
-        monkeypatch.setattr(connection, "HTTP_HEAD_MS_MAX", 1)
-        async with await anyio.connect_tcp(server.stranger.host, server.stranger.port) as late:
-            await late.send(half)
-            assert await hung_up(late)
+        with monkeypatch.context() as hasty:
+            hasty.setattr(connection, "HTTP_HEAD_MS_MAX", 1)
+            async with await anyio.connect_tcp(server.stranger.host, server.stranger.port) as late:
+                await late.send(half)
+                assert await hung_up(late)
         for stream in streams:
             await stream.aclose()
     assert (await server.operator.get("/status")).status == 200
