@@ -117,7 +117,8 @@ def unowned(home: Path, among: Iterable[str]) -> list[str]:
 def _is_owned(home: Path, run_id: str | None) -> bool:
     if run_id is None:
         return False
-    return is_living(RunFolder(home / COMMANDS_FOLDER / run_id).read().supervisor)
+    facts = RunFolder(home / COMMANDS_FOLDER / run_id).read()
+    return not facts.left_nothing and is_living(facts.supervisor)
 
 
 def interrupted_calls(home: Path) -> frozenset[str]:

@@ -10,6 +10,7 @@ import pytest
 
 from holon.adapters.exec import supervisor as supervision
 from holon.adapters.exec.environment import marker_of
+from holon.adapters.exec.fork_server import READY_COUNT_MAX
 from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.exec.process_table import living, marked_with
 from holon.adapters.exec.run_folder import RunFolder
@@ -198,8 +199,9 @@ async def test_a_server_without_anyone_standing_by_is_given_one(shell: LocalShel
     def standing_by() -> list[int]:
         return [facts.pid for facts in living() if facts.parent == shell.server_pid]
 
-    await becomes(lambda: len(standing_by()) == 1)
-    os.kill(standing_by()[0], signal.SIGKILL)
+    await becomes(lambda: len(standing_by()) == READY_COUNT_MAX)
+    for pid in standing_by():
+        os.kill(pid, signal.SIGKILL)
     command = await shell.start(spec("exit 8", run_id="run_2"))
     assert await command.wait() == CommandExit(exit_status=8)
 

@@ -14,15 +14,20 @@ from holon.adapters.exec.run_folder import FORCED, RunFolder
 
 def end_now(root: Path, run_id: str) -> bool:
     """Have the supervisor of this run end it; False when there is none to ask."""
-    folder = root / run_id
-    identity = RunFolder(folder).read().supervisor if folder.is_dir() else None
-    handle = None if identity is None else open_living(identity)
-    if handle is None:
+    folder = RunFolder(root / run_id)
+    record = folder.hold()
+    if record is None:
         return False
+    identity = folder.read().supervisor
+    handle = None if identity is None else open_living(identity)
     try:
+        if handle is None:
+            return False
         signal.pidfd_send_signal(handle, FORCED)
     except ProcessLookupError:
         return False  # it has just gone by itself
     finally:
-        os.close(handle)
+        os.close(record)
+        if handle is not None:
+            os.close(handle)
     return True

@@ -1,6 +1,6 @@
 """The process that makes supervisors, each a fork of itself.
 
-Owns:  having a supervisor ready at all times, and what one does before it has a command.
+Owns:  having a supervisor ready at all times, and what one does while it has no command.
 Rule 1: it is small, has one thread, and is started once. A fork of it stands by for each next
         request, so that a command waits neither for an interpreter nor for a fork.
 Rule 2: it ends with the runtime that started it: its only socket is closed then. Supervisors with a
@@ -8,7 +8,10 @@ Rule 2: it ends with the runtime that started it: its only socket is closed then
 Rule 3: a request is the path of a run folder and a pipe. The supervisor answers on the pipe and
         holds it until the end of the command is on record. A pipe that is closed without an answer
         says that nothing was started.
-Rule 4: it is started without site packages and sees the standard library only.
+Rule 4: a supervisor whose command left nothing asks to stand by again, which saves the fork of
+        another one. While it has a command it does not have the socket of requests: it would take
+        in what nobody reads when all others are gone.
+Rule 5: it is started without site packages and sees the standard library only.
 """
 
 import contextlib
@@ -24,17 +27,21 @@ import traceback
 from collections.abc import Callable
 from functools import partial
 from types import FrameType, TracebackType
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from holon.adapters.exec.process_table import ProcessIdentity, boot_id, facts_of, last_pid
 from holon.adapters.exec.run_folder import FORCED, POLITE, RunFolder
-from holon.adapters.exec.spawning import spawn
+from holon.adapters.exec.spawning import Lasting, lasting_of, spawn
 from holon.adapters.exec.supervisor import Supervisor
 
 REQUEST_BYTES_MAX: Final = 8 * 1024
 HANDLES_COUNT_MAX: Final = 1 << 20
 STAND_IN_PAUSE_S: Final = 0.05  # before the next one, when one died while it stood by
+READY_COUNT_MAX: Final = 2  # one for the next command, and the one that comes back from the last
+COMMANDS_COUNT_MAX: Final = 64  # of one supervisor: it collects no garbage
 _PR_SET_CHILD_SUBREAPER: Final = 36
+_TAKEN: Final = b"+"  # said by a supervisor that has taken a request
+_DONE: Final = b"-"  # and by one that could take another
 
 
 def main() -> None:
@@ -46,22 +53,71 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors that end are nobody's business
     gc.disable()
     gc.freeze()  # what is never touched again need not be copied by each fork
-    while True:
-        heard, said = os.pipe2(os.O_CLOEXEC)
-        try:
-            is_supervisor = os.fork() == 0
-        except OSError:  # no more processes for now
-            is_supervisor = False
-        if is_supervisor:
-            os.close(heard)
-            _be_supervisor(requests, said, boot, adopt_orphans)
-        os.close(said)
-        is_busy = os.read(heard, 1)
-        os.close(heard)
-        if not is_busy:
-            if _is_over(requests):
-                return
-            time.sleep(STAND_IN_PAUSE_S)
+    crew = _Crew(requests)
+    while not crew.is_dismissed:
+        line = crew.enlarged()
+        if line is not None:
+            _be_supervisor(requests, line, boot, adopt_orphans)
+        crew.listen()
+
+
+class _Crew:
+    """The supervisors of this server, as far as they may come back, each at the end of a line."""
+
+    def __init__(self, requests: socket.socket) -> None:
+        self._requests = requests
+        self._lines: dict[int, socket.socket] = {}
+        self._ready: set[int] = set()
+        self._poll = select.poll()
+        self.is_dismissed = False
+
+    def enlarged(self) -> socket.socket | None:
+        """Have somebody stand by. Returns twice: to the new one with its end of the line."""
+        while not self._ready:
+            ours, theirs = socket.socketpair()
+            try:
+                is_supervisor = os.fork() == 0
+            except OSError:  # no more processes for now
+                time.sleep(STAND_IN_PAUSE_S)
+                continue
+            if is_supervisor:
+                for line in (ours, *self._lines.values()):
+                    line.close()  # or nobody would hear of our end
+                return theirs
+            theirs.close()
+            self._lines[ours.fileno()] = ours
+            self._ready.add(ours.fileno())
+            self._poll.register(ours, select.POLLIN)
+        return None
+
+    def listen(self) -> None:
+        """Wait until one of them says something, or is gone."""
+        for number, _ in self._poll.poll():
+            said = _received(self._lines[number])
+            if said == _TAKEN:
+                self._ready.discard(number)
+            elif said == _DONE and len(self._ready) < READY_COUNT_MAX:
+                self._ready.add(number)
+                with contextlib.suppress(OSError):  # it is heard of at the next look
+                    socket.send_fds(self._lines[number], [_DONE], [self._requests.fileno()])
+            else:
+                self._let_go(number)
+
+    def _let_go(self, number: int) -> None:
+        self._poll.unregister(number)
+        self._lines.pop(number).close()
+        if number in self._ready:  # it went while it stood by
+            self._ready.discard(number)
+            self.is_dismissed = _is_over(self._requests)
+            if not self.is_dismissed and not self._ready:
+                time.sleep(STAND_IN_PAUSE_S)
+
+
+def _received(line: socket.socket) -> bytes:
+    try:
+        return line.recv(1)
+    except OSError:
+        return b""
 
 
 def _is_over(requests: socket.socket) -> bool:
@@ -87,30 +143,87 @@ def _orphan_adoption() -> Callable[[], object]:
         return lambda: None
 
 
+class _Request(NamedTuple):
+    """A command to look after: its folder, and the pipe to answer on."""
+
+    folder: RunFolder
+    pipe: int
+
+
 def _be_supervisor(
-    requests: socket.socket, busy: int, boot: str, adopt_orphans: Callable[[], object]
+    requests: socket.socket, line: socket.socket, boot: str, adopt_orphans: Callable[[], object]
 ) -> NoReturn:
-    """Stand by, then look after one command to its end and that of this process."""
+    """Stand by, then look after one command to its end, and maybe after others."""
     os.setsid()
     wakeup = _listen_to_signals()
     adopt_orphans()
     facts = facts_of(os.getpid())
     _touch_memory()
-    path, pipes, _, _ = socket.recv_fds(requests, REQUEST_BYTES_MAX, 1)
-    if path and pipes and facts is not None:
-        os.set_inheritable(pipes[0], False)  # or what the command starts would hold it, too
-        requests.close()
-        os.open("/dev/null", os.O_RDWR)  # takes the place of the socket
-        folder = RunFolder(os.fsdecode(path))
-        sys.excepthook = partial(_leave_trace, folder)
-        identity = ProcessIdentity(facts.pid, facts.start_ticks, boot)
-        supervisor = _start(folder, identity, pipes[0], wakeup)
-        with contextlib.suppress(OSError):  # the server may be gone; we are needed all the same
-            os.write(busy, b"+")
-        os.close(busy)
-        if supervisor is not None:
-            supervisor.run()
+    if facts is not None:
+        own = ProcessIdentity(facts.pid, facts.start_ticks, boot)
+        worker = _Worker(own, line, wakeup)
+        source: socket.socket | None = requests
+        while source is not None and worker.serve(source):
+            source = worker.back()
     os._exit(0)
+
+
+class _Worker:
+    """This process, when it is a supervisor."""
+
+    def __init__(self, own: ProcessIdentity, line: socket.socket, wakeup: int) -> None:
+        self._own = own
+        self._line = line
+        self._wakeup = wakeup
+        self._lasting: Lasting | None = None  # what the commands before have left us with
+        self._commands_left = COMMANDS_COUNT_MAX
+
+    def serve(self, requests: socket.socket) -> bool:
+        """Look after the next command to its end; whether another may follow."""
+        request = _taken(requests)
+        if request is None:
+            return False
+        folder = request.folder
+        sys.excepthook = partial(_leave_trace, folder)
+        if self._lasting is not None and lasting_of(folder.read().asked) != self._lasting:
+            return False  # nothing was started, so that another one will be asked
+        _forget_signals(self._wakeup)  # whoever sent them did not mean this command
+        supervisor = _start(folder, self._own, request.pipe, self._wakeup)
+        with contextlib.suppress(OSError):  # the server may be gone; we are needed all the same
+            self._line.send(_TAKEN)
+        if supervisor is None:
+            return False
+        supervisor.run()
+        self._lasting = supervisor.lasting
+        self._commands_left -= 1
+        return supervisor.may_leave() and self._commands_left > 0
+
+    def back(self) -> socket.socket | None:
+        """Ask to stand by again; return where requests come from, or nothing when we are to go."""
+        try:
+            self._line.send(_DONE)
+            _, found, _, _ = socket.recv_fds(self._line, 1, 1)
+        except OSError:
+            return None
+        return socket.socket(fileno=found[0]) if found else None  # closed before a command starts
+
+
+def _taken(requests: socket.socket) -> _Request | None:
+    """Wait for a request, and give up the socket it came by."""
+    path, pipes, _, _ = socket.recv_fds(requests, REQUEST_BYTES_MAX, 1)
+    is_input = requests.fileno() == 0
+    requests.close()
+    if is_input:
+        os.open("/dev/null", os.O_RDWR)  # takes its place
+    if not path or not pipes:
+        return None
+    os.set_inheritable(pipes[0], False)  # or what the command starts would hold it, too
+    return _Request(RunFolder(os.fsdecode(path)), pipes[0])
+
+
+def _forget_signals(wakeup: int) -> None:
+    with contextlib.suppress(BlockingIOError):
+        os.read(wakeup, select.PIPE_BUF)
 
 
 def _leave_trace(

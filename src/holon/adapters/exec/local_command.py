@@ -7,6 +7,7 @@ Rule 2: a command whose supervisor went without a word is lost. What is left of 
         command that nobody can answer for must not run on.
 """
 
+import contextlib
 import os
 import signal
 import weakref
@@ -116,23 +117,25 @@ class LocalCommand:
 
     async def stop(self, *, force: bool = False) -> None:
         """End it and everything it started; return once all that is gone."""
-        identity = self._folder.read().supervisor
-        handle = None if identity is None else open_living(identity)
-        if identity is None or handle is None:
-            self._sweep()
+        record = self._folder.hold()
+        if record is None and self._folder.read().left_nothing:
             return
+        identity = self._folder.read().supervisor
+        handle = None if identity is None or record is None else open_living(identity)
         try:
-            signal.pidfd_send_signal(handle, FORCED if force else POLITE)
-            with anyio.move_on_after(CERTAIN_MS / 1_000):
-                # It goes when nothing is left below it.
-                await anyio.wait_readable(handle)
-                return
-            end_for_certain(lambda: descendants_of(identity.pid))
-            signal.pidfd_send_signal(handle, signal.SIGKILL)
-        except ProcessLookupError:
-            return  # it has just gone by itself
+            if identity is None or handle is None:
+                self._sweep()
+            elif not await _ends(handle, FORCED if force else POLITE):
+                self._end_ourselves(identity, handle)
         finally:
-            os.close(handle)
+            _close(handle)
+            _close(record)
+
+    def _end_ourselves(self, supervisor: ProcessIdentity, handle: int) -> None:
+        """Do the work of a supervisor that does not do it."""
+        end_for_certain(lambda: descendants_of(supervisor.pid))
+        with contextlib.suppress(ProcessLookupError):  # it has just gone by itself
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
         self._sweep()
         if self.exit is None:
             self._exit = CommandExit(exit_status=None, stopped=StopCause.REQUESTED)
@@ -150,6 +153,17 @@ class LocalCommand:
 def _close(pipe: int | None) -> None:
     if pipe is not None:
         os.close(pipe)
+
+
+async def _ends(handle: int, asked: signal.Signals) -> bool:
+    """Ask a supervisor to end what it looks after; whether it has gone, as it then does."""
+    try:
+        signal.pidfd_send_signal(handle, asked)
+    except ProcessLookupError:
+        return True  # by itself
+    with anyio.move_on_after(CERTAIN_MS / 1_000) as patience:
+        await anyio.wait_readable(handle)
+    return not patience.cancelled_caught
 
 
 async def _pipe_ends(pipe: int) -> None:

@@ -4,9 +4,9 @@ A command must outlive the runtime, be found again, and keep to its limits meanw
 supervisor: a small process that copies its output, counts its processes, and writes down how it
 ended. A supervisor in shell language starts fast but can do none of that; a new interpreter for
 each can, but takes several times as long to start as the command. So one small interpreter is
-started once (fork_server) and each supervisor is a fork of it: that costs about as much as a shell,
-and a terminal, the input and every limit live on when the runtime is killed. The runtime itself is
-never forked: it has threads, and much memory.
+started once (fork_server) and each supervisor is a fork of it, which looks after one command after
+the other: that costs less than a shell, and a terminal, the input and every limit live on when the
+runtime is killed. The runtime itself is never forked: it has threads, and much memory.
 
 Owns:  what is asked of a supervisor, refusing what cannot be started, and finding runs again.
 Rule 1: a run id names one command for good: a second start under it is refused.

@@ -49,6 +49,11 @@ class OutputSink:
             if not self.take(source):
                 return
 
+    def close(self) -> None:
+        """Give back the file."""
+        if self._file is not None:
+            os.close(self._file)
+
     def _write(self, chunk: bytes) -> None:
         if len(chunk) > self._room and not self.is_lost:
             self.is_full = True

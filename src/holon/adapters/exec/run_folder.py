@@ -5,16 +5,21 @@
     stdout, stderr   what it wrote, made with the first byte; a terminal has `combined` instead
     input            a pipe with a name, for commands that accept input
 
-Owns:  these names, reading and writing the record, and the signals a supervisor heeds.
+Owns:  these names, reading and writing the record, and the signals a supervisor heeds, together
+       with the lock that says whom they are for.
 Rule 1: a line is appended with one write and never changed. Of two lines of a kind the first one
         counts, which makes the record a place where two processes can agree (see `claim`).
 Rule 2: a line that was cut short, by a full disk or a lost power line, is as good as none; whoever
         wrote it is told, and may say it again.
 Rule 3: few files are made, since making one costs more than all the rest.
-Rule 4: this module is also loaded by the fork server, which sees the standard library only.
+Rule 4: a supervisor looks after one run at a time, and after another one only when the record of
+        the last says that nothing is left of it, and nobody holds that record. Whoever holds it and
+        finds something left can signal the supervisor, and means this run.
+Rule 5: this module is also loaded by the fork server, which sees the standard library only.
 """
 
 import errno
+import fcntl
 import json
 import os
 import signal
@@ -33,6 +38,7 @@ FORCED: Final = signal.SIGUSR1
 NOBODY: Final = ProcessIdentity(pid=0, start_ticks=0, boot_id="")
 ROOM_MAY_COME: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 _APPEND: Final = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+_READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class RunFacts(NamedTuple):
@@ -109,6 +115,26 @@ class RunFolder:
         said = {"exit_status": exit_status, "signal": signal_number, "stopped": stopped}
         self._append({"ended": said | {"alone": is_alone}})
 
+    def hold(self) -> int | None:
+        """Return a handle: until it is closed, whoever looks after the run takes on no other one.
+
+        Nothing when the run is over, or its record cannot be had.
+        """
+        record = self.opened()
+        if record is None:
+            return None
+        if _is_locked(record, fcntl.LOCK_SH) and not self.read().left_nothing:
+            return record
+        os.close(record)
+        return None
+
+    def opened(self) -> int | None:
+        """Return a handle of the record, which stays the same when the folder is removed."""
+        try:
+            return os.open(self._record, _READ)
+        except OSError:
+            return None
+
     def read(self) -> RunFacts:
         """Return what the record says; a record that cannot be read says nothing."""
         said: dict[str, Any] = {}
@@ -134,9 +160,8 @@ class RunFolder:
         return [f"{self.path}/{name}" for name in names]
 
     def _lines(self) -> list[bytes]:
-        try:
-            record = os.open(self._record, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError:
+        record = self.opened()
+        if record is None:
             return []
         try:
             size = os.fstat(record).st_size
@@ -154,6 +179,19 @@ class RunFolder:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(record)
+
+
+def is_held(record: int) -> bool:
+    """Whether somebody holds the run of this record."""
+    return not _is_locked(record, fcntl.LOCK_EX)
+
+
+def _is_locked(record: int, kind: int) -> bool:
+    try:
+        fcntl.flock(record, kind | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _identity(said: Any) -> ProcessIdentity | None:

@@ -50,6 +50,19 @@ class Spawned(NamedTuple):
     kept: int | None = None  # of a pipe: held open so that the input does not end between feeds
 
 
+class Lasting(NamedTuple):
+    """What a supervisor cannot take back once it has started a command."""
+
+    file_bytes: int
+    handles_count: int
+    umask: int | None
+
+
+def lasting_of(asked: Mapping[str, Any]) -> Lasting:
+    """Return what a command leaves its supervisor with."""
+    return Lasting(asked["file_bytes"], asked["handles_count"], asked.get("umask"))
+
+
 def spawn(folder: RunFolder, asked: Mapping[str, Any]) -> Spawned:
     """Start the process, or raise OSError or ValueError."""
     _limit_processes(int(asked["processes_count"]))

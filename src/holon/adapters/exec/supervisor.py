@@ -2,17 +2,18 @@
 
 Owns:  the command's output, its limits, its end, and saying on disk how it ended.
 Rule 1: whatever the command started stays below the supervisor, also what left its session, since
-        the kernel gives orphans to it. It goes as soon as nothing is left below it.
+        the kernel gives orphans to it. It is done as soon as nothing is left below it.
 Rule 2: the status is written when the command itself has ended and its streams have ended too, or
         were quiet for a moment, or a bounded time has passed: nobody who keeps a stream open can
         hold the result back. The streams are still copied afterwards. On a full disk the status
         waits for room, unless somebody asks us to go: then it is found lost.
 Rule 3: SIGTERM asks for a polite end with a grace, SIGUSR1 for a certain one. A limit that is
         passed ends the command the same way. What left too many processes gets no grace.
-Rule 4: this module is loaded by the fork server, which sees the standard library only.
+Rule 4: where the record says that the command ended by itself and left nothing, and nobody wants
+        anything of us for it, the process may look after another one. In any other case it goes.
+Rule 5: this module is loaded by the fork server, which sees the standard library only.
 """
 
-import contextlib
 import errno
 import os
 import select
@@ -28,8 +29,8 @@ from holon.adapters.exec.process_table import (
     last_pid,
     send,
 )
-from holon.adapters.exec.run_folder import FORCED, POLITE, ROOM_MAY_COME, RunFolder
-from holon.adapters.exec.spawning import Spawned
+from holon.adapters.exec.run_folder import FORCED, POLITE, ROOM_MAY_COME, RunFolder, is_held
+from holon.adapters.exec.spawning import Spawned, lasting_of
 from holon.model.limits import COMMAND_DRAIN_MS_MAX, COMMAND_STOP_GRACE_MS
 
 TICK_MS: Final = 200  # how often processes are counted
@@ -50,7 +51,9 @@ class Supervisor:
         wakeup: int,
         held: int,
     ) -> None:
+        self.lasting = lasting_of(asked)
         self._folder = folder
+        self._record = folder.opened()
         self._spawned = spawned
         self._is_tty = bool(asked["tty"])
         self._sinks = dict(spawned.sinks)
@@ -65,6 +68,7 @@ class Supervisor:
         self._wait_status: int | None = None
         self._is_settled = False
         self._is_alone = False
+        self._has_said_alone = False
         self._is_hurried = False
         self._held = held
         self._wakeup = wakeup
@@ -74,7 +78,7 @@ class Supervisor:
                 self._poll.register(fd, select.POLLIN)
 
     def run(self) -> None:
-        """Return once nothing of the command is left and its end was written down."""
+        """Return once nothing of the command is left and its end was written down, if it could."""
         while not (self._is_alone and (self._is_settled or self._wait_status is None)):
             for fd, _ in self._poll.poll(self._patience_ms()):
                 self._hear(fd)
@@ -82,13 +86,33 @@ class Supervisor:
             self._settle()
             self._keep_limits()
 
+    def may_leave(self) -> bool:
+        """Give back what the command took; whether this process may look after another one."""
+        for source, sink in self._sinks.items():
+            os.close(source)
+            sink.close()
+        for fd in (self._spawned.typed, self._spawned.kept):
+            if fd is not None:
+                os.close(fd)
+        record = self._record
+        if record is None or not self._has_said_alone or is_held(record):
+            return False
+        os.close(record)
+        # Nobody means this run any more; whoever did before has been heard by now.
+        return self._cause is None and not self._is_hurried and not self._requests()
+
+    def _requests(self) -> list[int]:
+        """Which signals have come that ask for the end."""
+        try:
+            return [number for number in os.read(self._wakeup, 256) if number in (POLITE, FORCED)]
+        except BlockingIOError:
+            return []
+
     def _hear(self, fd: int) -> None:
         if fd == self._wakeup:
-            with contextlib.suppress(BlockingIOError):
-                for number in os.read(fd, 256):
-                    if number in (POLITE, FORCED):
-                        self._is_hurried = True
-                        self._stop("requested", at_once=number == FORCED)
+            for number in self._requests():
+                self._is_hurried = True
+                self._stop("requested", at_once=number == FORCED)
         elif fd == self._spawned.typed:
             self._typed += os.read(fd, select.PIPE_BUF)
             self._type(fd)
@@ -102,6 +126,7 @@ class Supervisor:
         if sink.take(source) == 0:
             self._poll.unregister(source)
             os.close(source)
+            sink.close()
             del self._sinks[source]
         elif sink.is_lost:
             self._stop("output_lost")
@@ -186,6 +211,7 @@ class Supervisor:
                 stopped=self._cause,
                 is_alone=self._is_alone,
             )
+            self._has_said_alone = self._is_alone
         except OSError as error:
             if error.errno in ROOM_MAY_COME and not self._is_hurried:
                 return  # said at a later tick, once there is room: the end is known, and not lost
