@@ -36,7 +36,7 @@ from holon.adapters.exec.supervisor import Supervisor
 
 REQUEST_BYTES_MAX: Final = 8 * 1024
 HANDLES_COUNT_MAX: Final = 1 << 20
-STAND_IN_PAUSE_S: Final = 0.05  # before the next one, when one died while it stood by
+STAND_IN_PAUSE_S: Final = 0.05  # before the next one, when one died or could not be made
 READY_COUNT_MAX: Final = 2  # one for the next command, and the one that comes back from the last
 COMMANDS_COUNT_MAX: Final = 64  # of one supervisor: it collects no garbage
 _PR_SET_CHILD_SUBREAPER: Final = 36
@@ -58,7 +58,8 @@ def main() -> None:
         line = crew.enlarged()
         if line is not None:
             _be_supervisor(requests, line, boot, adopt_orphans)
-        crew.listen()
+        if crew.is_ready:
+            crew.listen()
 
 
 class _Crew:
@@ -71,23 +72,31 @@ class _Crew:
         self._poll = select.poll()
         self.is_dismissed = False
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether somebody stands by."""
+        return bool(self._ready)
+
     def enlarged(self) -> socket.socket | None:
-        """Have somebody stand by. Returns twice: to the new one with its end of the line."""
-        while not self._ready:
-            ours, theirs = socket.socketpair()
-            try:
-                is_supervisor = os.fork() == 0
-            except OSError:  # no more processes for now
-                time.sleep(STAND_IN_PAUSE_S)
-                continue
-            if is_supervisor:
-                for line in (ours, *self._lines.values()):
-                    line.close()  # or nobody would hear of our end
-                return theirs
+        """Have somebody stand by, if that can be; the new one returns with its end of the line."""
+        if self._ready:
+            return None
+        ours, theirs = socket.socketpair()
+        try:
+            is_supervisor = os.fork() == 0
+        except OSError:  # no more processes for now
+            ours.close()
             theirs.close()
-            self._lines[ours.fileno()] = ours
-            self._ready.add(ours.fileno())
-            self._poll.register(ours, select.POLLIN)
+            self._pause()
+            return None
+        if is_supervisor:
+            for line in (ours, *self._lines.values()):
+                line.close()  # or nobody would hear of our end
+            return theirs
+        theirs.close()
+        self._lines[ours.fileno()] = ours
+        self._ready.add(ours.fileno())
+        self._poll.register(ours, select.POLLIN)
         return None
 
     def listen(self) -> None:
@@ -108,9 +117,12 @@ class _Crew:
         self._lines.pop(number).close()
         if number in self._ready:  # it went while it stood by
             self._ready.discard(number)
-            self.is_dismissed = _is_over(self._requests)
-            if not self.is_dismissed and not self._ready:
-                time.sleep(STAND_IN_PAUSE_S)
+            self._pause()
+
+    def _pause(self) -> None:
+        self.is_dismissed = _is_over(self._requests)
+        if not self.is_dismissed and not self._ready:
+            time.sleep(STAND_IN_PAUSE_S)
 
 
 def _received(line: socket.socket) -> bytes:
