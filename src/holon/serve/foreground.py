@@ -49,6 +49,7 @@ from holon.serve.effective_config import ServeRequest, effective_fingerprint
 from holon.serve.lifecycle_failures import LifecycleFailures
 from holon.serve.service_journal import service_journal, sum_up, tell_refusals
 from holon.serve.service_tracer import service_tracer
+from holon.serve.whole_program import load_the_rest
 
 _TOKEN_NAME: Final = "control_token"
 
@@ -179,6 +180,7 @@ class _Service:
         names = self._plan.host_names(sockets[0].getsockname()[1])
         async with anyio.create_task_group() as beside:
             beside.start_soon(sum_up, self._told.journal, plane.traffic, plane.clock)
+            beside.start_soon(load_the_rest, plane.clock, self._told.journal)
             await serve_control_plane(
                 plane, sockets, token=self._token, names=names, ending=self.ending
             )
