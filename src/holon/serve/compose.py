@@ -15,7 +15,7 @@ from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.files.contained_files import ContainedFiles
 from holon.adapters.files.episode_ledger import FileEpisodeLedger
 from holon.adapters.files.instruction_sources import FileInstructionSources
-from holon.adapters.sqlite.memory_index import SqliteMemoryIndexes
+from holon.adapters.sqlite.memory_indexes import SqliteMemoryIndexes
 from holon.adapters.sqlite.store import open_store
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.ids import TimeOrderedIds
