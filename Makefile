@@ -49,6 +49,7 @@ bench: $(READY)
 	@$(PY) -m bench.run
 
 docs: $(READY)
+	@$(PY) -m scripts.gen_schema
 	@$(PY) -m scripts.gen_reference
 
 clean:

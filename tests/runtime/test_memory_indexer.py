@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from holon.adapters.files.contained_files import ContainedFiles
-from holon.adapters.sqlite.memory_index import SqliteMemoryIndexes
+from holon.adapters.sqlite.memory_indexes import SqliteMemoryIndexes
 from holon.adapters.sqlite.store import open_store
 from holon.adapters.system.clock import SystemClock
 from holon.model.commit import AppendBrief, Change, PutWorkItem

@@ -208,9 +208,10 @@ def _view(*, as_json: bool) -> "RunView":
 
 def _show(result: "RunResult", *, as_json: bool) -> None:
     from holon.cli.terminal_text import plain
-    from holon.wire.codec import encode
 
     if as_json:
+        from holon.wire.codec import encode
+
         click.echo(encode(result).decode())
     elif result.final_text:
         click.echo(plain(result.final_text), err=result.failed)

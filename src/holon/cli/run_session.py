@@ -23,7 +23,6 @@ import anyio
 import click
 import msgspec
 
-from holon.adapters.exec.end_now import end_now
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.ids import TimeOrderedIds
 from holon.cli import exit_codes
@@ -227,6 +226,8 @@ async def _refreshed(view: "RunView") -> AsyncIterator[None]:
 
 def _end_at_the_next(attention: _Attention, commands: Path) -> None:
     """Let the next signal end the process where it stands; what is durable stays durable."""
+    from holon.adapters.exec.end_now import end_now  # now: a handler had better import nothing
+
     call = attention.under_way
 
     def end(number: int, frame: FrameType | None) -> None:

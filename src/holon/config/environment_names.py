@@ -7,7 +7,6 @@ Rule 2: variables nobody knows are left alone: other programs may use the prefix
         tells a person about those that look like a slip.
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -64,6 +63,8 @@ def read_family(name: str, providers: Iterable[str]) -> tuple[str, str] | None:
 
 def unknown_names(environ: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:
     """Return the variables that look like a slip, each with the name that may have been meant."""
+    import difflib  # only those who look for slips need it
+
     names = [*known, *OTHER_NAMES]
     strange = [
         name

@@ -7,7 +7,6 @@ Rule 1: quotes around a name are optional on the command line, because shells ea
 Rule 2: a key nobody knows is answered with the one that comes nearest.
 """
 
-import difflib
 import re
 import tomllib
 from collections.abc import Iterator
@@ -94,6 +93,8 @@ def key_at(path: tuple[str, ...]) -> SettingKey:
 
 def unknown_key(text: str, *, where: str | None = None) -> UnknownSettingError:
     """Return the error for a key nobody knows."""
+    import difflib  # only for a slip
+
     seen = f" (from {where})" if where else ""
     near = difflib.get_close_matches(text, dict.fromkeys(_candidates(text)), n=1)
     if not near:

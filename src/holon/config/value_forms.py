@@ -8,7 +8,6 @@ Rule 2: the file may be more patient than the command line where a form says so 
         operator who types a wrong word should learn it now, a newer file should still load.
 """
 
-import difflib
 import re
 from typing import Final, Protocol, TypeAlias
 from urllib.parse import urlsplit
@@ -202,6 +201,8 @@ class Choice(_OneText, frozen=True):
         """Read one of the words, or another name for one."""
         word = dict(self.aliases).get(text.strip(), text.strip())
         if word not in self.choices:
+            import difflib  # only for a slip
+
             close = difflib.get_close_matches(word.lower().replace("-", "_"), self.choices, n=1)
             raise UnfitError(nearest=close[0] if close else None)
         return word

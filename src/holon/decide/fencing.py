@@ -13,6 +13,7 @@ Rule 4: a body never loses its label: everything here returns text for the insid
 """
 
 import re
+from functools import cache
 from hashlib import sha256
 from typing import Final
 
@@ -40,18 +41,6 @@ _MARK: Final = re.compile(f"[{_MARKS}]")
 
 _LABELS: Final = "external_evidence|operator_instruction|runtime_instruction|integration_signal"
 _ROLES: Final = "system|developer|assistant|user|human|operator|tool|function"
-_TOKEN: Final = re.compile(
-    rf"<(?=\s*/?\s*(?:\||<\s*/?sys\b|body-|antml|im_(?:start|end|sep)\b|(?:start|end)_of_turn\b"
-    rf"|endoftext\b|/?s>|(?:{_LABELS}|{_ROLES})[\w-]*\s*[>/\s]))"
-    r"|\[(?=\s*/?\s*INST\s*\])",
-    re.IGNORECASE,
-)
-_LINE: Final = re.compile(
-    rf"^(?=[ \t]*(?:(?:{_ROLES})[ \t]*:|(?:authority|surface|admission|origin)[ \t]*:"
-    r"|\[(?:message|operator message|earlier message|runtime|carried)\b"
-    rf"|\#{{1,6}}[ \t]*(?:{_ROLES}|instructions?|response)\b[ \t]*:?[ \t]*$))",
-    re.IGNORECASE | re.MULTILINE,
-)
 
 
 def fence_name(content_id: str) -> str:
@@ -82,7 +71,29 @@ def fenced(
 
 def disarmed(text: str) -> str:
     """Return others' words so that nothing in them is hidden or looks like part of a prompt."""
-    return _LINE.sub(_BAR, _TOKEN.sub(_BLUNT, visible(text)))
+    token, line = _patterns()
+    return line.sub(_BAR, token.sub(_BLUNT, visible(text)))
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What looks like a token of a prompt, and how a line begins that looks like one of a prompt.
+
+    Compiled when others' words are first shown: a run that hears only its operator needs neither.
+    """
+    token = re.compile(
+        rf"<(?=\s*/?\s*(?:\||<\s*/?sys\b|body-|antml|im_(?:start|end|sep)\b|(?:start|end)_of_turn\b"
+        rf"|endoftext\b|/?s>|(?:{_LABELS}|{_ROLES})[\w-]*\s*[>/\s]))"
+        r"|\[(?=\s*/?\s*INST\s*\])",
+        re.IGNORECASE,
+    )
+    line = re.compile(
+        rf"^(?=[ \t]*(?:(?:{_ROLES})[ \t]*:|(?:authority|surface|admission|origin)[ \t]*:"
+        r"|\[(?:message|operator message|earlier message|runtime|carried)\b"
+        rf"|\#{{1,6}}[ \t]*(?:{_ROLES}|instructions?|response)\b[ \t]*:?[ \t]*$))",
+        re.IGNORECASE | re.MULTILINE,
+    )
+    return token, line
 
 
 def disarmed_within(text: str, *, bytes_max: int) -> str:

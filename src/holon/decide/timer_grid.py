@@ -12,7 +12,6 @@ Rule 4: while a tick of the timer still waits in the queue, a further slot queue
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from holon.decide.cron import next_cron_slot
 from holon.model.instant import Instant
 from holon.model.record import Record
 from holon.model.snapshot import DueTimer
@@ -43,6 +42,8 @@ def next_slot(timer: TimerRecord, *, now: datetime) -> datetime | None:
             slots_passed = max(0, (now - timer.anchor_at) // interval + 1)
             return timer.anchor_at + slots_passed * interval
         case Cron():
+            from holon.decide.cron import next_cron_slot  # brings the time zones with it
+
             return next_cron_slot(timer.schedule, after=now)
         case _:
             assert_never(timer.schedule)

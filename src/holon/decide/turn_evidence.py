@@ -43,12 +43,11 @@ _TELLING: Final = frozenset(
     }
 )
 _CMD_CHARS_MAX: Final = 4 * MEMORY_LINE_CHARS_MAX
-_CHECKING: Final = re.compile(
+_CHECKING: Final = (
     r"\b(?:pytest|tox|nox|unittest|ctest|jest|vitest|mocha|rspec|phpunit|ruff|flake8|pylint|mypy"
     r"|pyright|eslint|tsc|shellcheck|clippy|golangci-lint)\b"
     r"|\b(?:make|just|cargo|go|npm|pnpm|yarn|bun|mvn|gradle|gradlew|dotnet|bazel|mix|swift|zig)\b"
-    r"(?:\s+(?:run|-\S+))*\s+(?:test|tests|check|lint|verify|vet|typecheck|build)\b",
-    re.IGNORECASE,
+    r"(?:\s+(?:run|-\S+))*\s+(?:test|tests|check|lint|verify|vet|typecheck|build)\b"
 )
 
 
@@ -68,7 +67,8 @@ class CommandRun(Record, frozen=True, kw_only=True):
     @property
     def is_check(self) -> bool:
         """Whether it looks like one that verifies something."""
-        return _CHECKING.search(self.cmd) is not None
+        # Compiled when a command is first looked at: that takes as long as loading a module.
+        return re.search(_CHECKING, self.cmd, re.IGNORECASE) is not None
 
 
 class TurnEvidence(Record, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """One host: every lane and service of one HOLON_HOME, and nothing that outlives it.
 
-Owns:  the wiring of the runtime's parts, their start order and their end.
+Owns:  the wiring of the runtime's parts, their start order and their end; the desks at which
+       others ask for something are its own, and come up when asked.
 Rule 1: recovery is complete before the host is ready; nothing is admitted before.
 Rule 2: every agent some row gives a reason to run is looked at when the host starts.
 Rule 3: what a part cannot handle ends the host; a restart recovers from what is durable.
@@ -19,47 +20,40 @@ from holon.ports.journal import LogLevel
 from holon.ports.provider import ModelPreference
 from holon.ports.store_reads import StoreReads
 from holon.runtime.agent_birth import AgentBirth
-from holon.runtime.command_desk import CommandDesk
 from holon.runtime.control_desk import ControlDesk
+from holon.runtime.desks import Desks
 from holon.runtime.episode_ledger import EpisodeLedgerKeeper
 from holon.runtime.event_feed import EventFeed
 from holon.runtime.ingress import Ingress
 from holon.runtime.lane import Lane
 from holon.runtime.memory_indexer import MemoryIndexer
 from holon.runtime.pace_desk import PaceDesk
-from holon.runtime.prompt_desk import PromptDesk
 from holon.runtime.recovery import Recovery
 from holon.runtime.retention_keeper import RetentionKeeper
 from holon.runtime.scheduler import Scheduler
 from holon.runtime.services import Services
-from holon.runtime.skill_desk import SkillDesk
 from holon.runtime.task_desk import TaskDesk
 from holon.runtime.task_supervisor import TaskSupervisor
 from holon.runtime.tick_desk import TickDesk
-from holon.runtime.timer_desk import TimerDesk
 from holon.runtime.timer_wheel import TimerWheel
-from holon.runtime.trigger_desk import TriggerDesk
-from holon.runtime.wake_desk import WakeDesk
-from holon.runtime.work_desk import WorkDesk
-from holon.runtime.workspace_desk import WorkspaceDesk
 
 
-class Host:
+class Host(Desks):
     """An in-process Holon."""
 
     def __init__(self, services: Services) -> None:
         self._ingress = Ingress(services)
-        self.tasks = TaskDesk(services, self._ingress)
-        self._supervisor = TaskSupervisor(services, self.tasks)
+        tasks = TaskDesk(services, self._ingress)
+        supervisor = TaskSupervisor(services, tasks)
         self.memory = MemoryIndexer(services)
         self._ledger = EpisodeLedgerKeeper(services)
         services = msgspec.structs.replace(
             services,
-            tasks=self._supervisor,
+            tasks=supervisor,
             recall=self.memory,
             archived=self._ledger.archived,
         )
-        self._services = services
+        super().__init__(services, tasks, supervisor)
         self._scheduler = Scheduler(services, Lane(services, TickDesk(services, self._ingress)))
         self._wheel = TimerWheel(services, self._ingress, self._scheduler)
         self._retention = RetentionKeeper(services)
@@ -68,15 +62,7 @@ class Host:
         self._broken: StoreBrokenError | None = None
         self.births = AgentBirth(services)
         self.control = ControlDesk(services, self.births, self._cut_off)
-        self.timers = TimerDesk(services)
-        self.wake = WakeDesk(services)
         self.pace = PaceDesk(services)
-        self.triggers = TriggerDesk(services)
-        self.work = WorkDesk(services)
-        self.prompts = PromptDesk(services)
-        self.workspaces = WorkspaceDesk(services)
-        self.skills = SkillDesk(services)
-        self.commands = CommandDesk(services, self.tasks, self._supervisor)
         self.events = EventFeed(services.store, services.clock)
         services.store.observe(self._commit_applied)
 

@@ -24,8 +24,9 @@ from holon.decide.recovery_plan import (
     plan_turn,
 )
 from holon.decide.turn_replay import cut_off, spent_in
-from holon.model.commit import FinishToolCall
-from holon.model.ids import AgentId
+from holon.model.commit import Commit, FinishToolCall
+from holon.model.ids import AgentId, IdPrefix
+from holon.model.skill_change import RestoreSkills
 from holon.model.snapshot import AgentSnapshot
 from holon.model.task import TaskRecord
 from holon.model.transcript import TurnLog
@@ -34,7 +35,6 @@ from holon.runtime.decided_commit import apply_patiently, patiently
 from holon.runtime.pace_desk import review_holds
 from holon.runtime.services import Services
 from holon.runtime.settler import Settler
-from holon.runtime.skill_watch import restore_skills
 from holon.runtime.task_desk import TaskDesk
 from holon.runtime.task_supervisor import TaskSupervisor
 from holon.runtime.turn_driver import TurnEnd
@@ -66,7 +66,7 @@ class Recovery:
         self._figures["tasks_taken_up"] = len(live)
         await self._end_strays(open_tasks)
         await review_holds(self._services)
-        await restore_skills(self._services)
+        await _restore_skills(self._services)
         self._tell()
 
     def _tell(self) -> None:
@@ -136,3 +136,15 @@ class Recovery:
             generation=snapshot.agent.generation,
         )
         await self._settler.settle(end, entry.message, hold)
+
+
+async def _restore_skills(services: Services) -> None:
+    """Mark what an earlier process left session_active as restored."""
+    if not await services.store.reads.has_skills_to_restore():
+        return
+    commit = Commit(
+        commit_id=f"restore:{services.ids.fresh(IdPrefix.REQUEST)}",
+        at=services.clock.now(),
+        changes=(RestoreSkills(),),
+    )
+    await apply_patiently(services.store, commit, clock=services.clock)

@@ -17,12 +17,9 @@ from holon.decide.skill_activation import (
     uses_of,
 )
 from holon.model.agent import AgentKind, AgentState
-from holon.model.commit import Commit
-from holon.model.ids import IdPrefix
-from holon.model.skill_change import ActivateSkill, RestoreSkills
+from holon.model.skill_change import ActivateSkill
 from holon.model.tool import ToolCallRecord, ToolOk
 from holon.model.workspace import AGENT_HOME
-from holon.runtime.decided_commit import apply_patiently
 from holon.runtime.services import Services
 from holon.tools.tool import ToolExecution, ToolScene
 
@@ -80,15 +77,3 @@ class SkillWatch:
             variables["HOME"] = catalog.user_home
         around = Surroundings(cwd=scene.cwd, variables=variables)
         return uses_of(commands, catalog, around)
-
-
-async def restore_skills(services: Services) -> None:
-    """Mark what an earlier process left session_active as restored."""
-    if not await services.store.reads.has_skills_to_restore():
-        return
-    commit = Commit(
-        commit_id=f"restore:{services.ids.fresh(IdPrefix.REQUEST)}",
-        at=services.clock.now(),
-        changes=(RestoreSkills(),),
-    )
-    await apply_patiently(services.store, commit, clock=services.clock)

@@ -8,6 +8,9 @@ Rule 3: an agent's home exists before its first tool runs; where it works is ask
         call, so that the next one follows an agent into another workspace.
 """
 
+from functools import cached_property
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from holon.decide.execution_place import agent_home_of
@@ -24,9 +27,11 @@ from holon.ports.places import PlaceRefusedError
 from holon.runtime.execution_place import current_place
 from holon.runtime.instruction_watch import InstructionWatch
 from holon.runtime.services import Services
-from holon.runtime.skill_watch import SkillWatch
 from holon.tools.receipt import receipt_of
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
+
+if TYPE_CHECKING:
+    from holon.runtime.skill_watch import SkillWatch
 
 
 class FinishedCall(Record, frozen=True, kw_only=True):
@@ -42,7 +47,6 @@ class ToolRunner:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._skills = SkillWatch(services)
         self.instructions = InstructionWatch(services)
         self._ports = ToolPorts(
             reads=services.store.reads,
@@ -55,6 +59,12 @@ class ToolRunner:
             recall=services.recall,
             output_budget=services.output_budget,
         )
+
+    @cached_property
+    def _skills(self) -> "SkillWatch":
+        from holon.runtime.skill_watch import SkillWatch  # not before there is a call to look at
+
+        return SkillWatch(self._services)
 
     async def run(
         self, call: ToolCallRecord, hold: LaneHold, *, message_id: MessageId

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Final
 
 import anyio
+import anyio.to_thread
 import msgspec
 
 from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.files.contained_files import ContainedFiles
 from holon.adapters.files.episode_ledger import FileEpisodeLedger
 from holon.adapters.files.instruction_sources import FileInstructionSources
-from holon.adapters.sqlite.memory_index import SqliteMemoryIndexes
+from holon.adapters.sqlite.memory_indexes import SqliteMemoryIndexes
 from holon.adapters.sqlite.store import open_store
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.ids import TimeOrderedIds
@@ -146,10 +147,13 @@ async def open_host(
             serving.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):  # what was accepted is written before we let go
-            await store.close()
-            await indexes.close()
-            if shell is not None:
-                shell.close()  # what runs goes on; the next host attaches to it
+            async with anyio.create_task_group() as closing:
+                if shell is not None:
+                    # What runs goes on; the next host attaches to it. Waits for the process that
+                    # starts commands while the store waits for the disk.
+                    closing.start_soon(anyio.to_thread.run_sync, shell.close)
+                await store.close()
+                await indexes.close()
 
 
 def _shell(home: Path, hands: Hands, clock: SystemClock) -> LocalShell:

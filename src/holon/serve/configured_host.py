@@ -14,7 +14,6 @@ import msgspec
 from holon.adapters.providers.catalog import price_of
 from holon.adapters.providers.last_failures import FailureNotes
 from holon.adapters.providers.plane import ProviderPlane
-from holon.adapters.providers.traced import LOGGER_NAME
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.log_redaction import install_log_redaction
 from holon.adapters.system.secrets import SecretRegistry
@@ -114,6 +113,8 @@ def _visible_traces(plane: PlaneSettings, registry: SecretRegistry) -> Iterator[
     if not (plane.http_trace or plane.failure_trace):
         yield
         return
+    from holon.adapters.providers.traced import LOGGER_NAME  # only for those who asked
+
     log = logging.getLogger(LOGGER_NAME)
     level, handlers = log.level, [] if log.hasHandlers() else [logging.StreamHandler()]
     install_log_redaction(registry, handlers)

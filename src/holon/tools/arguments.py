@@ -16,9 +16,7 @@ from typing import Final, Protocol, TypeVar, cast
 
 import msgspec
 
-from holon.decide.lenient_arguments import coerce_arguments
 from holon.decide.schema_emission import arguments_from_strict
-from holon.decide.schema_parts import expected_form, schema_at
 from holon.model.json_value import JsonValue
 from holon.model.tool import ToolOk, ToolRefused, ToolSpec
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
@@ -53,6 +51,9 @@ def leniently(*aliases: tuple[str, str], drops_unknown: bool = True) -> Callable
         async def lenient(
             self: Offered, arguments: JsonValue, scene: ToolScene, ports: ToolPorts
         ) -> ToolExecution:
+            # Here, not above: all tools are offered at every start, and few are called.
+            from holon.decide.lenient_arguments import coerce_arguments
+
             meant = coerce_arguments(
                 arguments, self.spec.input_schema, aliases=aliases, drops_unknown=drops_unknown
             )
@@ -98,6 +99,8 @@ def _field_of(text: str) -> str | None:
 
 
 def _hint(schema: JsonValue, field: str | None) -> str:
+    from holon.decide.schema_parts import expected_form, schema_at
+
     wanted = schema if field is None else schema_at(schema, field)
     what = "the arguments are" if field is None else f"{field} is"
     if wanted is None:  # the field is none of ours: say what there is

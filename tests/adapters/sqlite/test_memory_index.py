@@ -6,7 +6,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holon.adapters.sqlite.memory_index import SqliteMemoryIndex, SqliteMemoryIndexes
+from holon.adapters.sqlite.memory_index import SqliteMemoryIndex
+from holon.adapters.sqlite.memory_indexes import SqliteMemoryIndexes
 from holon.model.ids import AgentId, WorkspaceId
 from holon.model.limits import MEMORY_INDEXES_OPEN_COUNT_MAX, MEMORY_SNIPPET_CHARS_MAX
 from holon.model.memory_index import MemoryDocument, MemoryKind, MemoryScope, ScopeKind

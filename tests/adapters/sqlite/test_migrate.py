@@ -5,9 +5,19 @@ from pathlib import Path
 import apsw
 import pytest
 
-from holon.adapters.sqlite.connection import APPLICATION_ID, open_writer
-from holon.adapters.sqlite.migrate import inspect_file, known_migrations, migrate
+from holon.adapters.sqlite.connection import APPLICATION_ID, open_memory, open_writer
+from holon.adapters.sqlite.migrate import (
+    SCHEMA_FILE,
+    apply_all,
+    inspect_file,
+    known_migrations,
+    migrate,
+    whole_schema,
+)
 from holon.model.errors import SchemaTooNewError
+from scripts.gen_schema import schema_text
+
+EVERYTHING = "select type, name, tbl_name, sql from sqlite_schema order by type, rowid"
 
 
 def test_migrations_are_numbered_from_one_without_a_gap() -> None:
@@ -21,6 +31,32 @@ def test_a_new_file_gets_every_migration_and_says_whose_it_is(tmp_path: Path) ->
     assert connection.pragma("user_version") == known_migrations()[-1].version
     assert connection.pragma("application_id") == APPLICATION_ID
     assert connection.pragma("auto_vacuum") == 2, "incremental"
+
+
+def test_the_schema_of_a_new_file_is_written_from_the_migrations() -> None:
+    assert SCHEMA_FILE.read_text(encoding="utf-8") == schema_text(), "run `make docs`"
+    assert whole_schema().version == known_migrations()[-1].version
+
+
+def test_a_new_file_is_what_the_migrations_one_by_one_would_have_made_of_it() -> None:
+    at_once, step_by_step = open_memory(), open_memory()
+    migrate(at_once)
+    apply_all(step_by_step, known_migrations())
+    for kind in ("table", "trigger"):  # triggers also in the same order: they fire in it
+        made = [row for row in at_once.execute(EVERYTHING) if row[0] == kind]
+        assert made == [row for row in step_by_step.execute(EVERYTHING) if row[0] == kind]
+    assert set(at_once.execute(EVERYTHING)) == set(step_by_step.execute(EVERYTHING))
+    assert at_once.pragma("user_version") == step_by_step.pragma("user_version")
+
+
+def test_the_migrations_put_nothing_into_an_empty_database() -> None:
+    connection = open_memory()
+    apply_all(connection, known_migrations())
+    tables = connection.execute("select name from sqlite_schema where type = 'table'").fetchall()
+    rows = {name: connection.execute(f"select * from {name}").fetchall() for (name,) in tables}
+    counters = rows.pop("sqlite_sequence")  # of rows that were numbered
+    assert {name for name, found in rows.items() if found} == set()
+    assert {last for _, last in counters} <= {0}
 
 
 def test_migrating_again_changes_nothing(tmp_path: Path) -> None:

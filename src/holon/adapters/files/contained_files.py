@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 import anyio.to_thread
 
 from holon.adapters.files.beneath import open_beneath, open_root, parts_of
-from holon.adapters.files.replacement import Replacement
 from holon.ports.files import FileChange, FileRefusedError, RootedFiles, StoredFile
 
 
@@ -60,6 +59,8 @@ class FilesUnderRoot:
             os.close(root)
 
     def _replace_all(self, changes: Sequence[FileChange]) -> None:
+        from holon.adapters.files.replacement import Replacement  # most runs only read
+
         if len({parts_of(change.path) for change in changes}) != len(changes):
             raise FileRefusedError("a path is named twice")
         root = open_root(self._root)

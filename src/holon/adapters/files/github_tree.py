@@ -17,8 +17,6 @@ import anyio
 import anyio.to_thread
 
 from holon.adapters.files.new_tree import BadTreeError
-from holon.adapters.files.safe_archive import extract_folder
-from holon.adapters.files.skill_in_archive import skill_folder
 from holon.model import limits
 from holon.model.errors import BadInputError
 from holon.model.skill_ref import GithubSkillRef
@@ -54,6 +52,8 @@ class GithubTrees:
 
     async def fetch_skill(self, ref: GithubSkillRef, into: Path, *, scratch: Path) -> str | None:
         """Put a skill of a repository into an empty directory; return the commit if known."""
+        from holon.adapters.files.skill_in_archive import skill_folder
+
         archive = await self._archive(ref.owner, ref.repo, _DEFAULT_REF, scratch)
         folder = await anyio.to_thread.run_sync(skill_folder, archive, ref)
         return await anyio.to_thread.run_sync(_extracted, archive, folder, into)
@@ -68,7 +68,7 @@ class GithubTrees:
         return target
 
     async def _download(self, url: str, target: Path) -> None:
-        import httpx2  # takes a while, and most commands fetch nothing
+        import httpx2
 
         from holon.adapters.providers.library_errors import LIBRARY_ERRORS
 
@@ -124,6 +124,8 @@ async def _one_answer(client: "httpx2.AsyncClient", url: str, target: Path) -> s
 
 
 def _extracted(archive: Path, folder: str, into: Path) -> str | None:
+    from holon.adapters.files.safe_archive import extract_folder
+
     comment = extract_folder(archive, folder, into).comment
     return comment if comment is not None and _COMMIT.fullmatch(comment) else None
 

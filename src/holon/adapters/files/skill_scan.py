@@ -19,18 +19,16 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import anyio.to_thread
 
 from holon.adapters.files.file_stamp import Stamp, lasting_stamp, stamp_of
-from holon.adapters.files.skill_front_matter import (
-    BadFrontMatterError,
-    FrontMatter,
-    read_front_matter,
-)
 from holon.model import limits
 from holon.model.skill import SKILL_FILES, SkillCatalog, SkillEntry, SkillScope
+
+if TYPE_CHECKING:
+    from holon.adapters.files.skill_front_matter import FrontMatter
 
 _SHARED_ROOTS: Final = (".agents/skills", ".codex/skills", ".claude/skills")
 _ROOTS: Final = {
@@ -41,7 +39,7 @@ _ROOTS: Final = {
 _PASSED_OVER: Final = frozenset({".git", ".venv", "__pycache__", "node_modules"})
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
-_Read: TypeAlias = FrontMatter | str  # a text says why it cannot be used
+_Read: TypeAlias = "FrontMatter | str"  # a text says why it cannot be used
 
 
 class _Remembered(NamedTuple):
@@ -261,6 +259,9 @@ def _is_looked_into(each: "os.DirEntry[str]") -> bool:
 
 
 def _read(path: str) -> _Read:
+    # Here, not above: an agent without skills has none to read.
+    from holon.adapters.files.skill_front_matter import BadFrontMatterError, read_front_matter
+
     try:
         handle = os.open(path, _READ)  # a pipe in its place has no writer: do not wait for one
         with os.fdopen(handle, "rb") as file:

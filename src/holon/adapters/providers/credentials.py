@@ -6,17 +6,17 @@ Rule 1: a secret is read when a request is about to be sent, so a changed key is
 Rule 2: every secret that is read is told to the registry before anything else can see it.
 Rule 3: looking whether a credential is there starts no program and uses no network.
 Rule 4: what is missing is named exactly: the variable to set, or the command to run.
+Rule 5: what only one source needs is imported where that source is used: every start pays for
+        what stands above.
 """
 
-import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias, assert_never
 
+import msgspec
+
 from holon.adapters.providers.catalog import ProviderRoute
-from holon.adapters.providers.codex_login import login_path, parse_login, read_login
-from holon.adapters.providers.credential_process import secret_from, words_of
 from holon.adapters.providers.endpoint import Authorization, NoAuthorization
 from holon.adapters.system.secrets import SecretRegistry
 from holon.model.errors import HolonError
@@ -53,8 +53,7 @@ class CredentialState(Record, frozen=True, kw_only=True, omit_defaults=False):
     hint: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Secret:
+class Secret(msgspec.Struct, frozen=True, kw_only=True):
     """A credential in hand, for as long as it takes to write a header."""
 
     value: str
@@ -65,8 +64,7 @@ class Secret:
         return f"Secret(kind={self.kind.value!r}, value=<secret>)"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BoundCredential:
+class BoundCredential(msgspec.Struct, frozen=True, kw_only=True):
     """How one provider's requests are authorized; `account` names whose allowance they use."""
 
     authorization: Authorization
@@ -186,16 +184,24 @@ class Credentials:
             )
         name = f"credential profile {auth.profile}"
         if stored.kind is CredentialKind.OAUTH and stored.material.lstrip().startswith("{"):
+            from holon.adapters.providers.codex_login import parse_login
+
             login = parse_login(stored.material.encode(), self._clock.now(), where=name)
             return self._learned(name, login.access_token, stored.kind, login.account_id)
         return self._learned(name, stored.material.strip(), stored.kind)
 
     def _from_login(self, auth: ProviderAuth) -> Secret:
+        from holon.adapters.providers.codex_login import login_path, read_login
+
         path = login_path(auth.external, self._environ, self._user_home)
         login = read_login(path, self._clock.now())
         return self._learned("codex login", login.access_token, auth.kind, login.account_id)
 
     def _require_program(self, auth: ProviderAuth) -> None:
+        import shutil
+
+        from holon.adapters.providers.credential_process import words_of
+
         program = words_of(auth.external)[0]
         if shutil.which(program, path=self._environ.get("PATH")) is None:
             raise ModelUnavailableError(
@@ -216,6 +222,8 @@ class Credentials:
 
     async def ask(self, auth: ProviderAuth) -> Secret:
         """Return the secret a program hands out, or raise a ProviderError."""
+        from holon.adapters.providers.credential_process import secret_from, words_of
+
         said = await secret_from(words_of(auth.external), self._environ)
         return self._learned("credential program", said, auth.kind)
 

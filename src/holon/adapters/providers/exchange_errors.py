@@ -7,7 +7,6 @@ Rule 2: an error that may quote a header or an address is named by its class alo
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
@@ -37,8 +36,7 @@ class Meaning(NamedTuple):
     sentence: str
 
 
-@dataclass(kw_only=True, slots=True)
-class ExchangeFacts:
+class ExchangeFacts(msgspec.Struct, kw_only=True):
     """What is known of one exchange, growing as it goes."""
 
     provider: str

@@ -10,10 +10,10 @@ Rule 2: the credential of a call is masked in whatever the server says back befo
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
 import anyio
+import msgspec
 
 from holon.adapters.providers.exchange_errors import ExchangeFacts, too_large, too_late
 from holon.adapters.providers.http_exchange import HttpCall
@@ -35,16 +35,14 @@ _CREDENTIAL_CHARS_MIN: Final = 8  # masking something shorter would mangle ordin
 _MASK: Final = b"[redacted]"
 
 
-@dataclass(frozen=True, slots=True)
-class Judge:
+class Judge(msgspec.Struct, frozen=True):
     """The errors a client raises, and what it says of them."""
 
     errors: tuple[type[Exception], ...]
     told: Callable[[Exception, ExchangeFacts], ProviderError]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Patience:
+class Patience(msgspec.Struct, frozen=True, kw_only=True):
     """How long a reply is waited for, and who says what went wrong meanwhile."""
 
     deadline_s: float

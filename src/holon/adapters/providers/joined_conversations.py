@@ -12,10 +12,11 @@ Rule 3: it is bounded by count and by bytes; what was used longest ago goes firs
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
 from itertools import compress
 from operator import is_not
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
+
+import msgspec
 
 from holon.model.conversation import ConversationMessage, UserMessage
 from holon.model.limits import MIB
@@ -39,15 +40,14 @@ class Piece(NamedTuple, Generic[Note]):
 Write: TypeAlias = Callable[[int, Note], Piece[Note]]
 
 
-@dataclass(slots=True)
-class Joined(Generic[Note]):
+class Joined(msgspec.Struct, Generic[Note]):
     """A conversation as text. It goes on growing: copy it out before the next one is asked for."""
 
     messages: tuple[ConversationMessage, ...] = ()
-    marks: Marks = field(default_factory=dict)
-    text: bytearray = field(default_factory=bytearray)
-    ends: list[int] = field(default_factory=list)  # where the text of each message ends
-    notes: list[Note] = field(default_factory=list)
+    marks: Marks = msgspec.field(default_factory=dict)
+    text: bytearray = msgspec.field(default_factory=bytearray)
+    ends: list[int] = msgspec.field(default_factory=list)  # where the text of each message ends
+    notes: list[Note] = msgspec.field(default_factory=list)
 
 
 class JoinedConversations(Generic[Note]):

@@ -7,7 +7,6 @@ Rule 2: damage that shows only while working is answered like damage that shows 
 """
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
@@ -22,7 +21,6 @@ from holon.adapters.sqlite.memory_rows import row_values, text_of
 from holon.adapters.sqlite.memory_search import search
 from holon.adapters.sqlite.named_queries import named_queries
 from holon.adapters.sqlite.statements import Row
-from holon.model.limits import MEMORY_INDEXES_OPEN_COUNT_MAX
 from holon.model.memory import MemoryHit
 from holon.model.memory_index import IndexFacts, MemoryDocument, MemoryScope, MemoryText
 from holon.ports.memory_index import IndexLostError, IndexUpdate, MemoryIndexError
@@ -145,35 +143,6 @@ class SqliteMemoryIndex:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-
-class SqliteMemoryIndexes:
-    """The indexes of a host, a few of them open."""
-
-    is_kept = True
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[str, SqliteMemoryIndex] = OrderedDict()
-
-    def of(self, agent_home: str) -> SqliteMemoryIndex:
-        """Return the index that lies in an agent's home."""
-        found = self._kept.pop(agent_home, None) or SqliteMemoryIndex(agent_home)
-        self._kept[agent_home] = found
-        if len(self._kept) > MEMORY_INDEXES_OPEN_COUNT_MAX:
-            self._drop_oldest()
-        return found
-
-    def _drop_oldest(self) -> None:
-        """Forget one that nobody uses; its connection closes when it is collected."""
-        idle = next((home for home, each in self._kept.items() if not each.is_busy), None)
-        if idle is not None:
-            del self._kept[idle]
-
-    async def close(self) -> None:
-        """Let go of every file."""
-        for index in self._kept.values():
-            await index.close()
-        self._kept.clear()
 
 
 def _apply(connection: apsw.Connection, update: IndexUpdate) -> None:

@@ -3,6 +3,8 @@
 Owns:  the numbered files in migrations/, `user_version`, and the look at a file before it is used.
 Rule 1: a migration runs once, in one transaction together with its version number.
 Rule 2: a file that is not ours, is damaged, or comes from a newer Holon is refused and not changed.
+Rule 3: an empty database gets what the migrations add up to in one step, from schema.sql. SQLite
+        reads its whole schema again for every column that is added: that took most of the time.
 """
 
 import re
@@ -17,6 +19,8 @@ from holon.adapters.sqlite.connection import APPLICATION_ID, open_inspector
 from holon.adapters.sqlite.error_mapping import not_a_holon_database, opening_errors
 from holon.model.errors import SchemaTooNewError
 
+SCHEMA_FILE: Final = Path(__file__).with_name("schema.sql")
+_SCHEMA_VERSION: Final = re.compile(r"-- version (\d+) --\n")
 _FILE_NAME: Final = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
 _MAGIC: Final = b"SQLite format 3\x00"
 _HEADER_BYTES: Final = 100
@@ -43,6 +47,15 @@ def known_migrations() -> tuple[Migration, ...]:
     return tuple(found)
 
 
+@cache
+def whole_schema() -> Migration:
+    """Return the step that takes an empty database to the newest version."""
+    script = SCHEMA_FILE.read_text(encoding="utf-8")
+    named = _SCHEMA_VERSION.match(script)
+    assert named is not None, "schema.sql opens with its version"
+    return Migration(int(named.group(1)), script)
+
+
 def inspect_file(path: Path) -> None:
     """Raise unless `path` is absent, empty, or a database this program may migrate and use."""
     if not path.exists() or path.stat().st_size == 0 or _is_half_made(path):
@@ -63,11 +76,14 @@ def migrate(connection: apsw.Connection) -> None:
     """Apply every migration the database does not have yet: all of them, or none."""
     version = _read_version(connection)
     missing = [step for step in known_migrations() if step.version > version]
+    if version == 0 and missing[-1].version == whole_schema().version:
+        missing = [whole_schema()]
     if missing:
-        _apply(connection, missing)
+        apply_all(connection, missing)
 
 
-def _apply(connection: apsw.Connection, steps: Sequence[Migration]) -> None:
+def apply_all(connection: apsw.Connection, steps: Sequence[Migration]) -> None:
+    """Apply these steps, and note the version of the last: all of them, or none."""
     connection.execute("begin immediate")
     try:
         for step in steps:

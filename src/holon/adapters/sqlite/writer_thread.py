@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, TypeAlias, TypeVar
 
+import anyio.to_thread
 import apsw
 import msgspec
 
@@ -176,7 +177,7 @@ class ThreadWriter:
         self._is_closed = True
         self._inbox.send(_STOP, self._running_loop())
         # Not on the loop: the last group must still be delivered there while we wait.
-        await asyncio.shield(asyncio.to_thread(self._thread.join))
+        await anyio.to_thread.run_sync(self._thread.join)
 
     def _require_open(self) -> None:
         if self._is_closed:

@@ -13,11 +13,13 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from holon.adapters.system.journal_file import JournalFile
 from holon.ports.journal import About, LogLevel
 from holon.ports.redactor import Redactor
+
+if TYPE_CHECKING:
+    from holon.adapters.system.journal_file import JournalFile
 
 OURS: Final = "holon"
 EVENT: Final = "event"  # the field of a record that names its event
@@ -33,7 +35,7 @@ _LEVELS: Final = {
 class JournalHandler(logging.Handler):
     """Passes records on to a journal."""
 
-    def __init__(self, journal: JournalFile) -> None:
+    def __init__(self, journal: "JournalFile") -> None:
         super().__init__()
         self._journal = journal
 
@@ -52,7 +54,7 @@ class JournalHandler(logging.Handler):
 
 
 @contextmanager
-def python_log_into(journal: JournalFile, level: LogLevel) -> Iterator[None]:
+def python_log_into(journal: "JournalFile", level: LogLevel) -> Iterator[None]:
     """Have the journal keep what Python's log is told, while the block runs."""
     root, ours = logging.getLogger(), logging.getLogger(OURS)
     before = root.level, ours.level

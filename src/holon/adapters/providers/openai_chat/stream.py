@@ -8,8 +8,9 @@ Rule 2: pieces of a call belong together by their index. A new id under an index
         tells calls apart by id.
 """
 
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from holon.adapters.providers.json_reading import (
     as_object,
@@ -28,11 +29,10 @@ from holon.model.limits import PROVIDER_OUTPUT_ITEMS_COUNT_MAX, TOOL_ARGUMENTS_B
 from holon.model.provider_errors import UnreadableResponseError
 
 
-@dataclass(kw_only=True, slots=True)
-class _GrowingCall:
+class _GrowingCall(msgspec.Struct, kw_only=True):
     call_id: str = ""
     name: str = ""
-    fragments: list[str] = field(default_factory=list)
+    fragments: list[str] = msgspec.field(default_factory=list)
     chars: int = 0
 
     def whole(self) -> JsonValue:

@@ -10,7 +10,6 @@ from holon.adapters.providers.endpoint import Authorization, Endpoint
 from holon.adapters.providers.http_exchange import HttpCall, HttpExchange, HttpReply
 from holon.adapters.providers.openai_chat.lift import lift
 from holon.adapters.providers.openai_chat.lower import CHAT_PATH, RequestMemo, lower
-from holon.adapters.providers.openai_chat.stream import ChatStream
 from holon.adapters.providers.reply_reading import blaming, completed, events_of, json_of
 from holon.model.answer import ModelAnswer
 from holon.model.json_value import JsonValue
@@ -50,6 +49,8 @@ class OpenAiChatTransport:
 
 
 async def _streamed(reply: HttpReply, hear: Hear) -> JsonValue:
+    from holon.adapters.providers.openai_chat.stream import ChatStream  # not every reply is one
+
     stream = ChatStream()
     async with aclosing(events_of(reply)) as events:
         async for event in events:
