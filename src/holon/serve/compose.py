@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 import anyio
-import anyio.to_thread
 import msgspec
 
 from holon.adapters.exec.local_shell import LocalShell
@@ -147,13 +146,10 @@ async def open_host(
             serving.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):  # what was accepted is written before we let go
-            async with anyio.create_task_group() as closing:
-                if shell is not None:
-                    # What runs goes on; the next host attaches to it. Waits for the process that
-                    # starts commands while the store waits for the disk.
-                    closing.start_soon(anyio.to_thread.run_sync, shell.close)
-                await store.close()
-                await indexes.close()
+            await store.close()
+            await indexes.close()
+            if shell is not None:
+                shell.close()  # what runs goes on; the next host attaches to it
 
 
 def _shell(home: Path, hands: Hands, clock: SystemClock) -> LocalShell:

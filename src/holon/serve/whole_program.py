@@ -17,7 +17,7 @@ import anyio.to_thread
 import holon
 from holon.model.limits import MINUTE_MS
 from holon.ports.clock import Clock
-from holon.ports.journal import Journal
+from holon.ports.journal import Journal, LogLevel
 
 LOAD_AFTER_MS: Final = MINUTE_MS
 _OTHERS: Final = (
@@ -31,7 +31,7 @@ async def load_the_rest(clock: Clock, journal: Journal) -> None:
     await clock.sleep_for(LOAD_AFTER_MS)
     broken = await anyio.to_thread.run_sync(load_whole_program, abandon_on_cancel=True)
     for name, why in broken.items():
-        journal.note("not_loaded", f"{name} cannot be loaded: {why}")
+        journal.note("not_loaded", f"{name} cannot be loaded: {why}", level=LogLevel.WARNING)
 
 
 def load_whole_program() -> dict[str, str]:
