@@ -2,7 +2,7 @@
 
 import pytest
 
-from holon.adapters.sqlite import record_reads
+from holon.adapters.sqlite import turn_reads
 from holon.model.ids import AgentId
 from holon.model.limits import MINUTE_MS
 from holon.model.provider_attempt import TokenUsage
@@ -42,7 +42,7 @@ def test_the_summary_has_the_totals_and_the_newest_turn_that_reported_tokens() -
 def test_turns_without_tokens_are_not_looked_through_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(record_reads, "SURFACE_USAGE_TURNS_COUNT_MAX", 2)
+    monkeypatch.setattr(turn_reads, "SURFACE_USAGE_TURNS_COUNT_MAX", 2)
 
     async def story(house: House) -> None:
         reads, found = house.store.reads, list[TokenUsage | None]()
