@@ -23,7 +23,7 @@ from holon.adapters.sqlite.commit_writer import CommitWriter
 from holon.adapters.sqlite.connection import open_reader, open_writer
 from holon.adapters.sqlite.home_lock import database_path, prepare_home
 from holon.adapters.sqlite.migrate import migrate
-from holon.cli.main import ALLOCATIONS_COUNT
+from holon.serve.event_loop import ALLOCATIONS_COUNT
 from holon.model.limits import CHECKPOINT_PAGES
 from holon.testing.builders import a_commit, an_agent
 
