@@ -23,8 +23,8 @@ from holon.adapters.sqlite.commit_writer import CommitWriter
 from holon.adapters.sqlite.connection import open_reader, open_writer
 from holon.adapters.sqlite.home_lock import database_path, prepare_home
 from holon.adapters.sqlite.migrate import migrate
-from holon.serve.event_loop import ALLOCATIONS_COUNT
 from holon.model.limits import CHECKPOINT_PAGES
+from holon.serve.event_loop import ALLOCATIONS_COUNT
 from holon.testing.builders import a_commit, an_agent
 
 CALLERS_COUNT: Final = 64
