@@ -2,12 +2,14 @@
 
 Owns:  sequence numbers. They are given out in the transaction of the change they tell of, and count
        1, 2, 3 … per agent with no gap, also across restarts.
-Rule 1: within a group the newest number of an agent is kept here and its row is written once, at
-        the end. Whoever takes a commit back takes its numbers back too.
+Rule 1: within a group, events and the newest number of each agent are kept here and written at the
+        end, many rows in one statement: each statement is a chance for another thread to take over.
+        Whoever takes a commit back takes its events and numbers back too.
 """
 
-from collections.abc import Iterable
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Final, NamedTuple, TypeAlias
 
 from holon.adapters.sqlite.change_codec import encode
 from holon.adapters.sqlite.named_queries import named_queries
@@ -15,7 +17,15 @@ from holon.adapters.sqlite.statements import Statements
 from holon.model.event import Event
 from holon.model.ids import AgentId
 
-LogMark: TypeAlias = dict[AgentId, int]
+ROWS_COUNT_MAX: Final = 16  # in one statement
+_EventRow: TypeAlias = tuple[AgentId, int, int, str]
+
+
+class LogMark(NamedTuple):
+    """Where the logs of a group stood."""
+
+    seqs: dict[AgentId, int]
+    rows_count: int
 
 
 class EventLog:
@@ -25,32 +35,39 @@ class EventLog:
         self._statements = statements
         self._sql = named_queries("log")
         self._seqs: dict[AgentId, int] = {}  # the newest of each agent this group has written of
+        self._rows: list[_EventRow] = []  # of this group, in the order they happened
 
     def begin(self) -> None:
         """Know nothing: a group begins, and others may have written since the last one."""
         self._seqs.clear()
+        self._rows.clear()
 
     def append(self, audited: Iterable[tuple[AgentId, Event]], *, at: int) -> None:
         """Append events to the logs of the agents they concern."""
         for agent_id, event in audited:
             event_seq = self._newest(agent_id) + 1
-            self._statements.run(
-                self._sql["append_event"], (agent_id, event_seq, at, encode(event))
-            )
+            self._rows.append((agent_id, event_seq, at, encode(event)))
             self._seqs[agent_id] = event_seq
 
     def mark(self) -> LogMark:
         """Return where the logs stand, to come back to when a commit is refused."""
-        return dict(self._seqs)
+        return LogMark(dict(self._seqs), len(self._rows))
 
     def take_back(self, mark: LogMark) -> None:
-        """Forget the numbers given out since the mark; their events are gone."""
-        self._seqs = mark
+        """Forget the events since the mark, and the numbers given out to them."""
+        self._seqs = mark.seqs
+        del self._rows[mark.rows_count :]
 
     def finish(self) -> None:
-        """Write how far each log has come, at the end of a group."""
+        """Write the events and how far each log has come, at the end of a group."""
+        for first in range(0, len(self._rows), ROWS_COUNT_MAX):
+            self._write(self._rows[first : first + ROWS_COUNT_MAX])
         for agent_id, event_seq in self._seqs.items():
             self._statements.run(self._sql["move_event_head"], (agent_id, event_seq))
+
+    def _write(self, rows: Sequence[_EventRow]) -> None:
+        sql = _of_rows(self._sql["append_event"], len(rows))
+        self._statements.run(sql, [value for row in rows for value in row])
 
     def _newest(self, agent_id: AgentId) -> int:
         known = self._seqs.get(agent_id)
@@ -58,3 +75,8 @@ class EventLog:
             return known
         row = self._statements.row(self._sql["last_event_seq"], (agent_id,))
         return 0 if row is None else int(str(row[0]))
+
+
+@cache  # at most as many as rows go into a statement
+def _of_rows(insert_one: str, rows_count: int) -> str:
+    return insert_one + ", (?, ?, ?, ?)" * (rows_count - 1)

@@ -9,7 +9,8 @@ insert into event_heads (agent_id, last_seq) values (?1, ?2)
 on conflict (agent_id) do update set last_seq = ?2;
 
 -- append_event --
-insert into events (agent_id, event_seq, created_at, event) values (?1, ?2, ?3, ?4);
+-- For more than one at a time, more rows are added (event_log.py).
+insert into events (agent_id, event_seq, created_at, event) values (?, ?, ?, ?);
 
 -- agent_fence --
 select status, archived, generation from agents where agent_id = ?1;
