@@ -6,6 +6,8 @@ Rule 1: where a stream begins is settled before it is answered: a place that is 
 Rule 2: a stream says why it ends: its reader fell behind, its place was lost, its token is no
         longer good. A reader that takes nothing is cut off by the connection.
 Rule 3: a silent stream says every now and then that it lives, and checks that it may.
+Rule 4: what happens is told at once; what follows within a moment is told together, since looking
+        and sending cost the same for one event as for many.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -58,6 +60,7 @@ class Stream:
                     return
                 if frames:
                     yield frames
+                    await reader.gather()
                 elif not page and not await _news(reader):
                     yield _HEARTBEAT
             yield _closed("unauthorized", "the token is no longer good", "ask with the new one")

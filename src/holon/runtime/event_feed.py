@@ -10,7 +10,7 @@ Rule 3: a commit costs one nudge per reader. Readers that stand at the same plac
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import anyio
 
@@ -49,6 +49,7 @@ class SubscriberLaggedError(HolonError):
 
 
 Page: TypeAlias = Sequence[AuditEvent]
+GATHER_MS: Final = 10
 _Place: TypeAlias = tuple[AgentId | None, int]
 
 
@@ -56,9 +57,16 @@ class EventReader:
     """One reader's place in a log."""
 
     def __init__(
-        self, alarm: Alarm, cursor: int, read: Callable[[int], Awaitable[Page]], *, is_global: bool
+        self,
+        alarm: Alarm,
+        clock: Clock,
+        cursor: int,
+        read: Callable[[int], Awaitable[Page]],
+        *,
+        is_global: bool,
     ) -> None:
         self._alarm = alarm
+        self._clock = clock
         self._cursor = cursor
         self._read = read
         self._is_global = is_global
@@ -73,6 +81,11 @@ class EventReader:
         if found:
             self._cursor = found[-1].log_seq if self._is_global else found[-1].event_seq
         return found
+
+    async def gather(self) -> None:
+        """Let a little more happen, for a reader that has come to the end."""
+        if self._is_at_end:
+            await self._clock.sleep_for(GATHER_MS)
 
     async def news(self) -> None:
         """Return once there may be more. Giving up waiting loses nothing."""
@@ -112,7 +125,7 @@ class EventFeed:
             return await self._shared((agent_id, cursor), self._agent_page)
 
         with self._following(agent_id) as alarm:
-            yield EventReader(alarm, after, read, is_global=False)
+            yield EventReader(alarm, self._clock, after, read, is_global=False)
 
     @contextmanager
     def log_reader(self, *, after: int) -> Iterator[EventReader]:
@@ -122,7 +135,7 @@ class EventFeed:
             return await self._shared((None, cursor), self._log_page)
 
         with self._following(None) as alarm:
-            yield EventReader(alarm, after, read, is_global=True)
+            yield EventReader(alarm, self._clock, after, read, is_global=True)
 
     async def follow(self, agent_id: AgentId, *, after: int) -> AsyncGenerator[AuditEvent, None]:
         """Yield every event of an agent after a sequence number, for as long as it is read."""
