@@ -11,7 +11,8 @@ Rule 3: whatever is wrong with a skill is a problem in the answer, and the other
 Rule 4: a link out of a workspace is not followed: a repository must not choose what of this machine
         goes into a prompt. The user's own skills and an agent's may be links to anywhere.
 Rule 5: a file that has not changed since it was read is not read again: a look at many known skills
-        costs one stat each.
+        costs one stat each. A look at a few known ones costs less than another thread would, and
+        is taken at once.
 """
 
 import errno
@@ -37,6 +38,7 @@ _ROOTS: Final = {
     SkillScope.WORKSPACE: _SHARED_ROOTS,
 }
 _PASSED_OVER: Final = frozenset({".git", ".venv", "__pycache__", "node_modules"})
+_AT_ONCE_COUNT_MAX: Final = 16
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 _Read: TypeAlias = "FrontMatter | str"  # a text says why it cannot be used
@@ -52,9 +54,10 @@ class _Seen(NamedTuple):
 
     files: dict[str, _Remembered]
     folders_count: int
+    listed_count: int  # whatever lies in the folders looked into
 
 
-_UNSEEN: Final = _Seen({}, 0)
+_UNSEEN: Final = _Seen({}, 0, 0)
 
 
 class _Root(NamedTuple):
@@ -79,21 +82,29 @@ class SkillScan:
             places.insert(0, (SkillScope.USER, self._user_home))
         if workspace_anchor is not None and workspace_anchor != agent_home:
             places.append((SkillScope.WORKSPACE, workspace_anchor))
-        return await anyio.to_thread.run_sync(self._scan, places)
+        roots = _roots_of(places)
+        if self._is_short(roots):
+            return self._scan(roots)
+        return await anyio.to_thread.run_sync(self._scan, roots)
 
     def own_catalog(self, agent_home: str) -> SkillCatalog:
         """Return the skills of an agent's own, at once."""
-        return self._scan([(SkillScope.AGENT, agent_home)])
+        return self._scan(_roots_of([(SkillScope.AGENT, agent_home)]))
 
-    def _scan(self, places: list[tuple[SkillScope, str]]) -> SkillCatalog:
-        roots = [root for scope, place in places if (root := _first_root(scope, place)) is not None]
+    def _is_short(self, roots: list[_Root]) -> bool:
+        """Whether the last look at these roots came across little."""
+        seen = [self._known.get(root.path) for root in roots]
+        known = [each.listed_count for each in seen if each is not None]
+        return len(known) == len(seen) and sum(known) <= _AT_ONCE_COUNT_MAX
+
+    def _scan(self, roots: list[_Root]) -> SkillCatalog:
         entries: list[SkillEntry] = []
         problems: list[str] = []
         for root in roots:
             look = _RootLook(root, self._known.get(root.path, _UNSEEN).files)
             entries.extend(look.entries())
             problems.extend(look.problems)
-            self._remember(root.path, _Seen(look.seen, look.folders_count))
+            self._remember(root.path, _Seen(look.seen, look.folders_count, look.listed_count))
         hidden = len(problems) - limits.SKILL_PROBLEMS_COUNT_MAX
         if hidden > 0:
             problems[limits.SKILL_PROBLEMS_COUNT_MAX :] = [
@@ -122,6 +133,7 @@ class _RootLook:
         self._root = root
         self._known = known
         self.folders_count = 0
+        self.listed_count = 0
         self._visited: set[tuple[int, int]] = set()
         self.seen: dict[str, _Remembered] = {}
         self.problems: list[str] = []
@@ -146,13 +158,13 @@ class _RootLook:
     def _skill_files(self, folder: str, *, depth: int) -> Iterator[str]:
         try:
             with os.scandir(folder) as found:
-                inner = sorted(
-                    (each for each in found if _is_looked_into(each)), key=lambda each: each.name
-                )
+                listed = list(found)
         except OSError as error:
             self._problem(folder, _why(error))
             return
-        for each in inner:
+        self.listed_count += len(listed)
+        inner = [each for each in listed if _is_looked_into(each)]
+        for each in sorted(inner, key=lambda each: each.name):
             self.folders_count += 1
             if self.folders_count > limits.SKILL_FOLDERS_SEEN_COUNT_MAX:
                 return
@@ -227,6 +239,10 @@ class _RootLook:
     def _problem(self, path: str, why: str) -> None:
         shown = path if path.isprintable() else ascii(path)  # it may not even be Unicode
         self.problems.append(f"{shown} is not used: {why}")
+
+
+def _roots_of(places: list[tuple[SkillScope, str]]) -> list[_Root]:
+    return [root for scope, place in places if (root := _first_root(scope, place)) is not None]
 
 
 def _first_root(scope: SkillScope, place: str) -> _Root | None:
