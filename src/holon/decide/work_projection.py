@@ -13,7 +13,7 @@ from typing import Final
 from holon.decide.readiness import readiness_of, scheduling_state
 from holon.model.snapshot import WeighedItem
 from holon.model.wait import WaitState
-from holon.model.work_item import Readiness, WorkItemRecord, WorkItemState
+from holon.model.work_item import Readiness, SchedulingState, WorkItemRecord, WorkItemState
 
 
 class QueueClass(StrEnum):
@@ -36,7 +36,10 @@ _CLASSES: Final = {
 
 def queue_class(weighed: WeighedItem) -> QueueClass:
     """Return the class of an item."""
-    readiness = readiness_of(scheduling_state(weighed.item, weighed.waits))
+    state = scheduling_state(weighed.item, weighed.waits)
+    if state is SchedulingState.RUNNABLE:  # as most are: the tables below need not be asked
+        return QueueClass.QUEUED_RUNNABLE
+    readiness = readiness_of(state)
     if readiness is Readiness.BLOCKED and _is_triggered(weighed):
         return QueueClass.TRIGGERED_BLOCKED
     return _CLASSES[readiness]

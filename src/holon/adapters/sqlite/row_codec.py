@@ -5,7 +5,7 @@ Rule 1: what never changes comes from the stored JSON; what moves comes from col
 """
 
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -38,6 +38,8 @@ from holon.model.wake import TimerRecord, TimerStatus, WakeHint
 from holon.model.work_item import ActivationMemory, WorkItemRecord
 
 T = TypeVar("T")
+RECALLED_COUNT_MAX: Final = 512  # of each kind
+RECALLED_CHARS_MAX: Final = 2_048
 
 
 class RowDecoder(Generic[T]):
@@ -62,15 +64,27 @@ class RowDecoder(Generic[T]):
             ) from None
 
 
-ENVELOPES: Final = RowDecoder[MessageEnvelope](MessageEnvelope)
-BRIEFS: Final = RowDecoder[BriefRecord](BriefRecord)
+class RecallingDecoder(RowDecoder[T]):
+    """For what every turn reads anew: the same short text gives the very record it gave before."""
+
+    def __init__(self, kind: object) -> None:
+        super().__init__(kind)
+        self._recalled = lru_cache(RECALLED_COUNT_MAX)(super().decode)
+
+    def decode(self, text: str) -> T:
+        """Return the record, or raise StoreBrokenError."""
+        return self._recalled(text) if len(text) <= RECALLED_CHARS_MAX else super().decode(text)
+
+
+ENVELOPES: Final = RecallingDecoder[MessageEnvelope](MessageEnvelope)
+BRIEFS: Final = RecallingDecoder[BriefRecord](BriefRecord)
 USAGES: Final = RowDecoder[TokenUsage](TokenUsage)
 HINTS: Final = RowDecoder[WakeHint](WakeHint)
 LINES: Final = RowDecoder[tuple[str, ...]](tuple[str, ...])
-ITEMS: Final = RowDecoder[WorkItemRecord](WorkItemRecord)
-_IDENTITIES: Final = RowDecoder[AgentIdentity](AgentIdentity)
-_CLOSURES: Final = RowDecoder[Closure](Closure)
-_TERMINALS: Final = RowDecoder[TurnTerminal](TurnTerminal)
+ITEMS: Final = RecallingDecoder[WorkItemRecord](WorkItemRecord)
+_IDENTITIES: Final = RecallingDecoder[AgentIdentity](AgentIdentity)
+_CLOSURES: Final = RecallingDecoder[Closure](Closure)
+_TERMINALS: Final = RecallingDecoder[TurnTerminal](TurnTerminal)
 _WAITS: Final = RowDecoder[WaitRecord](WaitRecord)
 _TIMERS: Final = RowDecoder[TimerRecord](TimerRecord)
 _TASKS: Final = RowDecoder[TaskRecord](TaskRecord)
