@@ -327,7 +327,7 @@ ARCHIVE_REDIRECTS_COUNT_MAX: Final = 3
 SKILLS_PER_ROOT_COUNT_MAX: Final = 1_000
 SKILL_FOLDERS_SEEN_COUNT_MAX: Final = 10_000  # below one root, looking for SKILL.md
 SKILL_FOLDER_DEPTH_COUNT_MAX: Final = 6  # collection/plugins/group/skills/skill, and one more
-SKILL_ROOTS_KEPT_COUNT_MAX: Final = 64  # whose skills are remembered between prompts
+SKILL_ROOTS_KEPT_COUNT_MAX: Final = 256  # whose skills are remembered between prompts
 SKILL_HEAD_BYTES_MAX: Final = 64 * KIB  # of a SKILL.md, up to the end of its front matter
 SKILL_HEAD_DEPTH_COUNT_MAX: Final = 16
 SKILL_NAME_CHARS_MAX: Final = 64
@@ -360,7 +360,7 @@ STATE_WAITS_COUNT_MAX: Final = 50
 SUMMARY_CHARS_MAX: Final = 200  # of a line for people
 
 # The store.
-GROUP_COMMIT_COUNT_MAX: Final = 256
+GROUP_COMMIT_COUNT_MAX: Final = 64
 COMMITS_WAITING_COUNT_MAX: Final = 4_096
 WAL_BYTES_MAX: Final = 64 * MIB
 CHECKPOINT_PAGES: Final = 1_000

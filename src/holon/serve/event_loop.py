@@ -1,7 +1,7 @@
 """The event loop a service runs on.
 
 Owns:  how its process is tuned for a long life; the loop is asyncio's own (docs/decisions/0015).
-Rule 1: the thread that writes does not wait long for a loop that is busy: every commit would.
+Rule 1: a thread that has made a commit durable does not wait long for a loop that is busy.
 """
 
 import gc

@@ -33,13 +33,13 @@ GroupSizes = list[int]
 def group_sizes(monkeypatch: pytest.MonkeyPatch) -> GroupSizes:
     """The size of every group that is written."""
     sizes: GroupSizes = []
-    plain = CommitWriter.apply_group
+    plain = CommitWriter.write_group
 
     def counted(self: CommitWriter, commits: Sequence[Commit]) -> AppliedGroup:
         sizes.append(len(commits))
         return plain(self, commits)
 
-    monkeypatch.setattr(CommitWriter, "apply_group", counted)
+    monkeypatch.setattr(CommitWriter, "write_group", counted)
     return sizes
 
 
@@ -210,6 +210,19 @@ async def test_a_job_that_breaks_the_disk_breaks_the_store(writer: ThreadWriter)
         await writer.run(job)
     with pytest.raises(StoreBrokenError):
         await writer.submit(an_admission(a_message("msg_1"))).outcome()
+
+
+async def test_a_program_that_holds_the_database_is_waited_for_elsewhere(
+    writer: ThreadWriter, tmp_path: Path
+) -> None:
+    outsider = apsw.Connection(str(tmp_path / "test.sqlite"))
+    outsider.execute("begin immediate")
+    ticket = asyncio.ensure_future(writer.submit(an_admission(a_message("msg_1"))).outcome())
+    for _ in range(3):
+        await asyncio.sleep(0)  # a loop that waited for the lock itself would not come back
+    assert not ticket.done()
+    outsider.execute("commit")
+    assert await ticket == Applied()
 
 
 async def test_a_long_reader_does_not_hold_up_the_writer(tmp_path: Path) -> None:

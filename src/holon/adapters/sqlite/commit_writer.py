@@ -106,6 +106,7 @@ class AppliedGroup(NamedTuple):
 
     results: list[Result]
     touched: frozenset[AgentId]
+    is_open: bool = False  # its transaction is: nothing of it is durable yet
 
 
 class CommitWriter:
@@ -136,16 +137,27 @@ class CommitWriter:
 
     def apply_group(self, commits: Sequence[Commit]) -> AppliedGroup:
         """Apply commits in order, durably, as one transaction; never raises."""
+        group = self.write_group(commits)
+        return self.make_durable(group) if group.is_open else group
+
+    def write_group(self, commits: Sequence[Commit]) -> AppliedGroup:
+        """Apply commits in order in one transaction, which is left open; never raises."""
         if self.broken is not None:
-            return AppliedGroup([self.broken] * len(commits), frozenset())
+            return _failed(self.broken, commits)
         try:
             results = self._apply_all(commits)
             self._events.finish()
+        except apsw.Error as error:
+            return _failed(self._give_up(error), commits)
+        return AppliedGroup(results, frozenset(self._touched), is_open=True)
+
+    def make_durable(self, group: AppliedGroup) -> AppliedGroup:
+        """End the transaction of a group, and return what came of it; never raises."""
+        try:
             self._statements.run("commit")
         except apsw.Error as error:
-            failure = self._give_up(error)
-            return AppliedGroup([failure] * len(commits), frozenset())
-        return AppliedGroup(results, frozenset(self._touched))
+            return _failed(self._give_up(error), group.results)
+        return group._replace(is_open=False)
 
     def _give_up(self, error: apsw.Error) -> StoreError:
         """Undo the group; remember the failure when the disk can no longer be believed."""
@@ -296,3 +308,7 @@ class CommitWriter:
                 self._working_memory.write(change)
             case _:
                 assert_never(change)
+
+
+def _failed(failure: StoreError, members: Sequence[object]) -> AppliedGroup:
+    return AppliedGroup([failure] * len(members), frozenset())

@@ -1,34 +1,34 @@
-"""The only thread that writes.
+"""The only connection that writes, and the thread that waits for its disk.
 
 Owns:  the queue in front of the disk, group commit, and the way back to the event loop.
 Rule 1: everything that waits when the disk is free becomes one group; a group is acknowledged in
         one call on the loop: first its tickets, then the observers.
-        What is submitted in one turn of the loop is handed over together, so that callers who were
-        told together are written together and the two threads do not fight over the interpreter.
-Rule 2: the queue is bounded. A commit that finds it full is turned away at once with
+Rule 2: rows are written on the loop, where a statement takes some microseconds and nobody fights
+        over the interpreter. What waits for the disk is done on the thread: making a group durable,
+        checkpoints, maintenance, and a database that another program has locked. The connection is
+        lent to it, and not touched until it is given back.
+Rule 3: the queue is bounded. A commit that finds it full is turned away at once with
         StoreBusyError, and nothing of it was written.
-Rule 3: maintenance runs here too, between groups, so nobody else ever needs the connection.
 """
 
 import asyncio
 import contextlib
-import queue
-import threading
 from collections import deque
-from collections.abc import Callable
-from typing import Final, TypeAlias, TypeVar
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeAlias, TypeVar
 
 import anyio.to_thread
 import apsw
-import msgspec
 
 from holon.adapters.sqlite.checkpoints import Checkpoints
-from holon.adapters.sqlite.commit_writer import CommitWriter, Result
+from holon.adapters.sqlite.commit_writer import AppliedGroup, CommitWriter, Result
+from holon.adapters.sqlite.connection import BUSY_TIMEOUT_MS
+from holon.adapters.sqlite.disk_thread import DiskThread, Work
 from holon.adapters.sqlite.error_mapping import running_error
 from holon.model.commit import Commit
 from holon.model.errors import StoreBrokenError, StoreBusyError, StoreClosedError, StoreError
 from holon.model.expectation import CommitOutcome
-from holon.model.ids import AgentId
 from holon.model.limits import COMMITS_WAITING_COUNT_MAX, GROUP_COMMIT_COUNT_MAX
 from holon.ports.store import CommitObserver, Ticket
 
@@ -64,103 +64,51 @@ class _Waiting:
         return self._result
 
 
-class _Job(msgspec.Struct):
-    """A piece of maintenance; `done` is called on the loop once it has run."""
-
-    work: Callable[[], None]
-    done: Callable[[], None]
-
-
-class _Stop:
-    """Ends the thread."""
-
-
-_STOP: Final = _Stop()
-_Item: TypeAlias = _Waiting | _Job | _Stop
-
-
-class _Inbox:
-    """What is on its way from the loop to the thread."""
-
-    def __init__(self) -> None:
-        self._outgoing: list[_Item] = []  # submitted in this turn of the loop
-        self._items: queue.SimpleQueue[list[_Item]] = queue.SimpleQueue()
-        self._taken: deque[_Item] = deque()  # what the thread took and has not done yet
-
-    def send(self, item: _Item, loop: asyncio.AbstractEventLoop) -> None:
-        """On the loop: hand an item over with everything else of this turn."""
-        if not self._outgoing:
-            loop.call_soon(self._hand_over)
-        self._outgoing.append(item)
-
-    def _hand_over(self) -> None:
-        items, self._outgoing = self._outgoing, []
-        self._items.put(items)
-
-    def gather(self) -> list[_Waiting]:
-        """On the thread: wait for something, then take a group: up to a job, or its full size."""
-        if not self._taken:
-            self._taken.extend(self._items.get())
-        with contextlib.suppress(queue.Empty):
-            while len(self._taken) < GROUP_COMMIT_COUNT_MAX:
-                self._taken.extend(self._items.get_nowait())
-        group: list[_Waiting] = []
-        while self._taken and len(group) < GROUP_COMMIT_COUNT_MAX:
-            item = self._taken[0]
-            if not isinstance(item, _Waiting):
-                break
-            group.append(item)
-            self._taken.popleft()
-        return group
-
-    def take(self) -> _Item:
-        """On the thread: take the one item that stopped a group from growing."""
-        return self._taken.popleft()
+_Item: TypeAlias = _Waiting | Work
 
 
 class ThreadWriter:
-    """Writes on a thread of its own; everything public is called on the event loop."""
+    """Writes durably; everything public is called on the event loop."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._commits = CommitWriter(connection)
         self._checkpoints = Checkpoints(connection)
-        self._inbox = _Inbox()
-        self._observers: list[CommitObserver] = []
-        self._waiting_count = 0
+        self._disk = DiskThread()
+        self._items: deque[_Item] = deque()  # in the order they came
+        self._is_called = False  # somebody will look at the items
+        self._is_lent = False  # the connection, to the thread
         self._is_closed = False
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = threading.Thread(target=self._serve, name="holon-writer", daemon=True)
-        self._thread.start()
+        self._waiting_count = 0
+        self._observers: list[CommitObserver] = []
 
     def submit(self, commit: Commit) -> Ticket:
         """Queue a commit for the next group."""
-        self._require_open()
         if self._waiting_count >= COMMITS_WAITING_COUNT_MAX:
             raise StoreBusyError(f"{self._waiting_count} commits wait to be written")
+        waiting = _Waiting(commit, self._disk.loop)
+        self._take(waiting)
         self._waiting_count += 1
-        waiting = _Waiting(commit, self._running_loop())
-        self._inbox.send(waiting, self._running_loop())
         return waiting
 
     async def run(self, job: Callable[[], T]) -> T:
         """Run a job on the thread, after everything submitted before it."""
-        self._require_open()
-        loop = self._running_loop()
-        finished: asyncio.Future[None] = loop.create_future()
+        finished: asyncio.Future[None] = self._disk.loop.create_future()
         returned: list[T] = []
         raised: list[StoreError] = []
 
         def work() -> None:
+            self._connection.set_busy_timeout(BUSY_TIMEOUT_MS)
             try:
                 returned.append(job())
             except apsw.Error as error:
-                said = self._connection.system_errno
-                raised.append(self._note_failure(running_error(error, system_errno=said)))
+                raised.append(running_error(error, system_errno=self._connection.system_errno))
             except StoreError as error:
-                raised.append(self._note_failure(error))
+                raised.append(error)
+            _note_breakage(self._commits, raised)
+            self._disk.tell(lambda: _finish(finished))
 
-        self._inbox.send(_Job(work, lambda: _finish(finished)), loop)
+        self._take(work)
         await asyncio.shield(finished)
         if raised:
             raise raised[0]
@@ -174,76 +122,102 @@ class ThreadWriter:
         """Write what was submitted, fold the log back and end the thread."""
         if self._is_closed:
             return
+        self._take(self._let_go)
         self._is_closed = True
-        self._inbox.send(_STOP, self._running_loop())
-        # Not on the loop: the last group must still be delivered there while we wait.
-        await anyio.to_thread.run_sync(self._thread.join)
+        await anyio.to_thread.run_sync(self._disk.join)
 
-    def _require_open(self) -> None:
+    def _take(self, item: _Item) -> None:
+        """Take an item; it is looked at with everything else of this turn of the loop."""
         if self._is_closed:
             raise StoreClosedError("the store is closed")
+        self._items.append(item)
+        if not (self._is_lent or self._is_called):
+            self._is_called = True
+            self._disk.loop.call_soon(self._go_on)
 
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
-        if self._loop is None:
-            self._loop = asyncio.get_running_loop()
-        return self._loop
-
-    def _note_failure(self, failure: StoreError) -> StoreError:
-        if isinstance(failure, StoreBrokenError):
-            self._commits.broken = failure
-        return failure
-
-    # What follows runs on the thread. ------------------------------------------------------------
-
-    def _serve(self) -> None:
-        while True:
-            if group := self._inbox.gather():
+    def _go_on(self) -> None:
+        """Do what comes next, until the connection is lent for it."""
+        self._is_called = False
+        while self._items and not self._is_lent:
+            if group := _next_group(self._items):
                 self._write(group)
-                continue
-            item = self._inbox.take()
-            if isinstance(item, _Stop):
-                break
-            if isinstance(item, _Job):
-                item.work()
-                self._tell_loop(item.done)
-                self._checkpoint_if_due()
-        self._let_go()
+            else:
+                work = self._items.popleft()
+                assert not isinstance(work, _Waiting), "commits are taken by the group"
+                self._lend(work)
 
     def _write(self, group: list[_Waiting]) -> None:
-        results, touched = self._commits.apply_group([waiting.commit for waiting in group])
-        self._tell_loop(lambda: self._deliver(group, results, touched))
-        self._checkpoint_if_due()
+        self._connection.set_busy_timeout(0)
+        written = self._commits.write_group([waiting.commit for waiting in group])
+        if written.is_open:
+            self._lend(partial(self._make_durable, group, written))
+        elif isinstance(written.results[0], StoreBusyError):
+            self._lend(partial(self._write_patiently, group))
+        else:
+            self._deliver(group, written)
 
-    def _checkpoint_if_due(self) -> None:
+    def _lend(self, work: Work) -> None:
+        self._is_lent = True
+        self._disk.do(partial(self._borrowed, work))
+
+    def _given_back(self) -> None:
+        self._is_lent = False
+        self._go_on()
+
+    def _deliver(self, group: list[_Waiting], applied: AppliedGroup) -> None:
+        self._waiting_count -= len(group)
+        for waiting, result in zip(group, applied.results, strict=True):
+            waiting.settle(result)
+        if applied.touched:
+            for observer in self._observers:
+                observer(applied.touched)
+
+    # What follows runs on the thread, which has the connection meanwhile. ------------------------
+
+    def _borrowed(self, work: Work) -> None:
+        work()
         try:
             self._checkpoints.take_if_due()
         except StoreBrokenError as failure:
-            self._commits.broken = failure
+            _note_breakage(self._commits, [failure])
+        self._disk.tell(self._given_back)
+
+    def _make_durable(self, group: list[_Waiting], written: AppliedGroup) -> None:
+        durable = self._commits.make_durable(written)
+        self._disk.tell(lambda: self._deliver(group, durable))
+
+    def _write_patiently(self, group: list[_Waiting]) -> None:
+        """Another program holds the database, as nobody should: give it a while."""
+        self._connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        applied = self._commits.apply_group([waiting.commit for waiting in group])
+        self._disk.tell(lambda: self._deliver(group, applied))
 
     def _let_go(self) -> None:
+        self._disk.end()
         # What was acknowledged is durable in the log; if folding fails, the next start does it.
         with contextlib.suppress(apsw.Error, StoreError):
             if self._commits.broken is None:
                 self._checkpoints.truncate()
             self._connection.close()
 
-    def _tell_loop(self, callback: Callable[[], None]) -> None:
-        assert self._loop is not None, "whoever put an item here was on a loop"
-        # A loop that is gone took everyone with it who could have been told.
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(callback)
 
-    # And this on the loop again. -----------------------------------------------------------------
+def _next_group(items: deque[_Item]) -> list[_Waiting]:
+    """Take the commits that come first: up to a piece of work, or as many as make a group."""
+    group: list[_Waiting] = []
+    while items and len(group) < GROUP_COMMIT_COUNT_MAX:
+        item = items[0]
+        if not isinstance(item, _Waiting):
+            break
+        group.append(item)
+        items.popleft()
+    return group
 
-    def _deliver(
-        self, group: list[_Waiting], results: list[Result], touched: frozenset[AgentId]
-    ) -> None:
-        self._waiting_count -= len(group)
-        for waiting, result in zip(group, results, strict=True):
-            waiting.settle(result)
-        if touched:
-            for observer in self._observers:
-                observer(touched)
+
+def _note_breakage(commits: CommitWriter, failures: Sequence[StoreError]) -> None:
+    """After a failure that leaves durability unknown nothing more is written."""
+    for failure in failures:
+        if isinstance(failure, StoreBrokenError):
+            commits.broken = failure
 
 
 def _finish(future: "asyncio.Future[None]") -> None:
