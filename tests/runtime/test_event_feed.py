@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from datetime import timedelta
 from functools import partial
 
 import anyio
@@ -11,7 +12,12 @@ from holon.model.event import AuditEvent
 from holon.model.ids import AgentId
 from holon.model.limits import EVENT_PAGE_COUNT_DEFAULT
 from holon.model.retention import RetentionPolicy
-from holon.runtime.event_feed import CursorAheadError, CursorLostError, SubscriberLaggedError
+from holon.runtime.event_feed import (
+    GATHER_MS,
+    CursorAheadError,
+    CursorLostError,
+    SubscriberLaggedError,
+)
 from holon.testing.builders import MAIN
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, Setup, run_house
@@ -72,6 +78,24 @@ def test_a_live_follower_is_woken_by_each_commit() -> None:
             group.cancel_scope.cancel()
         assert len(seen) > EVENT_PAGE_COUNT_DEFAULT
         assert house.host.events._followers == {}, "nobody is remembered who has left"
+
+    run_house(story)
+
+
+@pytest.mark.parametrize(("page_count", "waits"), [(EVENT_PAGE_COUNT_DEFAULT, True), (2, False)])
+def test_a_reader_at_the_end_lets_a_moment_pass_and_one_that_is_behind_does_not(
+    monkeypatch: pytest.MonkeyPatch, page_count: int, waits: bool
+) -> None:
+    monkeypatch.setattr("holon.runtime.event_feed.EVENT_PAGE_COUNT_DEFAULT", page_count)
+
+    async def story(house: House) -> None:
+        await house.prompt("hello")
+        await house.rest(100)
+        with house.host.events.reader(MAIN, after=0) as reader:
+            assert await reader.page()
+            before = house.clock.now()
+            await reader.gather()
+            assert house.clock.now() - before == timedelta(milliseconds=GATHER_MS if waits else 0)
 
     run_house(story)
 

@@ -1,6 +1,7 @@
 """Finding skills: where, in which order, and what stands in the way."""
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -256,6 +257,28 @@ async def test_what_is_known_and_unchanged_is_not_read_again(
     assert changed.entries[7].description == "Another one."
     paths[7].unlink()
     assert len((await machine.catalog()).entries) == 199
+
+
+async def test_only_a_look_that_was_short_before_is_taken_on_the_callers_thread(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_on: list[threading.Thread] = []
+    plain = SkillScan._scan
+
+    def noted(self: SkillScan, roots: list[skill_scan._Root]) -> SkillCatalog:
+        looked_on.append(threading.current_thread())
+        return plain(self, roots)
+
+    monkeypatch.setattr(SkillScan, "_scan", noted)
+    put(machine.agent / "skills", "one")
+    for _ in range(2):
+        await machine.catalog()
+    for number in range(30):
+        (machine.agent / "skills" / f"note{number}").touch()
+    for _ in range(2):
+        await machine.catalog()
+    here = threading.current_thread()
+    assert [each is here for each in looked_on] == [False, True, True, False]
 
 
 async def test_skills_and_problems_are_bounded(
