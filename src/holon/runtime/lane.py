@@ -5,7 +5,8 @@ Owns:  everything that happens to an agent while it is awake. A lane exists only
 Rule 1: each look starts from fresh rows; the lane remembers nothing between looks.
 Rule 2: a lane that was fenced stops at once; whoever fenced it decides what comes next.
 Rule 3: few lanes look and claim at once, however many agents there is news of: what comes in from
-        outside is not kept waiting by them. Those that are in a turn are not counted.
+        outside is not kept waiting by them. Those that are in a turn are not counted; where a turn
+        keeps the processor busy, at its beginning and its end, many get through one by one.
 """
 
 from collections.abc import Callable
@@ -64,6 +65,7 @@ from holon.runtime.tick_desk import TickDesk
 from holon.runtime.tool_runner import ToolRunner
 from holon.runtime.turn_driver import TurnDriver, TurnEnd
 from holon.runtime.turn_writer import LaneFencedError
+from holon.runtime.turnstile import Turnstile
 
 
 class _Turn(Record, frozen=True, kw_only=True):
@@ -93,6 +95,7 @@ class Lane:
         self._settler = Settler(services)
         self._pace = PaceDesk(services)
         self._looking = anyio.Semaphore(LANES_LOOKING_COUNT_MAX, fast_acquire=True)
+        self._turnstile = Turnstile()
 
     async def run(
         self,
@@ -242,8 +245,11 @@ class Lane:
 
     async def _run_turn(self, claimed: _Claimed) -> None:
         hold = claimed.hold
-        with self._services.tracer.turn(hold.agent_id, hold.turn_id) as span:
+        tracer, turnstile = self._services.tracer, self._turnstile
+        with turnstile.turn(), tracer.turn(hold.agent_id, hold.turn_id) as span:
+            await turnstile.pass_through()
             end = await self._driven(claimed.log, hold)
+            await turnstile.pass_through()
             await self._settler.settle(end, claimed.message, hold)
             span.ended(end.finish, end.usage, end.round_count)
 

@@ -38,7 +38,7 @@ from holon.model.wake import TimerRecord, TimerStatus, WakeHint
 from holon.model.work_item import ActivationMemory, WorkItemRecord
 
 T = TypeVar("T")
-RECALLED_COUNT_MAX: Final = 512  # of each kind
+RECALLED_COUNT_MAX: Final = 128  # of each kind
 RECALLED_CHARS_MAX: Final = 2_048
 
 
