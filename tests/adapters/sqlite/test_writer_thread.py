@@ -164,7 +164,7 @@ class Failing:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, error: type[apsw.Error]) -> None:
         self.count = 0
-        plain = CommitWriter._apply
+        plain = CommitWriter._carry_out
 
         def failing(writer: CommitWriter, commit: Commit) -> object:
             if commit.commit_id == "admit:msg_doomed":
@@ -172,7 +172,7 @@ class Failing:
                 raise error("planted")
             return plain(writer, commit)
 
-        monkeypatch.setattr(CommitWriter, "_apply", failing)
+        monkeypatch.setattr(CommitWriter, "_carry_out", failing)
 
 
 @pytest.mark.parametrize("error", [apsw.FullError, apsw.ReadOnlyError])

@@ -173,16 +173,14 @@ class CommitWriter:
         return failure
 
     def _apply_all(self, commits: Sequence[Commit]) -> list[Result]:
-        """Apply a group. Savepoints are paid for only when a commit of it is refused."""
+        """Apply a group. Savepoints are paid for only when a commit of it is refused or known."""
         self._begin()
-        results: list[Result] = []
-        for commit in commits:
-            outcome = self._apply(commit)
-            if not isinstance(outcome, Applied):
-                self._statements.run("rollback")
-                return self._apply_guarded(commits)
-            results.append(outcome)
-        return results
+        if self._remember(commits) == len(commits) and all(
+            isinstance(self._carry_out(commit), Applied) for commit in commits
+        ):
+            return [Applied()] * len(commits)
+        self._statements.run("rollback")
+        return self._apply_guarded(commits)
 
     def _begin(self) -> None:
         self._touched.clear()
@@ -197,7 +195,8 @@ class CommitWriter:
         for commit in commits:
             mark = self._events.mark()
             self._statements.run("savepoint one_commit")
-            outcome = self._apply(commit)
+            is_new = self._remember([commit]) == 1
+            outcome = self._carry_out(commit) if is_new else Applied(replayed=True)
             if not isinstance(outcome, Applied):
                 self._statements.run("rollback to one_commit")
                 self._events.take_back(mark)
@@ -205,11 +204,14 @@ class CommitWriter:
             results.append(outcome)
         return results
 
-    def _apply(self, commit: Commit) -> CommitOutcome:
+    def _remember(self, commits: Sequence[Commit]) -> int:
+        """Note that these were applied; return how many of them are new."""
+        rows = [(commit.commit_id, to_micros(commit.at)) for commit in commits]
+        return self._statements.insert(self._sql["remember_commit"], rows)
+
+    def _carry_out(self, commit: Commit) -> CommitOutcome:
+        """Write what a new commit changes, if what it expects holds."""
         at = to_micros(commit.at)
-        self._statements.run(self._sql["remember_commit"], (commit.commit_id, at))
-        if self._connection.changes() == 0:
-            return Applied(replayed=True)
         failure = self._expectations.first_failure(commit.expects)
         if failure is not None:
             return failure

@@ -3,13 +3,12 @@
 Owns:  sequence numbers. They are given out in the transaction of the change they tell of, and count
        1, 2, 3 … per agent with no gap, also across restarts.
 Rule 1: within a group, events and the newest number of each agent are kept here and written at the
-        end, many rows in one statement: each statement is a chance for another thread to take over.
+        end: each statement is a chance for another thread to take over.
         Whoever takes a commit back takes its events and numbers back too.
 """
 
-from collections.abc import Iterable, Sequence
-from functools import cache
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
 
 from holon.adapters.sqlite.change_codec import encode
 from holon.adapters.sqlite.named_queries import named_queries
@@ -17,7 +16,6 @@ from holon.adapters.sqlite.statements import Statements
 from holon.model.event import Event
 from holon.model.ids import AgentId
 
-ROWS_COUNT_MAX: Final = 16  # in one statement
 _EventRow: TypeAlias = tuple[AgentId, int, int, str]
 
 
@@ -60,14 +58,9 @@ class EventLog:
 
     def finish(self) -> None:
         """Write the events and how far each log has come, at the end of a group."""
-        for first in range(0, len(self._rows), ROWS_COUNT_MAX):
-            self._write(self._rows[first : first + ROWS_COUNT_MAX])
+        self._statements.insert(self._sql["append_event"], self._rows)
         for agent_id, event_seq in self._seqs.items():
             self._statements.run(self._sql["move_event_head"], (agent_id, event_seq))
-
-    def _write(self, rows: Sequence[_EventRow]) -> None:
-        sql = _of_rows(self._sql["append_event"], len(rows))
-        self._statements.run(sql, [value for row in rows for value in row])
 
     def _newest(self, agent_id: AgentId) -> int:
         known = self._seqs.get(agent_id)
@@ -75,8 +68,3 @@ class EventLog:
             return known
         row = self._statements.row(self._sql["last_event_seq"], (agent_id,))
         return 0 if row is None else int(str(row[0]))
-
-
-@cache  # at most as many as rows go into a statement
-def _of_rows(insert_one: str, rows_count: int) -> str:
-    return insert_one + ", (?, ?, ?, ?)" * (rows_count - 1)

@@ -9,12 +9,12 @@ Rule 3: durations come from the monotonic reading; the wall clock only says what
 
 import time
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 import anyio
 
-from holon.model.instant import from_micros, to_micros
+from holon.model.instant import to_micros
 
 JUMP_NOTICED_MS: Final = 2_000
 
@@ -33,7 +33,8 @@ class SystemClock:
 
     def now(self) -> datetime:
         """Return the current instant in UTC, in whole microseconds."""
-        return from_micros(self._wall_ns() // 1_000)
+        # A float is exact enough for whole microseconds, and much quicker than adding to the epoch.
+        return datetime.fromtimestamp(self._wall_ns() // 1_000 / 1_000_000, UTC)
 
     def monotonic_ns(self) -> int:
         """Return a reading that never goes back."""

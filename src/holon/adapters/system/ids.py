@@ -2,7 +2,7 @@
 
 Owns:  the text of ids in production: prefix, 48 bits of milliseconds, 80 bits of chance.
 Rule 1: within a process every id is greater than the one before, also within one millisecond and
-        when the wall clock is set back.
+        when the wall clock is set back: it then lies a random step above it.
 Rule 2: the digits are lower-case and leave out i, l, o and u, which people misread.
 """
 
@@ -16,6 +16,8 @@ from holon.model.ids import IdPrefix
 
 _DIGITS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _CHANCE_BITS: Final = 80
+_STEP_BITS: Final = 24
+_HALF_BITS: Final = 40
 _PAIRS: Final = tuple(high + low for high in _DIGITS for low in _DIGITS)
 _STOCK_BYTES: Final = 4_000
 
@@ -49,22 +51,26 @@ class TimeOrderedIds:
         self._wall_ns = wall_ns
         self._chance = chance or ChanceStock()
         self._last = -1
-        self._millis_text = (-1, "")  # ids of one millisecond begin alike
+        self._head = (-1, "")  # what ids of one millisecond have in common, and its text
         self._lock = threading.Lock()
 
     def fresh(self, prefix: IdPrefix) -> str:
         """Return a new id of this kind."""
         with self._lock:
-            millis = self._wall_ns() // 1_000_000
-            drawn = (millis << _CHANCE_BITS) | self._chance(_CHANCE_BITS)
-            self._last = max(drawn, self._last + 1)
-            return f"{prefix}_{self._text_of(self._last)}"
+            begin = self._wall_ns() // 1_000_000 << _CHANCE_BITS
+            if begin > self._last:
+                self._last = begin | self._chance(_CHANCE_BITS)
+            else:
+                self._last += 1 + self._chance(_STEP_BITS)
+            return prefix + "_" + self._text_of(self._last)
 
     def _text_of(self, number: int) -> str:
-        millis = number >> _CHANCE_BITS
-        if millis != self._millis_text[0]:
-            self._millis_text = (millis, _digits_of(millis >> 40)[-2:] + _digits_of(millis))
-        return self._millis_text[1] + _digits_of(number >> 40) + _digits_of(number)
+        upper = number >> _HALF_BITS
+        if upper != self._head[0]:
+            millis = upper >> _HALF_BITS
+            text = _digits_of(millis >> _HALF_BITS)[-2:] + _digits_of(millis) + _digits_of(upper)
+            self._head = (upper, text)
+        return self._head[1] + _digits_of(number)
 
 
 def _digits_of(number: int) -> str:

@@ -1,5 +1,6 @@
 -- remember_commit --
-insert into commits (commit_id, applied_at) values (?1, ?2) on conflict (commit_id) do nothing;
+-- For more than one at a time, more rows are added (statements.py); one that is known is left out.
+insert or ignore into commits (commit_id, applied_at) values (?, ?);
 
 -- last_event_seq --
 select last_seq from event_heads where agent_id = ?1;
@@ -9,7 +10,7 @@ insert into event_heads (agent_id, last_seq) values (?1, ?2)
 on conflict (agent_id) do update set last_seq = ?2;
 
 -- append_event --
--- For more than one at a time, more rows are added (event_log.py).
+-- For more than one at a time, more rows are added (statements.py).
 insert into events (agent_id, event_seq, created_at, event) values (?, ?, ?, ?);
 
 -- agent_fence --
