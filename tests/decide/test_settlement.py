@@ -275,8 +275,12 @@ def test_a_brief_names_the_message_the_item_the_task_and_the_workspace() -> None
     brief = brief_of(settle(message=message, bound=COMPLETED_ITEM))
     assert (brief.related_message_id, brief.related_task_id) == (MESSAGE_ID, "task_1")
     assert (brief.work_item_id, brief.workspace_id) == (ITEM.id, "space_1")
-    unbound = brief_of(settle(turn=msgspec.structs.replace(TURN, work_item_id=None)))
-    assert (unbound.work_item_id, unbound.workspace_id) == (None, None)
+    turn = msgspec.structs.replace(TURN, work_item_id=None)
+    at_home = brief_of(settle(turn=turn))
+    assert (at_home.work_item_id, at_home.workspace_id) == (None, None)
+    assert (
+        brief_of(settle(turn=turn, workspace_id=WorkspaceId("space_2"))).workspace_id == "space_2"
+    )
 
 
 @pytest.mark.requirement("settlement:failure-brief")

@@ -4,7 +4,7 @@ import pytest
 
 from holon.model.ids import AgentId
 from holon.model.prompt_frame import PromptBlock, PromptFrame, Stability
-from holon.prompt.cache_scope import cache_scope
+from holon.prompt.cache_scope import CacheFacts, cache_scope
 from holon.prompt.offered_tools import offered_tools
 from holon.tools.registry import builtin_tools
 
@@ -34,6 +34,15 @@ def test_turn_scoped_text_moves_the_fingerprint_and_not_the_key() -> None:
     found = cache_scope(MAIN, a_frame(turn_scoped="now this"), TOOLS)
     assert found.prompt_cache_key == BEFORE.prompt_cache_key
     assert found.context_fingerprint != BEFORE.context_fingerprint
+
+
+@pytest.mark.requirement("prompt-frame:fingerprint-covers-everything")
+def test_another_input_is_another_prompt_in_the_same_cache() -> None:
+    one, other = (
+        cache_scope(MAIN, a_frame(), TOOLS, CacheFacts(current_input=text)) for text in ("hi", "ho")
+    )
+    assert one.prompt_cache_key == other.prompt_cache_key == BEFORE.prompt_cache_key
+    assert one.context_fingerprint != other.context_fingerprint
 
 
 @pytest.mark.requirement("prompt-frame:key-may-rotate-with-the-stable-surface")

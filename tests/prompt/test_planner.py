@@ -61,7 +61,7 @@ def test_everything_is_full_where_there_is_room() -> None:
     left_out = {name for name, outcome in outcomes.items() if outcome is not Outcome.FULL}
     assert left_out == {"tool_guidance", "recent_messages", "recent_tool_executions"}
     assert reports(RICH)["tool_guidance"].reason == "it is sent as each tool's description"
-    assert reports(PLAIN)["working_memory"].reason == "nothing to say"
+    assert reports(PLAIN)["current_work_item"].reason == "the agent is on no item"
 
 
 @pytest.mark.requirement("prompt:outcomes-are-recorded")

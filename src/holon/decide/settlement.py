@@ -48,7 +48,7 @@ from holon.model.commit import (
 )
 from holon.model.event import ProviderDeferred, RuntimeErrorRecorded
 from holon.model.expectation import AgentGeneration, Expect, WorkItemAtRevision
-from holon.model.ids import BriefId, SummaryId, WaitId
+from holon.model.ids import BriefId, SummaryId, WaitId, WorkspaceId
 from holon.model.message import MessageEnvelope, MessageState
 from holon.model.pace_change import RememberPace
 from holon.model.provider_attempt import AttemptTimeline, TokenUsage
@@ -80,6 +80,7 @@ class SettlementFacts(Record, frozen=True, kw_only=True):
     final_round: tuple[Change, ...] = ()
     cost_micros: int = 0
     moved: bool = False  # whether the turn got somewhere (decide/no_progress)
+    workspace_id: WorkspaceId | None = None  # where the agent works, when not at home
 
 
 def settle_turn(facts: SettlementFacts, *, now: datetime) -> Commit:
@@ -274,7 +275,7 @@ def _brief(facts: SettlementFacts, *, now: datetime) -> BriefRecord:
         kind=BriefKind.ACK if facts.finish.deferred_until is not None else kind,
         created_at=now,
         text=_brief_text(facts),
-        workspace_id=item.workspace_id if item is not None else None,
+        workspace_id=(item.workspace_id if item is not None else None) or facts.workspace_id,
         work_item_id=item.id if item is not None else facts.turn.work_item_id,
         turn_id=facts.turn.turn_id,
         related_message_id=facts.message.id,

@@ -3,7 +3,8 @@
 Owns:  the cache key, and the fingerprint that tells two prompts apart.
 Rule 1: the key depends on what stays the same from turn to turn: stable and agent-scoped text and
         the tools on offer. Turn-scoped text never rotates it.
-Rule 2: the fingerprint covers everything in the frame; it is for people, never for caching.
+Rule 2: the fingerprint covers everything in the frame, and the input it is for; it is for people,
+        never for caching.
 """
 
 from collections.abc import Iterable
@@ -21,8 +22,9 @@ _STABLE_TEXTS_COUNT: Final = 64  # texts of ours, each the same in every prompt
 
 
 class CacheFacts(Record, frozen=True, kw_only=True):
-    """What else a cache identity tells; neither number is part of the key."""
+    """What else a cache identity tells; nothing of it is part of the key."""
 
+    current_input: str | None = None
     working_memory_revision: int = 0
     compression_epoch: int = 0
 
@@ -39,6 +41,8 @@ def cache_scope(
     for block in (*frame.system_blocks, *frame.context_blocks):
         is_lasting = block.stability is not Stability.TURN_SCOPED
         (lasting if is_lasting else fleeting).append(_digest(block))
+    if known.current_input is not None:
+        fleeting.append(sha256(known.current_input.encode()).digest())
     scope = _joined((*always, *lasting))
     return PromptCache(
         agent_id=agent_id,

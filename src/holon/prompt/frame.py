@@ -57,6 +57,7 @@ def assemble(facts: PromptFacts, budget: PromptBudget) -> Assembly:
         frame,
         facts.tools,
         CacheFacts(
+            current_input=fitted.text,
             working_memory_revision=facts.memory.revision,
             compression_epoch=facts.memory.compression_epoch,
         ),

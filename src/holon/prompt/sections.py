@@ -25,6 +25,26 @@ IN_CONVERSATION: Final = "it is in the conversation"
 _STABLE, _AGENT, _TURN = Stability.STABLE, Stability.AGENT_SCOPED, Stability.TURN_SCOPED
 
 
+_ABSENT: Final = {
+    "agent": "there is no agent",
+    "default_external_ingress": "the agent has no trigger",
+    "execution_environment": "there is none",
+    "working_memory": "nothing is folded into it while the conversation shows every turn",
+    "relevant_episodes": "no earlier episode bears on the work",
+    "working_memory_delta": "the last turn changed nothing in it",
+    "current_work_item": "the agent is on no item",
+    "process_trace": "the agent is on no item, or has not begun it",
+    "queued_blocked_work_items": "there are no other open items",
+    "worktree_session": "the agent is in no worktree",
+    "agent_templates_catalog": "no tool on offer makes agents, or there are no templates",
+    "skills_catalog": "there are no skills",
+    "active_skills": "no skill is in use",
+    "latest_result": "there is no result that was not yet taken in",
+    "recent_briefs": "the conversation shows them, or there are none",
+    "continuation_context": "there is nothing to go on with",
+}
+
+
 def _policy(name: str, keep: Keep = Keep.POLICY) -> Section:
     return Section(
         name=name,
@@ -43,7 +63,7 @@ def _guidance(source: InstructionSource) -> Section:
         stability=_AGENT,
         keep=Keep.GUIDANCE,
         full=render_agent.guidance_of(source),
-        absent="no such file was found",
+        absent="there is no such file, or none that can be used",
     )
 
 
@@ -56,7 +76,13 @@ def _context(
     compact: Renderer | None = None,
 ) -> Section:
     return Section(
-        name=name, part=Part.CONTEXT, stability=stability, keep=keep, full=full, compact=compact
+        name=name,
+        part=Part.CONTEXT,
+        stability=stability,
+        keep=keep,
+        full=full,
+        compact=compact,
+        absent=_ABSENT[name],
     )
 
 

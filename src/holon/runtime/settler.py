@@ -73,6 +73,8 @@ class Settler:
         """Build the commit that would settle the turn now."""
         services, now = self._services, self._services.clock.now()
         turn = end.log.turn
+        known = await services.store.reads.remembered(turn.agent_id)
+        is_elsewhere = services.workspace_overrides and services.workspace_root is not None
         recorded = sum(isinstance(change, AppendTranscript) for change in end.final_round)
         last = end.log.entries[-1].position if end.log.entries else -1
         facts = SettlementFacts(
@@ -97,25 +99,19 @@ class Settler:
             moved=got_somewhere(
                 end.log.entries, end.log.calls, mutating=services.tools.policy.mutating
             ),
+            workspace_id=None if is_elsewhere else known.workspace_id,
         )
-        return await self._with_memory(settle_turn(facts, now=now), facts, end)
-
-    async def _with_memory(self, commit: Commit, facts: SettlementFacts, end: TurnEnd) -> Commit:
-        """The same commit, with what is to be remembered of the turn."""
-        services = self._services
-        known = await services.store.reads.remembered(end.log.turn.agent_id)
-        is_elsewhere = services.workspace_overrides and services.workspace_root is not None
         return with_memory(
-            commit,
+            settle_turn(facts, now=now),
             MemoryFacts(
                 state=known.state,
-                message=facts.message,
+                message=message,
                 log=end.log,
-                snapshot=facts.snapshot,
+                snapshot=snapshot,
                 bound=facts.bound,
                 completed=facts.completed,
                 slept=end.finish.slept,
-                workspace_id=None if is_elsewhere else known.workspace_id,
+                workspace_id=facts.workspace_id,
             ),
         )
 

@@ -55,7 +55,8 @@ async def test_nothing_is_no_problem(places: Places) -> None:
 
 FORMS = {
     "a byte order mark": ("\ufeff# Rules\n", "# Rules\n"),
-    "Windows line ends": ("# Rules\r\n\r\n- one\r\n", "# Rules\r\n\r\n- one\r\n"),
+    "Windows line ends": ("# Rules\r\n\r\n- one\r\n", "# Rules\n\n- one\n"),
+    "line ends of old": ("# Rules\r\r- one\r", "# Rules\n\n- one\n"),
     "a head of another tool": ("---\ntrigger: always_on\n---\n# Rules\n", None),
     "marks of a generator": ("<!-- BEGIN rules -->\n# Rules\n<!-- END rules -->\n", None),
     "a reference to another file": ("@docs/style.md\n\nSee [setup](docs/setup.md).\n", None),

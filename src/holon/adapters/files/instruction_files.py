@@ -156,9 +156,10 @@ def _text(content: bytes, *, is_cut: bool) -> str | None:
     """Return the text, or nothing; the last character may have been cut in two by us."""
     for dropped in range(4 if is_cut else 1):
         try:
-            return content[: len(content) - dropped].decode("utf-8-sig")
+            text = content[: len(content) - dropped].decode("utf-8-sig")
         except UnicodeDecodeError:
             continue
+        return text.replace("\r\n", "\n").replace("\r", "\n")  # whatever system it was written on
     return None
 
 
