@@ -49,3 +49,16 @@ async def test_what_cannot_be_done_is_said_in_a_sentence(desk: Desk, tmp_path: P
         assert (done.exit_code, done.stdout) == (exit_codes.FAILED, ""), arguments
         assert words in done.stderr
         assert "\x1b" not in done.stderr
+
+
+@pytest.mark.requirement("memory-index:scope")
+async def test_what_was_said_in_one_workspace_is_not_found_in_another(
+    desk: Desk, tmp_path: Path
+) -> None:
+    for name in ("site", "shop"):
+        (tmp_path / name).mkdir()
+    await desk.said("workspace", "attach", str(tmp_path / "site"))
+    assert await desk.said("prompt", "--wait", "hello") == "Hello yourself.\n"
+    assert "Hello yourself." in await desk.said("memory", "search", "yourself")
+    await desk.said("workspace", "attach", str(tmp_path / "shop"))
+    assert "Hello yourself." not in await desk.said("memory", "search", "yourself")
