@@ -19,6 +19,16 @@ async def test_an_agent_is_made_listed_and_looked_at(desk: Desk) -> None:
     assert "agent " in await desk.said("agent", "status", "builder")
 
 
+@pytest.mark.parametrize("name", ["", "b/1", "Builder", "x" * 65])
+async def test_what_cannot_be_a_name_is_refused_before_anybody_is_asked(
+    desk: Desk, name: str
+) -> None:
+    done = await desk.holon("agent", "create", name)
+    assert (done.exit_code, done.stdout) == (exit_codes.UNUSABLE, "")
+    assert "a name has lower-case letters" in done.stderr
+    assert "%2F" not in done.stderr
+
+
 @pytest.mark.requirement("operator-cli:agent-scoped-inspection")
 async def test_status_is_about_the_default_agent_unless_one_is_named(desk: Desk) -> None:
     await desk.said("agent", "create", "builder")

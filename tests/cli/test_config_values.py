@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from holon.adapters.system.run_files import RunFiles, RuntimeRecord, own_identity
 from holon.cli import exit_codes
 from holon.cli.main import main
 from holon.config.settings import SETTINGS
@@ -156,3 +157,18 @@ def test_the_schema_knows_every_setting(home: Path) -> None:
             plain = setting.default
             assert at["default"] == (list(plain) if isinstance(plain, tuple) else plain)
     assert schema["additionalProperties"] is False
+
+
+def test_a_change_beside_a_running_service_says_that_it_waits_for_a_restart(home: Path) -> None:
+    files = RunFiles(home)
+    files.folder.mkdir(parents=True, mode=0o700)
+    told = "a running service goes on with the old value until: holon daemon restart"
+    key = "templates.github_base"
+    we = own_identity()
+    files.write_record(RuntimeRecord(pid=we.pid, start_ticks=we.start_ticks, boot_id=we.boot_id))
+    changed = run(home, "set", key, "https://example.com", "--json")
+    assert (json.loads(changed.stdout)["key"], told in changed.stderr) == (key, True)
+    assert told in run(home, "unset", key).stderr
+    assert told not in run(home, "unset", key).stderr, "there was nothing to take out"
+    files.write_record(RuntimeRecord(pid=we.pid, start_ticks=0, boot_id=we.boot_id))  # it is gone
+    assert run(home, "set", key, "https://example.com").stderr == ""

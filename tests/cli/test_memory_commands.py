@@ -38,3 +38,42 @@ async def test_what_cannot_be_found_is_said_in_a_sentence(desk: Desk) -> None:
         done = await desk.holon("memory", *arguments)
         assert (done.exit_code, done.stdout) == (exit_codes.FAILED, ""), arguments
         assert words in done.stderr
+
+
+async def test_before_the_first_search_there_is_no_index(desk: Desk) -> None:
+    none = "there is no index yet: the first search makes it\n"
+    assert await desk.said("memory", "status") == none
+    assert await desk.said("memory", "status") == none, "looking makes none"
+    await desk.said("memory", "search", "lighthouse")
+    assert (await desk.said("memory", "status")).startswith("ready: ")
+
+
+async def test_a_memory_file_that_cannot_be_searched_is_told_by_status_too(desk: Desk) -> None:
+    notes = desk.server.home / "agents" / "main" / "memory"
+    notes.mkdir(parents=True, exist_ok=True)
+    (notes / "self.md").unlink(missing_ok=True)
+    (notes / "self.md").mkdir()
+    searched = await desk.told("memory", "search", "x")
+    looked = await desk.told("memory", "status")
+    assert searched["notes"] == looked["notes"] != []
+    assert "note: memory/self.md is not searched" in await desk.said("memory", "status")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("memory", "search", ""), "the query is empty"),
+        (("memory", "search", " "), "the query is empty"),
+        (("memory", "search", "x" * 1_001), "the query is 1001 characters long"),
+        (("memory", "get", ""), "REF is empty"),
+        (("debug", "prompt", ""), "TEXT is empty"),
+    ],
+)
+async def test_what_no_runtime_would_take_is_refused_in_words(
+    desk: Desk, arguments: tuple[str, ...], words: str
+) -> None:
+    done = await desk.holon(*arguments)
+    assert (done.exit_code, done.stdout) == (exit_codes.UNUSABLE, "")
+    said, hint = done.stderr.splitlines()
+    assert said == f"holon: {words}"
+    assert "$." not in hint

@@ -5,8 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holon.decide.episode_building import TurnBoundary, build_on, relevant_episodes
+from holon.decide.memory_documents import documents_of
 from holon.model.ids import TurnId, WorkItemId, WorkspaceId
 from holon.model.memory import EpisodeBoundary, EpisodeBuilder, EpisodeRecord, TurnMemoryDelta
+from holon.model.memory_index import MemoryKind, MemorySource
 from holon.model.memory_limits import (
     EPISODE_SUMMARY_CHARS_MAX,
     EPISODE_TURNS_COUNT_MAX,
@@ -74,6 +76,26 @@ def test_each_turn_that_ends_is_added_to_the_open_episode() -> None:
     assert total.objective == "mend the roof"
     assert total.working_set_files == ("b.py", "a.py")
     assert total.authority_class is OUTSIDE
+
+
+@pytest.mark.requirement("memory-index:authority-travels")
+@pytest.mark.parametrize("shown", AuthorityClass)
+def test_an_episode_is_worth_what_memory_search_says_it_is(shown: AuthorityClass) -> None:
+    builder = opened(turn_delta(1, item=ROOF, authority_class=shown))
+    [episode] = build_on(
+        builder, turn_delta(2, authority_class=shown), boundary(2), agent_id=AGENT_ID
+    ).closed
+    source = MemorySource(
+        change_seq=1,
+        agent_id=AGENT_ID,
+        kind=MemoryKind.EPISODE,
+        source_id=episode.id,
+        authority_class=shown,
+        record=episode,
+    )
+    [document] = documents_of(source)
+    assert episode.authority_class is document.authority_class
+    assert episode.authority_class is not AuthorityClass.OPERATOR_INSTRUCTION
 
 
 @pytest.mark.requirement("episode:boundaries")

@@ -19,12 +19,15 @@ async def test_a_brief_is_searched_read_and_found_again_after_a_rebuild(
     for path in ("/search", f"/agents/{MAIN}/search"):
         answer = (await server.operator.get(f"{path}?query={word}")).json()
         assert f"brief:{brief.id}" in [hit["source_ref"] for hit in answer["results"]]
+        assert {"workspace_id", "source_path", "metadata"} <= answer["results"][0].keys()
         assert answer["index"]["state"] == "ready"
     ref = f"source_ref=brief:{brief.id}"
     for path in ("/memory/get", f"/agents/{MAIN}/memory/get"):
         text = (await server.operator.get(f"{path}?{ref}")).json()
         assert (text["content"], text["truncated"]) == (brief.text, False)
         assert text["authority_class"] == "runtime_instruction"
+        assert text["source_path"] is None
+        assert "workspace_id" in text
     begun = await server.operator.post(f"/control/agents/{MAIN}/memory/rebuild")
     assert begun.status == 200, begun.body
     again = (await server.operator.get(f"/search?query={word}")).json()

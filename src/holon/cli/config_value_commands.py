@@ -2,6 +2,7 @@
 
 Owns:  the words and the JSON of these commands; settings are read and written in holon.config.
 Rule 1: what is refused has changed nothing.
+Rule 2: a service reads its settings when it starts. Who changes one while it runs is told so.
 """
 
 import os
@@ -83,6 +84,7 @@ def set_setting(key: str, value: str, home: Path, as_json: bool) -> None:
     else:
         click.echo(f"{found} = {in_words(plain)}")
     _warn_if_overruled(found)
+    _warn_if_served(home)
 
 
 @click.command("unset")
@@ -110,6 +112,8 @@ def unset_setting(key: str, home: Path, as_json: bool) -> None:
     else:
         deed = "is taken out of" if removed else "was not in"
         click.echo(f"{dotted(path)} {deed} {config_path(home)}")
+    if removed:
+        _warn_if_served(home)
 
 
 @click.command("list")
@@ -198,6 +202,19 @@ def _warn_if_overruled(key: "SettingKey") -> None:
     variable = key.variable
     if variable is not None and os.environ.get(variable, "").strip():
         click.echo(f"holon: {variable} is set and wins over the file", err=True)
+
+
+def _warn_if_served(home: Path) -> None:
+    """Say that a change waits for a restart, if the files of the home name a living service."""
+    from holon.adapters.exec.process_table import is_living
+    from holon.adapters.system.run_files import RunFiles
+
+    record = RunFiles(home.absolute()).read_record()
+    if record is not None and is_living(record.identity()):
+        click.echo(
+            "holon: a running service goes on with the old value until: holon daemon restart",
+            err=True,
+        )
 
 
 def _path_in_file(home: Path, text: str) -> tuple[str, ...]:

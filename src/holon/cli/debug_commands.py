@@ -148,6 +148,7 @@ def prompt_frame(target: Target, text: str | None, full: bool) -> None:
     Exit codes:
       0  here it is
       1  no runtime runs, or it has no such agent
+      2  TEXT is empty
 
     \b
     With --json: one object with agent_home, workspace_id, workspace_anchor, execution_root, cwd,
@@ -161,7 +162,12 @@ def prompt_frame(target: Target, text: str | None, full: bool) -> None:
       holon debug prompt --agent builder --json | jq '.sections[] | {name, outcome, sent_tokens}'
     """
     from holon.cli.prompt_lines import prompt_lines
+    from holon.model.errors import BadInputError
 
+    if text is not None and not text.strip():
+        raise BadInputError(
+            "TEXT is empty", hint="leave it out to see the prompt for what comes next"
+        )
     answer = target.control("debug-prompt", {"text": text}, part="sections")
     target.show(answer, lambda: prompt_lines(answer, full=full))
 

@@ -12,6 +12,7 @@ from holon.cli.runtime_call import Target, agent_options
 from holon.model.limits import (
     MEMORY_HITS_COUNT_DEFAULT,
     MEMORY_HITS_COUNT_MAX,
+    MEMORY_QUERY_CHARS_MAX,
     MEMORY_TEXT_CHARS_DEFAULT,
     MEMORY_TEXT_CHARS_MAX,
 )
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
 
 _LOOK_S: Final = 0.3  # between two looks at a rebuild
+_NO_INDEX_YET: Final = "there is no index yet"  # the reason an index nobody has fed gives
 
 
 @click.group()
@@ -48,6 +50,7 @@ def search(target: Target, *, query: str, limit: int, all_workspaces: bool) -> N
       holon memory search 证书续期 --agent builder --all-workspaces
       holon memory search rollback --json | jq -r '.results[].source_ref'
     """
+    _require_text(query, "the query", hint='say what to look for: holon memory search "…"')
     asked: Query = {
         "query": query,
         "limit": limit,
@@ -75,6 +78,7 @@ def get(target: Target, *, source_ref: str, max_chars: int) -> None:
       holon memory get brief:brief_01hx
       holon memory get agent_memory:self --json | jq -r .content
     """
+    _require_text(source_ref, "REF", hint="search first, and copy the reference of a result")
     asked: Query = {"source_ref": source_ref, "max_chars": max_chars}
     answer = target.read("memory/get", asked, part="content")
     target.show(answer, lambda: _text_lines(answer))
@@ -85,13 +89,15 @@ def get(target: Target, *, source_ref: str, max_chars: int) -> None:
 def status(target: Target) -> None:
     """Say how an agent's memory index stands.
 
+    There is none until the first search makes it. A memory file that cannot be searched is named.
+
     \b
     Examples:
       holon memory status --agent builder
       holon memory status --json | jq .behind_count
     """
     answer = target.read("memory/status", part="state")
-    target.show(answer, lambda: [_status_line(answer)])
+    target.show(answer, lambda: [_status_line(answer), *_note_lines(answer)])
 
 
 @memory.command()
@@ -109,6 +115,19 @@ def rebuild(target: Target, *, no_wait: bool) -> None:
     if not no_wait:
         answer = {**answer, "index": _watched(target, answer["index"])}
     target.show(answer, lambda: [_status_line(answer["index"])])
+
+
+def _require_text(text: str, what: str, *, hint: str) -> None:
+    """Refuse what no runtime would take, in words for people."""
+    from holon.model.errors import BadInputError
+
+    if not text.strip():
+        raise BadInputError(f"{what} is empty", hint=hint)
+    if len(text) > MEMORY_QUERY_CHARS_MAX:
+        raise BadInputError(
+            f"{what} is {len(text)} characters long",
+            hint=f"use at most {MEMORY_QUERY_CHARS_MAX} characters; a few words find most",
+        )
 
 
 def _watched(target: Target, index: "JsonValue") -> "JsonValue":
@@ -129,10 +148,14 @@ def _hit_lines(answer: "JsonValue") -> Iterator[str]:
         yield f"    {hit.get('snippet')}"
     if not answer["results"]:
         yield "nothing found"
-    for note in answer.get("notes") or ():
-        yield f"note: {note}"
+    yield from _note_lines(answer)
     if (answer.get("index") or {}).get("state") != "ready":
         yield _status_line(answer["index"])
+
+
+def _note_lines(answer: "JsonValue") -> Iterator[str]:
+    for note in answer.get("notes") or ():
+        yield f"note: {note}"
 
 
 def _text_lines(answer: "JsonValue") -> Iterator[str]:
@@ -144,6 +167,8 @@ def _text_lines(answer: "JsonValue") -> Iterator[str]:
 
 
 def _status_line(index: "JsonValue") -> str:
+    if index.get("reason") == _NO_INDEX_YET and not index.get("documents_count"):
+        return f"{_NO_INDEX_YET}: the first search makes it"
     line = f"{index.get('state')}: {index.get('documents_count')} texts, {index.get('bytes')} bytes"
     if index.get("behind_count"):
         line += f", {index.get('behind_count')} records to go"

@@ -3,20 +3,28 @@
 Owns:  the words and the JSON of these commands; templates are kept in adapters/files.
 Rule 1: the commands work on files of the user alone: no runtime has to be there.
 Rule 2: an agent that was made from a template does not notice what happens to it later.
+Rule 3: what cannot be the name of a template is bad usage; a template that is not there, is there
+        already or cannot be used is a failure, here as where agents are made.
 """
 
 import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from holon.cli import exit_codes
 from holon.cli.options import echo_json, home_option, json_option
-from holon.cli.template_options import complete_template
+from holon.cli.template_options import as_selector, as_source, complete_template
 
 if TYPE_CHECKING:
+    from holon.adapters.files.template_skills import UnusableSkill
     from holon.adapters.files.template_store import ListedTemplate, ResolvedTemplate, TemplateStore
     from holon.model.json_value import JsonValue
+    from holon.model.skill_ref import SkillRef
 
 
 @click.group()
@@ -34,21 +42,34 @@ def template() -> None:
 def list_templates(home: Path, as_json: bool) -> None:
     """List your templates, Holon's own among them.
 
+    One that no agent can be made from is unusable; why is told below the table.
+
     \b
     Examples:
       holon template list
       holon template list --json | jq -r '.templates[].template_id'
     """
-    found = _store(home, seeded=True).listing()
+    import anyio
+
+    found = anyio.run(_store(home, seeded=True).checked_listing)
     if as_json:
         echo_json({"templates": [_described(each) for each in found]})
         return
     from holon.cli.tables import Column, screen_cells, table_lines
+    from holon.cli.terminal_text import plain
 
-    columns = (Column("TEMPLATE"), Column("FROM"), Column("SUMMARY", shrinks=True))
-    rows = [(each.template_id, _origin(each), each.problem or each.summary) for each in found]
+    columns = (
+        Column("TEMPLATE"),
+        Column("FROM"),
+        Column("STATE"),
+        Column("SUMMARY", shrinks=True),
+    )
+    rows = [(each.template_id, _origin(each), _state(each), each.summary) for each in found]
     for line in table_lines(columns, rows, empty="no templates", cells_max=screen_cells()):
         click.echo(line)
+    for each in found:
+        if each.problem is not None:
+            click.echo(f"{each.template_id} is unusable: {plain(each.problem)}")
 
 
 @template.command()
@@ -58,25 +79,51 @@ def list_templates(home: Path, as_json: bool) -> None:
 def info(selector: str, home: Path, as_json: bool) -> None:
     """Show what an agent made from a template would be given.
 
-    TEMPLATE is a template id, an absolute path, or a GitHub tree URL, which is fetched.
+    TEMPLATE is a template id, a path with a slash in it, or a GitHub tree URL, which is fetched. Of
+    its skills, those that cannot be found on this machine are named; GitHub is not asked.
+
+    \b
+    Exit codes:
+      0  here it is
+      1  there is no such template, or it or one of its skills cannot be used
+      2  this cannot be the name of a template
 
     \b
     Examples:
       holon template info holon-developer
+      holon template info ./ops
       holon template info /srv/templates/ops --json | jq .skills
       holon template info https://github.com/acme/agents/tree/main/templates/ci
     """
     import anyio
 
-    found = anyio.run(_resolved, _store(home, seeded=True), selector)
+    from holon.decide.template_selector import parse_selector
+
+    selector = as_selector(selector)
+    parse_selector(selector)
+    with _failing():
+        found, unusable = anyio.run(_looked_at, _store(home, seeded=True), selector)
     if as_json:
-        echo_json(_facts(found) | {"agents_md": found.content.agents_md})
-        return
+        missing = [{"skill": _skill(each.ref), "problem": each.problem} for each in unusable]
+        told = {"unusable_skills": missing, "agents_md": found.content.agents_md}
+        echo_json(_facts(found) | told)
+    else:
+        _show(found, unusable)
+    if unusable:
+        sys.exit(exit_codes.FOUND_FAULTS)
+
+
+def _show(found: "ResolvedTemplate", unusable: "Sequence[UnusableSkill]") -> None:
     from holon.cli.tables import fact_lines, indented
+    from holon.cli.terminal_text import plain
 
     facts = _facts(found) | {"skills": ", ".join(_skills(found)) or "none"}
     for line in (*fact_lines(facts.items()), "", *indented(found.content.agents_md)):
         click.echo(line)
+    for each in unusable:
+        click.echo(f"holon: {_skill(each.ref)} is unusable: {plain(each.problem)}", err=True)
+    if unusable:
+        click.echo("       no agent can be made from this template", err=True)
 
 
 @template.command()
@@ -87,7 +134,14 @@ def info(selector: str, home: Path, as_json: bool) -> None:
 def install(source: str, name: str | None, home: Path, as_json: bool) -> None:
     """Copy a template among yours, from a directory or a GitHub tree.
 
-    Nothing is replaced: an id that is taken is refused.
+    Nothing is replaced: an id that is taken is refused. So is a template whose skills cannot be
+    found on this machine; GitHub is not asked about skills.
+
+    \b
+    Exit codes:
+      0  it is there
+      1  there is no such template, its id is taken, or it or one of its skills cannot be used
+      2  this cannot be a template, or its id
 
     \b
     Examples:
@@ -96,13 +150,16 @@ def install(source: str, name: str | None, home: Path, as_json: bool) -> None:
     """
     import anyio
 
-    if "://" not in source:
-        source = os.path.abspath(source)  # completed here, where the operator stands
+    from holon.adapters.files.template_store import installed_id
+
+    source = as_source(source)
+    installed_id(source, name=name)
 
     async def carried_out() -> "ListedTemplate":
         return await _store(home, seeded=False).install(source, name=name)
 
-    made = anyio.run(carried_out)
+    with _failing():
+        made = anyio.run(carried_out)
     if as_json:
         echo_json({"template": _described(made)})
     else:
@@ -116,17 +173,43 @@ def install(source: str, name: str | None, home: Path, as_json: bool) -> None:
 def remove(template_id: str, home: Path, as_json: bool) -> None:
     """Delete one of your templates. Agents made from it stay as they are.
 
-    Holon puts its own templates back when it starts the next time.
+    Holon puts its own templates back, as they come with it, whenever it starts and whenever you
+    list templates or look at one: removing one of those undoes what you changed in it, no more.
 
     \b
     Examples:
       holon template remove ops
     """
-    path = _store(home, seeded=False).remove(template_id)
+    from holon.adapters.files.builtin_templates import builtin_template
+    from holon.decide.template_selector import parse_template_id
+
+    parse_template_id(template_id)
+    with _failing():
+        path = _store(home, seeded=False).remove(template_id)
+    comes_back = builtin_template(template_id) is not None
     if as_json:
-        echo_json({"template_id": template_id, "path": str(path), "removed": True})
+        told = {"template_id": template_id, "path": str(path), "removed": True}
+        echo_json({**told, "comes_back": comes_back})
+    elif comes_back:
+        click.echo(f"{template_id} is removed; it is Holon's own, and is put back as it was made")
     else:
         click.echo(f"{template_id} is removed")
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    """End with a failure where a template that was named well cannot be used."""
+    from holon.cli.terminal_text import plain
+    from holon.model.skill_ref import BadSkillRefError
+    from holon.model.template import BadTemplateError
+
+    try:
+        yield
+    except (BadTemplateError, BadSkillRefError) as error:
+        click.echo(f"holon: {plain(error.message)}", err=True)
+        if error.hint is not None:
+            click.echo(f"       {plain(error.hint)}", err=True)
+        sys.exit(exit_codes.FAILED)
 
 
 def _store(home: Path, *, seeded: bool) -> "TemplateStore":
@@ -142,11 +225,18 @@ def _store(home: Path, *, seeded: bool) -> "TemplateStore":
     return template_store(files)
 
 
-async def _resolved(store: "TemplateStore", selector: str) -> "ResolvedTemplate":
+async def _looked_at(
+    store: "TemplateStore", selector: str
+) -> "tuple[ResolvedTemplate, tuple[UnusableSkill, ...]]":
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="holon-template-") as scratch:
-        return await store.resolve(selector, scratch=Path(scratch))
+        found = await store.resolve(selector, scratch=Path(scratch))
+    return found, await store.unusable_skills(found.content)
+
+
+def _state(each: "ListedTemplate") -> str:
+    return "ready" if each.problem is None else "unusable"
 
 
 def _origin(each: "ListedTemplate") -> str:
@@ -181,4 +271,8 @@ def _facts(found: "ResolvedTemplate") -> "dict[str, JsonValue]":
 
 
 def _skills(found: "ResolvedTemplate") -> tuple[str, ...]:
-    return tuple(f"{ref.kind}:{ref.source}" for ref in found.content.skill_refs)
+    return tuple(map(_skill, found.content.skill_refs))
+
+
+def _skill(ref: "SkillRef") -> str:
+    return f"{ref.kind}:{ref.source}"

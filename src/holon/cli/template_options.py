@@ -1,6 +1,7 @@
-"""Names of templates, completed by the shell.
+"""Names of templates, completed by the shell and by us.
 
-Owns:  the completion of `--template` and of template arguments.
+Owns:  the completion of `--template` and of template arguments, and the forms people may write them
+       in besides those a runtime takes.
 """
 
 from typing import TYPE_CHECKING
@@ -32,3 +33,24 @@ def complete_template(
         for name in names
         if name.startswith(incomplete) and not name.startswith(".")
     ]
+
+
+def as_address(text: str) -> str:
+    """Return an address without the slash that one copied from a browser may end in."""
+    return text.rstrip("/") if _is_address(text) else text
+
+
+def as_selector(text: str) -> str:
+    """Return what a person wrote as the store reads it; a path is completed where they stand."""
+    return as_source(text) if "/" in text or text.startswith(".") else text
+
+
+def as_source(text: str) -> str:
+    """Do the same where no id is meant: a bare name is a directory here."""
+    import os
+
+    return as_address(text) if _is_address(text) else os.path.abspath(text)
+
+
+def _is_address(text: str) -> bool:
+    return "://" in text or text.lower().startswith(("http:", "https:", "github.com/"))

@@ -8,6 +8,8 @@ Rule 2: an episode is closed before a turn on other work or after a task came ba
         agent that looks and goes back to sleep has no story to tell yet.
 Rule 3: a closed episode is a record that never changes. Its id follows from its first turn, so
         closing it twice gives the same one.
+Rule 4: an episode is what an agent wrote down: it is worth the least of what its turns were shown,
+        and never as much as the operator's own word. Memory search labels it alike.
 """
 
 from collections.abc import Collection, Sequence
@@ -32,6 +34,7 @@ from holon.model.memory_limits import (
     MEMORY_ENTRIES_COUNT_MAX,
     MEMORY_FILES_COUNT_MAX,
 )
+from holon.model.provenance import AuthorityClass
 from holon.model.record import Record
 
 _SUMMARY_ENTRIES_COUNT_MAX = 3
@@ -93,7 +96,7 @@ def finalized(
         work_item_id=total.work_item_id,
         objective=total.objective,
         work_summary=total.work_summary,
-        authority_class=total.authority_class,
+        authority_class=lowest((total.authority_class, AuthorityClass.RUNTIME_INSTRUCTION)),
         scope_hints=total.scope_hints,
         working_set_files=total.working_set_files,
         commands=total.commands,

@@ -13,6 +13,7 @@ from holon.adapters.files.github_tree import GithubTrees
 from holon.adapters.files.home_births import HomeBirths
 from holon.adapters.files.skill_install import FolderSkillInstaller
 from holon.adapters.files.template_store import TemplateStore
+from holon.adapters.files.whole_folder import remove_tree
 from holon.model.ids import AgentId
 from holon.model.skill_ref import BadSkillRefError
 from holon.model.template import BadTemplateError
@@ -253,6 +254,38 @@ async def test_completing_adds_and_never_overwrites(town: Town) -> None:
     (town.home / "AGENTS.md").symlink_to("/nowhere")
     await town.births.complete(ADA, template="holon-default")
     assert os.readlink(town.home / "AGENTS.md") == "/nowhere"
+
+
+@pytest.mark.requirement("agent-init:default-agent-gets-missing-guidance")
+@pytest.mark.parametrize("broken", ["empty", "skill"])
+async def test_the_first_agent_gets_holons_own_where_the_users_default_is_broken(
+    town: Town, broken: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    mine = town.templates / "holon-default"
+    if broken == "empty":
+        remove_tree(mine)
+        mine.mkdir()
+    else:
+        refs = [{"kind": "builtin", "name": "ghx"}, {"kind": "local", "path": "/no/such/skill"}]
+        (mine / "skills.json").write_text(json.dumps({"skill_refs": refs}))
+    await town.make("holon-default")
+    await town.births.keep(ADA)
+    assert "long-lived assistant" in (town.home / "AGENTS.md").read_text()
+    assert os.listdir(town.home / "skills") == ["holon-work-items"]
+    assert "comes with Holon, since yours cannot be used" in caplog.text
+    with pytest.raises((BadTemplateError, BadSkillRefError)):
+        await town.births.make(AgentId("bob"), template="holon-default", at=AT)
+    assert not (town.agents / "bob").exists()
+
+
+@pytest.mark.requirement("agent-init:default-agent-gets-missing-guidance")
+async def test_missing_guidance_is_holons_own_where_the_users_default_is_broken(
+    town: Town, caplog: pytest.LogCaptureFixture
+) -> None:
+    (town.templates / "holon-default" / "AGENTS.md").unlink()
+    await town.births.complete(ADA, template="holon-default")
+    assert "long-lived assistant" in (town.home / "AGENTS.md").read_text()
+    assert "comes with Holon, since yours cannot be used" in caplog.text
 
 
 async def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from holon.adapters.files.builtin_templates import (
 from holon.adapters.files.github_tree import GithubTrees
 from holon.adapters.files.template_folder import read_template, summary_of
 from holon.adapters.files.template_store import TemplateStore
-from holon.model.limits import TEMPLATE_TEXT_BYTES_MAX
+from holon.model.limits import SUMMARY_CHARS_MAX, TEMPLATE_TEXT_BYTES_MAX
 from holon.model.skill_ref import BuiltinSkillRef
 from holon.model.template import BadTemplateError
 from tests.adapters.files.archives import COMMIT, serving, serving_repository
@@ -229,6 +229,9 @@ async def test_templates_are_listed_with_what_is_wrong(store: TemplateStore, roo
     assert found["holon-release"].is_modified
     listed = [each.template_id for each in await store.entries()]
     assert listed == sorted([*OWN, "ops"])
+    problems = {each.template_id: each.problem for each in await store.checked_listing()}
+    assert problems["ops"] == "the skill /srv/x has no SKILL.md"
+    assert problems["holon-default"] is None
 
 
 async def test_a_directory_is_installed_whole_or_not_at_all(
@@ -274,3 +277,9 @@ def test_a_template_is_removed_and_a_link_only_unlinked(
 )
 def test_a_summary_is_the_first_line_of_prose(text: str, summary: str) -> None:
     assert summary_of(text) == summary
+
+
+def test_a_summary_that_is_too_long_is_cut_behind_a_word() -> None:
+    cut = summary_of("abcd, " * 100)
+    assert (len(cut) <= SUMMARY_CHARS_MAX, cut[-6:]) == (True, " abcd…")
+    assert summary_of("x" * 300) == "x" * (SUMMARY_CHARS_MAX - 1) + "…"

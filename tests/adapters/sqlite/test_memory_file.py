@@ -164,3 +164,26 @@ async def test_somebody_elses_lock_is_a_typed_error(
     other.close()
     assert (await index.facts()).documents_count == 201, "and nothing was lost"
     await index.close()
+
+
+async def test_an_index_nobody_has_fed_stays_none_over_a_restart(tmp_path: Path) -> None:
+    for _ in range(2):
+        index = SqliteMemoryIndex(str(tmp_path))
+        with pytest.raises(IndexLostError, match="there is no index yet"):
+            await index.facts()
+        assert (await index.facts()).dirty_reason == "there is no index yet"
+        await index.close()
+
+
+async def test_the_log_of_an_index_counts_as_room_it_takes(tmp_path: Path) -> None:
+    index = SqliteMemoryIndex(str(tmp_path))
+    with pytest.raises(IndexLostError):
+        await index.facts()
+    await index.apply(update(a_document("a", "words")))
+    files = [
+        tmp_path / ".holon/indexes" / name for name in ("memory.sqlite3", "memory.sqlite3-wal")
+    ]
+    sizes = [file.stat().st_size for file in files]
+    assert (await index.facts()).bytes == sum(sizes)
+    assert all(sizes)
+    await index.close()

@@ -7,10 +7,14 @@ Rule 2: `agents/.births/<agent>` is there from the first step until the birth is
         process that was killed in between leaves a sign, and only a home that carries this sign is
         ever taken away. The sign names the very directory, so another one is safe.
 Rule 3: a directory that was there before is completed or refused, never replaced.
+Rule 4: the default agent is never left without guidance: where the user's holon-default cannot be
+        used, it gets the one in the package, and the log says so. It is the first agent of every
+        HOLON_HOME; whoever asks for holon-default later is refused, as with any template.
 """
 
 import errno
 import json
+import logging
 import os
 from collections.abc import Sequence
 from datetime import datetime
@@ -29,12 +33,15 @@ from holon.adapters.files.agent_home import (
     complete_home,
     write_provenance,
 )
+from holon.adapters.files.builtin_templates import builtin_template
+from holon.adapters.files.template_folder import read_template
 from holon.adapters.files.template_store import ResolvedTemplate, TemplateStore
 from holon.adapters.files.whole_folder import place, remove_tree
 from holon.model.errors import HolonError, StoreFullError, StoreReadOnlyError
 from holon.model.ids import AGENT_ID_PATTERN, AgentId, parse_agent_id
 from holon.model.json_value import JsonValue
-from holon.model.skill_ref import InstalledSkill
+from holon.model.skill_ref import BadSkillRefError, InstalledSkill
+from holon.model.template import DEFAULT_TEMPLATE, BadTemplateError
 from holon.ports.agent_homes import AgentHomeError, HomeOccupiedError
 from holon.ports.skill_installer import SkillInstaller
 
@@ -42,6 +49,7 @@ _AGENTS: Final = "agents"
 _BIRTHS: Final = ".births"
 _SIGN: Final = "placed.json"
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_log = logging.getLogger(__name__)
 
 
 class HomeBirths:
@@ -63,7 +71,7 @@ class HomeBirths:
                 return
             scratch = await anyio.to_thread.run_sync(self._begun, agent_id)
             try:
-                await self._built(scratch, template, at)
+                await self._built_or_stood_in(scratch, template, at)
                 await anyio.to_thread.run_sync(_placed, scratch, target)
             except BaseException:
                 _undone(scratch, target)
@@ -108,6 +116,12 @@ class HomeBirths:
         scratch = self._begun(agent_id)
         try:
             return (await self._templates.resolve(template, scratch=scratch)).content.agents_md
+        except BadTemplateError as problem:
+            own = builtin_template(template) if template == DEFAULT_TEMPLATE else None
+            if own is None:
+                raise
+            _tell_stand_in(agent_id, problem)
+            return read_template(own).agents_md
         finally:
             remove_tree(scratch)
 
@@ -127,6 +141,22 @@ class HomeBirths:
         scratch.mkdir(mode=0o700)
         return scratch
 
+    async def _built_or_stood_in(self, scratch: Path, template: str | None, at: datetime) -> None:
+        try:
+            await self._built(scratch, template, at)
+        except (BadTemplateError, BadSkillRefError) as problem:
+            own = builtin_template(template) if template == DEFAULT_TEMPLATE else None
+            if own is None or not self._is_first(scratch.name):
+                raise
+            _tell_stand_in(scratch.name, problem)
+            remove_tree(scratch / "home")
+            await self._built(scratch, str(own), at)
+
+    def _is_first(self, agent_id: str) -> bool:
+        """Whether no other agent has a home here yet."""
+        names = os.listdir(self._agents)
+        return not any(name != agent_id and AGENT_ID_PATTERN.fullmatch(name) for name in names)
+
     async def _built(self, scratch: Path, template: str | None, at: datetime) -> None:
         found = None
         if template is not None:
@@ -138,6 +168,15 @@ class HomeBirths:
         skills = [await self._skills.install(ref, str(folder / SKILLS_FOLDER)) for ref in refs]
         record = _provenance(found, skills, at)
         await anyio.to_thread.run_sync(write_provenance, folder, record)
+
+
+def _tell_stand_in(agent_id: str, problem: HolonError) -> None:
+    _log.warning(
+        "%s is made from the %s that comes with Holon, since yours cannot be used: %s",
+        agent_id,
+        DEFAULT_TEMPLATE,
+        problem.message,
+    )
 
 
 def _placed(scratch: Path, target: Path) -> None:

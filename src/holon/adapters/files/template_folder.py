@@ -23,7 +23,9 @@ from holon.model.template import BadTemplateError
 
 AGENTS_FILE: Final = "AGENTS.md"
 MANIFEST_FILE: Final = "skills.json"
-_SHAPE: Final = "a template is a directory with an AGENTS.md and, if need be, a skills.json"
+_SHAPE: Final = (
+    "a template is a directory with a text file AGENTS.md and, if need be, a skills.json"
+)
 
 
 class TemplateContent(Record, frozen=True, kw_only=True):
@@ -42,6 +44,10 @@ class TemplateContent(Record, frozen=True, kw_only=True):
 
 def read_template(folder: Path) -> TemplateContent:
     """Return what a template directory holds, or raise BadTemplateError."""
+    if folder.is_symlink() and not folder.exists():
+        raise BadTemplateError(
+            f"{folder} is a link that leads nowhere", hint=f"holon template remove {folder.name}"
+        )
     if not folder.is_dir():
         raise BadTemplateError(f"there is no template directory {folder}", hint=_SHAPE)
     body = _content(folder / AGENTS_FILE, bytes_max=TEMPLATE_TEXT_BYTES_MAX)
@@ -64,10 +70,21 @@ def summary_of(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     prose = [line for line in lines if not line.startswith(("#", "<!--", "---"))]
     first = prose[0] if prose else (lines[0].lstrip("# ") if lines else "")
-    return first[:SUMMARY_CHARS_MAX]
+    return _whole_words(first, chars_max=SUMMARY_CHARS_MAX)
+
+
+def _whole_words(line: str, *, chars_max: int) -> str:
+    """Return a line cut behind a word, with a sign that there was more."""
+    if len(line) <= chars_max:
+        return line
+    head = line[:chars_max]
+    words = head.rpartition(" ")[0].rstrip(" ,;:")
+    return f"{words or head[:-1]}…"
 
 
 def _content(path: Path, *, bytes_max: int) -> bytes | None:
+    if path.is_dir():
+        raise BadTemplateError(f"{path} is a directory and not a file", hint=_SHAPE)
     try:
         found = read_bounded(path, bytes_max=bytes_max)
     except FileUnusableError as error:

@@ -6,6 +6,7 @@ Rule 1: a template id means a directory there and nowhere else. Only where Holon
         own there (a home that cannot be written) are they taken from the package.
 Rule 2: what is installed appears whole or not at all, and replaces nothing.
 Rule 3: a selector is read before anything is opened or fetched.
+Rule 4: a template whose skills cannot be had, as far as this machine knows, is not installed.
 """
 
 import os
@@ -24,12 +25,15 @@ from holon.adapters.files.builtin_templates import (
 )
 from holon.adapters.files.github_tree import GithubTrees
 from holon.adapters.files.new_tree import BadTreeError, copy_tree
+from holon.adapters.files.skill_install import FolderSkillInstaller
 from holon.adapters.files.template_folder import TemplateContent, read_template
+from holon.adapters.files.template_skills import UnusableSkill, unusable_skills
 from holon.adapters.files.whole_folder import place, remove_tree, scratch_in, sweep_scratch
 from holon.adapters.system.private_file import FileUnusableError, folder_lock
 from holon.decide.template_selector import is_simple_name, parse_selector, parse_template_id
-from holon.model.limits import TEMPLATES_LISTED_COUNT_MAX
+from holon.model.limits import TEMPLATE_ID_CHARS_MAX, TEMPLATES_LISTED_COUNT_MAX
 from holon.model.record import Record
+from holon.model.skill_ref import BadSkillRefError
 from holon.model.template import (
     BadTemplateError,
     GithubTree,
@@ -39,6 +43,14 @@ from holon.model.template import (
 )
 
 _KNOWN = "`holon template list` shows the templates there are"
+_ID_RULE = (
+    "an id begins with a letter or digit, goes on with letters, digits, '-', '_' and '.', and has"
+    f" at most {TEMPLATE_ID_CHARS_MAX} characters; choose one with --as"
+)
+_ONE_SEGMENT = (
+    "a ref with '/' is not supported: what follows the first segment is taken for the path; name"
+    " such a branch by its commit id"
+)
 
 
 class ResolvedTemplate(Record, frozen=True, kw_only=True):
@@ -70,6 +82,7 @@ class TemplateStore:
     def __init__(self, root: Path, github: GithubTrees) -> None:
         self._root = root
         self._github = github
+        self._skills = FolderSkillInstaller(github)
 
     async def entries(self) -> Sequence[TemplateEntry]:
         """Return the templates that can be used, by id."""
@@ -86,8 +99,17 @@ class TemplateStore:
             names = sorted(os.listdir(self._root))
         except OSError:
             return ()
-        usable = [name for name in names if is_simple_name(name) and (self._root / name).is_dir()]
-        return tuple(_listed(self._root / name) for name in usable[:TEMPLATES_LISTED_COUNT_MAX])
+        meant = [name for name in names if is_simple_name(name) and _is_meant(self._root / name)]
+        return tuple(_listed(self._root / name) for name in meant[:TEMPLATES_LISTED_COUNT_MAX])
+
+    async def checked_listing(self) -> tuple[ListedTemplate, ...]:
+        """Do the same, and look at the skills they name as well."""
+        found = await anyio.to_thread.run_sync(self.listing)
+        return tuple([await self._checked(each) for each in found])
+
+    async def unusable_skills(self, content: TemplateContent) -> tuple[UnusableSkill, ...]:
+        """Return those skills of a template that cannot be had; GitHub is not asked."""
+        return await unusable_skills(content.skill_refs, self._skills)
 
     async def resolve(self, text: str, *, scratch: Path) -> ResolvedTemplate:
         """Return what a selector names, or raise BadTemplateError or SourceUnreachableError.
@@ -114,19 +136,14 @@ class TemplateStore:
         """Copy a template directory or a GitHub tree among the user's templates."""
         import tempfile  # only for this one command
 
-        selector = parse_selector(text)
-        if isinstance(selector, NamedTemplate):
-            raise BadTemplateError(
-                f"{text!r} is a template id already", hint="give an absolute path or a GitHub URL"
-            )
-        last = selector.path.rstrip("/").rpartition("/")[2]
-        template_id = parse_template_id(name if name is not None else last)
-        target = self._root / template_id
+        target = self._root / installed_id(text, name=name)
         _require_free(target)
         try:
             # Fetched elsewhere: nobody waits for the network while the lock is held.
             with tempfile.TemporaryDirectory(prefix="holon-template-") as fetched:
                 found = await self.resolve(text, scratch=Path(fetched))
+                for skill in await self.unusable_skills(found.content):
+                    raise BadSkillRefError(skill.problem, hint=skill.hint)
                 folder = Path(fetched, "tree") if found.kind == "github" else Path(found.source)
                 await anyio.to_thread.run_sync(_installed, folder, target)
         except (OSError, FileUnusableError) as error:
@@ -163,12 +180,24 @@ class TemplateStore:
             content=read_template(folder),
         )
 
+    async def _checked(self, listed: ListedTemplate) -> ListedTemplate:
+        if listed.problem is not None or not listed.skills:
+            return listed
+        try:
+            found = await self.unusable_skills(read_template(Path(listed.path)))
+        except BadTemplateError as error:  # it has changed meanwhile
+            return msgspec.structs.replace(listed, problem=error.message)
+        return msgspec.structs.replace(listed, problem=found[0].problem if found else None)
+
     async def _fetched(self, tree: GithubTree, folder: Path, scratch: Path) -> ResolvedTemplate:
         try:
             commit = await self._github.fetch_tree(tree, folder, scratch=scratch)
             content = read_template(folder)
         except (BadTreeError, BadTemplateError) as error:
-            raise BadTemplateError(f"{tree.url} is no template: {error.message}") from error
+            raise BadTemplateError(
+                f"{tree.url} is no template: {error.message}",
+                hint=_ONE_SEGMENT if "/" in tree.path else error.hint,
+            ) from error
         return ResolvedTemplate(
             selector=tree.url,
             kind="github",
@@ -177,6 +206,20 @@ class TemplateStore:
             ref=tree.ref,
             commit=commit,
         )
+
+
+def installed_id(text: str, *, name: str | None) -> str:
+    """Return the id a template gets when it is installed, or raise BadTemplateError."""
+    selector = parse_selector(text)
+    if isinstance(selector, NamedTemplate):
+        raise BadTemplateError(
+            f"{text!r} is a template id already", hint="give an absolute path or a GitHub URL"
+        )
+    last = selector.path.rstrip("/").rpartition("/")[2]
+    template_id = name if name is not None else last
+    if not is_simple_name(template_id):
+        raise BadTemplateError(f"{template_id!r} cannot be the id of a template", hint=_ID_RULE)
+    return template_id
 
 
 def _installed(folder: Path, target: Path) -> None:
@@ -196,6 +239,11 @@ def _require_free(target: Path) -> None:
             f"there is already a template {target.name}",
             hint=f"choose another name with --as, or holon template remove {target.name}",
         )
+
+
+def _is_meant(path: Path) -> bool:
+    """Whether this is a template, or was one: a link that leads nowhere is listed as such."""
+    return path.is_dir() or (path.is_symlink() and not path.exists())
 
 
 def _listed(folder: Path) -> ListedTemplate:

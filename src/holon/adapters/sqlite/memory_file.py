@@ -5,7 +5,8 @@ Owns:  memory.sqlite3, its log, and memory.dirty beside it, which marks an index
 Rule 1: the file is derived and lies in the reach of the agent's commands. Whatever is not exactly
         what we would have made is thrown away: a foreign file, a link, another schema, damage.
 Rule 2: the mark is there before anything is thrown away, and goes when the index is whole. A file
-        that is found beside a mark was not finished, and is begun anew.
+        that is found beside a mark was not finished, and is begun anew. One that nobody has fed
+        yet goes on being none.
 """
 
 import os
@@ -23,6 +24,7 @@ from holon.ports.memory_index import MemoryIndexError
 INDEX_FILE: Final = "memory.sqlite3"
 DIRTY_FILE: Final = "memory.dirty"
 INDEX_VERSION: Final = 1
+NO_INDEX_YET: Final = "there is no index yet"
 _APPLICATION_ID: Final = 0x484F4C49  # "HOLI" in the file header
 _BUSY_TIMEOUT_MS: Final = 2_000
 _REASON_BYTES_MAX: Final = 500
@@ -49,10 +51,11 @@ class MemoryFile:
 
     def open(self) -> apsw.Connection:
         """Open the index as it is; raises DamagedIndexError when there is none to use."""
-        if self.dirty_reason() is not None:
+        reason = self.dirty_reason()
+        if reason == NO_INDEX_YET or (reason is None and not _is_plain_file(self.path)):
+            raise DamagedIndexError(NO_INDEX_YET)
+        if reason is not None:
             raise DamagedIndexError("an earlier rebuild did not come to its end")
-        if not _is_plain_file(self.path):
-            raise DamagedIndexError("there is no index yet")
         connection = self._connected()
         try:
             self._require_ours(connection)
@@ -104,11 +107,8 @@ class MemoryFile:
         _remove(self.mark)
 
     def size_bytes(self) -> int:
-        """How much room the index takes."""
-        try:
-            return os.lstat(self.path).st_size
-        except OSError:
-            return 0
+        """How much room the index takes, with what its log holds."""
+        return sum(_size_bytes(self._folder / name) for name in (INDEX_FILE, f"{INDEX_FILE}-wal"))
 
     def _connected(self) -> apsw.Connection:
         try:
@@ -156,6 +156,13 @@ def _is_plain_file(path: Path) -> bool:
         return stat.S_ISREG(os.lstat(path).st_mode)
     except OSError:
         return False
+
+
+def _size_bytes(path: Path) -> int:
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0
 
 
 def _remove(path: Path) -> None:

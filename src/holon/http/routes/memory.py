@@ -9,20 +9,30 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from holon.decide.memory_documents import require_source_ref
+from holon.adapters.files.contained_files import ContainedFiles
+from holon.decide.execution_place import agent_home_of
+from holon.decide.memory_documents import MEMORY_FILES, require_source_ref
 from holon.http.own_records import named_agent, shown_agent
 from holon.http.plane import Plane
 from holon.http.route import Access, Call, Route
+from holon.model.ids import AgentId
 from holon.model.limits import (
+    MEMORY_FILE_BYTES_MAX,
     MEMORY_HITS_COUNT_DEFAULT,
     MEMORY_HITS_COUNT_MAX,
     MEMORY_QUERY_CHARS_MAX,
     MEMORY_TEXT_CHARS_DEFAULT,
     MEMORY_TEXT_CHARS_MAX,
 )
-from holon.model.memory_index import MemoryStatus, MemoryText
 from holon.model.refusal import Refusal, RefusalCode, RefusedError
-from holon.wire.memory_responses import MemoryHits, RebuildAnswer
+from holon.ports.files import FileRefusedError, PathEscapeError
+from holon.wire.memory_responses import (
+    MemoryHits,
+    RebuildAnswer,
+    ShownHit,
+    ShownIndex,
+    ShownText,
+)
 
 
 class SearchQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,10 +59,11 @@ async def search(plane: Plane, call: Call) -> MemoryHits:
         limit=asked.limit,
         include_all_workspaces=asked.include_all_workspaces,
     )
-    return MemoryHits(results=found.hits, index=found.status, notes=found.notes)
+    hits = tuple(ShownHit(**msgspec.structs.asdict(hit)) for hit in found.hits)
+    return MemoryHits(results=hits, index=found.status, notes=found.notes)
 
 
-async def get(plane: Plane, call: Call) -> MemoryText:
+async def get(plane: Plane, call: Call) -> ShownText:
     """Show the exact text behind a hit."""
     agent_id, asked = await shown_agent(plane, call), call.asked(SourceQuery)
     source_ref = require_source_ref(asked.source_ref)
@@ -66,12 +77,27 @@ async def get(plane: Plane, call: Call) -> MemoryText:
                 field="source_ref",
             )
         )
-    return found
+    return ShownText(**msgspec.structs.asdict(found))
 
 
-async def status(plane: Plane, call: Call) -> MemoryStatus:
+async def status(plane: Plane, call: Call) -> ShownIndex:
     """Say how the index of an agent stands."""
-    return await plane.host.memory.status(await shown_agent(plane, call))
+    agent_id = await shown_agent(plane, call)
+    found = await plane.host.memory.status(agent_id)
+    notes = await _unusable_files(plane, agent_id)
+    return ShownIndex(**msgspec.structs.asdict(found), notes=notes)
+
+
+async def _unusable_files(plane: Plane, agent_id: AgentId) -> tuple[str, ...]:
+    """Name the memory files no search would find anything in, in the words of a search."""
+    files = ContainedFiles().under(agent_home_of(plane.facts.home_dir, agent_id))
+    notes: list[str] = []
+    for path in MEMORY_FILES.values():
+        try:
+            await files.read(path, bytes_max=MEMORY_FILE_BYTES_MAX)
+        except (FileRefusedError, PathEscapeError) as refused:
+            notes.append(f"{path} is not searched: {refused.message}")
+    return tuple(notes)
 
 
 async def rebuild(plane: Plane, call: Call) -> RebuildAnswer:
@@ -101,7 +127,7 @@ def _routes(prefix: str) -> tuple[Route[Plane], ...]:
             summary="The exact text behind a search result.",
             answer=get,
             query=SourceQuery,
-            returns=MemoryText,
+            returns=ShownText,
             refusals=(404,),
             tags=("memory",),
         ),
@@ -117,7 +143,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         access=Access.READ,
         summary="How the memory index of an agent stands.",
         answer=status,
-        returns=MemoryStatus,
+        returns=ShownIndex,
         refusals=(404,),
         tags=("memory",),
     ),
