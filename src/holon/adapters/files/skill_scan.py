@@ -287,8 +287,6 @@ def _read(path: str) -> _Read:
         return read_front_matter(content)
     except BadFrontMatterError as error:
         return error.message
-    except UnicodeDecodeError:
-        return "it is not UTF-8 text; save it as UTF-8"
     except OSError as error:
         return _why(error)
 
