@@ -20,6 +20,7 @@ from holon.adapters.files.github_tree import GithubTrees
 from holon.adapters.files.new_tree import BadTreeError, copy_tree
 from holon.adapters.files.skill_front_matter import BadFrontMatterError, read_front_matter
 from holon.adapters.files.skill_record import write_record
+from holon.adapters.files.skill_scan import PASSED_OVER
 from holon.adapters.files.whole_folder import place, scratch_in
 from holon.adapters.system.private_file import FileUnusableError, read_bounded
 from holon.decide.template_selector import is_simple_name
@@ -64,7 +65,7 @@ class FolderSkillInstaller:
         match ref:
             case LocalSkillRef(path=path, copies=True):
                 made.mkdir(mode=0o700)
-                await anyio.to_thread.run_sync(copy_tree, Path(path), made)
+                await anyio.to_thread.run_sync(_copied, Path(path), made)
             case LocalSkillRef(path=path):
                 sha256 = _checked_hash(Path(path), ref)
                 made.symlink_to(path)
@@ -99,6 +100,11 @@ def name_of(ref: SkillRef) -> str:
             hint="name its directory with letters, digits, '-', '_' and '.'",
         )
     return name
+
+
+def _copied(source: Path, made: Path) -> None:
+    """Copy a skill as somebody works on it: its history and what it was built with stay there."""
+    copy_tree(source, made, passed_over=PASSED_OVER)
 
 
 def _builtin(ref: BuiltinSkillRef) -> Path:

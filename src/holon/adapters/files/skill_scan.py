@@ -40,7 +40,7 @@ _ROOTS: Final = {
     SkillScope.AGENT: ("skills", *_SHARED_ROOTS),
     SkillScope.WORKSPACE: _SHARED_ROOTS,
 }
-_PASSED_OVER: Final = frozenset({".git", ".venv", "__pycache__", "node_modules"})
+PASSED_OVER: Final = frozenset({".git", ".venv", "__pycache__", "node_modules"})
 _CIRCLE: Final = "its links lead in a circle"
 _AT_ONCE_COUNT_MAX: Final = 16
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
@@ -317,7 +317,7 @@ def _skill_file(folder: str) -> str | None:
 
 
 def _is_looked_into(each: "os.DirEntry[str]") -> bool:
-    if each.name in _PASSED_OVER or each.name.startswith(".holon-"):
+    if each.name in PASSED_OVER or each.name.startswith(".holon-"):
         return False
     try:
         return each.is_symlink() or each.is_dir(follow_symlinks=False)
