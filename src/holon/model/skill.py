@@ -49,12 +49,16 @@ class LoadReason(StrEnum):
 
 
 class SkillEntry(Record, frozen=True, kw_only=True):
-    """One skill of the catalog; `path` is that of its SKILL.md."""
+    """One skill of the catalog; `path` is that of its SKILL.md.
+
+    `real_path` is where links on that path lead, if it has any: a command may name it as well.
+    """
 
     name: str
     description: str
     scope: SkillScope
     path: str
+    real_path: str | None = None
 
 
 class SkillCatalog(Record, frozen=True, kw_only=True):

@@ -292,6 +292,8 @@ async def test_a_user_and_an_operator_may_link_skills_from_anywhere(
         root.mkdir(parents=True)
         (root / "roofs").symlink_to(source)
     assert await machine.names() == [(USER, "roofs"), (AGENT, "roofs")]
+    real = {entry.real_path for entry in (await machine.catalog()).entries}
+    assert real == {str(source / "SKILL.md")}
 
 
 async def test_what_is_known_and_unchanged_is_not_read_again(

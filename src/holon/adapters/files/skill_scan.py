@@ -156,12 +156,12 @@ class _RootLook:
             self._problem(self._root.path, self._root.flaw)
             return
         names: dict[str, str] = {}
-        for path in sorted(self._skill_files(), key=lambda path: path.split("/")):
+        for path, real in sorted(self._skill_files(), key=lambda found: found[0].split("/")):
             if len(self.seen) >= limits.SKILLS_PER_ROOT_COUNT_MAX:
                 most = limits.SKILLS_PER_ROOT_COUNT_MAX
                 self._problem(self._root.path, f"only its first {most} skills are used")
                 return
-            entry = self._entry(path)
+            entry = self._entry(path, real)
             if entry is None:
                 continue
             if entry.name in names:
@@ -170,8 +170,11 @@ class _RootLook:
             names[entry.name] = entry.path
             yield entry
 
-    def _skill_files(self) -> Iterator[str]:
-        """Yield what makes folders skills: below real folders first, then where links lead."""
+    def _skill_files(self) -> Iterator[tuple[str, str]]:
+        """Yield what makes folders skills, each with its real path.
+
+        Those below real folders come first, then those where links lead.
+        """
         root = os.path.realpath(self._root.path)
         self._visited.add(root)
         yield from self._below(self._root.path, root, depth=0)
@@ -181,7 +184,7 @@ class _RootLook:
             if target is not None:
                 yield from self._in_folder(link.path, target, depth=link.depth)
 
-    def _below(self, folder: str, real: str, *, depth: int) -> Iterator[str]:
+    def _below(self, folder: str, real: str, *, depth: int) -> Iterator[tuple[str, str]]:
         try:
             with os.scandir(folder) as found:
                 listed = list(found)
@@ -199,13 +202,13 @@ class _RootLook:
             else:
                 yield from self._in_folder(each.path, f"{real}/{each.name}", depth=depth)
 
-    def _in_folder(self, folder: str, real: str, *, depth: int) -> Iterator[str]:
+    def _in_folder(self, folder: str, real: str, *, depth: int) -> Iterator[tuple[str, str]]:
         if real in self._visited:
             return  # a link led here already, or leads to what has a name of its own
         self._visited.add(real)
         path = _skill_file(folder)
         if path is not None:
-            yield path
+            yield path, f"{real}{path.removeprefix(folder)}"
         elif depth + 1 < limits.SKILL_FOLDER_DEPTH_COUNT_MAX:
             yield from self._below(folder, real, depth=depth + 1)
 
@@ -230,7 +233,7 @@ class _RootLook:
         self._problem(path, f"it leads out of {within}")
         return False
 
-    def _entry(self, path: str) -> SkillEntry | None:
+    def _entry(self, path: str, real: str) -> SkillEntry | None:
         named = os.path.basename(os.path.dirname(path))
         read = self._front_matter(path)
         if isinstance(read, str):
@@ -249,6 +252,7 @@ class _RootLook:
             description=read.description,
             scope=self._root.scope,
             path=path,
+            real_path=None if real == path else real,
         )
 
     def _front_matter(self, path: str) -> _Read:
