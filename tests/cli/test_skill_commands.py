@@ -131,6 +131,25 @@ async def test_check_says_what_is_wrong_and_ends_with_one(tmp_path: Path) -> Non
         assert "1 problems" in await desk.said("skills", "list")
 
 
+@pytest.mark.requirement("skills:commands")
+async def test_a_skill_is_uninstalled_by_the_name_the_list_shows(tmp_path: Path) -> None:
+    a_skill(tmp_path / "src/folder")
+    a_skill(tmp_path / "user/.agents/skills/theirs", "---\nname: own\ndescription: d\n---\n")
+    async with skilled(tmp_path) as desk:
+        await desk.said("skills", "install", str(tmp_path / "src/folder"))
+        assert "mend" in await desk.said("skills", "list")
+        assert "uninstalled" in await desk.said("skills", "uninstall", "mend")
+        deeper = a_skill(desk.server.home / "agents/main/skills/group/mend")
+        for name, words in (
+            ("own", f"one of the user's, at {tmp_path}/user/.agents/skills/theirs/SKILL.md"),
+            ("theirs", "one of the user's"),
+            ("mend", f"put there by hand, at {deeper}/SKILL.md"),
+        ):
+            done = await desk.holon("skills", "uninstall", name)
+            assert done.exit_code == exit_codes.FAILED
+            assert words in " ".join(done.stderr.split()), done.stderr
+
+
 async def test_what_cannot_be_done_is_said_in_a_sentence(tmp_path: Path) -> None:
     async with skilled(tmp_path) as desk:
         for arguments, code, words in (

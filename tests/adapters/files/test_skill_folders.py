@@ -186,5 +186,19 @@ async def test_what_is_not_there_cannot_be_removed(shelf: Shelf, name: str) -> N
     assert (shelf.source / "SKILL.md").exists()
 
 
+async def test_a_skill_is_also_removed_by_the_name_it_gives_itself(shelf: Shelf) -> None:
+    for folder, name in (("a", "Mend It"), ("b", "fix"), ("c", "twice"), ("d", "twice")):
+        (shelf.root / folder).mkdir(parents=True)
+        text = f"---\nname: {name}\ndescription: d\n---\n"
+        (shelf.root / folder / "SKILL.md").write_text(text)
+    (shelf.root / "fix").mkdir()
+    assert (await shelf.skills.uninstall("Mend It", str(shelf.root), force=True)).name == "a"
+    assert (await shelf.skills.uninstall("fix", str(shelf.root), force=True)).name == "fix"
+    with pytest.raises(RefusedError) as refused:
+        await shelf.skills.uninstall("twice", str(shelf.root), force=True)
+    assert refused.value.refusal.hint == "name the folder of one of them: c, d"
+    assert sorted(os.listdir(shelf.root)) == ["b", "c", "d"]
+
+
 async def test_a_directory_that_is_not_there_holds_nothing(shelf: Shelf) -> None:
     assert await shelf.skills.installed(str(shelf.root)) == []
