@@ -28,7 +28,8 @@ _FORMS: Final = (
 )
 _QUOTED_CHARS_MAX: Final = 120
 _REPOSITORY: Final = re.compile(
-    r"(?:(?:https?://|ssh://|git@)(?:\S*@)?(?:www\.)?github\.com[/:])?([^\s/@]+)/([^\s/@?#]+?)(?:\.git)?(?:/.*)?"
+    r"(?:(?:\w+://|git@)?(?:www\.)?github\.com[/:])?"
+    r"([^\s/@:]+)/([^\s/@?#]+?)(?:\.git)?(?:/.*)?"
 )
 
 
@@ -84,7 +85,9 @@ def parse_builtin(text: str) -> BuiltinSkillRef:
     if not is_simple_name(text):
         raise BadSkillRefError(
             f"{text[:_QUOTED_CHARS_MAX]!r} is not the name of a skill",
-            hint=_package_hint(text) if "/" in text else None,
+            hint=f"{_package_hint(text)}, one on this machine by a directory that is there"
+            if "/" in text
+            else None,
         )
     return BuiltinSkillRef(name=text)
 
@@ -94,7 +97,7 @@ def _package_hint(text: str) -> str:
     found = _REPOSITORY.fullmatch(text[:WORKSPACE_PATH_CHARS_MAX])
     if found is None or not is_repository(found.group(1), found.group(2)):
         return "name a skill on GitHub as owner/repo@skill"
-    return f"name a skill on GitHub as owner/repo@skill: {found.group(1)}/{found.group(2)}@…"
+    return f"name a skill on GitHub as owner/repo@skill, here {'/'.join(found.groups())}@…"
 
 
 def _ref(value: JsonValue) -> SkillRef:

@@ -147,6 +147,26 @@ async def test_a_skill_that_cannot_be_had_leaves_nothing(
     assert os.listdir(into) == []
 
 
+@pytest.mark.parametrize("copies", [True, False])
+@pytest.mark.parametrize(
+    ("path", "said", "hint"),
+    [
+        ("{}/gone", "there is no such directory: {}/gone", "with a SKILL.md"),
+        ("{}/mend/SKILL.md", "{}/mend/SKILL.md is a file", "name its directory: {}/mend"),
+    ],
+)
+async def test_what_is_no_directory_is_said_to_be_none(
+    into: Path, tmp_path: Path, path: str, said: str, hint: str, copies: bool
+) -> None:
+    a_skill(tmp_path / "mend")
+    ref = LocalSkillRef(path=path.format(tmp_path), copies=copies)
+    with pytest.raises(BadSkillRefError) as refused:
+        await FolderSkillInstaller(GithubTrees()).install(ref, str(into))
+    assert refused.value.message.startswith(said.format(tmp_path))
+    assert hint.format(tmp_path) in (refused.value.hint or "")
+    assert os.listdir(into) == []
+
+
 async def test_a_skill_never_takes_the_place_of_another(into: Path) -> None:
     ref = BuiltinSkillRef(name="holon-work-items")
     (into / ref.name).mkdir()

@@ -10,6 +10,7 @@ Rule 4: what no agent could use is not installed: its SKILL.md must say what ski
 """
 
 import hashlib
+import os
 from pathlib import Path
 from typing import assert_never
 
@@ -62,6 +63,8 @@ class FolderSkillInstaller:
     async def _fill(self, ref: SkillRef, name: str, scratch: Path) -> str:
         """Make the skill in a scratch directory; return the hash of its entry point."""
         made = scratch / name
+        if isinstance(ref, LocalSkillRef):
+            _require_folder(Path(ref.path))
         match ref:
             case LocalSkillRef(path=path, copies=True):
                 made.mkdir(mode=0o700)
@@ -100,6 +103,19 @@ def name_of(ref: SkillRef) -> str:
             hint="name its directory with letters, digits, '-', '_' and '.'",
         )
     return name
+
+
+def _require_folder(path: Path) -> None:
+    if path.is_dir():
+        return
+    if os.path.lexists(path) and not path.is_symlink():
+        raise BadSkillRefError(
+            f"{path} is a file, and a skill is a directory",
+            hint=f"name its directory: {path.parent}",
+        )
+    raise BadSkillRefError(
+        f"there is no such directory: {path}", hint="a skill is a directory with a SKILL.md"
+    )
 
 
 def _copied(source: Path, made: Path) -> None:
