@@ -62,10 +62,15 @@ class SkillEntry(Record, frozen=True, kw_only=True):
 
 
 class SkillCatalog(Record, frozen=True, kw_only=True):
-    """The skills an agent may discover, and what stood in the way of others."""
+    """The skills an agent may discover, and what stood in the way of others.
+
+    `problems` are the first ones, with a line that says how many more there are; `problems_count`
+    counts all.
+    """
 
     entries: tuple[SkillEntry, ...] = ()
     problems: tuple[str, ...] = ()
+    problems_count: int = 0
     user_home: str | None = None  # what `~` stands for in a command
 
 

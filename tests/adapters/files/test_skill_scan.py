@@ -353,7 +353,18 @@ async def test_skills_and_problems_are_bounded(
     found = await machine.catalog()
     assert len(found.entries) == 5
     assert len(found.problems) == 3
-    assert "more problems" in found.problems[-1]
+    assert "and 5 more problems" in found.problems[-1]
+    assert found.problems_count == 7
+
+
+@pytest.mark.requirement("skills:problems-are-told")
+async def test_a_name_in_two_scopes_is_told_and_both_are_used(machine: Machine) -> None:
+    own = put(machine.agent / "skills", "roofs")
+    shared = put(machine.work / ".agents/skills", "roofs")
+    found = await machine.catalog()
+    assert [entry.path for entry in found.entries] == [str(own), str(shared)]
+    (told,) = found.problems
+    assert told.startswith(f"{shared}: a skill of the agent scope has the same name, roofs: {own}")
 
 
 async def test_a_machine_without_a_user_has_no_user_scope(machine: Machine) -> None:

@@ -116,13 +116,18 @@ class SkillScan:
             entries.extend(look.entries())
             problems.extend(look.problems)
             self._remember(root.path, _Seen(look.seen, look.folders_count, look.listed_count))
-        hidden = len(problems) - limits.SKILL_PROBLEMS_COUNT_MAX
+        problems.extend(_name_clashes(entries))
+        problems_count = len(problems)
+        hidden = problems_count - limits.SKILL_PROBLEMS_COUNT_MAX
         if hidden > 0:
             problems[limits.SKILL_PROBLEMS_COUNT_MAX :] = [
                 f"and {hidden} more problems with skills"
             ]
         return SkillCatalog(
-            entries=tuple(entries), problems=tuple(problems), user_home=self._user_home
+            entries=tuple(entries),
+            problems=tuple(problems),
+            problems_count=problems_count,
+            user_home=self._user_home,
         )
 
     def folders_count(self, agent_home: str) -> int:
@@ -309,6 +314,18 @@ def _flaw(path: str, within: str | None) -> str | None:
     if within is None or f"{os.path.realpath(path)}/".startswith(f"{within.rstrip('/')}/"):
         return None
     return f"it leads out of {within}"
+
+
+def _name_clashes(entries: list[SkillEntry]) -> Iterator[str]:
+    """Yield what is to be told of skills of one name in several scopes; all of them are used."""
+    first: dict[str, SkillEntry] = {}
+    for entry in entries:
+        other = first.setdefault(entry.name, entry)
+        if other is not entry:
+            yield (
+                f"{entry.path}: a skill of the {other.scope} scope has the same name, {entry.name}:"
+                f" {other.path}; rename or remove one of them"
+            )
 
 
 def _skill_file(folder: str) -> str | None:
