@@ -170,13 +170,13 @@ def test_a_linked_skill_is_also_used_by_its_real_path() -> None:
 def test_what_one_call_brings_into_use_is_bounded() -> None:
     entries = tuple(
         SkillEntry(name=f"s{n}", description="…", scope=SkillScope.USER, path=f"/s/{n}/SKILL.md")
-        for n in range(200)
+        for n in range(300)
     )
     ran = commands_of(
         "ExecCommand", {"cmd": "cat /s/*/SKILL.md"}, {"disposition": "completed", "exit_status": 0}
     )
     uses = uses_of(ran, SkillCatalog(entries=entries), AROUND)
-    assert len(uses) == limits.SKILL_USES_PER_CALL_COUNT_MAX
+    assert len(uses) == limits.SKILL_ACTIVATIONS_READ_COUNT_MAX
 
 
 def test_one_command_may_read_a_skill_and_run_its_script() -> None:

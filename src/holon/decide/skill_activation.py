@@ -18,7 +18,7 @@ from typing import Final
 from holon.decide.command_words import Surroundings, named_paths
 from holon.model.ids import AgentId, TurnId
 from holon.model.json_value import JsonValue
-from holon.model.limits import SKILL_USES_PER_CALL_COUNT_MAX
+from holon.model.limits import SKILL_ACTIVATIONS_READ_COUNT_MAX
 from holon.model.record import Record
 from holon.model.skill import (
     ActivationSource,
@@ -106,7 +106,10 @@ def _ran(cmd: JsonValue, asked: Mapping[str, JsonValue]) -> RanCommand:
 def uses_of(
     commands: Sequence[RanCommand], catalog: SkillCatalog, around: Surroundings
 ) -> tuple[SkillUse, ...]:
-    """Return the skills the commands used, each once for each reason, in order."""
+    """Return the skills the commands used, each once for each reason, in order.
+
+    A pattern may fit very many: no more come into use than are ever read back.
+    """
     skills = {_folder(each.real_path or each.path): each for each in catalog.entries}
     skills |= {_folder(each.path): each for each in catalog.entries}
     found: dict[tuple[str, LoadReason], SkillUse] = {}
@@ -115,7 +118,7 @@ def uses_of(
             uses = _uses_fitting(path, skills) if is_pattern else _uses_at(path, skills)
             for use in uses:
                 found.setdefault((use.entry.path, use.load_reason), use)
-    return tuple(found.values())[:SKILL_USES_PER_CALL_COUNT_MAX]
+    return tuple(found.values())[:SKILL_ACTIVATIONS_READ_COUNT_MAX]
 
 
 def _folder(path: str) -> str:

@@ -335,7 +335,6 @@ SKILL_DESCRIPTION_CHARS_MAX: Final = 1_024
 SKILL_PROBLEMS_COUNT_MAX: Final = 32
 SKILL_ACTIVATIONS_READ_COUNT_MAX: Final = 256
 SKILL_COMMAND_CHARS_MAX: Final = 64 * KIB  # of a command line that is looked through for skills
-SKILL_USES_PER_CALL_COUNT_MAX: Final = 64  # what a pattern fits besides is not noticed
 
 # Events and their readers.
 EVENT_PAGE_COUNT_DEFAULT: Final = 128
