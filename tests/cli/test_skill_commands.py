@@ -128,14 +128,54 @@ async def test_check_says_what_is_wrong_and_ends_with_one(tmp_path: Path) -> Non
         done = await desk.holon("skills", "check")
         assert done.exit_code == exit_codes.FOUND_FAULTS
         assert "no front matter" in done.stdout
-        assert "1 problems" in await desk.said("skills", "list")
+        assert "1 problem;" in await desk.said("skills", "list")
+
+
+@pytest.mark.requirement("skills:problems-are-told")
+async def test_the_list_counts_every_problem_and_cuts_what_is_long(tmp_path: Path) -> None:
+    skills = tmp_path / "user/.agents/skills"
+    for number in range(38):
+        a_skill(skills / f"bad{number}", "nothing\n")
+    a_skill(skills / "mend", f"---\nname: mend\ndescription: {'word ' * 200}\n---\n")
+    async with skilled(tmp_path) as desk:
+        table = await desk.said("skills", "list")
+        assert "38 problems;" in table
+        assert max(map(len, table.splitlines())) < 250
+        assert any(line.endswith("…") for line in table.splitlines())
+        found = await desk.told("skills", "list")
+        assert (found["problems_count"], len(found["problems"])) == (38, 33)
+        assert len(found["skills"][0]["description"]) > 900
+
+
+@pytest.mark.requirement("skills:commands")
+async def test_a_skill_is_uninstalled_by_the_name_the_list_shows(tmp_path: Path) -> None:
+    a_skill(tmp_path / "src/folder")
+    a_skill(tmp_path / "user/.agents/skills/theirs", "---\nname: own\ndescription: d\n---\n")
+    async with skilled(tmp_path) as desk:
+        await desk.said("skills", "install", str(tmp_path / "src/folder"))
+        assert "mend" in await desk.said("skills", "list")
+        assert "uninstalled" in await desk.said("skills", "uninstall", "mend")
+        deeper = a_skill(desk.server.home / "agents/main/skills/group/mend")
+        for name, words in (
+            ("own", f"one of the user's, at {tmp_path}/user/.agents/skills/theirs/SKILL.md"),
+            ("theirs", "one of the user's"),
+            ("mend", f"put there by hand, at {deeper}/SKILL.md"),
+        ):
+            done = await desk.holon("skills", "uninstall", name)
+            assert done.exit_code == exit_codes.FAILED
+            assert words in " ".join(done.stderr.split()), done.stderr
 
 
 async def test_what_cannot_be_done_is_said_in_a_sentence(tmp_path: Path) -> None:
+    a_skill(tmp_path / "mend")
+    a_skill(tmp_path / "bare", "# Only a body\n")
     async with skilled(tmp_path) as desk:
         for arguments, code, words in (
             (("install", "no-such-skill"), exit_codes.FAILED, "Holon has no skill"),
-            (("install", "../nowhere"), exit_codes.FAILED, "SKILL.md"),
+            (("install", "../nowhere"), exit_codes.FAILED, "no such directory"),
+            (("install", f"{tmp_path}/mend/SKILL.md"), exit_codes.FAILED, "name its directory"),
+            (("install", "https://github.com/acme/skills"), exit_codes.FAILED, "acme/skills@"),
+            (("install", f"{tmp_path}/bare"), exit_codes.FAILED, "no front matter"),
             (("install", "x", "--builtin", "--remote"), exit_codes.UNUSABLE, "either"),
             (("install", "x", "--skill", "y"), exit_codes.UNUSABLE, "--remote"),
             (("install", "x y", "--remote"), exit_codes.FAILED, "owner/repo@skill"),

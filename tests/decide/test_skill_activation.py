@@ -11,6 +11,7 @@ from holon.decide.skill_activation import (
     commands_of,
     uses_of,
 )
+from holon.model import limits
 from holon.model.ids import AgentId, TurnId
 from holon.model.json_value import JsonValue
 from holon.model.skill import (
@@ -130,6 +131,54 @@ def test_a_skill_in_a_folder_with_a_space_is_found_through_quotes_and_escapes() 
     assert told(completed("cat SKILL.md", workdir=TILES)) == expected
 
 
+@pytest.mark.requirement("skills:reading-activates", "skills:script-activates")
+@pytest.mark.parametrize(
+    ("cmd", "expected"),
+    [
+        ("cat ~/.agents/skills/*/SKILL.md", ("roofs", READ, f"{ROOFS}/SKILL.md")),
+        ("head -5 ~/.agents/skills/r?[n-p]*/SKILL.md", ("roofs", READ, f"{ROOFS}/SKILL.md")),
+        ("cd ~/.agents/skills && cat */SKILL.md", ("roofs", READ, f"{ROOFS}/SKILL.md")),
+        ("bash -c 'cat ~/.agents/skills/*/SKILL.md'", ("roofs", READ, f"{ROOFS}/SKILL.md")),
+        ("cat .claude/skills/my*/SKILL.md", ("tiles", READ, f"{TILES}/SKILL.md")),
+        ("sh ~/.agents/skills/*/scripts/mend.sh", ("roofs", RUN, f"{ROOFS}/scripts/mend.sh")),
+    ],
+)
+def test_a_pattern_names_the_skills_it_fits(
+    cmd: str, expected: tuple[str, LoadReason, str]
+) -> None:
+    assert told(completed(cmd)) == [expected]
+
+
+@pytest.mark.requirement("skills:reading-activates", "skills:path-is-the-trigger")
+def test_a_linked_skill_is_also_used_by_its_real_path() -> None:
+    (roofs, _) = CATALOG.entries
+    linked = msgspec.structs.replace(roofs, real_path="/src/roofs/SKILL.md")
+    done: JsonValue = {"disposition": "completed", "exit_status": 0}
+    for cmd, expected in (
+        ("cat /src/roofs/SKILL.md", ("roofs", READ, "/src/roofs/SKILL.md")),
+        ("cat /src/*/SKILL.md", ("roofs", READ, "/src/roofs/SKILL.md")),
+        ("/src/roofs/scripts/mend.sh", ("roofs", RUN, "/src/roofs/scripts/mend.sh")),
+        (f"cat {ROOFS}/SKILL.md", ("roofs", READ, f"{ROOFS}/SKILL.md")),
+        (f"cat {ROOFS}/SKILL.md /src/roofs/SKILL.md", ("roofs", READ, f"{ROOFS}/SKILL.md")),
+    ):
+        ran = commands_of("ExecCommand", {"cmd": cmd}, done)
+        (use,) = uses_of(ran, SkillCatalog(entries=(linked,)), AROUND)
+        assert (use.entry.name, use.load_reason, use.path) == expected
+        assert use.entry.path == f"{ROOFS}/SKILL.md"
+
+
+def test_what_one_call_brings_into_use_is_bounded() -> None:
+    entries = tuple(
+        SkillEntry(name=f"s{n}", description="…", scope=SkillScope.USER, path=f"/s/{n}/SKILL.md")
+        for n in range(300)
+    )
+    ran = commands_of(
+        "ExecCommand", {"cmd": "cat /s/*/SKILL.md"}, {"disposition": "completed", "exit_status": 0}
+    )
+    uses = uses_of(ran, SkillCatalog(entries=entries), AROUND)
+    assert len(uses) == limits.SKILL_ACTIVATIONS_READ_COUNT_MAX
+
+
 def test_one_command_may_read_a_skill_and_run_its_script() -> None:
     uses = completed(f"cat {ROOFS}/SKILL.md && {ROOFS}/scripts/mend.sh; cat {ROOFS}/SKILL.md")
     assert [(name, reason) for name, reason, _ in told(uses)] == [("roofs", READ), ("roofs", RUN)]
@@ -151,7 +200,13 @@ def test_one_command_may_read_a_skill_and_run_its_script() -> None:
         "cat '$HOME/.agents/skills/roofs/SKILL.md'",
         "cat $WHO_KNOWS/.agents/skills/roofs/SKILL.md",
         "cd $WHO_KNOWS && cat .agents/skills/roofs/SKILL.md",
-        "cat ~/.agents/skills/*/SKILL.md",
+        "cat '/home/ann/.agents/skills/*/SKILL.md'",
+        "find ~/.agents/skills -path '*/SKILL.md'",
+        "cat ~/.agents/*/SKILL.md",
+        "cat ~/*/skills/roofs/SKILL.md",
+        "cat ~/.agents/skills/t*/SKILL.md",
+        "ls ~/.agents/skills/*/*",
+        "ls ~/.agents/skills/*/scripts",
         f"(cd {ROOFS}); cat SKILL.md",
         f"true # cat {ROOFS}/SKILL.md",
         f"cd {ROOFS}/scripts && ls -la && echo done",
@@ -219,7 +274,7 @@ def test_words_a_model_gets_nearly_right_are_read_as_the_tool_reads_them() -> No
     ["'", '"', "cat 'SKILL.md", "`", "$(", ")))", "\\", "a\0b SKILL.md", "((" * 400 + "SKILL.md"],
 )
 def test_any_text_can_be_looked_through(cmd: str) -> None:
-    assert all(path.startswith("/") for path in named_paths(cmd, AROUND))
+    assert all(named.path.startswith("/") for named in named_paths(cmd, AROUND))
 
 
 @pytest.mark.requirement("skills:once-per-turn")

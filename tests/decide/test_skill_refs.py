@@ -2,7 +2,7 @@
 
 import pytest
 
-from holon.decide.skill_refs import read_manifest
+from holon.decide.skill_refs import parse_skill_ref, read_manifest
 from holon.model.json_value import JsonValue
 from holon.model.skill_ref import (
     BadSkillRefError,
@@ -94,3 +94,24 @@ def test_one_bad_entry_spoils_the_manifest(entry: JsonValue) -> None:
     good: JsonValue = {"kind": "builtin", "name": "holon-work-items"}
     with pytest.raises(BadSkillRefError):
         read_manifest({"skill_refs": [good, entry]})
+
+
+@pytest.mark.parametrize("kind", [None, "github"])
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("https://github.com/acme/skills", "here acme/skills@"),
+        ("https://github.com/acme/skills.git", "here acme/skills@"),
+        ("https://www.github.com/acme/skills/tree/main/fix", "here acme/skills@"),
+        ("git@github.com:acme/skills.git", "here acme/skills@"),
+        ("github.com/acme/skills", "here acme/skills@"),
+        ("acme/skills", "here acme/skills@"),
+        ("https://example.com/acme/skills", "as owner/repo@skill"),
+    ],
+)
+def test_an_address_gets_a_hint_at_how_a_skill_is_named(
+    text: str, hint: str, kind: str | None
+) -> None:
+    with pytest.raises(BadSkillRefError) as refused:
+        parse_skill_ref(text, kind=kind)
+    assert hint in (refused.value.hint or "")

@@ -7,7 +7,7 @@ Rule 2: `check` ends with 1 when something is wrong with a skill.
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -16,6 +16,8 @@ from holon.cli.runtime_call import Target, agent_options
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
+
+_DESCRIPTION_CELLS_MAX: Final = 160  # also in a pipe: a table is for people, --json has it all
 
 
 @click.group()
@@ -98,7 +100,8 @@ def check(target: Target) -> None:
     """
     found = target.read("skills", part="problems")
     problems = found.get("problems") or []
-    target.show(found, lambda: problems or [f"{len(found.get('skills') or ())} skills, no problem"])
+    good = f"{_counted(len(found.get('skills') or ()), 'skill')}, no problem"
+    target.show(found, lambda: problems or [good])
     sys.exit(exit_codes.FOUND_FAULTS if problems else exit_codes.OK)
 
 
@@ -112,13 +115,15 @@ def _reference(
     if remote:
         return "github", name if skill is None else f"{name}@{skill}"
     path = os.path.expanduser(name)
-    if path.startswith((".", "/")) or os.path.isdir(path):
+    is_named_inside = "/" in path and os.path.exists(path)  # its SKILL.md, say
+    if path.startswith((".", "/")) or os.path.isdir(path) or is_named_inside:
         return "local", os.path.abspath(path)
     return None, name
 
 
 def _table(found: "JsonValue") -> Iterator[str]:
     from holon.cli.tables import Column, screen_cells, table_lines
+    from holon.cli.terminal_text import fitted, one_line
 
     changed = {each.get("path") for each in found.get("installed") or () if each.get("is_changed")}
     columns = (
@@ -132,7 +137,7 @@ def _table(found: "JsonValue") -> Iterator[str]:
             each.get("name"),
             each.get("scope"),
             each.get("state") or "no",
-            each.get("description"),
+            fitted(one_line(str(each.get("description"))), cells_max=_DESCRIPTION_CELLS_MAX),
         )
         for each in found.get("skills") or ()
     ]
@@ -140,4 +145,9 @@ def _table(found: "JsonValue") -> Iterator[str]:
     if changed:
         yield f"{len(changed)} changed or made by hand in the agent's home"
     if problems := found.get("problems"):
-        yield f"{len(problems)} problems; see them with: holon skills check"
+        count = found.get("problems_count") or len(problems)
+        yield f"{_counted(count, 'problem')}; see: holon skills check"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -2,7 +2,8 @@
 
 Owns:  telling which paths a command line names, and from which directory.
 Rule 1: this is for noticing, not for guarding: what cannot be followed (a variable, the output of
-        another command, a pattern) names nothing, and nothing is ever refused because of it.
+        another command) names nothing, and nothing is ever refused because of it. A pattern nobody
+        quoted is told as one: which files it fits is for those to say who know the files.
 Rule 2: quotes, escapes, `~`, variables whose value is known, `cd` and sub-shells are followed;
         so is a command inside a quoted word.
 """
@@ -10,7 +11,7 @@ Rule 2: quotes, escapes, `~`, variables whose value is known, `cd` and sub-shell
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from holon.model.limits import SKILL_COMMAND_CHARS_MAX
 from holon.model.record import Record
@@ -31,8 +32,16 @@ _TOKEN: Final = re.compile(
 _IN_QUOTES: Final = re.compile(r"\\([\"\\$`])|\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?|\$\(|`")
 _UNKNOWN: Final = "\0"  # in no path
 _NESTED: Final = re.compile(r"[\s'\"()=,]")
+_WILD: Final = re.compile(r"[*?\[]")
 _NESTING_COUNT_MAX: Final = 3
 _MOVES: Final = frozenset({"cd", "pushd"})
+
+
+class NamedPath(NamedTuple):
+    """An absolute path of a command line, or a pattern of such paths."""
+
+    path: str
+    is_pattern: bool = False
 
 
 class Surroundings(Record, frozen=True, kw_only=True):
@@ -47,7 +56,7 @@ class Surroundings(Record, frozen=True, kw_only=True):
         return self.variables.get("HOME")
 
 
-def named_paths(command: str, around: Surroundings) -> Iterator[str]:
+def named_paths(command: str, around: Surroundings) -> Iterator[NamedPath]:
     """Yield the absolute paths a command line may name, in order, some more than once."""
     yield from _Reading(around).paths(command[:SKILL_COMMAND_CHARS_MAX], depth=0)
 
@@ -59,6 +68,7 @@ class _Word:
         self.text = ""
         self.quoted: list[str] = []
         self.is_begun = False
+        self.is_pattern = False
 
     def add(self, text: str) -> None:
         self.text += text
@@ -75,7 +85,7 @@ class _Reading:
         self._words: list[_Word] = []
         self._word = _Word()
 
-    def paths(self, command: str, *, depth: int) -> Iterator[str]:
+    def paths(self, command: str, *, depth: int) -> Iterator[NamedPath]:
         """Yield the paths of one text; commands in its quoted words are read too."""
         place = 0
         while place < len(command):
@@ -89,7 +99,7 @@ class _Reading:
             yield from self._take(token, depth)
         yield from self._end_command(depth)
 
-    def _take(self, token: re.Match[str], depth: int) -> Iterator[str]:
+    def _take(self, token: re.Match[str], depth: int) -> Iterator[NamedPath]:
         kind, text = token.lastgroup, token.group(token.lastgroup or 0)
         match kind:
             case "space" | "redirect":
@@ -116,8 +126,10 @@ class _Reading:
             case "single":
                 word.quoted.append(text)
                 word.add(text)
-            case "plain" if text.startswith("~") and not word.is_begun:
-                word.add(self._from_home(text))
+            case "plain":
+                is_home = text.startswith("~") and not word.is_begun
+                word.add(self._from_home(text) if is_home else text)
+                word.is_pattern = word.is_pattern or _WILD.search(text) is not None
             case _:
                 word.add(text)
 
@@ -141,7 +153,7 @@ class _Reading:
             self._words.append(self._word)
             self._word = _Word()
 
-    def _end_command(self, depth: int) -> Iterator[str]:
+    def _end_command(self, depth: int) -> Iterator[NamedPath]:
         self._end_word()
         words, self._words = self._words, []
         if words and words[0].text in _MOVES:
@@ -159,14 +171,14 @@ class _Reading:
         else:
             self._cwd = self._absolute(named[0] if named else self._around.home or _UNKNOWN)
 
-    def _paths_in(self, word: _Word, *, is_program: bool) -> Iterator[str]:
+    def _paths_in(self, word: _Word, *, is_program: bool) -> Iterator[NamedPath]:
         _, given, value = word.text.partition("=")
         for text in (word.text, value) if given else (word.text,):
             path = self._absolute(text) if _is_like_path(text, is_program=is_program) else None
             if path is not None:
-                yield path
+                yield NamedPath(path, word.is_pattern)
 
-    def _nested(self, word: _Word, depth: int) -> Iterator[str]:
+    def _nested(self, word: _Word, depth: int) -> Iterator[NamedPath]:
         for text in word.quoted:
             if _NESTED.search(text) is not None and self._cwd is not None:
                 around = Surroundings(cwd=self._cwd, variables=self._around.variables)

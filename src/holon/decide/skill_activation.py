@@ -3,17 +3,22 @@
 Owns:  which skills a tool call used, and which activations that makes.
 Rule 1: discovery alone activates nothing. A command that ended well and names a discovered skill's
         SKILL.md, or a file below its `scripts`, does; one that failed, or still runs, does not.
-Rule 2: `path` is what the command named, `entrypoint_path` the skill's SKILL.md.
+Rule 2: `path` is what the command named, `entrypoint_path` the skill's SKILL.md. Where links lead
+        to a skill, its real path names it too. A pattern counts for the skills whose folders it
+        fits, if it says SKILL.md or a script in so many words: one that fits just everything, as
+        `ls skills/*/*` has it, reads none.
 Rule 3: within one turn a skill is activated once for each reason.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from fnmatch import fnmatchcase
 from typing import Final
 
 from holon.decide.command_words import Surroundings, named_paths
 from holon.model.ids import AgentId, TurnId
 from holon.model.json_value import JsonValue
+from holon.model.limits import SKILL_ACTIVATIONS_READ_COUNT_MAX
 from holon.model.record import Record
 from holon.model.skill import (
     ActivationSource,
@@ -101,14 +106,23 @@ def _ran(cmd: JsonValue, asked: Mapping[str, JsonValue]) -> RanCommand:
 def uses_of(
     commands: Sequence[RanCommand], catalog: SkillCatalog, around: Surroundings
 ) -> tuple[SkillUse, ...]:
-    """Return the skills the commands used, each once for each reason, in order."""
-    skills = {each.path.rpartition("/")[0]: each for each in catalog.entries}
+    """Return the skills the commands used, each once for each reason, in order.
+
+    A pattern may fit very many: no more come into use than are ever read back.
+    """
+    skills = {_folder(each.real_path or each.path): each for each in catalog.entries}
+    skills |= {_folder(each.path): each for each in catalog.entries}
     found: dict[tuple[str, LoadReason], SkillUse] = {}
     for ran in commands:
-        for path in named_paths(ran.cmd, _within(around, ran.workdir)):
-            for use in _uses_at(path, skills):
+        for path, is_pattern in named_paths(ran.cmd, _within(around, ran.workdir)):
+            uses = _uses_fitting(path, skills) if is_pattern else _uses_at(path, skills)
+            for use in uses:
                 found.setdefault((use.entry.path, use.load_reason), use)
-    return tuple(found.values())
+    return tuple(found.values())[:SKILL_ACTIVATIONS_READ_COUNT_MAX]
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
 
 
 def _within(around: Surroundings, workdir: str | None) -> Surroundings:
@@ -120,8 +134,8 @@ def _within(around: Surroundings, workdir: str | None) -> Surroundings:
 
 def _uses_at(path: str, skills: Mapping[str, SkillEntry]) -> Iterator[SkillUse]:
     if path.lower().endswith(f"/{_ANY_ENTRYPOINT}"):
-        entry = skills.get(path.rpartition("/")[0])
-        if entry is not None and entry.path == path:
+        entry = skills.get(_folder(path))
+        if entry is not None and path in (entry.path, entry.real_path):
             yield SkillUse(entry=entry, load_reason=LoadReason.READ_SKILL_MD, path=path)
     place = path.find(_WITHIN_SCRIPTS)
     while place >= 0:
@@ -129,6 +143,32 @@ def _uses_at(path: str, skills: Mapping[str, SkillEntry]) -> Iterator[SkillUse]:
         if entry is not None:
             yield SkillUse(entry=entry, load_reason=LoadReason.RUN_SKILL_SCRIPT, path=path)
         place = path.find(_WITHIN_SCRIPTS, place + 1)
+
+
+def _uses_fitting(pattern: str, skills: Mapping[str, SkillEntry]) -> Iterator[SkillUse]:
+    """Yield what a pattern names: it is tried on the folders of the skills there are."""
+    above, _, last = pattern.rpartition("/")
+    if last.lower() == _ANY_ENTRYPOINT:
+        for folder in skills:
+            if _fits(above, folder):
+                yield from _uses_at(f"{folder}/{last}", skills)
+    above, within, script = pattern.partition(_WITHIN_SCRIPTS)
+    if within:
+        for folder in skills:
+            if _fits(above, folder):
+                yield from _uses_at(f"{folder}{within}{script}", skills)
+
+
+def _fits(pattern: str, path: str) -> bool:
+    """Whether a shell would find this path by this pattern."""
+    wanted, steps = pattern.split("/"), path.split("/")
+    return len(wanted) == len(steps) and all(map(_fits_step, wanted, steps))
+
+
+def _fits_step(pattern: str, step: str) -> bool:
+    if step.startswith(".") and not pattern.startswith("."):
+        return False  # no pattern finds what is hidden
+    return fnmatchcase(step, pattern)
 
 
 def activation_of(

@@ -5,6 +5,7 @@ Rule 1: a manifest with one bad entry is bad as a whole: nobody wants an agent w
         skills.
 """
 
+import re
 from typing import Final
 
 import msgspec
@@ -26,6 +27,10 @@ _FORMS: Final = (
     ' or {"kind": "github", "package": "owner/repo@skill"}'
 )
 _QUOTED_CHARS_MAX: Final = 120
+_REPOSITORY: Final = re.compile(
+    r"(?:(?:\w+://|git@)?(?:www\.)?github\.com[/:])?"
+    r"([^\s/@:]+)/([^\s/@?#]+?)(?:\.git)?(?:/.*)?"
+)
 
 
 def read_manifest(value: JsonValue) -> tuple[SkillRef, ...]:
@@ -48,7 +53,7 @@ def parse_package(text: str) -> GithubSkillRef:
     owner, _, repo = where.partition("/")
     if not is_repository(owner, repo) or not is_simple_name(skill):
         raise BadSkillRefError(
-            f"{text[:_QUOTED_CHARS_MAX]!r} is not owner/repo@skill", hint="name it in that form"
+            f"{text[:_QUOTED_CHARS_MAX]!r} is not owner/repo@skill", hint=_package_hint(text)
         )
     return GithubSkillRef(owner=owner, repo=repo, skill=skill)
 
@@ -78,8 +83,21 @@ def parse_skill_ref(text: str, *, kind: str | None = None, copies: bool = False)
 def parse_builtin(text: str) -> BuiltinSkillRef:
     """Return the skill of Holon's own with this name, or raise BadSkillRefError."""
     if not is_simple_name(text):
-        raise BadSkillRefError(f"{text[:_QUOTED_CHARS_MAX]!r} is not the name of a skill")
+        raise BadSkillRefError(
+            f"{text[:_QUOTED_CHARS_MAX]!r} is not the name of a skill",
+            hint=f"{_package_hint(text)}, one on this machine by a directory that is there"
+            if "/" in text
+            else None,
+        )
     return BuiltinSkillRef(name=text)
+
+
+def _package_hint(text: str) -> str:
+    """Return how to name a skill on GitHub, with the repository where the text has one."""
+    found = _REPOSITORY.fullmatch(text[:WORKSPACE_PATH_CHARS_MAX])
+    if found is None or not is_repository(found.group(1), found.group(2)):
+        return "name a skill on GitHub as owner/repo@skill"
+    return f"name a skill on GitHub as owner/repo@skill, here {'/'.join(found.groups())}@…"
 
 
 def _ref(value: JsonValue) -> SkillRef:

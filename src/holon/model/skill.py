@@ -49,19 +49,28 @@ class LoadReason(StrEnum):
 
 
 class SkillEntry(Record, frozen=True, kw_only=True):
-    """One skill of the catalog; `path` is that of its SKILL.md."""
+    """One skill of the catalog; `path` is that of its SKILL.md.
+
+    `real_path` is where links on that path lead, if it has any: a command may name it as well.
+    """
 
     name: str
     description: str
     scope: SkillScope
     path: str
+    real_path: str | None = None
 
 
 class SkillCatalog(Record, frozen=True, kw_only=True):
-    """The skills an agent may discover, and what stood in the way of others."""
+    """The skills an agent may discover, and what stood in the way of others.
+
+    `problems` are the first ones, with a line that says how many more there are; `problems_count`
+    counts all.
+    """
 
     entries: tuple[SkillEntry, ...] = ()
     problems: tuple[str, ...] = ()
+    problems_count: int = 0
     user_home: str | None = None  # what `~` stands for in a command
 
 

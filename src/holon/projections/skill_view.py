@@ -51,13 +51,17 @@ class ActiveSkillView(Record, frozen=True, kw_only=True):
 
 
 class AgentSkillsView(Record, frozen=True, kw_only=True):
-    """The skills of one agent. `problems` say why others are not among them."""
+    """The skills of one agent. `problems` say why others are not among them.
+
+    Of many problems the first are told, and how many more there are; `problems_count` is all.
+    """
 
     agent_id: AgentId
     skills: tuple[SkillView, ...]
     active_skills: tuple[ActiveSkillView, ...]
     installed: tuple[SkillFolder, ...]
     problems: tuple[str, ...]
+    problems_count: int
 
 
 class SkillsSummary(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -82,6 +86,7 @@ def agent_skills_view(
         active_skills=tuple(_active(each) for each in active),
         installed=tuple(installed),
         problems=catalog.problems,
+        problems_count=catalog.problems_count,
     )
 
 

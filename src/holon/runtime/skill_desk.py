@@ -9,11 +9,12 @@ import anyio
 
 from holon.decide.agent_refusals import refuse_archived, refuse_unknown
 from holon.decide.execution_place import agent_home_of
+from holon.decide.skill_owner import refuse_not_installed
 from holon.decide.skill_refs import parse_skill_ref
 from holon.model.agent import AgentKind, AgentState, IdentityStatus
 from holon.model.commit import Commit, RecordEvent
 from holon.model.ids import AgentId, IdPrefix, parse_agent_id
-from holon.model.refusal import RefusedError
+from holon.model.refusal import RefusalCode, RefusedError
 from holon.model.skill import SkillCatalog
 from holon.model.skill_event import SkillEvent, SkillInstalled, SkillUninstalled
 from holon.model.skill_ref import InstalledSkill, SkillFolder
@@ -80,12 +81,18 @@ class SkillDesk:
         return made
 
     async def uninstall(self, agent_id: AgentId, name: str, *, force: bool) -> SkillFolder:
-        """Take a skill out of an agent's home."""
-        await self._known(agent_id)
+        """Take a skill out of an agent's home; of one that is not there, say whose it is."""
+        agent, root = await self._known(agent_id), self._folder(agent_id)
         async with self._one_at_a_time:
-            gone = await self._services.skill_folders.uninstall(
-                name, self._folder(agent_id), force=force
-            )
+            try:
+                gone = await self._services.skill_folders.uninstall(name, root, force=force)
+            except RefusedError as error:
+                if error.refusal.code is not RefusalCode.SKILL_NOT_FOUND:
+                    raise
+                place = await current_place(self._services, agent_id)
+                catalog = await self._catalog(agent, place)
+                refusal = refuse_not_installed(name, catalog, root=root)
+                raise RefusedError(refusal or error.refusal) from error
             await self._tell(agent_id, SkillUninstalled(skill_name=gone.name, path=gone.path))
         return gone
 

@@ -39,12 +39,13 @@ def packed(*members: tuple[tarfile.TarInfo, bytes]) -> bytes:
     return out.getvalue()
 
 
-def repository(files: Mapping[str, str]) -> bytes:
+def repository(files: Mapping[str, str | bytes]) -> bytes:
     """An honest repository."""
-    folders = [member(TOP, kind=tarfile.DIRTYPE, mode=0o755)]
-    return packed(
-        *folders, *(member(f"{TOP}/{name}", text.encode()) for name, text in files.items())
-    )
+    members = [member(TOP, kind=tarfile.DIRTYPE, mode=0o755)]
+    for name, text in files.items():
+        content = text if isinstance(text, bytes) else text.encode()
+        members.append(member(f"{TOP}/{name}", content))
+    return packed(*members)
 
 
 def raw_header(name: str, *, size: int, kind: bytes = b"0") -> bytes:
@@ -98,7 +99,7 @@ def serving(answer: Callable[[str], Answer]) -> Iterator[tuple[str, list[str]]]:
 
 
 def serving_repository(
-    files: Mapping[str, str],
+    files: Mapping[str, str | bytes],
 ) -> AbstractContextManager[tuple[str, list[str]]]:
     """A server with one repository at every address."""
     body = repository(files)

@@ -21,6 +21,7 @@ from holon.ports.agent_homes import AgentHomeError, HomeOccupiedError
 from tests.adapters.files.archives import COMMIT, serving_repository
 
 ADA = AgentId("ada")
+SKILL = "---\nname: fix\ndescription: Fixes.\n---\n"
 AT = datetime(2026, 4, 22, 12, tzinfo=UTC)
 LAYOUT = [
     ".holon",
@@ -107,12 +108,12 @@ def test_every_agents_md_tells_about_the_home_once() -> None:
 async def test_a_template_gives_guidance_skills_and_a_record(town: Town, tmp_path: Path) -> None:
     skill = tmp_path / "deploy"
     skill.mkdir()
-    (skill / "SKILL.md").write_text("x")
+    (skill / "SKILL.md").write_text(SKILL)
     refs = [{"kind": "local", "path": str(skill)}, {"kind": "builtin", "name": "github-pr-fix"}]
     await town.make(town.template("mine", {"skill_refs": refs}))
     assert (town.home / "AGENTS.md").read_text().startswith("# Mine\n\n")
     assert sorted(os.listdir(town.home / "skills")) == ["deploy", "github-pr-fix"]
-    assert (town.home / "skills" / "deploy" / "SKILL.md").read_text() == "x"
+    assert (town.home / "skills" / "deploy" / "SKILL.md").read_text() == SKILL
     assert not (town.home / "skills.json").exists()
     text = (town.home / ".holon/state/template-provenance.json").read_text()
     record = json.loads(text)
@@ -127,7 +128,7 @@ async def test_a_github_template_records_its_commit(tmp_path: Path) -> None:
     files = {
         "t/ci/AGENTS.md": "# CI\n",
         "t/ci/skills.json": '{"skill_refs": [{"kind": "github", "package": "acme/x@fix"}]}',
-        "skills/fix/SKILL.md": "fix",
+        "skills/fix/SKILL.md": SKILL,
     }
     with serving_repository(files) as (base, asked):
         town = Town(tmp_path, base)
@@ -135,7 +136,7 @@ async def test_a_github_template_records_its_commit(tmp_path: Path) -> None:
     assert asked == ["/acme/agents/tar.gz/v2", "/acme/x/tar.gz/HEAD"]
     record = json.loads((town.home / ".holon/state/template-provenance.json").read_text())
     assert (record["template"]["ref"], record["template"]["commit"]) == ("v2", COMMIT)
-    assert (town.home / "skills" / "fix" / "SKILL.md").read_text() == "fix"
+    assert (town.home / "skills" / "fix" / "SKILL.md").read_text() == SKILL
 
 
 @pytest.mark.requirement("agent-init:template-is-not-live")
@@ -170,6 +171,20 @@ async def test_a_template_with_a_missing_skill_makes_nothing(town: Town, manifes
     with pytest.raises((BadTemplateError, BadSkillRefError)):
         await town.make(town.template("mine", manifest))
     assert town.left() in ([], [".births"])
+    assert list(await town.births.provisional()) == []
+
+
+@pytest.mark.requirement("agent-init:skill-failure-fails-the-template")
+async def test_a_template_with_a_skill_that_says_nothing_of_itself_makes_nothing(
+    town: Town, tmp_path: Path
+) -> None:
+    skill = tmp_path / "deploy"
+    skill.mkdir()
+    (skill / "SKILL.md").write_text("# Only a body\n")
+    manifest = {"skill_refs": [{"kind": "local", "path": str(skill)}]}
+    with pytest.raises(BadSkillRefError, match="no front matter"):
+        await town.make(town.template("mine", manifest))
+    assert town.left() == [".births"]
     assert list(await town.births.provisional()) == []
 
 

@@ -133,6 +133,63 @@ def test_what_is_no_sound_archive_is_refused(tmp_path: Path, content: bytes) -> 
         extracted(tmp_path, content)
 
 
+def link(name: str, target: str) -> tuple[tarfile.TarInfo, bytes]:
+    return member(f"{BELOW}/{name}", kind=tarfile.SYMTYPE, link=target)
+
+
+def test_a_link_to_a_file_of_the_directory_becomes_a_copy_of_it(tmp_path: Path) -> None:
+    long = "n" * 120
+    content = packed(
+        link("AGENTS.md", "SKILL.md"),
+        link("docs/again.md", "../AGENTS.md"),
+        link("go", f"./scripts/../scripts/{long}.sh"),
+        member(f"{BELOW}/SKILL.md", b"# CI\n"),
+        member(f"{BELOW}/scripts/{long}.sh", b"#!/bin/sh\n", mode=0o755),
+    )
+    into = extracted(tmp_path, content)
+    assert not [path for path in into.rglob("*") if path.is_symlink()]
+    assert (into / "AGENTS.md").read_bytes() == (into / "docs/again.md").read_bytes() == b"# CI\n"
+    assert (into / "go").read_bytes() == b"#!/bin/sh\n"
+    assert (into / "go").stat().st_mode & 0o7777 == 0o700
+
+
+BAD_LINKS = {
+    "absolute": ([link("a", "/etc/passwd")], "an absolute path"),
+    "out": ([link("a", "../../../etc/passwd")], "leads out of its folder"),
+    "out and in again": ([link("a", "../ci/x"), member(f"{BELOW}/x")], "leads out of its folder"),
+    "to a folder": ([link("a", "d"), member(f"{BELOW}/d/x")], "not a file that comes with it"),
+    "to its folder": ([link("d/a", "..")], "not a file that comes with it"),
+    "to nothing": ([link("a", "b")], "not a file that comes with it"),
+    "through a file": ([link("a", "x/y"), member(f"{BELOW}/x")], "not a file that comes with it"),
+    "through a link": (
+        [link("l", "d"), link("a", "l/x"), member(f"{BELOW}/d/x")],
+        "not a file that comes with it",
+    ),
+    "to itself": ([link("a", "a")], "in a circle"),
+    "in a circle": ([link("a", "b"), link("b", "a")], "in a circle"),
+    "twice": ([link("a", "x"), link("a", "x"), member(f"{BELOW}/x")], "twice"),
+    "over a file": ([link("a", "x"), member(f"{BELOW}/a"), member(f"{BELOW}/x")], "twice"),
+    "then a file below it": (
+        [link("a", "d/x"), member(f"{BELOW}/d/x"), member(f"{BELOW}/a/evil")],
+        "twice",
+    ),
+}
+
+
+@pytest.mark.parametrize(("members", "said"), BAD_LINKS.values(), ids=BAD_LINKS.keys())
+def test_any_other_link_spoils_the_directory(
+    tmp_path: Path, members: list[tuple[tarfile.TarInfo, bytes]], said: str
+) -> None:
+    with pytest.raises(BadTreeError, match=said):
+        extracted(tmp_path, packed(*members))
+
+
+def test_copies_in_the_place_of_links_are_bounded(tmp_path: Path) -> None:
+    members = [member(f"{BELOW}/x", b"xx"), *(link(f"l{number}", "x") for number in range(3))]
+    with pytest.raises(BadTreeError, match=r"larger than 7 bytes|too large"):
+        extracted(tmp_path, packed(*members), bytes_max=7)
+
+
 def test_a_bomb_is_put_out_at_the_bound(tmp_path: Path) -> None:
     bomb = gzipped(*[raw_header(f"{TOP}/zeros", size=64 << 20), b"\0" * (64 << 20)])
     assert len(bomb) < 1 << 20

@@ -52,6 +52,47 @@ async def test_a_copy_remembers_where_it_came_from(shelf: Shelf) -> None:
     assert (there.name, there.source, there.is_changed) == ("fix", str(shelf.source), False)
 
 
+async def test_a_copy_leaves_out_what_is_no_part_of_a_skill(shelf: Shelf) -> None:
+    for name in (".git", "node_modules", "scripts/__pycache__", ".venv"):
+        (shelf.source / name).mkdir()
+        for number in range(300):
+            (shelf.source / name / f"{number}").touch()
+    await shelf.skills.install(shelf.copy, str(shelf.root), force=False)
+    assert sorted(os.listdir(shelf.root / "fix")) == [RECORD_FILE, "SKILL.md", "scripts"]
+    assert os.listdir(shelf.root / "fix/scripts") == ["run.sh"]
+
+
+async def test_a_copy_holds_files_in_the_place_of_links_to_them(shelf: Shelf) -> None:
+    (shelf.source / "AGENTS.md").symlink_to("SKILL.md")
+    (shelf.source / "docs").mkdir()
+    (shelf.source / "docs/again.md").symlink_to("../AGENTS.md")
+    await shelf.skills.install(shelf.copy, str(shelf.root), force=False)
+    for name in ("AGENTS.md", "docs/again.md"):
+        assert not (shelf.root / "fix" / name).is_symlink()
+        assert (shelf.root / "fix" / name).read_text() == shelf.text
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("/etc/passwd", "an absolute path"),
+        ("../secret", "leads out of its folder"),
+        ("{}/SKILL.md", "an absolute path"),
+        ("scripts", "not a file that comes with it"),
+        ("gone", "not a file that comes with it"),
+        ("link", "in a circle"),
+    ],
+)
+async def test_any_other_link_is_not_copied_and_says_why(
+    shelf: Shelf, target: str, said: str
+) -> None:
+    (shelf.source.parent / "secret").write_text("x")
+    (shelf.source / "link").symlink_to(target.format(shelf.source))
+    with pytest.raises(BadSkillRefError, match=said):
+        await shelf.skills.install(shelf.copy, str(shelf.root), force=False)
+    assert os.listdir(shelf.root) == []
+
+
 async def test_what_is_as_it_was_installed_is_brought_up_to_date(shelf: Shelf) -> None:
     await shelf.skills.install(shelf.copy, str(shelf.root), force=False)
     (shelf.source / "SKILL.md").write_text("---\nname: fix\ndescription: Two.\n---\n")
@@ -143,6 +184,20 @@ async def test_what_is_not_there_cannot_be_removed(shelf: Shelf, name: str) -> N
         await shelf.skills.uninstall(name, str(shelf.root), force=True)
     assert refused.value.refusal.code is RefusalCode.SKILL_NOT_FOUND
     assert (shelf.source / "SKILL.md").exists()
+
+
+async def test_a_skill_is_also_removed_by_the_name_it_gives_itself(shelf: Shelf) -> None:
+    for folder, name in (("a", "Mend It"), ("b", "fix"), ("c", "twice"), ("d", "twice")):
+        (shelf.root / folder).mkdir(parents=True)
+        text = f"---\nname: {name}\ndescription: d\n---\n"
+        (shelf.root / folder / "SKILL.md").write_text(text)
+    (shelf.root / "fix").mkdir()
+    assert (await shelf.skills.uninstall("Mend It", str(shelf.root), force=True)).name == "a"
+    assert (await shelf.skills.uninstall("fix", str(shelf.root), force=True)).name == "fix"
+    with pytest.raises(RefusedError) as refused:
+        await shelf.skills.uninstall("twice", str(shelf.root), force=True)
+    assert refused.value.refusal.hint == "name the folder of one of them: c, d"
+    assert sorted(os.listdir(shelf.root)) == ["b", "c", "d"]
 
 
 async def test_a_directory_that_is_not_there_holds_nothing(shelf: Shelf) -> None:

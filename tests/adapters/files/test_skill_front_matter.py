@@ -50,6 +50,7 @@ GOOD: dict[str, tuple[str, str]] = {
         "---\nname: pdf-forms\ndescription: one\u2028two\n---\n",
         "one two",
     ),
+    "an alias": ("---\nx: &a d\nname: pdf-forms\ndescription: *a\n---\n", "d"),
     "a rule in the body": (PLAIN + "\n---\nname: other\n---\n", "Fills in PDF forms."),
 }
 
@@ -59,6 +60,12 @@ GOOD: dict[str, tuple[str, str]] = {
 def test_files_of_the_public_form_load(text: str, description: str) -> None:
     read = read_front_matter(text.encode())
     assert (read.name, read.description) == ("pdf-forms", description)
+
+
+@pytest.mark.requirement("skills:front-matter")
+@pytest.mark.parametrize("body", [b"caf\xe9\n", b"\xff" * 70_000])
+def test_a_body_that_is_not_utf8_is_nobodys_business(body: bytes) -> None:
+    assert read_front_matter(PLAIN.encode() + body).description == "Fills in PDF forms."
 
 
 BAD: dict[str, tuple[bytes, str]] = {
@@ -73,8 +80,10 @@ BAD: dict[str, tuple[bytes, str]] = {
     "an empty block": (b"---\nname: x\ndescription: |\n---\n", "no description"),
     "null": (b"---\nname: x\ndescription: null\n---\n", "no description"),
     "a list of them": (b"---\nname: x\ndescription: [a]\n---\n", "no description"),
-    "fields of its own": (b"---\ndescription:\n  short: s\n---\n", "no description"),
-    "an alias": (b"---\nx: &a b\ndescription: *a\n---\n", "no description"),
+    "fields of its own": (b"---\ndescription: {short: s}\n---\n", "no description"),
+    "an alias of a list": (b"---\nx: &a [b]\ndescription: *a\n---\n", "no description"),
+    "not UTF-8": (b"---\nname: x\ndescription: caf\xe9\n---\n", "not UTF-8 text; save it"),
+    "UTF-16": ("\ufeff---\nname: x\n---\n".encode("utf-16"), "not UTF-8 text"),
     "a tag": (b"---\ndescription: !!python/object/apply:os.system [x]\n---\n", "no description"),
     "a list": (b"---\n- a\n- b\n---\n", "a list, not fields.*write each as"),
     "a text": (b"---\nJust words\n---\n", "a text, not fields"),

@@ -17,6 +17,8 @@ from holon.model.skill_ref import (
 )
 from tests.adapters.files.archives import serving_repository
 
+GOOD = "---\nname: ../../evil\ndescription: x\n---\n"
+
 
 @pytest.fixture
 def into(tmp_path: Path) -> Path:
@@ -27,8 +29,36 @@ def into(tmp_path: Path) -> Path:
 
 def a_skill(folder: Path) -> Path:
     folder.mkdir()
-    (folder / "SKILL.md").write_text("---\nname: ../../evil\ndescription: x\n---\n")
+    (folder / "SKILL.md").write_text(GOOD)
     return folder
+
+
+UNUSABLE = {
+    "none": (b"# Only a body\n", "no front matter"),
+    "without an end": (b"---\nname: fix\ndescription: d\n", "no end"),
+    "of 1 MB": (b"---\nx: " + b"y" * 1_000_000 + b"\n---\n", "more than 65536 bytes"),
+    "not UTF-8": (b"---\nname: fix\ndescription: caf\xe9\n---\n", "not UTF-8"),
+    "without a description": (b"---\nname: fix\n---\n", "no description"),
+}
+
+
+@pytest.mark.requirement("skills:install-is-whole", "skills:front-matter")
+@pytest.mark.parametrize("kind", ["link", "copy", "remote"])
+@pytest.mark.parametrize(("content", "said"), UNUSABLE.values(), ids=UNUSABLE.keys())
+async def test_a_skill_that_does_not_say_what_it_is_is_not_installed(
+    into: Path, tmp_path: Path, kind: str, content: bytes, said: str
+) -> None:
+    (tmp_path / "fix").mkdir()
+    (tmp_path / "fix/SKILL.md").write_bytes(content)
+    ref: SkillRef = LocalSkillRef(path=str(tmp_path / "fix"), copies=kind == "copy")
+    if kind == "remote":
+        ref = GithubSkillRef(owner="acme", repo="skills", skill="fix")
+    with (
+        serving_repository({"skills/fix/SKILL.md": content}) as (base, _),
+        pytest.raises(BadSkillRefError, match=said),
+    ):
+        await FolderSkillInstaller(GithubTrees(base)).install(ref, str(into))
+    assert os.listdir(into) == []
 
 
 @pytest.mark.requirement("agent-init:skill-builtin-refs")
@@ -56,7 +86,7 @@ async def test_a_skill_of_this_machine_is_linked(into: Path, tmp_path: Path) -> 
 
 @pytest.mark.requirement("agent-init:github-skills-are-installed")
 async def test_a_skill_from_github_is_a_directory_of_its_own(into: Path) -> None:
-    files = {"skills/fix/SKILL.md": "fix it", "skills/fix/scripts/run.sh": "#!/bin/sh\n"}
+    files = {"skills/fix/SKILL.md": GOOD, "skills/fix/scripts/run.sh": "#!/bin/sh\n"}
     with serving_repository(files) as (base, _):
         made = await FolderSkillInstaller(GithubTrees(base)).install(
             GithubSkillRef(owner="acme", repo="skills", skill="fix"), str(into)
@@ -114,6 +144,26 @@ async def test_a_skill_that_cannot_be_had_leaves_nothing(
         pytest.raises(BadSkillRefError),
     ):
         await FolderSkillInstaller(GithubTrees(base)).install(ref, str(into))
+    assert os.listdir(into) == []
+
+
+@pytest.mark.parametrize("copies", [True, False])
+@pytest.mark.parametrize(
+    ("path", "said", "hint"),
+    [
+        ("{}/gone", "there is no such directory: {}/gone", "with a SKILL.md"),
+        ("{}/mend/SKILL.md", "{}/mend/SKILL.md is a file", "name its directory: {}/mend"),
+    ],
+)
+async def test_what_is_no_directory_is_said_to_be_none(
+    into: Path, tmp_path: Path, path: str, said: str, hint: str, copies: bool
+) -> None:
+    a_skill(tmp_path / "mend")
+    ref = LocalSkillRef(path=path.format(tmp_path), copies=copies)
+    with pytest.raises(BadSkillRefError) as refused:
+        await FolderSkillInstaller(GithubTrees()).install(ref, str(into))
+    assert refused.value.message.startswith(said.format(tmp_path))
+    assert hint.format(tmp_path) in (refused.value.hint or "")
     assert os.listdir(into) == []
 
 

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -190,6 +191,20 @@ async def test_an_unreadable_root_is_a_problem(machine: Machine) -> None:
 
 
 @pytest.mark.requirement("skills:problems-are-told")
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+async def test_a_root_nobody_may_look_for_is_a_problem(machine: Machine) -> None:
+    put(machine.work / ".agents/skills", "roofs")
+    put(machine.work / ".claude/skills", "near")
+    (machine.work / ".agents").chmod(0)
+    try:
+        found = await machine.catalog()
+    finally:
+        (machine.work / ".agents").chmod(0o700)
+    assert found.entries == ()
+    assert "Permission denied" in found.problems[0]
+
+
+@pytest.mark.requirement("skills:problems-are-told")
 async def test_a_path_that_cannot_be_shown_is_in_no_catalog(machine: Machine) -> None:
     put(machine.agent / "skills", "ok")
     for name in (b"latin-\xe9", b"two\nlines"):
@@ -215,14 +230,58 @@ async def test_a_link_out_of_a_workspace_is_not_followed(machine: Machine, tmp_p
     assert len(found.problems) >= 2
 
 
-async def test_a_workspaces_root_that_leads_elsewhere_is_not_its_own(
-    machine: Machine, tmp_path: Path
+FLAWS: dict[str, tuple[Callable[[Path, Path], object], str]] = {
+    "a file": (lambda root, _: root.write_text("x"), "it is not a folder"),
+    "a link to itself": (lambda root, _: root.symlink_to(root.name), "in a circle"),
+    "a link to nowhere": (lambda root, _: root.symlink_to("gone"), "No such file"),
+    "a way out": (lambda root, elsewhere: root.symlink_to(elsewhere), "it leads out of"),
+}
+
+
+@pytest.mark.requirement("skills:first-root-only", "skills:problems-are-told")
+@pytest.mark.parametrize(("make", "said"), FLAWS.values(), ids=FLAWS.keys())
+async def test_a_first_root_that_cannot_be_used_is_told_and_hides_the_others(
+    machine: Machine, tmp_path: Path, make: Callable[[Path, Path], object], said: str
 ) -> None:
     put(tmp_path / "elsewhere", "secret")
     (machine.work / ".agents").mkdir()
-    (machine.work / ".agents/skills").symlink_to(tmp_path / "elsewhere")
+    make(machine.work / ".agents/skills", tmp_path / "elsewhere")
+    put(machine.work / ".claude/skills", "near")
+    found = await machine.catalog()
+    assert found.entries == ()
+    assert len(found.problems) == 1
+    assert found.problems[0].startswith(f"{machine.work}/.agents/skills is not used: ")
+    assert said in found.problems[0]
+
+
+@pytest.mark.requirement("skills:first-root-only")
+async def test_where_no_root_can_be_the_next_is_used(machine: Machine) -> None:
+    (machine.work / ".agents").write_text("a file of somebody's")
     put(machine.work / ".claude/skills", "near")
     assert await machine.names() == [(WORKSPACE, "near")]
+    assert (await machine.catalog()).problems == ()
+
+
+@pytest.mark.requirement("skills:problems-are-told")
+@pytest.mark.parametrize("up", ["..", "../..", "../../..", "."])
+async def test_a_link_to_where_one_came_from_shows_nothing_twice(machine: Machine, up: str) -> None:
+    root = machine.agent / "skills"
+    zed = put(root, "zed")
+    (root / "a-group").mkdir()
+    (root / "a-group/up").symlink_to(up)
+    found = await machine.catalog()
+    assert [entry.path for entry in found.entries] == [str(zed)]
+    assert found.problems == (f"{root}/a-group/up is not used: its links lead in a circle",)
+
+
+async def test_a_folder_goes_by_its_own_name_and_not_by_that_of_a_link(machine: Machine) -> None:
+    root = machine.agent / "skills"
+    zed = put(root / "group", "zed")
+    (root / "a-link").symlink_to("group/zed")
+    (root / "b-link").symlink_to("group")
+    found = await machine.catalog()
+    assert [entry.path for entry in found.entries] == [str(zed)]
+    assert found.problems == ()
 
 
 async def test_a_user_and_an_operator_may_link_skills_from_anywhere(
@@ -233,6 +292,8 @@ async def test_a_user_and_an_operator_may_link_skills_from_anywhere(
         root.mkdir(parents=True)
         (root / "roofs").symlink_to(source)
     assert await machine.names() == [(USER, "roofs"), (AGENT, "roofs")]
+    real = {entry.real_path for entry in (await machine.catalog()).entries}
+    assert real == {str(source / "SKILL.md")}
 
 
 async def test_what_is_known_and_unchanged_is_not_read_again(
@@ -292,7 +353,18 @@ async def test_skills_and_problems_are_bounded(
     found = await machine.catalog()
     assert len(found.entries) == 5
     assert len(found.problems) == 3
-    assert "more problems" in found.problems[-1]
+    assert "and 5 more problems" in found.problems[-1]
+    assert found.problems_count == 7
+
+
+@pytest.mark.requirement("skills:problems-are-told")
+async def test_a_name_in_two_scopes_is_told_and_both_are_used(machine: Machine) -> None:
+    own = put(machine.agent / "skills", "roofs")
+    shared = put(machine.work / ".agents/skills", "roofs")
+    found = await machine.catalog()
+    assert [entry.path for entry in found.entries] == [str(own), str(shared)]
+    (told,) = found.problems
+    assert told.startswith(f"{shared}: a skill of the agent scope has the same name, roofs: {own}")
 
 
 async def test_a_machine_without_a_user_has_no_user_scope(machine: Machine) -> None:

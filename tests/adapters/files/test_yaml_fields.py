@@ -35,6 +35,11 @@ YAML: dict[str, tuple[str, str]] = {
     "a place to fill in": ("model: {{MODEL}}\ndescription: Draws maps", "Draws maps"),
     "no such date": ("date: 2026-13-45\ndescription: Draws maps", "Draws maps"),
     "anchors": ("a: &a {b: c}\nd: *a\ndescription: Draws maps", "Draws maps"),
+    "an alias": ("x: &d Draws maps\ndescription: *d", "Draws maps"),
+    "an alias in a list": ("x: [&d Draws maps]\ndescription: *d", "Draws maps"),
+    "an alias of the newest": ("x: &d Old\ny: &d Draws maps\ndescription: *d", "Draws maps"),
+    "an anchor that is used": ("description: &d Draws maps\nshort: *d", "Draws maps"),
+    "an anchor before quotes": ("description: &d 'Draws maps'", "Draws maps"),
     "a tag on it": ("description: !!str Draws maps", "Draws maps"),
     "a tag elsewhere": ("x: !!python/object:os.x {}\ndescription: Draws maps", "Draws maps"),
     "a number": ("description: 7", "7"),
@@ -51,6 +56,22 @@ MEANT_AS_YAML: dict[str, tuple[str, str]] = {
         "description:\n  Draws maps. Goes with the other: first that,\n  then this.",
         "Draws maps. Goes with the other: first that, then this.",
     ),
+    "a colon on the next line": (
+        "description:\n  on the next line: with colon\nlicense: MIT",
+        "on the next line: with colon",
+    ),
+    "dashes on the next lines": (
+        "description:\n- Draws maps\n- Big: ones",
+        "- Draws maps - Big: ones",
+    ),
+    "a word with an exclamation mark": ("description: !important stuff", "!important stuff"),
+    "an exclamation mark": ("description: ! stuff\nlicense: MIT", "! stuff"),
+    "a word with an ampersand": ("description: &copy stuff\n  and: no", "&copy stuff and: no"),
+    "an ampersand and plain words": (
+        "description: &copy stuff\n  and so on",
+        "&copy stuff and so on",
+    ),
+    "a word with an asterisk": ("description: *important", "*important"),
     "a mark first": ("description: [geo|map] Draws maps", "[geo|map] Draws maps"),
     "a brace first": ("description: {x} Draws: maps", "{x} Draws: maps"),
     "an at sign": ("description: @maps draws", "@maps draws"),
@@ -92,7 +113,12 @@ def test_aliases_make_nothing_grow() -> None:
     bomb = "a0: &a0 [x, x]\n" + "".join(
         f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60)
     )
-    assert text_fields(f"{bomb}name: maps\n", WANTED) == {"name": "maps"}
+    assert text_fields(f"{bomb}name: maps\ndescription: *a59\n", WANTED) == {"name": "maps"}
+
+
+def test_an_alias_stands_for_a_text_and_never_for_what_is_built_of_others() -> None:
+    text = "a: &a x\na: &a [*a, *a]\nname: maps\ndescription: *a\n"
+    assert text_fields(text, WANTED) == {"name": "maps"}
 
 
 @pytest.mark.parametrize("text", ["- a", "words", "x: [", "x: " + "[" * 40 + "]" * 40])

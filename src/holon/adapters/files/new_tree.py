@@ -4,7 +4,8 @@ Owns:  the one writer for what comes out of an archive or a stranger's directory
        directory made with it.
 Rule 1: only directories and plain files are made, below a directory nobody else writes to. Since no
         link is ever made, no later name can lead out of it; each step is opened by descriptor and
-        without following links all the same.
+        without following links all the same. In the place of a link to a file of the same tree
+        stands a copy, made of what was written here; any other link is refused.
 Rule 2: every name is checked before it is used, a name that was used is refused, and files, bytes
         and depth are bounded.
 Rule 3: files are the owner's alone; of their old mode only the permission to run is kept.
@@ -12,7 +13,7 @@ Rule 3: files are the owner's alone; of their old mode only the permission to ru
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -64,6 +65,7 @@ class NewTree:
         self._root = os.open(root, _FOLDER)
         self._files_count = 0
         self._bytes = 0
+        self._links: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def __enter__(self) -> "NewTree":
         return self
@@ -95,6 +97,46 @@ class NewTree:
             os.fchmod(handle, 0o700 if mode & _ANY_MAY_RUN else 0o600)
             os.fsync(handle)
 
+    def add_link(self, parts: tuple[str, ...], target: str) -> None:
+        """Note a link, or refuse one that leads out; `settle_links` writes what it leads to."""
+        if parts in self._links:
+            raise BadTreeError(f"{_shown('/'.join(parts))} is there twice")
+        if len(self._links) >= self._bounds.files_max:
+            raise BadTreeError(f"there are more than {self._bounds.files_max} files")
+        self._links[parts] = _led_to(parts, target)
+
+    def settle_links(self) -> int:
+        """Write a copy in the place of each link, once all files are there; return how many."""
+        for parts in self._links:
+            name, target, steps = _shown("/".join(parts)), parts, 0
+            while target in self._links:
+                target, steps = self._links[target], steps + 1
+                if steps > len(self._links):
+                    raise BadTreeError(f"{name} is a link, and its links lead in a circle")
+            try:
+                self._add_copy(parts, target)
+            except OSError:
+                told = _shown("/".join(target))
+                raise BadTreeError(
+                    f"{name} is a link to {told}, which is not a file that comes with it"
+                ) from None
+        return len(self._links)
+
+    def _add_copy(self, parts: tuple[str, ...], of: tuple[str, ...]) -> None:
+        folder = os.dup(self._root)
+        try:
+            for part in of[:-1]:
+                inner = os.open(part, _FOLDER, dir_fd=folder)
+                os.close(folder)
+                folder = inner
+            handle = os.open(of[-1] if of else ".", _READ, dir_fd=folder)
+        finally:
+            os.close(folder)
+        with os.fdopen(handle, "rb", buffering=0) as file:
+            facts = os.fstat(handle)
+            mode = stat.S_IMODE(facts.st_mode)
+            self.add_file(parts, _pieces(file.fileno()), mode=mode, size=facts.st_size)
+
     def _admit(self, parts: tuple[str, ...], *, mode: int, size: int) -> None:
         name, bounds = _shown("/".join(parts)), self._bounds
         self._files_count += 1
@@ -125,10 +167,19 @@ class NewTree:
         return folder
 
 
-def copy_tree(source: Path, into: Path, bounds: TreeBounds | None = None) -> None:
-    """Copy a directory of plain files into an empty one, or raise BadTreeError or OSError."""
+def copy_tree(
+    source: Path,
+    into: Path,
+    bounds: TreeBounds | None = None,
+    *,
+    passed_over: Collection[str] = (),
+) -> None:
+    """Copy a directory of plain files into an empty one, or raise BadTreeError or OSError.
+
+    What has one of the names that are `passed_over` is not copied, wherever it stands.
+    """
     with NewTree(into, bounds) as tree:
-        for parts, facts in _walked(source, ()):
+        for parts, facts in _walked(source, (), passed_over):
             path = source.joinpath(*parts)
             if stat.S_ISDIR(facts.st_mode):
                 tree.add_folder(parts)
@@ -137,19 +188,40 @@ def copy_tree(source: Path, into: Path, bounds: TreeBounds | None = None) -> Non
                 with os.fdopen(handle, "rb") as file:
                     mode, size = stat.S_IMODE(facts.st_mode), facts.st_size
                     tree.add_file(parts, _pieces(file.fileno()), mode=mode, size=size)
+            elif stat.S_ISLNK(facts.st_mode):
+                tree.add_link(parts, os.readlink(path))
             else:
                 raise BadTreeError(f"{_shown('/'.join(parts))} is neither a file nor a folder")
+        tree.settle_links()
 
 
 def _walked(
-    source: Path, above: tuple[str, ...]
+    source: Path, above: tuple[str, ...], passed_over: Collection[str]
 ) -> Iterator[tuple[tuple[str, ...], os.stat_result]]:
-    for entry in sorted(os.scandir(source.joinpath(*above)), key=lambda each: each.name):
+    with os.scandir(source.joinpath(*above)) as listed:
+        found = [each for each in listed if each.name not in passed_over]
+    for entry in sorted(found, key=lambda each: each.name):
         parts = checked_parts("/".join((*above, entry.name)))
         facts = entry.stat(follow_symlinks=False)
         yield parts, facts
         if stat.S_ISDIR(facts.st_mode):
-            yield from _walked(source, parts)
+            yield from _walked(source, parts, passed_over)
+
+
+def _led_to(parts: tuple[str, ...], target: str) -> tuple[str, ...]:
+    """Return what a link at this place names, as far as names tell; refuse what is outside."""
+    name, found, is_outside = _shown("/".join(parts) or "."), list(parts[:-1]), not parts
+    if target.startswith("/"):
+        raise BadTreeError(f"{name} is a link to {_shown(target)}, which is an absolute path")
+    for step in target.split("/"):
+        if step == "..":
+            is_outside = is_outside or not found
+            found = found[:-1]
+        elif step not in ("", "."):
+            found.append(step)
+    if is_outside:
+        raise BadTreeError(f"{name} is a link to {_shown(target)}, which leads out of its folder")
+    return tuple(found)
 
 
 def _pieces(handle: int) -> Iterator[bytes]:

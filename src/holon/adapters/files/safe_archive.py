@@ -3,7 +3,7 @@
 Owns:  which members are written, which are passed over, and which spoil the whole archive.
 Rule 1: a name that leads out of the archive spoils it, wherever it stands. Links and devices are
         passed over in a repository, where they are ordinary, also when all of it is wanted; in a
-        directory that is wanted they spoil it.
+        directory that is wanted they spoil it, but for links to its own files, which are copied.
 Rule 2: everything is below one top directory, as GitHub packs a repository; a stray is refused.
 """
 
@@ -81,6 +81,7 @@ def extract_folder(
             if not wanted and member.kind not in (MemberKind.FILE, MemberKind.FOLDER):
                 continue
             count += _written(member, parts[len(wanted) :], stream, tree)
+        count += tree.settle_links()
         comment = stream.comment
     if not count:
         raise BadTreeError(f"the repository has no directory {folder} at that ref")
@@ -94,6 +95,9 @@ def _written(member: Member, parts: tuple[str, ...], stream: TarStream, tree: Ne
             return 1
         case MemberKind.FOLDER:
             tree.add_folder(parts)
+            return 0
+        case MemberKind.SYMLINK:
+            tree.add_link(parts, member.link)
             return 0
         case _:
             raise BadTreeError(f"{member.name[:120]!a} is a {member.kind}")

@@ -7,6 +7,8 @@ Rule 2: what somebody changed, or put there by hand, is neither replaced nor rem
         for in so many words. A skill that is as it was installed may be installed again from where
         it came from: that is how it is brought up to date.
 Rule 3: of a skill that is a link only the link is touched.
+Rule 4: a skill goes by the name of its folder; where no folder has it, by the name its front matter
+        gives it, if only one does.
 """
 
 import ctypes
@@ -19,14 +21,18 @@ from typing import Final
 import anyio.to_thread
 import msgspec
 
+from holon.adapters.files.skill_front_matter import BadFrontMatterError, read_front_matter
 from holon.adapters.files.skill_install import FolderSkillInstaller, name_of
 from holon.adapters.files.skill_record import read_record, tree_hash
 from holon.adapters.files.whole_folder import SCRATCH_PREFIX, scratch_in, sync_folder
+from holon.adapters.system.private_file import FileUnusableError, read_bounded
 from holon.decide.template_selector import is_simple_name
-from holon.model.limits import SKILLS_PER_ROOT_COUNT_MAX
+from holon.model.limits import SKILLS_PER_ROOT_COUNT_MAX, TREE_FILE_BYTES_MAX
 from holon.model.refusal import Refusal, RefusalCode, RefusedError
+from holon.model.skill import SKILL_FILES
 from holon.model.skill_ref import BadSkillRefError, InstalledSkill, SkillFolder, SkillRef
 
+_SHOWN_COUNT_MAX: Final = 8
 _AT_CWD: Final = -100
 _EXCHANGE: Final = 2
 _NO_EXCHANGE: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.EPERM})
@@ -55,8 +61,7 @@ class InstalledSkills:
 
     async def uninstall(self, name: str, into: str, *, force: bool) -> SkillFolder:
         """Take a skill out of a directory of skills; return what was there."""
-        target = Path(into) / name
-        there = await anyio.to_thread.run_sync(_look, target) if is_simple_name(name) else None
+        there = await anyio.to_thread.run_sync(_found, Path(into), name)
         if there is None:
             raise RefusedError(
                 Refusal(
@@ -68,7 +73,7 @@ class InstalledSkills:
             )
         if there.is_changed and not force:
             raise _changed(there)
-        await anyio.to_thread.run_sync(_remove, target)
+        await anyio.to_thread.run_sync(_remove, Path(there.path))
         return there
 
     async def installed(self, into: str) -> Sequence[SkillFolder]:
@@ -84,13 +89,48 @@ def _make_root(root: Path) -> None:
 
 
 def _list(root: Path) -> list[SkillFolder]:
+    looks = (_look(path) for path in _folders(root))
+    return [look for look in looks if look is not None]
+
+
+def _folders(root: Path) -> list[Path]:
     try:
         names = sorted(each for each in os.listdir(root) if not each.startswith(SCRATCH_PREFIX))
     except OSError:
         return []
     found = (root / name for name in names[:SKILLS_PER_ROOT_COUNT_MAX])
-    looks = (_look(path) for path in found if path.is_dir() or path.is_symlink())
-    return [look for look in looks if look is not None]
+    return [path for path in found if path.is_dir() or path.is_symlink()]
+
+
+def _found(root: Path, name: str) -> SkillFolder | None:
+    """Return the skill of this name, or raise where several give it to themselves."""
+    there = _look(root / name) if is_simple_name(name) else None
+    if there is not None:
+        return there
+    called = [each for each in _folders(root) if _own_name(each) == name]
+    if len(called) > 1:
+        shown = ", ".join(each.name for each in called[:_SHOWN_COUNT_MAX])
+        raise RefusedError(
+            Refusal(
+                code=RefusalCode.SKILL_NOT_FOUND,
+                message=f"{len(called)} skills in {root} are named {name[:120]!r}",
+                hint=f"name the folder of one of them: {shown}",
+                field="name",
+            )
+        )
+    return _look(called[0]) if called else None
+
+
+def _own_name(folder: Path) -> str | None:
+    """Return the name a skill gives itself."""
+    for name in SKILL_FILES:
+        try:
+            found = read_bounded(folder / name, bytes_max=TREE_FILE_BYTES_MAX)
+            if found is not None:
+                return read_front_matter(found.content).name
+        except (FileUnusableError, BadFrontMatterError):
+            return None
+    return None
 
 
 def _look(target: Path) -> SkillFolder | None:

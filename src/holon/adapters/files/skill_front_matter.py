@@ -27,6 +27,7 @@ _BEFORE: Final = re.compile(r"(?:\s+|<!--.*?-->)*", re.DOTALL)
 _LINE_END: Final = re.compile(r"\r\n?|\n")
 _FENCE: Final = re.compile(r"---[ \t]*")
 _END: Final = re.compile(r"(?:---|\.\.\.)[ \t]*")
+_NO_UTF8: Final = re.compile("[\udc80-\udcff]")  # what such a byte is decoded to
 _FORM: Final = "begin it with a line ---, the lines name: … and description: …, and a line ---"
 
 
@@ -86,15 +87,19 @@ def read_front_matter(content: bytes) -> FrontMatter:
 def _head(content: bytes) -> str:
     """Return the lines between the two fences."""
     cut = content[:SKILL_HEAD_BYTES_MAX]
-    # What is cut may end inside a character; whether the rest is UTF-8 is not our business.
-    text = cut.decode("utf-8-sig", errors="replace" if len(content) > len(cut) else "strict")
+    # What is cut may end inside a character, and whether the body is UTF-8 is not our business:
+    # a byte that is none is carried along, and only one in the front matter is held against it.
+    text = cut.decode("utf-8-sig", errors="surrogateescape")
     before = _BEFORE.match(text)
     lines = _LINE_END.split(text[before.end() if before is not None else 0 :])
     if _FENCE.fullmatch(lines[0]) is None:
+        _require_utf8(lines[0])
         raise BadFrontMatterError(f"it has no front matter: its first line is not ---; {_FORM}")
     for place, line in enumerate(lines[1:], start=1):
         if _END.fullmatch(line) is not None:
-            return "\n".join(lines[1:place])
+            head = "\n".join(lines[1:place])
+            _require_utf8(head)
+            return head
     if len(content) > len(cut):
         raise BadFrontMatterError(
             f"its front matter has more than {SKILL_HEAD_BYTES_MAX} bytes; end it with a line ---"
@@ -102,6 +107,11 @@ def _head(content: bytes) -> str:
     raise BadFrontMatterError(
         "its front matter has no end: there is no second line ---; add one after its last field"
     )
+
+
+def _require_utf8(text: str) -> None:
+    if _NO_UTF8.search(text) is not None:
+        raise BadFrontMatterError("it is not UTF-8 text; save it as UTF-8")
 
 
 def _is_name(name: str) -> bool:

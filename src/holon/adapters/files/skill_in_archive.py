@@ -50,7 +50,7 @@ def _called(archive: Path, files: set[str], name: str) -> set[str]:
         try:
             if read_front_matter(head).name == name:
                 found.add(_folder(path))
-        except (BadFrontMatterError, UnicodeDecodeError):
+        except BadFrontMatterError:
             continue  # nobody asked for this one
     return found
 

@@ -3,13 +3,15 @@
 Owns:  where skills are looked for, in which order, and what is remembered between two looks.
 Rule 1: three scopes, each with a list of roots, of which the first that exists is the only one
         used. (Elsewhere it is said that an agent's own roots are all read; the text that binds
-        says the first one, for every scope.)
+        says the first one, for every scope.) One that is there and cannot be used is a problem,
+        and no reason to use the next.
 Rule 2: a skill is a folder with a SKILL.md; folders are looked into until one is found, some deep.
         Its body is not kept: a catalog holds metadata.
 Rule 3: whatever is wrong with a skill is a problem in the answer, and the others load. The number
         of skills and problems, and the bytes read of each, are bounded.
 Rule 4: a link out of a workspace is not followed: a repository must not choose what of this machine
-        goes into a prompt. The user's own skills and an agent's may be links to anywhere.
+        goes into a prompt. The user's own skills and an agent's may be links to anywhere. A folder
+        is looked into once, under its own name rather than that of a link to it.
 Rule 5: a file that has not changed since it was read is not read again: a look at many known skills
         costs one stat each. A look at a few known ones costs less than another thread would, and
         is taken at once.
@@ -18,6 +20,7 @@ Rule 5: a file that has not changed since it was read is not read again: a look 
 import errno
 import os
 import stat
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
@@ -37,7 +40,8 @@ _ROOTS: Final = {
     SkillScope.AGENT: ("skills", *_SHARED_ROOTS),
     SkillScope.WORKSPACE: _SHARED_ROOTS,
 }
-_PASSED_OVER: Final = frozenset({".git", ".venv", "__pycache__", "node_modules"})
+PASSED_OVER: Final = frozenset({".git", ".venv", "__pycache__", "node_modules"})
+_CIRCLE: Final = "its links lead in a circle"
 _AT_ONCE_COUNT_MAX: Final = 16
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -64,6 +68,13 @@ class _Root(NamedTuple):
     scope: SkillScope
     path: str
     within: str | None  # links must not lead out of this
+    flaw: str | None = None  # why it cannot be used
+
+
+class _Link(NamedTuple):
+    path: str
+    found_in: str  # the real path of its folder
+    depth: int
 
 
 class SkillScan:
@@ -105,13 +116,18 @@ class SkillScan:
             entries.extend(look.entries())
             problems.extend(look.problems)
             self._remember(root.path, _Seen(look.seen, look.folders_count, look.listed_count))
-        hidden = len(problems) - limits.SKILL_PROBLEMS_COUNT_MAX
+        problems.extend(_name_clashes(entries))
+        problems_count = len(problems)
+        hidden = problems_count - limits.SKILL_PROBLEMS_COUNT_MAX
         if hidden > 0:
             problems[limits.SKILL_PROBLEMS_COUNT_MAX :] = [
                 f"and {hidden} more problems with skills"
             ]
         return SkillCatalog(
-            entries=tuple(entries), problems=tuple(problems), user_home=self._user_home
+            entries=tuple(entries),
+            problems=tuple(problems),
+            problems_count=problems_count,
+            user_home=self._user_home,
         )
 
     def folders_count(self, agent_home: str) -> int:
@@ -134,19 +150,23 @@ class _RootLook:
         self._known = known
         self.folders_count = 0
         self.listed_count = 0
-        self._visited: set[tuple[int, int]] = set()
+        self._visited: set[str] = set()  # real paths of folders
+        self._links: deque[_Link] = deque()  # not yet followed
         self.seen: dict[str, _Remembered] = {}
         self.problems: list[str] = []
 
     def entries(self) -> Iterator[SkillEntry]:
         """Yield the skills, by name of their folders; a name counts once."""
+        if self._root.flaw is not None:
+            self._problem(self._root.path, self._root.flaw)
+            return
         names: dict[str, str] = {}
-        for path in self._skill_files(self._root.path, depth=0):
+        for path, real in sorted(self._skill_files(), key=lambda found: found[0].split("/")):
             if len(self.seen) >= limits.SKILLS_PER_ROOT_COUNT_MAX:
                 most = limits.SKILLS_PER_ROOT_COUNT_MAX
                 self._problem(self._root.path, f"only its first {most} skills are used")
                 return
-            entry = self._entry(path)
+            entry = self._entry(path, real)
             if entry is None:
                 continue
             if entry.name in names:
@@ -155,7 +175,21 @@ class _RootLook:
             names[entry.name] = entry.path
             yield entry
 
-    def _skill_files(self, folder: str, *, depth: int) -> Iterator[str]:
+    def _skill_files(self) -> Iterator[tuple[str, str]]:
+        """Yield what makes folders skills, each with its real path.
+
+        Those below real folders come first, then those where links lead.
+        """
+        root = os.path.realpath(self._root.path)
+        self._visited.add(root)
+        yield from self._below(self._root.path, root, depth=0)
+        while self._links:
+            link = self._links.popleft()
+            target = self._target(link)
+            if target is not None:
+                yield from self._in_folder(link.path, target, depth=link.depth)
+
+    def _below(self, folder: str, real: str, *, depth: int) -> Iterator[tuple[str, str]]:
         try:
             with os.scandir(folder) as found:
                 listed = list(found)
@@ -168,39 +202,43 @@ class _RootLook:
             self.folders_count += 1
             if self.folders_count > limits.SKILL_FOLDERS_SEEN_COUNT_MAX:
                 return
-            if not self._may_enter(each):
-                continue
-            path = _skill_file(each.path)
-            if path is not None:
-                yield path
-            elif depth + 1 < limits.SKILL_FOLDER_DEPTH_COUNT_MAX:
-                yield from self._skill_files(each.path, depth=depth + 1)
+            if each.is_symlink():
+                self._links.append(_Link(each.path, real, depth))
+            else:
+                yield from self._in_folder(each.path, f"{real}/{each.name}", depth=depth)
 
-    def _may_enter(self, each: "os.DirEntry[str]") -> bool:
+    def _in_folder(self, folder: str, real: str, *, depth: int) -> Iterator[tuple[str, str]]:
+        if real in self._visited:
+            return  # a link led here already, or leads to what has a name of its own
+        self._visited.add(real)
+        path = _skill_file(folder)
+        if path is not None:
+            yield path, f"{real}{path.removeprefix(folder)}"
+        elif depth + 1 < limits.SKILL_FOLDER_DEPTH_COUNT_MAX:
+            yield from self._below(folder, real, depth=depth + 1)
+
+    def _target(self, link: _Link) -> str | None:
+        """Return the real path of the folder a link leads to, if it may be looked into."""
         try:
-            if not each.is_symlink():
-                return True
-            if not self._stays_inside(each.path):
-                return False
-            facts = os.stat(each.path)
+            real = os.path.realpath(link.path, strict=True)
+            if not self._is_inside(link.path, real) or not os.path.isdir(real):
+                return None
         except OSError as error:
-            self._problem(each.path, _why(error))
-            return False
-        place = (facts.st_dev, facts.st_ino)
-        if place in self._visited:
-            return False  # a link to a folder that another link led to
-        self._visited.add(place)
-        return stat.S_ISDIR(facts.st_mode)
+            self._problem(link.path, _why(error))
+            return None
+        if f"{link.found_in}/".startswith(f"{real.rstrip('/')}/"):
+            self._problem(link.path, _CIRCLE)
+            return None
+        return real
 
-    def _stays_inside(self, path: str) -> bool:
+    def _is_inside(self, path: str, real: str) -> bool:
         within = self._root.within
-        real = os.path.realpath(path, strict=True)
         if within is None or real.startswith(f"{within.rstrip('/')}/"):
             return True
         self._problem(path, f"it leads out of {within}")
         return False
 
-    def _entry(self, path: str) -> SkillEntry | None:
+    def _entry(self, path: str, real: str) -> SkillEntry | None:
         named = os.path.basename(os.path.dirname(path))
         read = self._front_matter(path)
         if isinstance(read, str):
@@ -219,13 +257,14 @@ class _RootLook:
             description=read.description,
             scope=self._root.scope,
             path=path,
+            real_path=None if real == path else real,
         )
 
     def _front_matter(self, path: str) -> _Read:
         try:
             facts = os.lstat(path)
             if stat.S_ISLNK(facts.st_mode):
-                if not self._stays_inside(path):
+                if not self._is_inside(path, os.path.realpath(path, strict=True)):
                     return "its content lies elsewhere"
                 facts = os.stat(path)
         except OSError as error:
@@ -246,14 +285,47 @@ def _roots_of(places: list[tuple[SkillScope, str]]) -> list[_Root]:
 
 
 def _first_root(scope: SkillScope, place: str) -> _Root | None:
+    within = os.path.realpath(place) if scope is SkillScope.WORKSPACE else None
     for name in _ROOTS[scope]:
         path = f"{place}/{name}"
-        if os.path.isdir(path):
-            within = os.path.realpath(place) if scope is SkillScope.WORKSPACE else None
-            if within is not None and not f"{os.path.realpath(path)}/".startswith(f"{within}/"):
-                continue  # not the workspace's own
-            return _Root(scope, path, within)
+        if _is_there(path):
+            return _Root(scope, path, within, _flaw(path, within))
     return None
+
+
+def _is_there(path: str) -> bool:
+    """Whether there is anything at all; what nobody may look at counts, for it may be there."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _flaw(path: str, within: str | None) -> str | None:
+    """Return why what is in the place of a root cannot be one."""
+    try:
+        if not stat.S_ISDIR(os.stat(path).st_mode):
+            return "it is not a folder"
+    except OSError as error:
+        return _why(error)
+    if within is None or f"{os.path.realpath(path)}/".startswith(f"{within.rstrip('/')}/"):
+        return None
+    return f"it leads out of {within}"
+
+
+def _name_clashes(entries: list[SkillEntry]) -> Iterator[str]:
+    """Yield what is to be told of skills of one name in several scopes; all of them are used."""
+    first: dict[str, SkillEntry] = {}
+    for entry in entries:
+        other = first.setdefault(entry.name, entry)
+        if other is not entry:
+            yield (
+                f"{entry.path}: a skill of the {other.scope} scope has the same name, {entry.name}:"
+                f" {other.path}; rename or remove one of them"
+            )
 
 
 def _skill_file(folder: str) -> str | None:
@@ -266,7 +338,7 @@ def _skill_file(folder: str) -> str | None:
 
 
 def _is_looked_into(each: "os.DirEntry[str]") -> bool:
-    if each.name in _PASSED_OVER or each.name.startswith(".holon-"):
+    if each.name in PASSED_OVER or each.name.startswith(".holon-"):
         return False
     try:
         return each.is_symlink() or each.is_dir(follow_symlinks=False)
@@ -287,13 +359,11 @@ def _read(path: str) -> _Read:
         return read_front_matter(content)
     except BadFrontMatterError as error:
         return error.message
-    except UnicodeDecodeError:
-        return "it is not UTF-8 text; save it as UTF-8"
     except OSError as error:
         return _why(error)
 
 
 def _why(error: OSError) -> str:
     if error.errno == errno.ELOOP:
-        return "its links lead in a circle"
+        return _CIRCLE
     return error.strerror or "it cannot be read"

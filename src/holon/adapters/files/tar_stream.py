@@ -59,6 +59,7 @@ class Member(Record, frozen=True, kw_only=True):
     kind: MemberKind
     mode: int
     size: int
+    link: str = ""  # what a link names
 
 
 class ArchiveBounds(Record, frozen=True, kw_only=True):
@@ -114,7 +115,8 @@ class TarStream:
             size = 0
         self._begin(size)
         name = pax.get("path") or _name(header)
-        return Member(name=name, kind=known, mode=_number(header[100:108]), size=size)
+        link = pax.get("linkpath") or header[157:257].partition(b"\0")[0].decode(errors="replace")
+        return Member(name=name, kind=known, mode=_number(header[100:108]), size=size, link=link)
 
     def _extended(self, kind: bytes, size: int, pax: dict[str, str]) -> dict[str, str]:
         if size > _PAX_BYTES_MAX:
@@ -124,7 +126,7 @@ class TarStream:
         self._skip()
         if kind not in _PAX_KINDS:
             long_name = _text(content.rstrip(b"\0"))
-            return pax | ({"path": long_name} if kind == b"L" else {})
+            return pax | {"path" if kind == b"L" else "linkpath": long_name}
         records = _pax_records(content)
         if kind == b"g":
             self.comment = records.get("comment", self.comment)
