@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from holon.cli import exit_codes
-from holon.cli.access_options import AccessFlags, access_options, serve_request
+from holon.cli.access_options import AccessFlags, access_options, is_told, serve_request
 from holon.cli.options import echo_json, home_option, json_option
 
 if TYPE_CHECKING:
     from holon.daemon.log_tail import LogReport
     from holon.daemon.start_stop import Daemon
     from holon.projections.runtime_status import DaemonStatus, LastFailure
+    from holon.serve.effective_config import ServeRequest
 
 _LINES_DEFAULT = 40
 _LINES_MAX = 1_000
@@ -46,8 +47,9 @@ def daemon() -> None:
 def start(home: Path, as_json: bool, wait_s: int, **flags: Unpack[AccessFlags]) -> None:
     """Start the runtime in the background, unless it runs.
 
-    Takes what `holon serve` takes. One that already runs with the same configuration is a success;
-    one with another configuration is left alone, and so is whatever else is in the way.
+    Takes what `holon serve` takes. One that already runs with the same configuration is a success,
+    and so is one that runs with any options when none are given here. One with another
+    configuration is left alone, and so is whatever else is in the way.
 
     \b
     Exit codes:
@@ -61,7 +63,13 @@ def start(home: Path, as_json: bool, wait_s: int, **flags: Unpack[AccessFlags]) 
       holon daemon start --port 8080
       holon daemon start --access lan --host 192.168.1.20 --token-file ~/.holon-token
     """
-    _answer(_daemon(home, wait_s, flags).start(), as_json=as_json)
+    from holon.adapters.system.run_files import RunFiles
+    from holon.daemon.restart_checks import options_in_use
+
+    bare = not is_told(click.get_current_context())
+    known = options_in_use(RunFiles(home.absolute())) if bare else None
+    asked = serve_request(flags, known)
+    _answer(_daemon(home, wait_s, asked).start(), as_json=as_json)
 
 
 @daemon.command()
@@ -72,15 +80,20 @@ def start(home: Path, as_json: bool, wait_s: int, **flags: Unpack[AccessFlags]) 
 def restart(home: Path, as_json: bool, wait_s: int, **flags: Unpack[AccessFlags]) -> None:
     """Replace the runtime in the background by a new process.
 
-    The new one runs with the options given here, or with the configured defaults. What agents were
-    doing is cut off and goes on from its last durable step.
+    The new one runs with the options of the old one, except those given here. What would keep it
+    from starting is refused before the old one is ended. What agents were doing is cut off and goes
+    on from its last durable step. To go back to the defaults, stop it and start it again.
 
     \b
     Examples:
       holon daemon restart
       holon daemon restart --port 8080
     """
-    _answer(_daemon(home, wait_s, flags).restart(), as_json=as_json)
+    from holon.adapters.system.run_files import RunFiles
+    from holon.daemon.restart_checks import options_last_used
+
+    asked = serve_request(flags, options_last_used(RunFiles(home.absolute())))
+    _answer(_daemon(home, wait_s, asked).restart(), as_json=as_json)
 
 
 @daemon.command()
@@ -113,8 +126,8 @@ def stop(home: Path, as_json: bool) -> None:
 def status(home: Path, as_json: bool, **flags: Unpack[AccessFlags]) -> None:
     """Say whether the runtime runs, and how it is.
 
-    Whether its configuration matches is said for the options given here: those one would start it
-    with.
+    Whether its configuration matches is said for the options given here, or when none are given,
+    for those it was started with: it differs once the settings have changed.
 
     \b
     Exit codes:
@@ -129,8 +142,17 @@ def status(home: Path, as_json: bool, **flags: Unpack[AccessFlags]) -> None:
     """
     from holon.adapters.system.run_files import RunFiles
     from holon.daemon.health import status_of
+    from holon.daemon.option_words import replacing_command
+    from holon.daemon.restart_checks import options_in_use
 
-    found = status_of(RunFiles(home.absolute()), fingerprint=_fingerprint(home, flags))
+    files = RunFiles(home.absolute())
+    running = options_in_use(files)
+    asked = serve_request(flags, None if is_told(click.get_current_context()) else running)
+    found = status_of(
+        files,
+        fingerprint=_fingerprint(home, asked),
+        replaced_by=replacing_command(asked, running),
+    )
     if as_json:
         _print_json(found)
     else:
@@ -172,27 +194,26 @@ def logs(home: Path, as_json: bool, lines_count: int) -> None:
         _print_logs(report)
 
 
-def _daemon(home: Path, wait_s: int, flags: AccessFlags) -> "Daemon":
+def _daemon(home: Path, wait_s: int, asked: "ServeRequest") -> "Daemon":
     from holon.config.load_settings import load_settings
     from holon.daemon.start_stop import Daemon
 
     environ = dict(os.environ)
     return Daemon(
         settings=load_settings(home.absolute(), environ),
-        asked=serve_request(flags),
+        asked=asked,
         environ=environ,
         ready_ms_max=wait_s * 1_000,
     )
 
 
-def _fingerprint(home: Path, flags: AccessFlags) -> str | None:
+def _fingerprint(home: Path, asked: "ServeRequest") -> str | None:
     """What a start would use; nothing when the settings cannot be read: a status needs none."""
     from holon.adapters.system.private_file import FileUnusableError
     from holon.config.load_settings import load_settings
     from holon.config.setting_errors import BadConfigError
     from holon.serve.effective_config import effective_fingerprint
 
-    asked = serve_request(flags)
     try:
         settings = load_settings(home.absolute(), dict(os.environ))
     except (BadConfigError, FileUnusableError):
