@@ -129,7 +129,9 @@ def test_a_look_at_a_service_that_hangs_gives_up_long_before_a_change_would(
         hangs.bind(str(path))
         hangs.listen()
         client = ControlClient(UnixEndpoint(path), timeout_s=3_600)
-        with pytest.raises(SilentRuntimeError, match="the service on .* does not answer") as silent:
+        with pytest.raises(
+            SilentRuntimeError, match=r"the service on .* does not answer"
+        ) as silent:
             client.get_json("/status")
         with pytest.raises(SilentRuntimeError), client.open_stream("/", None, timeout_s=3_600):
             pass
