@@ -53,7 +53,7 @@ def print_failures(report: "LogReport") -> None:
     if report.last_failure_path is not None:
         click.echo(f"              {report.last_failure_path}")
     for name, failure in (("start", report.startup_failure), ("end", report.shutdown_failure)):
-        if failure is not None:
+        if failure is not None and failure != failed:
             click.echo(f"the last {name} failed: {shown_failure(_unhinted(failure))}")
 
 
