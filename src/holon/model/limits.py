@@ -124,7 +124,6 @@ DAEMON_SIGNAL_MS_MAX: Final = 5 * SECOND_MS  # after a signal, before the next
 DAEMON_PROBE_MS_MAX: Final = 3 * SECOND_MS  # for an answer about its health
 DAEMON_LOG_BYTES_MAX: Final = 4 * MIB  # then the log is moved aside; one older one is kept
 DAEMON_LOG_READ_BYTES_MAX: Final = 256 * KIB
-DAEMON_LOG_LINES_COUNT_DEFAULT: Final = 80
 DAEMON_LOG_LINES_COUNT_MAX: Final = 1_000
 DAEMON_LOG_LINE_CHARS_MAX: Final = 8 * KIB
 CLIENT_ANSWER_BYTES_MAX: Final = 64 * MIB
