@@ -1,10 +1,19 @@
 """What the flags and variables about access amount to."""
 
-import pytest
+from pathlib import Path
+from typing import Unpack
 
-from holon.cli.access_options import AccessFlags, serve_request
+import click
+import pytest
+from click.testing import CliRunner
+from msgspec.structs import replace
+
+from holon.cli.access_options import AccessFlags, access_options, serve_request
 from holon.config.environment_names import CALLBACK_BASE_URL
+from holon.ports.journal import LogLevel
+from holon.serve.access_plan import AccessMode
 from holon.serve.effective_config import ServeRequest
+from holon.serve.recorded_options import RecordedOptions, recorded_options
 
 FLAGS = AccessFlags(
     access="local",
@@ -37,3 +46,48 @@ def test_the_base_of_trigger_urls_is_a_variable_beside_the_advertised_address(
         monkeypatch.setenv(CALLBACK_BASE_URL, value)
     access = asked().access
     assert (access.callback_base, access.advertise) == (expected, "https://holon.example.org")
+
+
+KNOWN = RecordedOptions(
+    access=AccessMode.LAN,
+    host="192.168.1.20",
+    port=9000,
+    agent="builder",
+    token_file="/t/token",
+    log_level=LogLevel.DEBUG,
+)
+SILENT: AccessFlags = {**FLAGS, "access": None, "agent": None, "advertise": None}
+
+
+def test_what_is_left_open_is_as_it_was_before() -> None:
+    assert recorded_options(serve_request(SILENT, KNOWN)) == KNOWN
+    changed = recorded_options(serve_request({**SILENT, "port": 9001, "agent": "main"}, KNOWN))
+    assert changed == replace(KNOWN, port=9001, agent="main")
+    moved = recorded_options(serve_request({**SILENT, "listen": "10.0.0.7:80"}, KNOWN))
+    assert moved == replace(KNOWN, host="10.0.0.7", port=80), "a whole address replaces a whole one"
+
+
+def test_one_way_to_give_a_token_replaces_the_other() -> None:
+    token = "a-token-of-the-operators-own-choice"
+    by_value = serve_request({**SILENT, "token": token}, KNOWN)
+    assert (by_value.token, by_value.token_file) == (token, None)
+    named = recorded_options(by_value)
+    assert (named.has_token, named.token_file) == (True, None)
+    by_file = serve_request({**SILENT, "token_file": Path("/t/other")}, named)
+    assert (by_file.token, by_file.token_file) == (None, Path("/t/other"))
+    assert not by_file.has_token_by_value
+
+
+def test_a_file_that_is_named_is_stronger_than_a_variable() -> None:
+    seen: list[ServeRequest] = []
+
+    @click.command()
+    @access_options
+    def command(**flags: Unpack[AccessFlags]) -> None:
+        seen.append(serve_request(flags))
+
+    told = CliRunner().invoke(
+        command, ["--token-file", "/t/token"], env={"HOLON_CONTROL_TOKEN": "of-the-environment"}
+    )
+    assert told.exit_code == 0, told.output
+    assert (seen[0].token, seen[0].token_file) == (None, Path("/t/token"))

@@ -120,6 +120,30 @@ def test_silence_has_an_end() -> None:
             ControlClient(endpoint, timeout_s=0.05).get_json("/")
 
 
+def test_a_look_at_a_service_that_hangs_gives_up_long_before_a_change_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holon.client.connection.CLIENT_READ_MS_MAX", 50)
+    path = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as hangs:
+        hangs.bind(str(path))
+        hangs.listen()
+        client = ControlClient(UnixEndpoint(path), timeout_s=3_600)
+        with pytest.raises(
+            SilentRuntimeError, match=r"the service on .* does not answer"
+        ) as silent:
+            client.get_json("/status")
+        with pytest.raises(SilentRuntimeError), client.open_stream("/", None, timeout_s=3_600):
+            pass
+        hasty = ControlClient(UnixEndpoint(path), timeout_s=0.1)
+        monkeypatch.setattr("holon.client.connection.CLIENT_READ_MS_MAX", 3_600_000)
+        with pytest.raises(SilentRuntimeError):
+            hasty.get_json("/status")
+    assert silent.value.hint is not None
+    assert "holon daemon status" in silent.value.hint
+    assert "holon daemon logs" in silent.value.hint
+
+
 def test_a_stream_goes_on_after_the_last_event_that_came() -> None:
     answers = [
         streamed(": hello\n\nid: 7\nevent: brief_created\ndata: {\ndata: }\n\nid: 8\ndata: cut"),

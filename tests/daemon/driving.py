@@ -80,10 +80,11 @@ class Place:
         return dict(json.loads(done.stdout))
 
     @contextmanager
-    def serving(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    def serving(self, *arguments: str, port: str | None = "0") -> Iterator[subprocess.Popen[str]]:
         """A runtime in the foreground, from when it is ready; ended hard if it still runs."""
+        where = () if port is None else ("--port", port)
         with subprocess.Popen(
-            [sys.executable, "-m", "holon", "serve", "--port", "0", "--json", *arguments],
+            [sys.executable, "-m", "holon", "serve", *where, "--json", *arguments],
             env=self.environ(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

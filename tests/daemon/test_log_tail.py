@@ -2,14 +2,18 @@
 
 import json
 import os
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from holon.adapters.system.log_file import open_log
+from holon.adapters.system.failure_files import FailureFiles
+from holon.adapters.system.log_file import move_aside, open_log
 from holon.adapters.system.run_files import RunFiles, UnsafePlaceError
 from holon.cli.main import main
+from holon.daemon.log_follow import GrowingTail
 from holon.daemon.log_tail import log_report
 from holon.model.limits import (
     DAEMON_LOG_BYTES_MAX,
@@ -17,7 +21,10 @@ from holon.model.limits import (
     DAEMON_LOG_LINES_COUNT_MAX,
     DAEMON_LOG_READ_BYTES_MAX,
 )
+from holon.projections.runtime_status import FailurePhase
 from tests.daemon.driving import failure
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -85,3 +92,69 @@ def test_a_large_log_is_moved_aside_when_the_next_runtime_starts(files: RunFiles
     os.close(open_log(files.log))
     assert files.log.stat().st_size == 0
     assert files.log.with_name("daemon.log.1").stat().st_size == DAEMON_LOG_BYTES_MAX + 1
+
+
+def test_the_tail_has_the_length_that_was_asked_for_under_either_name(files: RunFiles) -> None:
+    files.log.write_text("".join(f"line {number}\n" for number in range(100)), encoding="utf-8")
+    assert "line 20\n" in shown(files)
+    assert "line 19\n" not in shown(files), "80 by default"
+    for name in ("--tail", "--lines"):
+        told = shown(files, name, "2")
+        assert ("line 98\n" in told, "line 97\n" in told) == (True, False)
+
+
+def test_a_log_is_followed_across_the_move_to_another_file(files: RunFiles) -> None:
+    with closing(GrowingTail(files.log)) as tail:
+        assert tail.last_lines(5) == ()
+        assert tail.new_lines() == (), "there is none yet"
+        files.log.write_bytes(b"one\ntwo\nthr")
+        assert tail.new_lines() == ("one", "two")
+        with files.log.open("ab", buffering=0) as log:
+            log.write(b"ee\n")
+            assert tail.new_lines() == ("three",)
+            move_aside(files.log)
+            log.write(b"four\n")
+        assert tail.new_lines() == ("four",), "the old one is read to its end"
+        files.log.write_bytes(b"five\n")
+        assert [*tail.new_lines(), *tail.new_lines(), *tail.new_lines()] == ["five"]
+
+
+def test_what_is_followed_begins_with_the_end_of_what_is_there(files: RunFiles) -> None:
+    files.log.write_bytes(b"x" * DAEMON_LOG_READ_BYTES_MAX + b"\none\ntwo\n")
+    with closing(GrowingTail(files.log)) as tail:
+        assert tail.last_lines(2) == ("one", "two")
+        assert tail.new_lines() == ()
+        files.log.write_bytes(b"anew\n")
+        assert [*tail.new_lines(), *tail.new_lines(), *tail.new_lines()] == ["anew"], "cut short"
+
+
+def test_following_shows_each_line_until_it_is_interrupted(
+    files: RunFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files.log.write_text('{"event":"ready"}\nnot JSON \x1b[2J\n', encoding="utf-8")
+
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("holon.cli.daemon_log_view.time.sleep", interrupted)
+    for form, expected in (
+        (("--json",), '{"event":"ready"}\n{"message":"not JSON \\u001b[2J"}\n'),
+        ((), "last failure  none known\n"),
+    ):
+        arguments = ["daemon", "logs", "--follow", "--home", str(files.home), *form]
+        done = CliRunner().invoke(main, arguments)
+        assert done.exit_code == 130
+        assert expected in done.stdout
+        assert "\x1b" not in done.stdout
+
+
+def test_a_failure_in_a_file_is_told_without_the_advice_to_look_at_the_logs(
+    files: RunFiles,
+) -> None:
+    FailureFiles(files).note(FailurePhase.STARTUP, "no room", now=START)
+    told = shown(files)
+    assert f"last failure  {START.isoformat(timespec='seconds')} startup: no room\n" in told
+    assert str(files.startup_failure) in told
+    assert "holon daemon logs" not in told
+    looked = CliRunner().invoke(main, ["daemon", "status", "--home", str(files.home)])
+    assert "startup: no room; see holon daemon logs\n" in looked.stdout

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.system.clock import SystemClock
-from holon.model.event import BriefCreated
+from holon.model.event import BriefCreated, TurnStarted
 from holon.projections.runtime_status import RuntimeStatus
 from holon.testing.control_server import MAIN, ControlServer, ServerOptions, control_server
 from holon.testing.scripted_provider import ScriptedProvider, read_script
@@ -69,3 +69,22 @@ async def test_a_failed_turn_is_the_last_failure_after_it_has_ended(tmp_path: Pa
         assert told["phase"] == "runtime_turn"
         assert told["summary"]
         assert "holon daemon logs" in told["detail_hint"]
+
+
+@pytest.mark.requirement("daemon:turn-failures-stay-visible")
+@pytest.mark.parametrize(("deed", "body"), [("current-run/abort", {}), ("stop", None)])
+async def test_what_the_operator_ended_is_no_failure(
+    tmp_path: Path, deed: str, body: dict[str, str] | None
+) -> None:
+    script = read_script(b'{"rules": [{"rounds": [{"text": "late", "after_ms": 600000}]}]}')
+    models = SingleModel(ScriptedProvider(script, SystemClock()))
+    async with control_server(tmp_path / "home", ServerOptions(models=models)) as server:
+        await server.operator.post(f"/control/agents/{MAIN}/prompt", {"text": "go"})
+        await until_event(server.host, TurnStarted)
+        ended = await server.operator.post(f"/control/agents/{MAIN}/{deed}", body)
+        assert ended.status == 200
+        await until_event(server.host, BriefCreated)
+        assert "last_failure" not in (await server.operator.get(STATUS)).json()
+        agent = (await server.operator.get("/status")).json()["agent"]
+        assert agent["last_turn_terminal"]["kind"] == "aborted"
+        assert "last_runtime_failure" not in agent

@@ -72,7 +72,8 @@ def test_a_home_that_is_served_already_is_left_as_it_is(place: Place) -> None:
     with place.serving() as process:
         second = place.holon("serve", "--port", "0")
         assert second.returncode == 2
-        assert "in use" in second.stderr
+        assert second.stderr.count("in use") == 1, "it is said once"
+        assert "holon prompt" in second.stderr
         assert not place.files.startup_failure.exists(), "the one that serves is well"
         record = place.files.read_record()
         assert record is not None

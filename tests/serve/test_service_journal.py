@@ -52,6 +52,18 @@ def test_lines_go_to_the_file_and_what_matters_to_the_terminal_too(
     assert files.log.stat().st_mode & 0o777 == 0o600
 
 
+def test_why_a_service_ended_is_left_to_the_command_unless_it_is_a_bug(
+    files: RunFiles, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with service_journal(files, LogLevel.INFO, NothingToRedact()) as journal:
+        journal.note("start_refused", "the port is taken", level=LogLevel.ERROR)
+        journal.note("ended_badly", "a bug", level=LogLevel.ERROR, error=ValueError("a bug"))
+    assert [line["event"] for line in lines_of(files)] == ["start_refused", "ended_badly"]
+    shown = capsys.readouterr().err
+    assert "the port is taken" not in shown
+    assert "ended_badly: a bug" in shown
+
+
 @pytest.mark.requirement("journal:refused-requests-are-counted")
 async def test_refused_requests_become_one_line_a_minute(files: RunFiles) -> None:
     traffic, clock = Traffic(), ManualClock()

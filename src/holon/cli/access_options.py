@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import click
+from click.core import ParameterSource
 
 if TYPE_CHECKING:
     from holon.serve.effective_config import ServeRequest
+    from holon.serve.recorded_options import RecordedOptions
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -18,7 +20,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 class AccessFlags(TypedDict):
     """The flags, as click hands them over."""
 
-    access: str
+    access: str | None
     listen: str | None
     host: str | None
     port: int | None
@@ -26,7 +28,7 @@ class AccessFlags(TypedDict):
     token: str | None
     token_file: Path | None
     workspace_root: str | None
-    agent: str
+    agent: str | None
     log_level: str | None
 
 
@@ -34,8 +36,7 @@ _OPTIONS = (
     click.option(
         "--access",
         type=click.Choice(["local", "tunnel", "lan", "tailnet"]),
-        default="local",
-        show_default=True,
+        show_default="local",
         help="From where the control plane is meant to be reached.",
     ),
     click.option(
@@ -70,8 +71,7 @@ _OPTIONS = (
     click.option(
         "--agent",
         envvar="HOLON_AGENT_ID",
-        default="main",
-        show_default=True,
+        show_default="main",
         help="Who is meant when nobody is named.",
     ),
     click.option(
@@ -90,29 +90,84 @@ def access_options(command: _Command) -> _Command:
     return command
 
 
-def serve_request(flags: AccessFlags) -> "ServeRequest":
-    """What the flags ask for."""
-    import os
+def is_told(ctx: click.Context) -> bool:
+    """Whether the command line says anything about access; a variable is no such word."""
+    return any(
+        ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        for name in AccessFlags.__annotations__
+    )
 
-    from holon.config.environment_names import callback_base_url
+
+def serve_request(flags: AccessFlags, known: "RecordedOptions | None" = None) -> "ServeRequest":
+    """What the flags ask for; what they leave open is as it is known from before."""
+    from dataclasses import replace
+
     from holon.model.ids import parse_agent_id
     from holon.ports.journal import LogLevel
-    from holon.serve.access_plan import AccessMode, AccessRequest
+
+    before = _nothing_known() if known is None else known.request()
+    agent, level, workspace = flags["agent"], flags["log_level"], flags["workspace_root"]
+    asked = replace(
+        before,
+        default_agent=before.default_agent if agent is None else parse_agent_id(agent),
+        workspace_dir=before.workspace_dir if workspace is None else workspace,
+        log_level=before.log_level if level is None else LogLevel(level),
+    )
+    return _with_access(_with_token(asked, flags), flags)
+
+
+def _nothing_known() -> "ServeRequest":
+    from holon.model.ids import AgentId
+    from holon.serve.access_plan import AccessRequest
     from holon.serve.effective_config import ServeRequest
 
-    return ServeRequest(
-        access=AccessRequest(
-            mode=AccessMode(flags["access"]),
-            listen=flags["listen"],
-            host=flags["host"],
-            port=flags["port"],
-            advertise=flags["advertise"],
-            callback_base=callback_base_url(os.environ),
-            has_own_token=flags["token"] is not None or flags["token_file"] is not None,
-        ),
-        token=flags["token"],
-        token_file=None if flags["token_file"] is None else flags["token_file"].absolute(),
-        default_agent=parse_agent_id(flags["agent"]),
-        workspace_dir=flags["workspace_root"],
-        log_level=None if flags["log_level"] is None else LogLevel(flags["log_level"]),
+    return ServeRequest(access=AccessRequest(), default_agent=AgentId("main"))
+
+
+def _with_access(before: "ServeRequest", flags: AccessFlags) -> "ServeRequest":
+    import os
+    from dataclasses import replace as with_fields
+
+    from msgspec.structs import replace
+
+    from holon.config.environment_names import callback_base_url
+    from holon.serve.access_plan import AccessMode
+
+    known = before.access
+    if flags["listen"] is not None:  # a whole address: nothing of an earlier one is left
+        known = replace(known, host=None, port=None)
+    mode, host, port = flags["access"], flags["host"], flags["port"]
+    access = replace(
+        known,
+        mode=known.mode if mode is None else AccessMode(mode),
+        listen=flags["listen"],
+        host=known.host if host is None else host,
+        port=known.port if port is None else port,
+        advertise=flags["advertise"] or known.advertise,
+        callback_base=callback_base_url(os.environ) or known.callback_base,
     )
+    return with_fields(before, access=access)
+
+
+def _with_token(before: "ServeRequest", flags: AccessFlags) -> "ServeRequest":
+    from dataclasses import replace as with_fields
+
+    from msgspec.structs import replace
+
+    token, file = _one_token(flags)
+    if token is None and file is None:
+        return before
+    access = replace(before.access, has_own_token=True)
+    path = None if file is None else file.absolute()
+    return with_fields(before, access=access, token=token, token_file=path)
+
+
+def _one_token(flags: AccessFlags) -> tuple[str | None, Path | None]:
+    """The token or its file; a file that was named is stronger than a variable."""
+    token, file = flags["token"], flags["token_file"]
+    if token is None or file is None:
+        return token, file
+    ctx = click.get_current_context(silent=True)
+    if ctx is not None and ctx.get_parameter_source("token") is ParameterSource.ENVIRONMENT:
+        return None, file
+    raise click.UsageError("--token and --token-file contradict each other; give one of them")

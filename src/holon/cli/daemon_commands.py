@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from holon.cli import exit_codes
-from holon.cli.access_options import AccessFlags, access_options, serve_request
+from holon.cli.access_options import AccessFlags, access_options, is_told, serve_request
 from holon.cli.options import echo_json, home_option, json_option
 
 if TYPE_CHECKING:
-    from holon.daemon.log_tail import LogReport
     from holon.daemon.start_stop import Daemon
-    from holon.projections.runtime_status import DaemonStatus, LastFailure
+    from holon.projections.runtime_status import DaemonStatus
+    from holon.serve.effective_config import ServeRequest
 
-_LINES_DEFAULT = 40
+_LINES_DEFAULT = 80
 _LINES_MAX = 1_000
 
 _wait_option = click.option(
@@ -46,8 +46,9 @@ def daemon() -> None:
 def start(home: Path, as_json: bool, wait_s: int, **flags: Unpack[AccessFlags]) -> None:
     """Start the runtime in the background, unless it runs.
 
-    Takes what `holon serve` takes. One that already runs with the same configuration is a success;
-    one with another configuration is left alone, and so is whatever else is in the way.
+    Takes what `holon serve` takes. One that already runs with the same configuration is a success,
+    and so is one that runs with any options when none are given here. One with another
+    configuration is left alone, and so is whatever else is in the way.
 
     \b
     Exit codes:
@@ -61,7 +62,13 @@ def start(home: Path, as_json: bool, wait_s: int, **flags: Unpack[AccessFlags]) 
       holon daemon start --port 8080
       holon daemon start --access lan --host 192.168.1.20 --token-file ~/.holon-token
     """
-    _answer(_daemon(home, wait_s, flags).start(), as_json=as_json)
+    from holon.adapters.system.run_files import RunFiles
+    from holon.daemon.restart_checks import options_in_use
+
+    bare = not is_told(click.get_current_context())
+    known = options_in_use(RunFiles(home.absolute())) if bare else None
+    asked = serve_request(flags, known)
+    _answer(_daemon(home, wait_s, asked).start(), as_json=as_json)
 
 
 @daemon.command()
@@ -72,15 +79,20 @@ def start(home: Path, as_json: bool, wait_s: int, **flags: Unpack[AccessFlags]) 
 def restart(home: Path, as_json: bool, wait_s: int, **flags: Unpack[AccessFlags]) -> None:
     """Replace the runtime in the background by a new process.
 
-    The new one runs with the options given here, or with the configured defaults. What agents were
-    doing is cut off and goes on from its last durable step.
+    The new one runs with the options of the old one, except those given here. What would keep it
+    from starting is refused before the old one is ended. What agents were doing is cut off and goes
+    on from its last durable step. To go back to the defaults, stop it and start it again.
 
     \b
     Examples:
       holon daemon restart
       holon daemon restart --port 8080
     """
-    _answer(_daemon(home, wait_s, flags).restart(), as_json=as_json)
+    from holon.adapters.system.run_files import RunFiles
+    from holon.daemon.restart_checks import options_last_used
+
+    asked = serve_request(flags, options_last_used(RunFiles(home.absolute())))
+    _answer(_daemon(home, wait_s, asked).restart(), as_json=as_json)
 
 
 @daemon.command()
@@ -113,8 +125,8 @@ def stop(home: Path, as_json: bool) -> None:
 def status(home: Path, as_json: bool, **flags: Unpack[AccessFlags]) -> None:
     """Say whether the runtime runs, and how it is.
 
-    Whether its configuration matches is said for the options given here: those one would start it
-    with.
+    Whether its configuration matches is said for the options given here, or when none are given,
+    for those it was started with: it differs once the settings have changed.
 
     \b
     Exit codes:
@@ -129,8 +141,17 @@ def status(home: Path, as_json: bool, **flags: Unpack[AccessFlags]) -> None:
     """
     from holon.adapters.system.run_files import RunFiles
     from holon.daemon.health import status_of
+    from holon.daemon.option_words import replacing_command
+    from holon.daemon.restart_checks import options_in_use
 
-    found = status_of(RunFiles(home.absolute()), fingerprint=_fingerprint(home, flags))
+    files = RunFiles(home.absolute())
+    running = options_in_use(files)
+    asked = serve_request(flags, None if is_told(click.get_current_context()) else running)
+    found = status_of(
+        files,
+        fingerprint=_fingerprint(home, asked),
+        replaced_by=replacing_command(asked, running),
+    )
     if as_json:
         _print_json(found)
     else:
@@ -140,6 +161,7 @@ def status(home: Path, as_json: bool, **flags: Unpack[AccessFlags]) -> None:
 
 @daemon.command()
 @click.option(
+    "--tail",
     "--lines",
     "lines_count",
     type=click.IntRange(0, _LINES_MAX),
@@ -147,52 +169,72 @@ def status(home: Path, as_json: bool, **flags: Unpack[AccessFlags]) -> None:
     show_default=True,
     help="How many lines of the log's end to show.",
 )
+@click.option("--follow", is_flag=True, help="Go on with what is written from now on.")
 @home_option
 @json_option
-def logs(home: Path, as_json: bool, lines_count: int) -> None:
-    """Show the end of the runtime's log, and how a start or an end failed.
+def logs(home: Path, as_json: bool, lines_count: int, follow: bool) -> None:
+    """Show the end of the runtime's log, and what failed last.
 
     With --json the lines are as they were written: each a JSON object with at, level, event,
-    message, and the ids of what it is about.
+    message, and the ids of what it is about. With --follow as well they are all there is, one a
+    line. Following goes on across restarts, and when the log is moved aside; Ctrl-C ends it.
 
     \b
     Examples:
       holon daemon logs
-      holon daemon logs --lines 200
+      holon daemon logs --tail 200
+      holon daemon logs --follow
       holon daemon logs --json | jq -r .log_path
       holon daemon logs --json | jq -r '.lines[] | fromjson? | select(.level == "error")'
     """
     from holon.adapters.system.run_files import RunFiles
+    from holon.cli.daemon_log_view import (
+        follow_log,
+        made_plain,
+        print_failures,
+        print_json_line,
+        print_line,
+        print_lines,
+    )
+    from holon.daemon.health import status_of
     from holon.daemon.log_tail import log_report
 
-    report = log_report(RunFiles(home.absolute()), lines_max=lines_count)
+    files = RunFiles(home.absolute())
+    if follow and as_json:
+        follow_log(files.log, lines_count, print_json_line)
+        return
+    known = status_of(files, fingerprint=None).last_failure
+    report = log_report(files, lines_max=0 if follow else lines_count, last_failure=known)
     if as_json:
-        _print_json(_made_plain(report))
+        _print_json(made_plain(report))
+        return
+    print_failures(report)
+    if follow:
+        follow_log(files.log, lines_count, print_line)
     else:
-        _print_logs(report)
+        print_lines(report)
 
 
-def _daemon(home: Path, wait_s: int, flags: AccessFlags) -> "Daemon":
+def _daemon(home: Path, wait_s: int, asked: "ServeRequest") -> "Daemon":
     from holon.config.load_settings import load_settings
     from holon.daemon.start_stop import Daemon
 
     environ = dict(os.environ)
     return Daemon(
         settings=load_settings(home.absolute(), environ),
-        asked=serve_request(flags),
+        asked=asked,
         environ=environ,
         ready_ms_max=wait_s * 1_000,
     )
 
 
-def _fingerprint(home: Path, flags: AccessFlags) -> str | None:
+def _fingerprint(home: Path, asked: "ServeRequest") -> str | None:
     """What a start would use; nothing when the settings cannot be read: a status needs none."""
     from holon.adapters.system.private_file import FileUnusableError
     from holon.config.load_settings import load_settings
     from holon.config.setting_errors import BadConfigError
     from holon.serve.effective_config import effective_fingerprint
 
-    asked = serve_request(flags)
     try:
         settings = load_settings(home.absolute(), dict(os.environ))
     except (BadConfigError, FileUnusableError):
@@ -201,6 +243,7 @@ def _fingerprint(home: Path, flags: AccessFlags) -> str | None:
 
 
 def _answer(found: "DaemonStatus", *, as_json: bool) -> None:
+    from holon.cli.daemon_log_view import shown_failure
     from holon.cli.terminal_text import one_line
 
     if as_json:
@@ -210,7 +253,7 @@ def _answer(found: "DaemonStatus", *, as_json: bool) -> None:
     if found.http_addr is not None and found.pid is not None:
         click.echo(f"       http://{found.http_addr} and {one_line(found.socket_path)}")
     if found.last_failure is not None:
-        click.echo(f"       last failure: {_shown(found.last_failure)}")
+        click.echo(f"       last failure: {shown_failure(found.last_failure)}")
 
 
 def _print_json(found: object) -> None:
@@ -228,6 +271,8 @@ def _print_status(found: "DaemonStatus") -> None:
 
 
 def _facts(found: "DaemonStatus") -> list[tuple[str, str]]:
+    from holon.cli.daemon_log_view import shown_failure
+
     matches = {True: "matches", False: "differs", None: "unknown"}[found.config_fingerprint_match]
     facts: list[tuple[str, str | None]] = [
         ("process", None if found.pid is None else str(found.pid)),
@@ -248,40 +293,6 @@ def _facts(found: "DaemonStatus") -> list[tuple[str, str]]:
             )
         )
     if found.last_failure is not None:
-        facts.append(("last failure", _shown(found.last_failure)))
+        facts.append(("last failure", shown_failure(found.last_failure)))
     facts.extend(("left behind", path) for path in found.stale_files)
     return [(name, value) for name, value in facts if value is not None]
-
-
-def _shown(failure: "LastFailure") -> str:
-    from holon.cli.terminal_text import one_line
-
-    when = failure.occurred_at.isoformat(timespec="seconds")
-    hint = f"; {failure.detail_hint}" if failure.detail_hint else ""
-    return one_line(f"{when} {failure.phase.value}: {failure.summary}{hint}")
-
-
-def _made_plain(report: "LogReport") -> "LogReport":
-    from msgspec.structs import replace
-
-    from holon.cli.terminal_text import plain
-
-    return replace(report, lines=tuple(plain(line) for line in report.lines))
-
-
-def _print_logs(report: "LogReport") -> None:
-    from holon.cli.log_lines import shown_lines
-
-    click.echo(f"log           {report.log_path}")
-    click.echo(f"metadata      {report.metadata_path}")
-    click.echo(f"last failure  {report.last_failure_path or 'none known'}")
-    for name, failure in (("start", report.startup_failure), ("end", report.shutdown_failure)):
-        if failure is not None:
-            click.echo(f"the last {name} failed: {_shown(failure)}")
-    if not report.lines:
-        click.echo("the log is empty")
-        return
-    click.echo("… earlier lines are in the file" if report.truncated else "")
-    for line in report.lines:
-        for part in shown_lines(line):
-            click.echo(part)

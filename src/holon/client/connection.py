@@ -6,7 +6,9 @@ Rule 1: over a socket file nothing is said before the kernel has told that its o
         request may hold what only the operator may read.
 Rule 2: every way in which nobody answers becomes one of three errors: nobody is there, whoever is
         there does not speak our language, or it stopped speaking.
-Rule 3: an answer that ends before it is whole is never taken for a whole one.
+Rule 3: over a socket file what is only read begins to be answered at once, or not at all: whoever
+        looks at a service that hangs is told so soon. What changes something may take its time.
+Rule 4: an answer that ends before it is whole is never taken for a whole one.
 """
 
 import os
@@ -28,6 +30,7 @@ from holon.client.endpoint import (
     UnixEndpoint,
 )
 from holon.model.errors import HolonError
+from holon.model.limits import CLIENT_READ_MS_MAX, SECOND_MS
 
 _CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
 _NOBODY: Final = (ConnectionRefusedError, FileNotFoundError)
@@ -77,9 +80,11 @@ class Connection:
         with suppress(BrokenPipeError, ConnectionResetError):
             self._socket.sendall(request)  # declined before all of it was read: why is to be had
         self._incoming = incoming = self._socket.makefile("rb")
+        self._socket.settimeout(self._patience_s(method))
         while True:
             status, found = read_head(incoming)
             if status not in _INFORMATIONAL:
+                self._socket.settimeout(self._timeout_s)
                 return Answer(status, BufferedReader(AnswerBody(incoming, found)))
 
     def close(self) -> None:
@@ -88,6 +93,12 @@ class Connection:
             self._incoming.close()
         if self._socket is not None:
             self._socket.close()
+
+    def _patience_s(self, method: str) -> float:
+        """How long the beginning of an answer may take."""
+        if method != "GET" or not isinstance(self._endpoint, UnixEndpoint):
+            return self._timeout_s
+        return min(self._timeout_s, CLIENT_READ_MS_MAX / SECOND_MS)
 
     def _connected(self) -> socket.socket:
         match self._endpoint:
@@ -146,7 +157,7 @@ def connection_errors(endpoint: Endpoint) -> Iterator[None]:
     except _NOBODY:
         raise NoRuntimeError(f"no runtime answers on {where}", hint=START_ONE) from None
     except TimeoutError:
-        raise SilentRuntimeError(f"whoever listens on {where} does not answer") from None
+        raise SilentRuntimeError(f"the service on {where} does not answer") from None
     except NotHttpError as error:
         raise ForeignServerError(
             f"what answers on {where} is not a Holon runtime: {error}"

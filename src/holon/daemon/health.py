@@ -33,6 +33,7 @@ from holon.projections.runtime_status import (
 )
 
 STATUS_PATH: Final = "/control/runtime/status"
+_RESTART: Final = "holon daemon restart"
 _ALWAYS_THERE: Final = ("ok", "healthy", "pid", "home_dir", "socket_path")
 
 
@@ -134,16 +135,23 @@ def _foreign_file(path: Path) -> Foreign | None:
     return None
 
 
-def status_of(files: RunFiles, *, fingerprint: str | None) -> DaemonStatus:
-    """Return what is known of a home's runtime; `fingerprint` is what one would be started with."""
-    return told(files, look_at(files), fingerprint=fingerprint)
+def status_of(
+    files: RunFiles, *, fingerprint: str | None, replaced_by: str = _RESTART
+) -> DaemonStatus:
+    """Return what is known of a home's runtime.
+
+    `fingerprint` is what one would be started with, and `replaced_by` the command that does so.
+    """
+    return told(files, look_at(files), fingerprint=fingerprint, replaced_by=replaced_by)
 
 
-def told(files: RunFiles, found: Look, *, fingerprint: str | None) -> DaemonStatus:
+def told(
+    files: RunFiles, found: Look, *, fingerprint: str | None, replaced_by: str = _RESTART
+) -> DaemonStatus:
     """Return what a look amounts to."""
     match found:
         case Running(status=status):
-            return _running(files, status, fingerprint)
+            return _running(files, status, fingerprint, replaced_by)
         case Silent(process=process):
             return _down(
                 files,
@@ -177,12 +185,14 @@ def told(files: RunFiles, found: Look, *, fingerprint: str | None) -> DaemonStat
             )
 
 
-def _running(files: RunFiles, status: RuntimeStatus, fingerprint: str | None) -> DaemonStatus:
+def _running(
+    files: RunFiles, status: RuntimeStatus, fingerprint: str | None, replaced_by: str
+) -> DaemonStatus:
     known = fingerprint is not None and status.config_fingerprint is not None
     matches = fingerprint == status.config_fingerprint if known else None
     message = f"process {status.pid} serves this home"
     if matches is False:
-        message += " with another configuration; to use this one: holon daemon restart"
+        message += f" with another configuration; to use this one: {replaced_by}"
     return DaemonStatus(
         ok=status.healthy,
         state=DaemonState.RUNNING,

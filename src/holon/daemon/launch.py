@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from holon.adapters.system.detached_process import READY_HANDLE
+from holon.config.environment_names import CALLBACK_BASE_URL
 from holon.serve.effective_config import ServeRequest
 
 _TOKEN: Final = "HOLON_CONTROL_TOKEN"
@@ -41,5 +42,6 @@ def launch_arguments(home: Path, asked: ServeRequest) -> list[str]:
 
 def launch_environment(environ: Mapping[str, str], asked: ServeRequest) -> dict[str, str]:
     """Return the environment it runs in: ours, with the token that was asked for and no other."""
-    found = {name: value for name, value in environ.items() if name != _TOKEN}
-    return found if asked.token is None else {**found, _TOKEN: asked.token}
+    asked_for = {_TOKEN: asked.token, CALLBACK_BASE_URL: asked.access.callback_base}
+    found = {name: value for name, value in environ.items() if name not in asked_for}
+    return found | {name: value for name, value in asked_for.items() if value is not None}

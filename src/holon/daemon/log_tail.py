@@ -8,7 +8,7 @@ from holon.adapters.system.log_file import read_tail
 from holon.adapters.system.run_files import RunFiles
 from holon.model.limits import DAEMON_LOG_LINE_CHARS_MAX, DAEMON_LOG_LINES_COUNT_MAX
 from holon.model.record import Record
-from holon.projections.runtime_status import FailurePhase, LastFailure
+from holon.projections.runtime_status import FailurePhase, LastFailure, newest_failure
 
 
 class LogReport(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -17,7 +17,8 @@ class LogReport(Record, frozen=True, kw_only=True, omit_defaults=False):
     ok: bool
     log_path: str
     metadata_path: str
-    last_failure_path: str | None
+    last_failure: LastFailure | None  # as `holon daemon status` tells it
+    last_failure_path: str | None  # of one that is in a file
     startup_failure_path: str
     shutdown_failure_path: str
     startup_failure: LastFailure | None
@@ -26,8 +27,13 @@ class LogReport(Record, frozen=True, kw_only=True, omit_defaults=False):
     truncated: bool
 
 
-def log_report(files: RunFiles, *, lines_max: int) -> LogReport:
-    """Return the report; a log that is not there has no lines."""
+def log_report(
+    files: RunFiles, *, lines_max: int, last_failure: LastFailure | None = None
+) -> LogReport:
+    """Return the report; a log that is not there has no lines.
+
+    `last_failure` is the last one a running service knows of: those of turns are in no file.
+    """
     failures = FailureFiles(files)
     newest = failures.newest()
     tail = read_tail(
@@ -39,6 +45,7 @@ def log_report(files: RunFiles, *, lines_max: int) -> LogReport:
         ok=True,
         log_path=str(files.log),
         metadata_path=str(files.record),
+        last_failure=newest_failure(newest, last_failure),
         last_failure_path=None if newest is None else str(failures.path_of(newest.phase)),
         startup_failure_path=str(files.startup_failure),
         shutdown_failure_path=str(files.shutdown_failure),

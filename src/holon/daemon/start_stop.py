@@ -35,6 +35,8 @@ from holon.client.endpoint import NoRuntimeError, UnixEndpoint, Wanted, find_end
 from holon.config.load_settings import Settings
 from holon.daemon.health import Foreign, Gone, Running, Silent, look_at, told
 from holon.daemon.launch import launch_arguments, launch_environment
+from holon.daemon.option_words import replacing_command
+from holon.daemon.restart_checks import options_in_use, require_startable, require_token
 from holon.daemon.runtime_files import remove_stale
 from holon.model.errors import HolonError
 from holon.model.limits import (
@@ -45,6 +47,7 @@ from holon.model.limits import (
 )
 from holon.projections.runtime_status import DaemonStatus, FailurePhase, RuntimeStatus
 from holon.serve.effective_config import ServeRequest, effective_fingerprint
+from holon.serve.service_token import require_usable_token
 from holon.wire.runtime_responses import Readiness, ShutdownAnswer
 
 SEE_LOGS: Final = "see what happened with: holon daemon logs"
@@ -65,7 +68,6 @@ class OtherConfigError(HolonError):
     """A runtime serves this home with another configuration."""
 
     code = "other_config"
-    hint = "to replace it with this configuration: holon daemon restart"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,6 +99,7 @@ class Daemon:
         """Replace whatever process serves the home by one with this configuration."""
         self._prepare()
         with folder_lock(self.files.folder):
+            require_startable(self.files, self.asked)
             stop_now(self.files)
             return self._start()
 
@@ -104,6 +107,7 @@ class Daemon:
         """Refuse what could not be started, before anything is touched."""
         _ = self.fingerprint
         require_safe_home(self.settings.home)
+        require_usable_token(self.asked, self.files.token)
         make_home(self.settings.home)
         with home_errors(self.settings.home):
             prepare_run_folder(self.files.folder)
@@ -123,14 +127,17 @@ class Daemon:
             case Foreign(what=what):
                 raise DaemonError(what, hint="nothing was touched; stop it, or move it away")
             case Gone():
+                require_token(self.asked)
                 remove_stale(self.files)
                 return self._launch()
 
     def _require_same(self, status: RuntimeStatus) -> None:
         if status.config_fingerprint != self.fingerprint or not self._token_opens(status):
+            command = replacing_command(self.asked, options_in_use(self.files))
             raise OtherConfigError(
                 f"process {status.pid} already serves {self.settings.home} with another"
-                " configuration"
+                " configuration",
+                hint=f"to replace it with this configuration: {command}",
             )
 
     def _token_opens(self, status: RuntimeStatus) -> bool:

@@ -26,6 +26,11 @@ class ServeRequest:
     workspace_dir: str | None = None
     log_level: LogLevel | None = None  # in place of the settings'
 
+    @property
+    def has_token_by_value(self) -> bool:
+        """Whether a token was named, be it known here or not: nobody writes one down."""
+        return self.access.has_own_token and self.token_file is None
+
 
 def effective_fingerprint(settings: Settings, asked: ServeRequest) -> str:
     """Return what stands for everything the service runs with; raises BadAccessError."""
@@ -38,7 +43,7 @@ def effective_fingerprint(settings: Settings, asked: ServeRequest) -> str:
             "port": plan.port,
             "advertise": plan.advertise,
             "callback_base": plan.callback_base,
-            "own_token": int(asked.token is not None),
+            "own_token": int(asked.has_token_by_value),
             "token_file": None if asked.token_file is None else str(asked.token_file),
             "default_agent": asked.default_agent,
             "workspace_dir": asked.workspace_dir,

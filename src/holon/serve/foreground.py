@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import anyio
 import msgspec
@@ -26,7 +25,6 @@ from anyio.abc import TaskStatus
 
 from holon import __version__
 from holon.adapters.system.clock import SystemClock
-from holon.adapters.system.control_token import GivenToken, TokenFile
 from holon.adapters.system.detached_process import tell_ready
 from holon.adapters.system.failure_files import FailureFiles
 from holon.adapters.system.home_checks import home_errors, require_safe_home
@@ -47,11 +45,11 @@ from holon.serve.configured_host import ConfiguredHost, open_configured_host
 from holon.serve.control_server import serve_control_plane
 from holon.serve.effective_config import ServeRequest, effective_fingerprint
 from holon.serve.lifecycle_failures import LifecycleFailures
+from holon.serve.recorded_options import recorded_options
 from holon.serve.service_journal import service_journal, sum_up, tell_refusals
+from holon.serve.service_token import service_token
 from holon.serve.service_tracer import service_tracer
 from holon.serve.whole_program import load_the_rest
-
-_TOKEN_NAME: Final = "control_token"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,7 +132,7 @@ class _Service:
         self._files = files
         self._told = told
         with home_errors(settings.home):
-            self._token = _token(asked, files.token, told.secrets)
+            self._token = service_token(asked, files.token, told.secrets)
         self.ending = anyio.Event()
 
     async def run(self, served: ConfiguredHost, tcp: socket.socket) -> None:
@@ -145,7 +143,7 @@ class _Service:
             async with anyio.create_task_group() as answering:
                 answering.start_soon(self._answer, served, facts, (tcp, local))
                 with home_errors(self._settings.home):
-                    self._files.write_record(_record_of(facts))
+                    self._files.write_record(_record_of(facts, self._asked))
                 self._tell_ready(facts)
         self._told.journal.note("draining", "was asked to end; what runs gets a moment")
         if not await _drain(served.host):
@@ -235,18 +233,7 @@ def _listening_on(path: Path) -> Iterator[socket.socket]:
                     path.unlink(missing_ok=True)
 
 
-def _token(asked: ServeRequest, own: Path, secrets: SecretRegistry) -> GivenToken | TokenFile:
-    if asked.token is not None:
-        secrets.learn(_TOKEN_NAME, asked.token)
-        return GivenToken(asked.token)
-    file = TokenFile(asked.token_file or own)
-    if asked.token_file is None:
-        file.make_if_missing()
-    secrets.learn(_TOKEN_NAME, file.text())  # one that others can read is refused here
-    return file
-
-
-def _record_of(facts: RuntimeFacts) -> RuntimeRecord:
+def _record_of(facts: RuntimeFacts, asked: ServeRequest) -> RuntimeRecord:
     identity = own_identity()
     return RuntimeRecord(
         pid=identity.pid,
@@ -258,4 +245,5 @@ def _record_of(facts: RuntimeFacts) -> RuntimeRecord:
         config_fingerprint=facts.config_fingerprint,
         version=facts.version,
         started_at=facts.started_at,
+        options=msgspec.to_builtins(recorded_options(asked)),
     )

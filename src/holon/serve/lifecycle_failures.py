@@ -8,6 +8,7 @@ Rule 2: a home that somebody else serves is left as it is: that runtime is well.
 
 from collections.abc import Iterator
 from types import TracebackType
+from typing import Final
 
 from holon import __version__
 from holon.adapters.system.failure_files import FailureFiles
@@ -16,6 +17,10 @@ from holon.ports.clock import Clock
 from holon.ports.journal import Journal, LogLevel
 from holon.ports.redactor import Redactor
 from holon.projections.runtime_status import FailurePhase
+
+_REFUSED: Final = "start_refused"
+_ENDED_BADLY: Final = "ended_badly"
+LAST_WORDS: Final = frozenset({_REFUSED, _ENDED_BADLY})  # nothing comes after these
 
 
 class LifecycleFailures:
@@ -55,7 +60,7 @@ class LifecycleFailures:
         leaf = next(leaves_of(error), error)
         said = self._redactor.redact(sentence_of(leaf))
         self._journal.note(
-            "start_refused" if self._phase is FailurePhase.STARTUP else "ended_badly",
+            _REFUSED if self._phase is FailurePhase.STARTUP else _ENDED_BADLY,
             said,
             level=LogLevel.ERROR,
             error=None if isinstance(leaf, HolonError) else error,

@@ -2,7 +2,7 @@
 
 Owns:  opening and closing it, who else sees its lines, and telling of refused requests as counts.
 Rule 1: lines go to the log file. Whoever sits in front of a service in the foreground also sees
-        warnings and worse, as text.
+        warnings and worse, as text; but not why it ended, which the command itself says last.
 Rule 2: requests that were turned away are counted, and told once a minute: no caller fills a log.
 """
 
@@ -22,6 +22,7 @@ from holon.model.limits import JOURNAL_WINDOW_MS
 from holon.ports.clock import Clock
 from holon.ports.journal import Journal, LogLevel
 from holon.ports.redactor import Redactor
+from holon.serve.lifecycle_failures import LAST_WORDS
 
 
 @contextmanager
@@ -63,6 +64,8 @@ def tell_refusals(journal: Journal, traffic: Traffic) -> None:
 
 def _print(line: JournalLine) -> None:
     if line.level not in (LogLevel.WARNING, LogLevel.ERROR):
+        return
+    if line.event in LAST_WORDS and not line.trace:
         return
     when = line.at.isoformat(timespec="seconds")
     text = f"{when} {line.level.upper()} {line.event}: {line.message}"

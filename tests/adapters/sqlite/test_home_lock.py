@@ -61,6 +61,20 @@ def test_a_second_lock_in_the_same_process_is_refused_too(tmp_path: Path) -> Non
     HomeLock(tmp_path).release()
 
 
+def test_whoever_finds_a_service_is_told_how_to_talk_to_it(tmp_path: Path) -> None:
+    prepare_home(tmp_path)
+    held = HomeLock(tmp_path)
+    for written, hint in (
+        ("1\n", "stop that process"),
+        (f"{os.getpid()}\n", "holon prompt --wait"),
+    ):
+        (tmp_path / "run" / "holon.pid").write_text(written, encoding="ascii")
+        with pytest.raises(HomeInUseError) as refused:
+            HomeLock(tmp_path)
+        assert hint in str(refused.value.hint)
+    held.release()
+
+
 def test_what_is_written_in_the_lock_file_is_only_for_people(tmp_path: Path) -> None:
     prepare_home(tmp_path)
     held = HomeLock(tmp_path)

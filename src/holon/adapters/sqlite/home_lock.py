@@ -16,6 +16,11 @@ from holon.model.errors import HomeInUseError, StoreUnwritableError
 
 NO_LOCKS: Final = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 _PID_BYTES_MAX = 32
+_HELD: Final = "stop that process first, or use another HOLON_HOME"
+_SERVED: Final = (
+    "it is a service: ask its agents with `holon prompt --wait`, end it with `holon daemon stop`,"
+    " or use another HOLON_HOME"
+)
 
 
 def database_path(home: Path) -> Path:
@@ -37,6 +42,15 @@ def prepare_home(home: Path) -> None:
             )
 
 
+def _serves(home: Path, holder: str) -> bool:
+    """Whether the holder has said that it is a service; for a hint, so a guess will do."""
+    try:
+        with (home / "run" / "holon.pid").open("rb") as file:
+            return file.read(_PID_BYTES_MAX).decode("ascii", "replace").strip() == holder
+    except OSError:
+        return False
+
+
 class HomeLock:
     """Ownership of a home for as long as this object is not released."""
 
@@ -56,7 +70,7 @@ class HomeLock:
             os.close(self._handle)
             raise HomeInUseError(
                 f"the home {home} is in use by process {holder}",
-                hint="stop that process first, or use another HOLON_HOME",
+                hint=_SERVED if _serves(home, holder) else _HELD,
             ) from None
         except OSError as error:
             os.close(self._handle)

@@ -17,6 +17,9 @@ from holon.model.errors import BadInputError
 from holon.model.limits import CONTROL_TOKEN_BYTES, CONTROL_TOKEN_CHARS_MAX, CONTROL_TOKEN_CHARS_MIN
 
 _OTHERS: Final = 0o077
+_RULE: Final = (
+    f"{CONTROL_TOKEN_CHARS_MIN} to {CONTROL_TOKEN_CHARS_MAX} ASCII characters, without spaces"
+)
 
 
 class BadTokenError(BadInputError):
@@ -29,7 +32,8 @@ class GivenToken:
     """A token the operator named; it is in force for as long as the process runs."""
 
     def __init__(self, text: str) -> None:
-        self._digest = _digest_of(text, where="--token")
+        """Take it; raises BadTokenError for one nobody could send."""
+        self._digest = _digest_of(text, what="the token", repair=f"give {_RULE}")
 
     def digest(self) -> bytes | None:
         """SHA-256 of the token."""
@@ -67,6 +71,18 @@ class TokenFile:
         finally:
             os.unlink(draft)
 
+    def require_usable(self, *, is_replaceable: bool = False) -> None:
+        """Raise BadTokenError for a token nobody could be let in with.
+
+        One that is replaceable is made anew by the next start when it is gone.
+        """
+        repair = f"put {_RULE} there, readable by you alone"
+        if is_replaceable:
+            repair = f"remove the file, and the next start makes a new one; or put {_RULE} there"
+        if not os.path.lexists(self._path):
+            raise BadTokenError(f"there is no token file {self._path}", hint=repair)
+        _digest_of(self.text(), what=f"the token in {self._path}", repair=repair)
+
     def text(self) -> str:
         """The token itself, for a client of the same owner; raises BadTokenError."""
         try:
@@ -84,7 +100,9 @@ class TokenFile:
         try:
             return raw.decode("ascii").strip()
         except UnicodeDecodeError:
-            raise BadTokenError(f"{self._path} does not hold a token") from None
+            raise BadTokenError(
+                f"{self._path} does not hold a token", hint=f"put {_RULE} there"
+            ) from None
 
     def digest(self) -> bytes | None:
         """SHA-256 of the token in force, or nothing when the file is gone or unusable."""
@@ -92,20 +110,27 @@ class TokenFile:
             found = os.stat(self._path, follow_symlinks=False)
             seen = (found.st_ino, found.st_mtime_ns, found.st_size)
             if seen != self._seen:
-                self._digest = _digest_of(self.text(), where=str(self._path))
+                self._digest = _digest_of(self.text(), what=str(self._path), repair=_RULE)
                 self._seen = seen
         except (OSError, BadTokenError):
             self._seen, self._digest = None, None
         return self._digest
 
 
-def _digest_of(text: str, *, where: str) -> bytes:
-    if not CONTROL_TOKEN_CHARS_MIN <= len(text) <= CONTROL_TOKEN_CHARS_MAX or not text.isascii():
-        raise BadTokenError(
-            f"the token from {where} is not usable",
-            hint=f"use {CONTROL_TOKEN_CHARS_MIN} to {CONTROL_TOKEN_CHARS_MAX} ASCII characters",
-        )
+def _digest_of(text: str, *, what: str, repair: str) -> bytes:
+    fits = CONTROL_TOKEN_CHARS_MIN <= len(text) <= CONTROL_TOKEN_CHARS_MAX
+    if not fits or not text.isascii() or not text.isprintable() or " " in text:
+        raise BadTokenError(f"{what} cannot be used: it has {_fault(text)}", hint=repair)
     return hashlib.sha256(text.encode("ascii")).digest()
+
+
+def _fault(text: str) -> str:
+    """What is wrong with a token, without a character of it."""
+    if CONTROL_TOKEN_CHARS_MIN <= len(text) <= CONTROL_TOKEN_CHARS_MAX:
+        return "spaces, line breaks or characters outside ASCII"
+    if len(text) > CONTROL_TOKEN_CHARS_MAX:
+        return f"more than {CONTROL_TOKEN_CHARS_MAX} characters"
+    return f"fewer than {CONTROL_TOKEN_CHARS_MIN} characters"
 
 
 def _require_private(found: os.stat_result, path: Path) -> None:

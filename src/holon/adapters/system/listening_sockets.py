@@ -6,6 +6,7 @@ Rule 2: a socket file is removed only when it is a socket of ours that nobody an
         else at its place, and anyone who answers, makes the start fail.
 """
 
+import errno
 import os
 import socket
 import stat
@@ -24,6 +25,12 @@ class AddressTakenError(HolonError):
     """Somebody else listens where we should, or something foreign lies there."""
 
     code = "address_taken"
+
+
+class AddressUnusableError(HolonError):
+    """This machine, or this user, cannot listen there, whoever else does."""
+
+    code = "address_unusable"
 
 
 def prepare_run_folder(path: Path) -> None:
@@ -54,6 +61,15 @@ def bind_unix(path: Path) -> socket.socket:
 
 def bind_tcp(host: str, port: int) -> socket.socket:
     """Listen on an address of this machine."""
+    return _listening(_bound_tcp(host, port))
+
+
+def require_bindable(host: str, port: int) -> None:
+    """Raise AddressTakenError or AddressUnusableError when nobody could listen there now."""
+    _bound_tcp(host, port).close()
+
+
+def _bound_tcp(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -65,11 +81,32 @@ def bind_tcp(host: str, port: int) -> socket.socket:
         bound.bind((host, port))
     except OSError as error:
         bound.close()
-        raise AddressTakenError(
-            f"cannot listen on {host}:{port}: {error.strerror}",
-            hint="another program has this port; choose one with --port",
-        ) from None
-    return _listening(bound)
+        raise _not_bound(error, host, port) from None
+    return bound
+
+
+def _not_bound(error: OSError, host: str, port: int) -> HolonError:
+    where = f"cannot listen on {host}:{port}"
+    match error.errno:
+        case errno.EADDRNOTAVAIL:
+            return AddressUnusableError(
+                f"{where}: this machine has no address {host}",
+                hint="name one of its addresses with --host; `ip address` lists them",
+            )
+        case errno.EADDRINUSE:
+            return AddressTakenError(
+                f"{where}: {error.strerror}",
+                hint="another program has this port; choose one with --port",
+            )
+        case errno.EACCES:
+            return AddressUnusableError(
+                f"{where}: {error.strerror}",
+                hint="this port is not for ordinary users; choose one from 1024 on with --port",
+            )
+        case _:
+            return AddressUnusableError(
+                f"{where}: {error.strerror}", hint="choose another address with --host and --port"
+            )
 
 
 def answers(path: Path) -> bool:

@@ -18,6 +18,7 @@ from holon.adapters.exec.process_table import ProcessIdentity, identity_of
 from holon.adapters.system.run_paths import RunPaths
 from holon.model.errors import HomeUnusableError
 from holon.model.instant import Instant
+from holon.model.json_value import JsonValue
 from holon.model.limits import RUN_FILE_BYTES_MAX
 
 
@@ -41,6 +42,7 @@ class RuntimeRecord(
     config_fingerprint: str | None = None
     version: str | None = None
     started_at: Instant | None = None
+    options: JsonValue = None  # what it was started with; serve/recorded_options has their form
 
     def identity(self) -> ProcessIdentity | None:
         """The very process that wrote this, or nothing when it did not say enough."""
