@@ -8,7 +8,6 @@ Rule 3: how the last pass ended stands beside what the loop does now: `closure` 
         are two things.
 """
 
-from holon.decide.failure_artifact import OPERATOR_ABORT
 from holon.model.agent import AgentState
 from holon.model.agent_status import AgentStatus
 from holon.model.brief import BriefRecord, FailureCategory
@@ -224,13 +223,6 @@ def turn_end_view(terminal: TurnTerminal) -> TurnEndView:
     )
 
 
-def failure_in(brief: BriefRecord | None) -> BriefRecord | None:
-    """Return the brief if it tells of a failure; what the operator ended did not fail."""
-    if brief is None or (brief.failure is not None and brief.failure.kind == OPERATOR_ABORT):
-        return None
-    return brief
-
-
 def failure_view(brief: BriefRecord) -> FailureView:
     """Return the failure a brief tells of."""
     failure = brief.failure
@@ -249,7 +241,7 @@ def failure_view(brief: BriefRecord) -> FailureView:
 def _agent_view(surface: AgentSurface) -> AgentStateView:
     agent: AgentState = surface.listed.agent
     posture, totals, wake = agent.posture, agent.totals, agent.posture.last_wake_reason
-    failed = failure_in(surface.last_failure)
+    failed = surface.last_failure
     return AgentStateView(
         id=agent.identity.agent_id,
         status=posture.status,

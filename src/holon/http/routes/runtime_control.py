@@ -11,7 +11,6 @@ from typing import Final
 from holon.http.plane import Plane
 from holon.http.route import Access, Call, Route
 from holon.model.workspace import ExecutionPolicy, ExecutionProfile
-from holon.projections.agent_summary import failure_in
 from holon.projections.runtime_status import RuntimeStatus, activity_summary, turn_failure
 from holon.wire.runtime_responses import Readiness, ShutdownAnswer
 
@@ -26,7 +25,7 @@ async def status(plane: Plane, call: Call) -> RuntimeStatus:
     """Say who runs here, with what, how busy, what was used, and what went wrong last."""
     del call
     facts, reads = plane.facts, plane.host.reads
-    failed = failure_in(await reads.last_failure())
+    failed = await reads.last_failure()
     return RuntimeStatus(
         ok=True,
         healthy=True,

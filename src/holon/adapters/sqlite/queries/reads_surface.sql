@@ -147,10 +147,16 @@ select
     ));
 
 -- last_failure --
-select record from briefs where kind = 'failure' order by brief_seq desc limit 1;
+-- What the operator ended did not fail.
+select record from briefs
+where kind = 'failure' and json_extract(record, '$.failure.kind') is not 'operator_abort'
+order by brief_seq desc limit 1;
 
 -- last_failure_of --
-select record from briefs where agent_id = ?1 and kind = 'failure' order by brief_seq desc limit 1;
+select record from briefs
+where agent_id = ?1 and kind = 'failure'
+    and json_extract(record, '$.failure.kind') is not 'operator_abort'
+order by brief_seq desc limit 1;
 
 -- tainted_instructions --
 select path, turn_id, changed_at, change_count from tainted_instructions where agent_id = ?1;
