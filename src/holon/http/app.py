@@ -16,6 +16,7 @@ from holon.http.access import Allowed, Forbidden, Gatekeeper, Unauthenticated
 from holon.http.error_mapping import reply_for
 from holon.http.exchange import (
     AnyReply,
+    BodyNotTakenError,
     BodySource,
     BodyTooLargeError,
     BodyTooSlowError,
@@ -36,10 +37,12 @@ from holon.http.head_checks import (
 from holon.http.query import read_query
 from holon.http.rate_limiter import RateLimiter
 from holon.http.refused import refused_reply
-from holon.http.route import RAW_BODY, Call, CallerClass, Route
+from holon.http.route import RAW_BODY, Access, Call, CallerClass, Route
 from holon.http.routing import Found, NoSuchPath, RouteTable, WrongMethod
-from holon.model.errors import HolonError
+from holon.model.errors import BadEnumError, DecodeError, HolonError
+from holon.model.limits import HTTP_NO_BODY_BYTES_MAX
 from holon.wire.codec import encode
+from holon.wire.control_requests import ControlBody, NoBody
 from holon.wire.strict_body import decode_body
 
 PlaneT = TypeVar("PlaneT")
@@ -127,10 +130,13 @@ class App(Generic[PlaneT]):
         if refused is not None:
             return refused
         query = read_query(head.query, route.query)
+        bytes_max = route.body_bytes_max if route.takes else HTTP_NO_BODY_BYTES_MAX
         try:
-            raw = await body.read(bytes_max=route.body_bytes_max if route.takes else 0)
+            raw = await body.read(bytes_max=bytes_max)
         except BodyTooLargeError:
-            return too_large(route.body_bytes_max)
+            if route.takes is None:
+                raise BodyNotTakenError from None
+            return too_large(bytes_max)
         except BodyTooSlowError as slow:
             return refused_reply(HTTPStatus.REQUEST_TIMEOUT, slow.code, slow.message)
         call = Call(
@@ -165,9 +171,22 @@ def too_many(wait_s: int) -> Reply:
 
 
 def _decoded(route: Route[PlaneT], raw: bytes) -> object:
-    if route.takes is None or route.takes is RAW_BODY:
+    if route.takes is RAW_BODY:
         return raw
+    if route.takes is None:
+        return _read_nothing(route, raw)
     return decode_body(b"{}" if not raw and route.body_optional else raw, route.takes)
+
+
+def _read_nothing(route: Route[PlaneT], raw: bytes) -> bytes:
+    """Let an empty object pass for nothing: many clients cannot send a POST without one."""
+    try:
+        decode_body(raw or b"{}", ControlBody if route.access is Access.CONTROL else NoBody)
+    except BadEnumError:
+        raise
+    except DecodeError:
+        raise BodyNotTakenError from None
+    return raw
 
 
 def _wrong_method(allowed: tuple[str, ...]) -> Reply:

@@ -101,7 +101,9 @@ def reply_for(error: HolonError) -> Reply:
         return refused_reply(
             HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", "something went wrong in Holon"
         )
-    return refused_reply(status, error.code, error.message, hint=error.hint)
+    field = error.field if isinstance(error, BadInputError) else None
+    body = ErrorBody(ok=False, error=error.message, code=error.code, hint=error.hint, field=field)
+    return error_reply(status, body)
 
 
 def _refusal(error: RefusedError) -> Reply:

@@ -71,7 +71,7 @@ def check_framing(head: RequestHead) -> Reply | None:
 
 def check_body_head(head: RequestHead, route: Route[PlaneT]) -> Reply | None:
     """Refuse a body of the wrong type or size by its announcement alone."""
-    if route.takes is None or (route.body_optional and not has_body(head)):
+    if (route.takes is None or route.body_optional) and not has_body(head):
         return None
     if head.value(b"content-encoding") is not None:
         return _unsupported("send the body as it is, without a content-encoding")

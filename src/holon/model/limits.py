@@ -101,6 +101,7 @@ HTTP_UNSENT_BYTES_MAX: Final = 128 * KIB  # that the kernel keeps for one connec
 HTTP_LINGER_MS_MAX: Final = 1 * SECOND_MS  # for a peer still sending to hear why it is refused
 HTTP_LINGER_BYTES_MAX: Final = 256 * KIB
 HTTP_BODY_BYTES_MAX: Final = 2 * MIB  # a body of a route that names no bound of its own
+HTTP_NO_BODY_BYTES_MAX: Final = 1 * KIB  # of a route that takes none, for {} and the like
 HTTP_CONNECTIONS_COUNT_MAX: Final = 2_048
 HTTP_HEADLESS_COUNT_MAX: Final = 256  # connections that have not asked for anything yet
 HTTP_ACCEPT_PAUSE_MS: Final = 100  # while the machine has nothing left for another connection
