@@ -299,12 +299,33 @@ async def test_a_delivery_repeated_in_a_row_and_in_parallel_counts_once(
             repeating.start_soon(repeat, spellings[number % 2])
     for number in range(50):
         await repeat(spellings[number % 2])
-    assert {(answer.status, answer.body) for answer in answers} == {(200, answers[0].body)}
+    said = [answer.json() for answer in answers]
+    assert {answer.status for answer in answers} == {200}
+    assert [each["result"] for each in said] == [said[0]["result"]] * 100
+    assert sum(not each.get("duplicate", False) for each in said) == 1
     (hint,) = await hints(server)
     assert hint.revision == 1
     assert (await the_trigger(server))["delivery_count"] == 1
     delivered = [e for e in await events_of(server.host) if isinstance(e, CallbackDelivered)]
     assert len(delivered) == 1
+
+
+@pytest.mark.requirement("triggers:another-body-is-a-conflict")
+@pytest.mark.parametrize("header", [b"idempotency-key", b"webhook-id"], ids=bytes.decode)
+async def test_a_delivery_id_that_comes_with_another_body_is_a_conflict(
+    server: ControlServer, header: bytes
+) -> None:
+    await hold_back(server)
+    path, named = await the_path(server), [(header, b"the-very-one")]
+    first = await server.stranger.send("POST", path, body=b"one", headers=named)
+    for body in (b"two", b"", b"\xff"):
+        other = await server.stranger.send("POST", path, body=body, headers=named)
+        assert (other.status, other.json()["code"]) == (409, "idempotency_conflict")
+        assert other.json()["hint"]
+    again = await server.stranger.send("POST", path, body=b"one", headers=named)
+    assert again.json() == {**first.json(), "duplicate": True}
+    assert [hint.body for hint in await hints(server)] == ["one"]
+    assert (await the_trigger(server))["delivery_count"] == 1
 
 
 BAD_IDS = {"blank": b"a b", "not ASCII": b"\xff", "long": b"x" * 201}

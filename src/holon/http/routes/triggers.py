@@ -65,6 +65,7 @@ def _answer(receipt: TriggerReceipt) -> CallbackAnswer:
             external_trigger_id=receipt.external_trigger_id,
             disposition=told(receipt.disposition),
         ),
+        duplicate=receipt.duplicate,
     )
 
 
@@ -117,7 +118,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         body_bytes_max=TRIGGER_BODY_BYTES_MAX,
         body_optional=True,
         returns=CallbackAnswer,
-        refusals=(404, 429),
+        refusals=(404, 409, 429),
         tags=("triggers",),
     ),
     Route(
@@ -130,7 +131,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         body_bytes_max=TRIGGER_BODY_BYTES_MAX,
         body_optional=True,
         returns=CallbackAnswer,
-        refusals=(404, 429),
+        refusals=(404, 409, 429),
         tags=("triggers",),
     ),
     Route(
