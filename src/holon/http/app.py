@@ -36,7 +36,7 @@ from holon.http.head_checks import (
 )
 from holon.http.query import read_query
 from holon.http.rate_limiter import RateLimiter
-from holon.http.refused import refused_reply
+from holon.http.refused import INTERNAL_HINT, nothing_here, refused_reply
 from holon.http.route import RAW_BODY, Access, Call, CallerClass, Route
 from holon.http.routing import Found, NoSuchPath, RouteTable, WrongMethod
 from holon.model.errors import BadEnumError, DecodeError, HolonError
@@ -73,15 +73,18 @@ class App(Generic[PlaneT]):
         except Exception:  # noqa: BLE001 - named boundary: a bug fails one request, not the host
             _log.exception("%s %s failed", head.method, self._known_path(head))
             return refused_reply(
-                HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", "something went wrong in Holon"
+                HTTPStatus.INTERNAL_SERVER_ERROR,
+                "internal_error",
+                "something went wrong in Holon",
+                hint=INTERNAL_HINT,
             )
 
     async def _answer(self, head: RequestHead, body: BodySource) -> AnyReply:
         match self.table.find(head.method, head.path):
             case NoSuchPath():
-                return refused_reply(HTTPStatus.NOT_FOUND, "not_found", "nothing is served here")
+                return nothing_here()
             case WrongMethod(allowed=allowed):
-                return _wrong_method(allowed)
+                return _wrong_method(head.method, allowed)
             case Found(route=route, params=params):
                 refused = check_framing(head) or check_host(head, self.names)
                 if refused is not None:
@@ -189,10 +192,11 @@ def _read_nothing(route: Route[PlaneT], raw: bytes) -> bytes:
     return raw
 
 
-def _wrong_method(allowed: tuple[str, ...]) -> Reply:
+def _wrong_method(method: str, allowed: tuple[str, ...]) -> Reply:
     return refused_reply(
         HTTPStatus.METHOD_NOT_ALLOWED,
         "method_not_allowed",
         f"use {' or '.join(allowed)} here",
+        hint=f"send the request again as {' or '.join(allowed)}, not as {method[:20]}",
         headers=((b"allow", ", ".join(allowed).encode()),),
     )

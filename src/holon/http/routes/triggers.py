@@ -6,7 +6,6 @@ Rule 2: a repeat is answered before it is counted, so that a sender that tries a
         to wait for it.
 """
 
-from http import HTTPStatus
 from typing import Final
 
 from holon.decide.agent_lifecycle import admits
@@ -14,7 +13,7 @@ from holon.http.app import too_many
 from holon.http.exchange import Reply
 from holon.http.outside_labels import read_delivery
 from holon.http.plane import Plane
-from holon.http.refused import refused_reply
+from holon.http.refused import nothing_here
 from holon.http.route import RAW_BODY, Access, Call, CallerClass, Route
 from holon.model.ids import AgentId, parse_agent_id
 from holon.model.limits import TRIGGER_BODY_BYTES_MAX
@@ -46,15 +45,15 @@ async def _deliver(plane: Plane, call: Call, mode: TriggerDeliveryMode) -> Callb
     delivery = read_delivery(call, addressed_mode=mode)
     target = await desk.open(token, delivery)
     if target is None:
-        return _nothing_here()
+        return nothing_here()
     earlier = await desk.earlier(token, delivery, target)
     if earlier is not None:
         return _answer(earlier)
     wait_s = plane.outside.delivery_wait_s(target.trigger.external_trigger_id)
     if wait_s is not None:
-        return too_many(wait_s) if admits(target.agent_status) else _nothing_here()
+        return too_many(wait_s) if admits(target.agent_status) else nothing_here()
     receipt = await desk.deliver(token, delivery, target)
-    return _nothing_here() if receipt is None else _answer(receipt)
+    return nothing_here() if receipt is None else _answer(receipt)
 
 
 def _answer(receipt: TriggerReceipt) -> CallbackAnswer:
@@ -67,10 +66,6 @@ def _answer(receipt: TriggerReceipt) -> CallbackAnswer:
         ),
         duplicate=receipt.duplicate,
     )
-
-
-def _nothing_here() -> Reply:
-    return refused_reply(HTTPStatus.NOT_FOUND, "not_found", "nothing is served here")
 
 
 async def show(plane: Plane, call: Call) -> TriggerListing:
