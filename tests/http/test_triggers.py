@@ -26,10 +26,9 @@ NOBODY = AgentId("nobody")
 
 
 async def the_trigger(server: ControlServer) -> dict[str, Any]:
-    answer = await server.operator.get(f"/agents/{MAIN}/external-triggers")
+    answer = await server.operator.post(f"/control/agents/{MAIN}/external-trigger")
     assert answer.status == 200, answer.body
-    (trigger,) = answer.json()["external_triggers"]
-    return dict(trigger)
+    return dict(answer.json()["external_trigger"])
 
 
 async def the_path(server: ControlServer) -> str:
@@ -417,6 +416,7 @@ async def test_a_command_an_agent_runs_sees_the_trigger_and_not_its_address(
         body=b"",
         raw=b"",
     )
+    await the_trigger(server)
     (view,) = (await show(server.plane, call)).external_triggers
     assert view.trigger_url is None
     assert view.external_trigger_id == (await the_trigger(server))["external_trigger_id"]
@@ -429,6 +429,18 @@ async def test_a_trigger_opens_nothing_but_itself(server: ControlServer) -> None
     answer = await server.stranger.send("POST", f"/control/agents/{MAIN}/stop", headers=bearer)
     assert answer.status == 401
     assert (await server.stranger.send("GET", path)).status == 405
+
+
+@pytest.mark.requirement("triggers:looking-makes-none")
+async def test_looking_for_a_trigger_makes_none(server: ControlServer) -> None:
+    before = await server.host.reads.last_log_seq()
+    for _ in range(2):
+        answer = await server.operator.get(f"/agents/{MAIN}/external-triggers")
+        assert answer.json() == {"agent_id": MAIN, "external_triggers": []}
+    assert await server.host.reads.last_log_seq() == before
+    given = await the_trigger(server)
+    answer = await server.operator.get(f"/agents/{MAIN}/external-triggers")
+    assert answer.json()["external_triggers"] == [given]
 
 
 async def test_an_agent_nobody_made_has_no_trigger(server: ControlServer) -> None:

@@ -51,8 +51,8 @@ class TriggerDesk:
         self._services = services
         self._under_way: dict[tuple[TriggerId, str], anyio.Event] = {}
 
-    async def ensure(self, agent_id: AgentId) -> ExternalTrigger:
-        """Return the trigger of an agent, giving it one when it has none. Never a second."""
+    async def of(self, agent_id: AgentId) -> ExternalTrigger | None:
+        """Return the trigger of an agent, if it was ever given one."""
         parse_agent_id(agent_id)
         reads = self._services.store.reads
         found = await reads.trigger_of(agent_id)
@@ -62,8 +62,14 @@ class TriggerDesk:
                 raise RefusedError(refuse_unknown(agent_id))
             if agent.identity.status is IdentityStatus.ARCHIVED:
                 raise RefusedError(refuse_archived(agent_id))
+        return found
+
+    async def ensure(self, agent_id: AgentId) -> ExternalTrigger:
+        """Return the trigger of an agent, giving it one when it has none. Never a second."""
+        found = await self.of(agent_id)
+        if found is None:
             await self._services.store.apply(self._creation(agent_id))
-            found = await reads.trigger_of(agent_id)  # ours, or of whoever was faster
+            found = await self.of(agent_id)  # ours, or of whoever was faster
         assert found is not None, "an agent that exists has a trigger once it was asked for"
         return found
 

@@ -58,7 +58,7 @@ class TriggerView(Record, frozen=True, kw_only=True):
 
 
 class TriggerListing(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """The external triggers of an agent: one."""
+    """The external triggers of an agent: one, or none yet."""
 
     agent_id: AgentId
     external_triggers: tuple[TriggerView, ...]

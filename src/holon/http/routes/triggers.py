@@ -1,9 +1,10 @@
 """External triggers: the addresses themselves, and what the operator does with them.
 
-Owns:  the callback routes, and listing, rotating and revoking.
+Owns:  the callback routes, and listing, giving, rotating and revoking.
 Rule 1: every miss at an address is answered alike, byte for byte as a path nobody serves.
 Rule 2: a repeat is answered before it is counted, so that a sender that tries again is never told
         to wait for it.
+Rule 3: looking gives nobody an address: an agent has one once its operator asked for it.
 """
 
 from typing import Final
@@ -71,9 +72,18 @@ def _answer(receipt: TriggerReceipt) -> CallbackAnswer:
 async def show(plane: Plane, call: Call) -> TriggerListing:
     """Show the trigger of an agent; its address to the operator alone."""
     agent_id = _named(call)
+    trigger = await plane.host.triggers.of(agent_id)
+    may_see_url = call.caller is CallerClass.OPERATOR
+    views = () if trigger is None else (_view(plane, trigger, may_see_url=may_see_url),)
+    return TriggerListing(agent_id=agent_id, external_triggers=views)
+
+
+async def give(plane: Plane, call: Call) -> TriggerAnswer:
+    """Give the agent its trigger, unless it has it already."""
+    agent_id = _named(call)
     trigger = await plane.host.triggers.ensure(agent_id)
-    view = _view(plane, trigger, may_see_url=call.caller is CallerClass.OPERATOR)
-    return TriggerListing(agent_id=agent_id, external_triggers=(view,))
+    view = _view(plane, trigger, may_see_url=True)
+    return TriggerAnswer(ok=True, agent_id=agent_id, external_trigger=view)
 
 
 async def rotate(plane: Plane, call: Call) -> TriggerAnswer:
@@ -133,9 +143,19 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         method="GET",
         path="/agents/{agent_id}/external-triggers",
         access=Access.READ,
-        summary="Show an agent's external trigger; its address to the operator alone.",
+        summary="Show an agent's external trigger, if any; its address to the operator alone.",
         answer=show,
         returns=TriggerListing,
+        refusals=(404,),
+        tags=("triggers",),
+    ),
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/external-trigger",
+        access=Access.CONTROL,
+        summary="Give an agent its external trigger, unless it has one, and show its address.",
+        answer=give,
+        returns=TriggerAnswer,
         refusals=(404,),
         tags=("triggers",),
     ),
