@@ -57,6 +57,7 @@ async def create(plane: Plane, call: Call) -> Done:
     await plane.host.control.create_agent(
         public_identity(agent_id, now=plane.clock.now(), is_default=is_default),
         template=asked.template,
+        key=idempotency_key(call),
     )
     return Done(ok=True, agent_id=agent_id)
 
