@@ -4,6 +4,7 @@ import pytest
 
 from holon.model.errors import BadEnumError, BadSyntaxError, BadTagError, DecodeError
 from holon.model.limits import LABEL_CHARS_MAX
+from holon.model.record import Record
 from holon.wire.codec import encode
 from holon.wire.control_requests import ControlRequest, PromptRequest, WorkItemPatch
 from holon.wire.error_body import ErrorBody
@@ -11,7 +12,7 @@ from holon.wire.ingress_requests import EnqueueRequest
 from holon.wire.strict_body import decode_body
 
 # The body, what it should be, and then: the error's class, its field, a part of its hint.
-FAULTS = {
+FAULTS: dict[str, tuple[bytes, type[Record], type[DecodeError], str | None, str]] = {
     "an enum": (b'{"action":"x"}', ControlRequest, BadEnumError, "action", "one of: start, stop"),
     "an enum in a list": (
         b'{"todo_list":[{"text":"a","state":"no"}]}',
