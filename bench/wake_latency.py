@@ -60,8 +60,8 @@ async def wakes(service: Served) -> list[float]:
 
 async def trigger_path(line: HttpLine, agent_id: str) -> str:
     """Return the path that wakes an agent."""
-    listed = await line.get(f"/agents/{agent_id}/external-triggers")
-    url: str = listed.value["external_triggers"][0]["trigger_url"]
+    given = await line.post(f"/control/agents/{agent_id}/external-trigger")
+    url: str = given.value["external_trigger"]["trigger_url"]
     return "/" + url.split("/", 3)[3]
 
 

@@ -81,7 +81,7 @@ def asked(tmp_path: Path, status: int, answer: Any, *command: str) -> Result:
         (("transcript", "--agent", "a"), 200, {"turns": [TURN]}),
         (("events", "tail", "--agent", "a"), 200, {"events": [EVENT]}),
         (("prompt", "--agent", "a", "hi"), 200, {"agent_id": EVIL, "message_id": EVIL}),
-        (("trigger", "url", "--agent", "a"), 200, {"external_triggers": [{"trigger_url": EVIL}]}),
+        (("trigger", "url", "--agent", "a"), 200, {"external_trigger": {"trigger_url": EVIL}}),
         (("agent", "stop", "a"), 409, REFUSAL),
         (("agent", "list", "--json"), 200, [ENTRY]),
     ],

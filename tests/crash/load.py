@@ -167,17 +167,18 @@ class Sender(Caller):
         answers = [self.ask(delivery) for _ in range(1 + (self.chance.random() < 0.2))]
         if answers[0].ok:
             self.ledger.deliveries[self.key] = agent
-        if answers[0].ok and answers[-1].body != answers[0].body and answers[-1].ok:
+        told = [each.at("result") for each in (answers[0], answers[-1]) if each.ok]
+        if len(told) == 2 and told[0] != told[1]:
             self.ledger.problems.append(f"P2 delivery {self.key} was answered in two ways")
         if answers[0].status == 404 and agent != STOPPED_NOW_AND_THEN:
             self.ledger.problems.append(f"the trigger of {agent} has lost its address")
 
     def _trigger_path(self, agent: str) -> str | None:
         if agent not in self._trigger_paths:
-            reply = self.ask(Request(method="GET", path=f"/agents/{agent}/external-triggers"))
-            shown = reply.at("external_triggers")
-            first = shown[0] if isinstance(shown, list) and shown else None
-            url = first.get("trigger_url") if isinstance(first, dict) else None
+            path = f"/control/agents/{agent}/external-trigger"
+            reply = self.ask(Request(method="POST", path=path))
+            shown = reply.at("external_trigger")
+            url = shown.get("trigger_url") if isinstance(shown, dict) else None
             if not isinstance(url, str):
                 self.ledger.problems.append(f"{agent} has no trigger: {reply.body!r}")
                 return None

@@ -89,3 +89,22 @@ async def test_a_stopped_agent_says_how_to_bring_it_back(server: ControlServer) 
     assert told["resume_required"] is True
     resumed = await server.operator.post(told["resume_control_path"], {"action": "start"})
     assert resumed.status == 200
+
+
+async def test_an_agent_is_made_once_however_often_it_is_asked_for_under_one_key(
+    server: ControlServer,
+) -> None:
+    path, key = "/control/agents/builder/create", [(b"idempotency-key", b"once")]
+    first = await server.operator.post(path, {}, headers=key)
+    again = await server.operator.post(path, {}, headers=key)
+    assert (again.status, again.body) == (first.status, first.body) == (200, first.body)
+    other = await server.operator.post(path, {}, headers=[(b"idempotency-key", b"twice")])
+    assert (other.status, other.json()["code"]) == (409, "agent_exists")
+
+
+async def test_whoever_knocks_at_the_root_is_told_where_to_go_on(server: ControlServer) -> None:
+    answer = await server.stranger.get("/")
+    said = answer.json()
+    assert (answer.status, said["name"]) == (200, "holon")
+    for path in said["links"].values():
+        assert (await server.operator.get(path)).status == 200

@@ -330,6 +330,7 @@ async def test_s56_a_command_may_read_but_no_capability(handed: ControlServer) -
     where = str(handed.local.socket_path)
     status, _ = await called(handed, where, "GET", "/status", "")
     assert status == 200
+    await handed.host.triggers.ensure(MAIN)
     status, body = await called(handed, where, "GET", f"/agents/{MAIN}/external-triggers", "")
     assert status == 200
     assert "trigger_url" not in body["external_triggers"][0]

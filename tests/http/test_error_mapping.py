@@ -1,8 +1,9 @@
-"""Which status tells a caller that the disk takes nothing."""
+"""Which status tells a caller that the disk takes nothing, and that every refusal has a hint."""
 
 import pytest
 
 from holon.http.error_mapping import reply_for
+from holon.http.exchange import Header
 from holon.model.errors import (
     StoreBrokenError,
     StoreBusyError,
@@ -11,6 +12,9 @@ from holon.model.errors import (
     StoreFullError,
     StoreReadOnlyError,
 )
+from holon.model.limits import HTTP_BODY_BYTES_MAX
+from holon.testing.control_server import MAIN, ControlServer
+from holon.testing.http_caller import JSON
 
 
 @pytest.mark.requirement("hostile:full-disk-refuses-writes")
@@ -31,3 +35,27 @@ def test_a_store_that_takes_nothing_is_told_with_a_hint(error: StoreError, statu
     assert error.hint is not None
     assert error.code.encode() in reply.body
     assert error.hint.encode() in reply.body
+
+
+PROMPT = f"/control/agents/{MAIN}/prompt"
+REFUSED: dict[str, tuple[str, str, list[Header], bytes]] = {
+    "not_found": ("GET", "/nobody/serves/this", [], b""),
+    "method_not_allowed": ("GET", PROMPT, [], b""),
+    "foreign_origin": ("POST", PROMPT, [(b"origin", b"https://evil.example")], b""),
+    "unsupported_media_type": ("POST", PROMPT, [], b"x"),
+    "body_too_large": ("POST", PROMPT, [JSON], b"x" * (HTTP_BODY_BYTES_MAX + 1)),
+    "bad_syntax": ("POST", PROMPT, [JSON], b""),
+    "bad_shape": ("POST", PROMPT, [JSON], b"{}"),
+    "bad_enum": ("POST", f"/control/agents/{MAIN}/control", [JSON], b'{"action":"x"}'),
+    "bad_query": ("GET", "/status?x=1", [], b""),
+}
+
+
+@pytest.mark.parametrize("code", REFUSED)
+async def test_whoever_is_refused_is_told_what_to_do(server: ControlServer, code: str) -> None:
+    method, path, headers, body = REFUSED[code]
+    said = (await server.operator.send(method, path, headers=headers, body=body)).json()
+    assert said["code"] == code
+    assert said["hint"]
+    fields = {"bad_shape": "text", "bad_enum": "action", "bad_query": "x"}
+    assert said.get("field") == fields.get(code)

@@ -10,13 +10,15 @@ from anyio.abc import TaskStatus
 from holon.adapters.sqlite.reads import SqliteReads
 from holon.adapters.sqlite.store import open_store
 from holon.adapters.system.clock import SystemClock
-from holon.http import event_stream
+from holon.http import event_stream, token_watch
 from holon.http.event_frames import EventFrames
+from holon.http.token_watch import TokenWatch
 from holon.model.instant import later
 from holon.model.retention import RetentionPolicy
 from holon.runtime import event_feed
 from holon.testing.control_server import MAIN, ControlServer, control_server
 from holon.testing.http_caller import StreamedAnswer
+from holon.testing.manual_clock import ManualClock
 from tests.http.serving import make_agent, settled
 
 STREAM = f"/agents/{MAIN}/events/stream"
@@ -204,6 +206,48 @@ async def test_s13_a_stream_ends_when_its_token_is_rotated(
         assert await stream.frame() is None
         for _ in range(3):  # nobody needs a token there
             assert await local.frame() is not None
+
+
+async def test_s13_silent_streams_end_by_one_look_at_the_token_for_all(
+    server: ControlServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_watch, "TOKEN_LOOK_MS", 10)
+    async with server.operator.stream(STREAM) as stream, server.operator.stream(ALL) as other:
+        for each in (stream, other):
+            await each.frame()
+        monkeypatch.setattr("holon.adapters.system.control_token.GivenToken.digest", lambda _: b"")
+        for each in (stream, other):
+            closed = await each.frame()  # the very next: no heartbeat was waited for
+            assert closed is not None
+            assert (closed.event, closed.json()["code"]) == (event_stream.CLOSED, "unauthorized")
+
+
+async def test_a_token_is_looked_at_only_while_there_are_streams_that_need_one() -> None:
+    clock = ManualClock()
+    looks: list[int] = []
+    woken: list[int] = []
+
+    class Token:
+        def digest(self) -> bytes | None:
+            looks.append(1)
+            return b""
+
+    watch = TokenWatch()
+    async with anyio.create_task_group() as watching:
+        watching.start_soon(watch.run, Token(), clock, lambda: woken.append(1))
+        await anyio.wait_all_tasks_blocked()
+        clock.advance(60_000)
+        assert (looks, woken) == ([], [])
+        with watch.watched(), watch.watched():
+            await anyio.wait_all_tasks_blocked()
+            clock.advance(token_watch.TOKEN_LOOK_MS)
+            await anyio.wait_all_tasks_blocked()
+            assert (len(looks), len(woken)) == (2, 1)
+        for _ in range(3):
+            clock.advance(60_000)
+            await anyio.wait_all_tasks_blocked()
+        assert len(looks) == 3
+        watching.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("value", [b"x", b"-1", b"1_0", b"", b"9" * 30, b"\xd9\xa1"])

@@ -51,3 +51,21 @@ def test_every_kind_of_value_is_read() -> None:
 def test_what_is_only_nearly_right_is_refused(text: str) -> None:
     with pytest.raises(BadQueryError):
         read_query(text, Page)
+
+
+FAULTS = {
+    "unknown=1": ("unknown", "after_seq, block, label, limit, order"),
+    "limit=1&limit=1": ("limit", "once"),
+    "limit=x": ("limit", "digits"),
+    "block=1": ("block", "true, false"),
+    "order=up": ("order", "asc, desc"),
+}
+
+
+@pytest.mark.parametrize("text", FAULTS)
+def test_a_fault_names_the_parameter_and_what_it_takes(text: str) -> None:
+    field, hint = FAULTS[text]
+    with pytest.raises(BadQueryError) as told:
+        read_query(text, Page)
+    assert told.value.field == field
+    assert hint in (told.value.hint or "")

@@ -82,7 +82,7 @@ BAD: dict[str, dict[str, Any]] = {
     "no expression": {"expression": "every day"},
     "a day that never comes": {"expression": "0 0 30 2 *"},
     "no zone": {"expression": "0 9 * * *", "zone": "Mars/Crater"},
-    "an unknown field": {"duration_ms": 5_000, "trust": "trusted_operator"},
+    "an unknown field": {"duration_ms": 5_000, "urgent": True},
 }
 
 

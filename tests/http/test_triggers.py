@@ -26,10 +26,9 @@ NOBODY = AgentId("nobody")
 
 
 async def the_trigger(server: ControlServer) -> dict[str, Any]:
-    answer = await server.operator.get(f"/agents/{MAIN}/external-triggers")
+    answer = await server.operator.post(f"/control/agents/{MAIN}/external-trigger")
     assert answer.status == 200, answer.body
-    (trigger,) = answer.json()["external_triggers"]
-    return dict(trigger)
+    return dict(answer.json()["external_trigger"])
 
 
 async def the_path(server: ControlServer) -> str:
@@ -299,12 +298,33 @@ async def test_a_delivery_repeated_in_a_row_and_in_parallel_counts_once(
             repeating.start_soon(repeat, spellings[number % 2])
     for number in range(50):
         await repeat(spellings[number % 2])
-    assert {(answer.status, answer.body) for answer in answers} == {(200, answers[0].body)}
+    said = [answer.json() for answer in answers]
+    assert {answer.status for answer in answers} == {200}
+    assert [each["result"] for each in said] == [said[0]["result"]] * 100
+    assert sum(not each.get("duplicate", False) for each in said) == 1
     (hint,) = await hints(server)
     assert hint.revision == 1
     assert (await the_trigger(server))["delivery_count"] == 1
     delivered = [e for e in await events_of(server.host) if isinstance(e, CallbackDelivered)]
     assert len(delivered) == 1
+
+
+@pytest.mark.requirement("triggers:another-body-is-a-conflict")
+@pytest.mark.parametrize("header", [b"idempotency-key", b"webhook-id"], ids=bytes.decode)
+async def test_a_delivery_id_that_comes_with_another_body_is_a_conflict(
+    server: ControlServer, header: bytes
+) -> None:
+    await hold_back(server)
+    path, named = await the_path(server), [(header, b"the-very-one")]
+    first = await server.stranger.send("POST", path, body=b"one", headers=named)
+    for body in (b"two", b"", b"\xff"):
+        other = await server.stranger.send("POST", path, body=body, headers=named)
+        assert (other.status, other.json()["code"]) == (409, "idempotency_conflict")
+        assert other.json()["hint"]
+    again = await server.stranger.send("POST", path, body=b"one", headers=named)
+    assert again.json() == {**first.json(), "duplicate": True}
+    assert [hint.body for hint in await hints(server)] == ["one"]
+    assert (await the_trigger(server))["delivery_count"] == 1
 
 
 BAD_IDS = {"blank": b"a b", "not ASCII": b"\xff", "long": b"x" * 201}
@@ -396,6 +416,7 @@ async def test_a_command_an_agent_runs_sees_the_trigger_and_not_its_address(
         body=b"",
         raw=b"",
     )
+    await the_trigger(server)
     (view,) = (await show(server.plane, call)).external_triggers
     assert view.trigger_url is None
     assert view.external_trigger_id == (await the_trigger(server))["external_trigger_id"]
@@ -408,6 +429,18 @@ async def test_a_trigger_opens_nothing_but_itself(server: ControlServer) -> None
     answer = await server.stranger.send("POST", f"/control/agents/{MAIN}/stop", headers=bearer)
     assert answer.status == 401
     assert (await server.stranger.send("GET", path)).status == 405
+
+
+@pytest.mark.requirement("triggers:looking-makes-none")
+async def test_looking_for_a_trigger_makes_none(server: ControlServer) -> None:
+    before = await server.host.reads.last_log_seq()
+    for _ in range(2):
+        answer = await server.operator.get(f"/agents/{MAIN}/external-triggers")
+        assert answer.json() == {"agent_id": MAIN, "external_triggers": []}
+    assert await server.host.reads.last_log_seq() == before
+    given = await the_trigger(server)
+    answer = await server.operator.get(f"/agents/{MAIN}/external-triggers")
+    assert answer.json()["external_triggers"] == [given]
 
 
 async def test_an_agent_nobody_made_has_no_trigger(server: ControlServer) -> None:

@@ -107,11 +107,12 @@ class AttackedHost:
 
     async def trigger_path(self, agent: str) -> str:
         """The secret address of an agent."""
-        answer = await self.server.operator.get(f"/agents/{agent}/external-triggers")
+        answer = await self.server.operator.post(f"/control/agents/{agent}/external-trigger")
         told = answer.json()
         assert isinstance(told, dict)
-        (trigger,) = told["external_triggers"]
-        return str(trigger["trigger_url"]).removeprefix(self.server.plane.facts.base_url)
+        return str(told["external_trigger"]["trigger_url"]).removeprefix(
+            self.server.plane.facts.base_url
+        )
 
     async def _until_done(self, case: Case) -> None:
         expected = 2 if case.carrier is Carrier.BRIEF else 1

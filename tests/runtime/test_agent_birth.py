@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -15,7 +16,7 @@ from holon.adapters.system.ids import TimeOrderedIds
 from holon.decide.agent_identity import public_identity
 from holon.model.errors import BadIdError, HolonError, StoreBrokenError, StoreFullError
 from holon.model.ids import AgentId
-from holon.model.refusal import RefusedError
+from holon.model.refusal import RefusalCode, RefusedError
 from holon.model.template import DEFAULT_TEMPLATE, BadTemplateError
 from holon.ports.agent_homes import HomeOccupiedError
 from holon.runtime.agent_birth import AgentBirth
@@ -201,3 +202,31 @@ async def test_a_template_changes_nothing_about_who_an_agent_is(tmp_path: Path) 
         assert made is not None
         assert plain.identity.profile_preset == made.identity.profile_preset
         assert plain.posture == made.posture
+
+
+async def test_a_birth_asked_for_again_under_its_key_is_the_birth_there_was(tmp_path: Path) -> None:
+    async with open_ward(tmp_path) as ward:
+        first = public_identity(ADA, now=AT, is_default=False)
+        again = public_identity(ADA, now=AT.replace(hour=13), is_default=False)
+        await ward.births.create(first, template="a", key="k")
+        await ward.births.create(again, template="a", key="k")
+        for template, key in (("b", "k"), ("a", "other"), ("a", None), (None, "k")):
+            with pytest.raises(RefusedError) as refused:
+                await ward.births.create(again, template=template, key=key)
+            assert refused.value.refusal.code is RefusalCode.AGENT_EXISTS
+        assert ward.homes.made == [(ADA, "a")]
+        found = await ward.store.reads.agent(ADA)
+        assert found is not None
+        assert found.identity.created_at == AT
+
+
+async def test_a_repeat_waits_for_the_birth_that_is_under_way(tmp_path: Path) -> None:
+    async with open_ward(tmp_path) as ward:
+        identity = public_identity(ADA, now=AT, is_default=False)
+        ward.homes.hold = anyio.Event()
+        async with anyio.create_task_group() as asking:
+            for _ in range(3):
+                asking.start_soon(partial(ward.births.create, identity, key="k"))
+            await anyio.wait_all_tasks_blocked()
+            ward.homes.hold.set()
+        assert ward.homes.made == [(ADA, None)]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import anyio
 import apsw
+import msgspec
 import pytest
 
 from holon.adapters.sqlite.home_lock import database_path
@@ -18,6 +19,7 @@ from holon.model.commit import SetAgentStatus
 from holon.model.expectation import Applied
 from holon.model.instant import later
 from holon.model.limits import IDEMPOTENCY_KEPT_MS_MIN, MINUTE_MS
+from holon.model.refusal import RefusalCode, RefusedError
 from holon.model.retention import RetentionPolicy
 from holon.model.trigger import TriggerDelivery
 from holon.model.trigger_event import CallbackRefused
@@ -135,6 +137,33 @@ async def test_two_desks_that_know_nothing_of_each_other_count_a_repeat_once(
     async with anyio.create_task_group() as sending:
         for other in others:
             sending.start_soon(other.send, KEYED, token)
+    assert await bench.count() == 1
+
+
+@pytest.mark.requirement("triggers:another-body-is-a-conflict")
+async def test_of_two_bodies_under_one_key_at_once_one_is_a_conflict(bench: Bench) -> None:
+    token = await bench.token()
+    refusals: list[RefusalCode] = []
+
+    async def send(desk: Bench, body: str) -> None:
+        try:
+            await desk.send(msgspec.structs.replace(KEYED, body=body), token)
+        except RefusedError as refused:
+            refusals.append(refused.refusal.code)
+
+    async with anyio.create_task_group() as sending:
+        for body in ("one", "two"):
+            sending.start_soon(send, Bench(bench.store, bench.home), body)
+    assert refusals == [RefusalCode.IDEMPOTENCY_CONFLICT]
+    assert await bench.count() == 1
+
+
+async def test_a_delivery_from_before_digests_were_kept_counts_as_repeated(bench: Bench) -> None:
+    token = await bench.token()
+    await bench.send(KEYED, token)
+    with apsw.Connection(str(database_path(bench.home))) as beside:
+        beside.execute("update trigger_deliveries set content_digest = null")
+    await bench.send(msgspec.structs.replace(KEYED, body="another"), token)
     assert await bench.count() == 1
 
 

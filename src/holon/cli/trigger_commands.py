@@ -40,8 +40,8 @@ def url(target: Target) -> None:
       holon trigger url --agent builder --json | jq -r .url
       curl -fsS -d '{"build": "red"}' "$(holon trigger url --agent builder)"
     """
-    found = target.read("external-triggers", part="external_triggers")
-    _show(target, found["external_triggers"][0])
+    answer = target.control("external-trigger", part="external_trigger")
+    _show(target, answer["external_trigger"])
 
 
 @trigger.command()

@@ -24,6 +24,13 @@ def keyed_id(prefix: IdPrefix, agent_id: AgentId, key: str) -> str:
     return f"{prefix.value}_{digest[:_DIGEST_CHARS]}"
 
 
+def keyed_request(agent_id: AgentId, key: str, *, content: str) -> str:
+    """Return the name of a request: the same only for the same key and the same content."""
+    told = f"{keyed_id(IdPrefix.REQUEST, agent_id, key)}\0{content}"
+    digest = hashlib.sha256(told.encode()).hexdigest()
+    return f"{IdPrefix.REQUEST.value}_{digest[:_DIGEST_CHARS]}"
+
+
 def key_conflict(record_id: str) -> Refusal:
     """The key was used before, for something else."""
     return Refusal(

@@ -1,7 +1,7 @@
 """What a call to an external trigger's address amounts to.
 
-Owns:  how an address is derived, whether one opens, under which name a delivery is remembered, and
-       the wake hint it becomes.
+Owns:  how an address is derived, whether one opens, under which name a delivery is remembered, when
+       it repeats another, and the wake hint it becomes.
 Rule 1: nothing secret is kept: a secret is made of the server's key, the trigger's id, its epoch
         and its agent. The next epoch makes another, and no earlier one opens again.
 Rule 2: an unknown trigger is looked at with the same work as a known one, and every miss is alike.
@@ -30,7 +30,8 @@ from holon.model.limits import (
     WAKE_HINT_SOURCES_COUNT_MAX,
 )
 from holon.model.record import Record
-from holon.model.trigger import TriggerDelivery, TriggerTarget
+from holon.model.refusal import Refusal, RefusalCode
+from holon.model.trigger import EarlierDelivery, TriggerDelivery, TriggerTarget
 from holon.model.wake import (
     ExternalTrigger,
     TriggerDeliveryMode,
@@ -129,6 +130,31 @@ def delivery_key_of(delivery_id: str) -> str:
         raise BadDeliveryIdError("the delivery id cannot be read")
     canonical = plain.lower() if _UUID.fullmatch(plain) else plain
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+
+def content_digest_of(delivery: TriggerDelivery) -> str | None:
+    """Return the digest by which a repeat is known; nothing for what cannot be repeated.
+
+    Only the body counts: what a sender tells about itself may change from one try to the next. The
+    key is part of it, so that equal bodies cannot be told from their digests.
+    """
+    if delivery.delivery_key is None:
+        return None
+    told = delivery.delivery_key.encode("ascii") + b"\0" + msgspec.json.encode(delivery.body)
+    return hashlib.sha256(told).hexdigest()
+
+
+def refuse_other_content(earlier: EarlierDelivery, delivery: TriggerDelivery) -> Refusal | None:
+    """Refuse a delivery that has the key of another and not its body."""
+    known = earlier.content_digest
+    if known is None or known == content_digest_of(delivery):
+        return None
+    return Refusal(
+        code=RefusalCode.IDEMPOTENCY_CONFLICT,
+        message="this delivery id already went with another body",
+        hint="give each delivery an id of its own; repeat one with its own body",
+        field="idempotency_key",
+    )
 
 
 def evidence_of(raw: bytes) -> JsonValue:

@@ -16,6 +16,7 @@ from holon.http.access import Allowed, Forbidden, Gatekeeper, Unauthenticated
 from holon.http.error_mapping import reply_for
 from holon.http.exchange import (
     AnyReply,
+    BodyNotTakenError,
     BodySource,
     BodyTooLargeError,
     BodyTooSlowError,
@@ -35,11 +36,13 @@ from holon.http.head_checks import (
 )
 from holon.http.query import read_query
 from holon.http.rate_limiter import RateLimiter
-from holon.http.refused import refused_reply
-from holon.http.route import RAW_BODY, Call, CallerClass, Route
+from holon.http.refused import INTERNAL_HINT, nothing_here, refused_reply
+from holon.http.route import RAW_BODY, Access, Call, CallerClass, Route
 from holon.http.routing import Found, NoSuchPath, RouteTable, WrongMethod
-from holon.model.errors import HolonError
+from holon.model.errors import BadEnumError, DecodeError, HolonError
+from holon.model.limits import HTTP_NO_BODY_BYTES_MAX
 from holon.wire.codec import encode
+from holon.wire.control_requests import ControlBody, NoBody
 from holon.wire.strict_body import decode_body
 
 PlaneT = TypeVar("PlaneT")
@@ -70,15 +73,18 @@ class App(Generic[PlaneT]):
         except Exception:  # noqa: BLE001 - named boundary: a bug fails one request, not the host
             _log.exception("%s %s failed", head.method, self._known_path(head))
             return refused_reply(
-                HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", "something went wrong in Holon"
+                HTTPStatus.INTERNAL_SERVER_ERROR,
+                "internal_error",
+                "something went wrong in Holon",
+                hint=INTERNAL_HINT,
             )
 
     async def _answer(self, head: RequestHead, body: BodySource) -> AnyReply:
         match self.table.find(head.method, head.path):
             case NoSuchPath():
-                return refused_reply(HTTPStatus.NOT_FOUND, "not_found", "nothing is served here")
+                return nothing_here()
             case WrongMethod(allowed=allowed):
-                return _wrong_method(allowed)
+                return _wrong_method(head.method, allowed)
             case Found(route=route, params=params):
                 refused = check_framing(head) or check_host(head, self.names)
                 if refused is not None:
@@ -127,10 +133,13 @@ class App(Generic[PlaneT]):
         if refused is not None:
             return refused
         query = read_query(head.query, route.query)
+        bytes_max = route.body_bytes_max if route.takes else HTTP_NO_BODY_BYTES_MAX
         try:
-            raw = await body.read(bytes_max=route.body_bytes_max if route.takes else 0)
+            raw = await body.read(bytes_max=bytes_max)
         except BodyTooLargeError:
-            return too_large(route.body_bytes_max)
+            if route.takes is None:
+                raise BodyNotTakenError from None
+            return too_large(bytes_max)
         except BodyTooSlowError as slow:
             return refused_reply(HTTPStatus.REQUEST_TIMEOUT, slow.code, slow.message)
         call = Call(
@@ -165,15 +174,29 @@ def too_many(wait_s: int) -> Reply:
 
 
 def _decoded(route: Route[PlaneT], raw: bytes) -> object:
-    if route.takes is None or route.takes is RAW_BODY:
+    if route.takes is RAW_BODY:
         return raw
+    if route.takes is None:
+        return _read_nothing(route, raw)
     return decode_body(b"{}" if not raw and route.body_optional else raw, route.takes)
 
 
-def _wrong_method(allowed: tuple[str, ...]) -> Reply:
+def _read_nothing(route: Route[PlaneT], raw: bytes) -> bytes:
+    """Let an empty object pass for nothing: many clients cannot send a POST without one."""
+    try:
+        decode_body(raw or b"{}", ControlBody if route.access is Access.CONTROL else NoBody)
+    except BadEnumError:
+        raise
+    except DecodeError:
+        raise BodyNotTakenError from None
+    return raw
+
+
+def _wrong_method(method: str, allowed: tuple[str, ...]) -> Reply:
     return refused_reply(
         HTTPStatus.METHOD_NOT_ALLOWED,
         "method_not_allowed",
         f"use {' or '.join(allowed)} here",
+        hint=f"send the request again as {' or '.join(allowed)}, not as {method[:20]}",
         headers=((b"allow", ", ".join(allowed).encode()),),
     )

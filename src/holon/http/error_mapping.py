@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from holon.http.exchange import Reply
-from holon.http.refused import error_reply, refused_reply
+from holon.http.refused import INTERNAL_HINT, error_reply, refused_reply
 from holon.model.errors import (
     BadInputError,
     ForbiddenTransitionError,
@@ -99,9 +99,14 @@ def reply_for(error: HolonError) -> Reply:
     if status is None:
         _log.error("an error that has no status: %s: %s", error.code, error.message)
         return refused_reply(
-            HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", "something went wrong in Holon"
+            HTTPStatus.INTERNAL_SERVER_ERROR,
+            "internal_error",
+            "something went wrong in Holon",
+            hint=INTERNAL_HINT,
         )
-    return refused_reply(status, error.code, error.message, hint=error.hint)
+    field = error.field if isinstance(error, BadInputError) else None
+    body = ErrorBody(ok=False, error=error.message, code=error.code, hint=error.hint, field=field)
+    return error_reply(status, body)
 
 
 def _refusal(error: RefusedError) -> Reply:

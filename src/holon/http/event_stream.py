@@ -5,13 +5,14 @@ Rule 1: where a stream begins is settled before it is answered: a place that is 
         with a status, not a stream that ends.
 Rule 2: a stream says why it ends: its reader fell behind, its place was lost, its token is no
         longer good. A reader that takes nothing is cut off by the connection.
-Rule 3: a silent stream says every now and then that it lives, and checks that it may.
+Rule 3: a silent stream says every now and then that it lives, and checks that it may; over TCP also
+        whenever the token is another.
 Rule 4: what happens is told at once; what follows within a moment is told together, since looking
         and sending cost the same for one event as for many.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +20,7 @@ import anyio
 
 from holon.http.exchange import Door
 from holon.http.route import Call
+from holon.http.token_watch import TokenWatch
 from holon.model.errors import BadInputError, HolonError, StoreError
 from holon.model.limits import EVENT_HEARTBEAT_MS, SECOND_MS
 from holon.runtime.event_feed import CursorLostError, EventReader, Page, SubscriberLaggedError
@@ -46,10 +48,11 @@ class Stream:
     opened: AbstractContextManager[EventReader]
     framed: Callable[[Page], Awaitable[bytes]]
     call: Call
+    watch: TokenWatch
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield the stream, piece by piece, until there is a reason to end it."""
-        with self.opened as reader:
+        with self.opened as reader, self._watched():
             yield _OPENED
             while self._may_go_on():
                 try:
@@ -65,9 +68,16 @@ class Stream:
                     yield _HEARTBEAT
             yield _closed("unauthorized", "the token is no longer good", "ask with the new one")
 
+    def _watched(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._needs_no_token else self.watch.watched()
+
     def _may_go_on(self) -> bool:
-        """Over TCP the token may have changed; who is at a unix socket does not."""
-        return self.call.head.peer.door is Door.UNIX or self.call.still_allowed()
+        return self._needs_no_token or self.call.still_allowed()
+
+    @property
+    def _needs_no_token(self) -> bool:
+        """Over TCP the token may change; who is at a unix socket does not."""
+        return self.call.head.peer.door is Door.UNIX
 
 
 def resumed_after(call: Call, after_seq: int | None) -> int | None:

@@ -91,6 +91,16 @@ class BodyTooLargeError(HolonError):
     code = "body_too_large"
 
 
+class BodyNotTakenError(BadInputError):
+    """Something came where nothing is taken."""
+
+    code = "body_not_taken"
+    hint = "send no body, or {} with content-type: application/json"
+
+    def __init__(self) -> None:
+        super().__init__("this route takes no body")
+
+
 class BodyTooSlowError(HolonError):
     """The body did not arrive in time."""
 

@@ -36,7 +36,7 @@ def check_host(head: RequestHead, names: OwnNames) -> Reply | None:
     """Refuse a request that was not meant for this server."""
     hosts = head.values(b"host")
     if len(hosts) != 1:
-        return _bad("a request names its host exactly once")
+        return _bad("a request names its host exactly once", hint="send one Host header")
     if head.peer.door is Door.TCP and hosts[0] not in names.hosts:
         return refused_reply(
             HTTPStatus.MISDIRECTED_REQUEST,
@@ -53,7 +53,10 @@ def check_origin(head: RequestHead, names: OwnNames) -> Reply | None:
     foreign = any(origin not in names.origins for origin in origins)
     if foreign or any(site in FOREIGN_SITES for site in head.values(b"sec-fetch-site")):
         return refused_reply(
-            HTTPStatus.FORBIDDEN, "foreign_origin", "pages of other sites may not call this server"
+            HTTPStatus.FORBIDDEN,
+            "foreign_origin",
+            "pages of other sites may not call this server",
+            hint="call it from a program or a terminal, without Origin and Sec-Fetch-Site",
         )
     return None
 
@@ -61,17 +64,23 @@ def check_origin(head: RequestHead, names: OwnNames) -> Reply | None:
 def check_framing(head: RequestHead) -> Reply | None:
     """Refuse what two readers could read differently, and what we do not speak."""
     if head.value(b"transfer-encoding") is not None and head.value(b"content-length") is not None:
-        return _bad("a body has a length or comes in chunks, not both")
+        return _bad(
+            "a body has a length or comes in chunks, not both",
+            hint="send Content-Length or Transfer-Encoding",
+        )
     if head.value(b"upgrade") is not None:
         return refused_reply(
-            HTTPStatus.BAD_REQUEST, "no_upgrade", "this server speaks HTTP/1.1 and nothing else"
+            HTTPStatus.BAD_REQUEST,
+            "no_upgrade",
+            "this server speaks HTTP/1.1 and nothing else",
+            hint="send the request without Upgrade",
         )
     return None
 
 
 def check_body_head(head: RequestHead, route: Route[PlaneT]) -> Reply | None:
     """Refuse a body of the wrong type or size by its announcement alone."""
-    if route.takes is None or (route.body_optional and not has_body(head)):
+    if (route.takes is None or route.body_optional) and not has_body(head):
         return None
     if head.value(b"content-encoding") is not None:
         return _unsupported("send the body as it is, without a content-encoding")
@@ -95,6 +104,7 @@ def too_large(bytes_max: int) -> Reply:
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         "body_too_large",
         f"the body is larger than {bytes_max} bytes",
+        hint="send less at once; what is large belongs into a file the agent can read",
     )
 
 
@@ -103,8 +113,8 @@ def _media_type(head: RequestHead) -> bytes:
     return values[0].partition(b";")[0].strip().lower() if len(values) == 1 else b""
 
 
-def _bad(error: str) -> Reply:
-    return refused_reply(HTTPStatus.BAD_REQUEST, "bad_request", error)
+def _bad(error: str, *, hint: str) -> Reply:
+    return refused_reply(HTTPStatus.BAD_REQUEST, "bad_request", error, hint=hint)
 
 
 def _unsupported(hint: str) -> Reply:

@@ -14,6 +14,8 @@ import msgspec
 from msgspec import inspect
 
 from holon.model.errors import BadInputError
+from holon.wire.body_faults import explained
+from holon.wire.codec import shape_error
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -34,25 +36,37 @@ def read_query(text: str, kind: type[T]) -> T:
     for part in text.split("&") if text else ():
         name, _, raw = part.partition("=")
         if name in given:
-            raise BadQueryError(f"{name[:_QUOTED_CHARS_MAX]!r} is given twice")
+            raise _fault(f"{name[:_QUOTED_CHARS_MAX]!r} is given twice", name, "give it once")
         if name not in _names(kind):
-            raise BadQueryError(f"there is no parameter {name[:_QUOTED_CHARS_MAX]!r} here")
+            quoted = f"there is no parameter {name[:_QUOTED_CHARS_MAX]!r} here"
+            raise _fault(quoted, name, _known(kind))
         given[name] = _value(name, unquote_plus(raw), kind)
     try:
         return msgspec.convert(given, kind)
     except msgspec.ValidationError as wrong:
-        raise BadQueryError(str(wrong)) from None
+        found = explained(shape_error(wrong), b"", kind)
+        raise BadQueryError(found.message, hint=found.hint, field=found.field) from None
+
+
+def _fault(message: str, name: str, hint: str) -> BadQueryError:
+    return BadQueryError(message, hint=hint, field=name[:_QUOTED_CHARS_MAX] or None)
+
+
+def _known(kind: type[msgspec.Struct]) -> str:
+    names = ", ".join(sorted(_names(kind)))
+    return f"its parameters are: {names}" if names else "this route takes no parameters"
 
 
 def _value(name: str, raw: str, kind: type[msgspec.Struct]) -> object:
     expected = _scalars(kind).get(name)
     if expected is int:
         if _DIGITS.fullmatch(raw) is None:
-            raise BadQueryError(f"{name} takes a whole number, not {raw[:_QUOTED_CHARS_MAX]!r}")
+            quoted = f"{name} takes a whole number, not {raw[:_QUOTED_CHARS_MAX]!r}"
+            raise _fault(quoted, name, "write it with the digits 0 to 9 alone")
         return int(raw)
     if expected is bool:
         if raw not in _WORDS:
-            raise BadQueryError(f"{name} is true or false")
+            raise _fault(f"{name} is true or false", name, "use one of: true, false")
         return _WORDS[raw]
     return raw
 

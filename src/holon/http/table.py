@@ -13,6 +13,7 @@ from holon.http.routes import (
     default_agent,
     documents,
     events,
+    front,
     handshake,
     memory,
     metrics,
@@ -30,6 +31,7 @@ from holon.http.routes import (
 )
 
 _WORKING: Final[tuple[Route[Plane], ...]] = (
+    *front.ROUTES,
     *handshake.ROUTES,
     *runtime_control.ROUTES,
     *metrics.ROUTES,

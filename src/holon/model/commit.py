@@ -299,7 +299,7 @@ class DeliverTrigger(Record, tag=True, frozen=True, kw_only=True):
     """Count a delivery and keep its hint, folded into the one its source has parked.
 
     Deliveries commute, so no two of them need to wait for each other. `delivery_key` is
-    remembered, and a second delivery under the same key is refused.
+    remembered with a digest of the content, and a second delivery under the same key is refused.
     """
 
     hint: WakeHint
@@ -307,6 +307,7 @@ class DeliverTrigger(Record, tag=True, frozen=True, kw_only=True):
     epoch: int
     disposition: WakeDisposition
     delivery_key: str | None = None
+    content_digest: str | None = None
 
 
 class OpenWait(Record, tag=True, frozen=True, kw_only=True):

@@ -32,9 +32,13 @@ class HolonError(Exception):
 
 
 class BadInputError(HolonError):
-    """What came in cannot be read; nothing was changed."""
+    """What came in cannot be read; nothing was changed. `field` names the part at fault."""
 
     code = "bad_input"
+
+    def __init__(self, message: str, *, hint: str | None = None, field: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.field = field
 
 
 class BadIdError(BadInputError):

@@ -101,6 +101,7 @@ HTTP_UNSENT_BYTES_MAX: Final = 128 * KIB  # that the kernel keeps for one connec
 HTTP_LINGER_MS_MAX: Final = 1 * SECOND_MS  # for a peer still sending to hear why it is refused
 HTTP_LINGER_BYTES_MAX: Final = 256 * KIB
 HTTP_BODY_BYTES_MAX: Final = 2 * MIB  # a body of a route that names no bound of its own
+HTTP_NO_BODY_BYTES_MAX: Final = 1 * KIB  # of a route that takes none, for {} and the like
 HTTP_CONNECTIONS_COUNT_MAX: Final = 2_048
 HTTP_HEADLESS_COUNT_MAX: Final = 256  # connections that have not asked for anything yet
 HTTP_ACCEPT_PAUSE_MS: Final = 100  # while the machine has nothing left for another connection
@@ -381,7 +382,7 @@ RUN_FOLDERS_COUNT_MAX: Final = 5_000  # of ended commands, kept on disk
 RUN_KEPT_MS_MIN: Final = 10 * MINUTE_MS  # after a command's end, whatever room there is
 
 assert TRIGGER_BODY_BYTES_MAX * 2 <= WAKE_HINT_BODY_BYTES_MAX  # also in base64
-assert PUBLIC_BODY_BYTES_MAX <= MESSAGE_BODY_BYTES_MAX
+assert max(PUBLIC_BODY_BYTES_MAX, ENQUEUE_TEXT_BYTES_MAX) <= MESSAGE_BODY_BYTES_MAX
 assert NO_PROGRESS_BACKOFF_MS_MIN <= NO_PROGRESS_BACKOFF_MS_MAX
 assert SELF_STARTED_FREE_COUNT_MAX < SELF_STARTED_COUNT_MAX
 assert (
@@ -391,7 +392,6 @@ assert (
 assert BUDGET_TURNS_WINDOW_MS % USAGE_STEP_MS == BUDGET_WINDOW_MS % USAGE_STEP_MS == 0
 assert EVENT_PAGE_COUNT_DEFAULT <= EVENT_PAGE_COUNT_MAX
 assert STORE_RETRY_MS_MIN <= STORE_RETRY_MS_MAX
-assert ENQUEUE_TEXT_BYTES_MAX <= MESSAGE_BODY_BYTES_MAX
 assert RETENTION_AGE_MS_DEFAULT >= IDEMPOTENCY_KEPT_MS_MIN
 assert COMMAND_YIELD_MS_DEFAULT <= COMMAND_YIELD_MS_MAX
 assert TOOL_OUTPUT_TOKENS_MAX <= TOOL_OUTPUT_SETTING_TOKENS_MAX

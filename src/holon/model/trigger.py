@@ -27,6 +27,13 @@ class TriggerDelivery(Record, frozen=True, kw_only=True):
         require_json(self.body)
 
 
+class EarlierDelivery(Record, frozen=True, kw_only=True):
+    """A delivery that came under the same key, as far as it is remembered."""
+
+    disposition: WakeDisposition
+    content_digest: str | None = None  # none is known of those from before digests were kept
+
+
 class TriggerTarget(Record, frozen=True, kw_only=True):
     """A trigger and its agent at one moment, as far as a delivery needs them."""
 
@@ -36,12 +43,13 @@ class TriggerTarget(Record, frozen=True, kw_only=True):
     queued_count: int = 0
     parked_count: int = 0  # of all sources
     is_parked: bool = False  # whether this delivery's source has a hint waiting
-    earlier: WakeDisposition | None = None  # what became of a delivery with the same key
+    earlier: EarlierDelivery | None = None
 
 
 class TriggerReceipt(Record, frozen=True, kw_only=True):
-    """What became of a delivery. The same for each repeat of it."""
+    """What became of a delivery. The same for each repeat of it, but for the mark of one."""
 
     agent_id: AgentId
     external_trigger_id: TriggerId
     disposition: WakeDisposition
+    duplicate: bool = False

@@ -4,7 +4,8 @@ Owns:  the order of a birth: what can be refused is refused first, then the home
        the identity is committed. It also owns the birth of the agent nobody has to name.
 Rule 1: a failure anywhere leaves neither a home nor an agent. A process that dies in between leaves
         a provisional home, and the next start settles it by whether the agent is durable.
-Rule 2: one birth of a name at a time.
+Rule 2: one birth of a name at a time. Asked for again under the key of the birth and with the same
+        template, it is the birth there was: the key is part of the commit's name.
 Rule 3: where nobody knows whether the commit is durable, the home stays provisional.
 Rule 4: the default agent gets a missing AGENTS.md from the default template. What it has is kept,
         and a template that cannot be used does not keep a service from starting.
@@ -13,12 +14,13 @@ Rule 4: the default agent gets a missing AGENTS.md from the default template. Wh
 import anyio
 
 from holon.decide.agent_identity import public_identity
+from holon.decide.keyed_record import keyed_request
 from holon.decide.quotas import agent_quota
 from holon.model.agent import AgentIdentity
 from holon.model.agent_status import AgentStatus
 from holon.model.commit import Commit, CreateAgent
 from holon.model.errors import HolonError, StoreBrokenError, StoreClosedError
-from holon.model.expectation import AgentAbsent
+from holon.model.expectation import AgentAbsent, Applied
 from holon.model.ids import AgentId, IdPrefix, parse_agent_id
 from holon.model.limits import AGENTS_COUNT_MAX
 from holon.model.refusal import Refusal, RefusalCode, RefusedError
@@ -35,23 +37,28 @@ class AgentBirth:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._under_way: set[AgentId] = set()
+        self._under_way: dict[AgentId, anyio.Event] = {}
 
-    async def create(self, identity: AgentIdentity, *, template: str | None = None) -> None:
+    async def create(
+        self, identity: AgentIdentity, *, template: str | None = None, key: str | None = None
+    ) -> None:
         """Bring an agent into being, asleep and ready; raises and leaves nothing if it cannot."""
         agent_id = parse_agent_id(identity.agent_id)
+        birth = self._birth(identity, template=template, key=key)
+        while key is not None and agent_id in self._under_way:
+            await self._under_way[agent_id].wait()  # it may be the birth this one repeats
         if agent_id in self._under_way:
             raise RefusedError(_exists(agent_id))
-        refusal = await self._refusal(agent_id)
-        if refusal is not None:
-            raise RefusedError(refusal)
-        self._under_way.add(agent_id)
+        done = self._under_way[agent_id] = anyio.Event()
         try:
-            await self._services.homes.make(agent_id, template=template, at=identity.created_at)
-            with anyio.CancelScope(shield=True):  # from here on it is one step
-                await self._commit(identity)
+            refusal = await self._refusal(agent_id)
+            if refusal is None:
+                await self._carry_out(birth, identity, template=template)
+            elif key is None or not await self._was_carried_out(birth, refusal):
+                raise RefusedError(refusal)
         finally:
-            self._under_way.discard(agent_id)
+            del self._under_way[agent_id]
+            done.set()
 
     async def ensure(self, agent_id: AgentId) -> None:
         """See to it that the default agent is there, and has a home."""
@@ -77,16 +84,39 @@ class AgentBirth:
             else:
                 await homes.keep(agent_id)
 
-    async def _commit(self, identity: AgentIdentity) -> None:
-        agent_id, homes = identity.agent_id, self._services.homes
+    def _birth(self, identity: AgentIdentity, *, template: str | None, key: str | None) -> Commit:
+        agent_id = identity.agent_id
+        if key is None:
+            name = self._services.ids.fresh(IdPrefix.REQUEST)
+        else:
+            name = keyed_request(agent_id, key, content=template or "")
+        return Commit(
+            commit_id=f"control:{name}",
+            at=identity.created_at,
+            changes=(CreateAgent(identity=identity, status=AgentStatus.ASLEEP),),
+            expects=(AgentAbsent(agent_id=agent_id),),
+        )
+
+    async def _was_carried_out(self, birth: Commit, refusal: Refusal) -> bool:
+        """Whether what is refused is this very birth: a commit of its name is known then."""
+        if refusal.code is not RefusalCode.AGENT_EXISTS:
+            return False
+        return isinstance(await self._services.store.apply(birth), Applied)
+
+    async def _carry_out(
+        self, birth: Commit, identity: AgentIdentity, *, template: str | None
+    ) -> None:
+        await self._services.homes.make(
+            identity.agent_id, template=template, at=identity.created_at
+        )
+        with anyio.CancelScope(shield=True):  # from here on it is one step
+            await self._commit(identity.agent_id, birth)
+
+    async def _commit(self, agent_id: AgentId, birth: Commit) -> None:
+        homes = self._services.homes
 
         async def decide() -> Commit | Refusal:
-            return await self._refusal(agent_id) or Commit(
-                commit_id=f"control:{self._services.ids.fresh(IdPrefix.REQUEST)}",
-                at=identity.created_at,
-                changes=(CreateAgent(identity=identity, status=AgentStatus.ASLEEP),),
-                expects=(AgentAbsent(agent_id=agent_id),),
-            )
+            return await self._refusal(agent_id) or birth
 
         try:
             await commit_decided(self._services.store, decide)

@@ -49,9 +49,11 @@ class ControlDesk:
         self._settler = Settler(services)
         self._interrupt = interrupt
 
-    async def create_agent(self, identity: AgentIdentity, *, template: str | None = None) -> None:
+    async def create_agent(
+        self, identity: AgentIdentity, *, template: str | None = None, key: str | None = None
+    ) -> None:
         """Bring an agent into being, asleep and ready, with a home made from the template."""
-        await self._births.create(identity, template=template)
+        await self._births.create(identity, template=template, key=key)
 
     async def stop(self, agent_id: AgentId) -> None:
         """Stop an agent; its running turn is aborted, its queue is kept."""

@@ -117,6 +117,12 @@ class EventFeed:
             for alarm in self._followers.get(place, ()):
                 alarm.nudge()
 
+    def wake_all(self) -> None:
+        """Have every reader look up, though nothing was committed."""
+        for alarms in self._followers.values():
+            for alarm in alarms:
+                alarm.nudge()
+
     @contextmanager
     def reader(self, agent_id: AgentId, *, after: int) -> Iterator[EventReader]:
         """Read the events of one agent that follow a sequence number."""

@@ -3,7 +3,8 @@
 Owns:  giving an agent its trigger, rotating and revoking it, and taking deliveries in.
 Rule 1: a delivery is acknowledged only after its commit is durable.
 Rule 2: a delivery costs one look at rows; deliveries never wait for each other, except for repeats
-        of one another, which all get the first one's answer.
+        of one another, which all get the first one's answer. A key that comes again with another
+        body is a conflict, as at every other door.
 Rule 3: whoever calls a wrong, void or stopped trigger learns nothing; only the log of a stopped
         agent does, and nothing else is kept.
 """
@@ -11,12 +12,15 @@ Rule 3: whoever calls a wrong, void or stopped trigger learns nothing; only the 
 from typing import Final
 
 import anyio
+import msgspec
 
 from holon.decide.agent_refusals import refuse_archived, refuse_unknown
 from holon.decide.trigger_delivery import (
     Deliver,
+    content_digest_of,
     decide_delivery,
     opens,
+    refuse_other_content,
     source_key_of,
     split_token,
     trigger_path,
@@ -47,8 +51,8 @@ class TriggerDesk:
         self._services = services
         self._under_way: dict[tuple[TriggerId, str], anyio.Event] = {}
 
-    async def ensure(self, agent_id: AgentId) -> ExternalTrigger:
-        """Return the trigger of an agent, giving it one when it has none. Never a second."""
+    async def of(self, agent_id: AgentId) -> ExternalTrigger | None:
+        """Return the trigger of an agent, if it was ever given one."""
         parse_agent_id(agent_id)
         reads = self._services.store.reads
         found = await reads.trigger_of(agent_id)
@@ -58,8 +62,14 @@ class TriggerDesk:
                 raise RefusedError(refuse_unknown(agent_id))
             if agent.identity.status is IdentityStatus.ARCHIVED:
                 raise RefusedError(refuse_archived(agent_id))
+        return found
+
+    async def ensure(self, agent_id: AgentId) -> ExternalTrigger:
+        """Return the trigger of an agent, giving it one when it has none. Never a second."""
+        found = await self.of(agent_id)
+        if found is None:
             await self._services.store.apply(self._creation(agent_id))
-            found = await reads.trigger_of(agent_id)  # ours, or of whoever was faster
+            found = await self.of(agent_id)  # ours, or of whoever was faster
         assert found is not None, "an agent that exists has a trigger once it was asked for"
         return found
 
@@ -96,7 +106,10 @@ class TriggerDesk:
     async def earlier(
         self, token: str, delivery: TriggerDelivery, target: TriggerTarget
     ) -> TriggerReceipt | None:
-        """Return the receipt of a delivery that this one repeats, once that one has it."""
+        """Return the receipt of a delivery that this one repeats, once that one has it.
+
+        Raises RefusedError when that one had another body.
+        """
         if delivery.delivery_key is None:
             return None
         under_way = self._under_way.get((target.trigger.external_trigger_id, delivery.delivery_key))
@@ -106,7 +119,7 @@ class TriggerDesk:
             if again is None:
                 return None
             target = again
-        return None if target.earlier is None else _receipt(target.trigger, target.earlier)
+        return _repeated(target, delivery)
 
     async def deliver(
         self, token: str, delivery: TriggerDelivery, target: TriggerTarget
@@ -127,8 +140,9 @@ class TriggerDesk:
     ) -> TriggerReceipt | None:
         name = delivery.delivery_key  # a repeat that overtook us is then the same commit
         for _ in range(DECISIONS_COUNT_MAX):
-            if target.earlier is not None:
-                return _receipt(target.trigger, target.earlier)
+            repeated = _repeated(target, delivery)
+            if repeated is not None:
+                return repeated
             decision = decide_delivery(target, delivery, now=self._services.clock.now())
             if not isinstance(decision, Deliver):
                 await self._note(target, decision.reason)
@@ -218,7 +232,19 @@ def _delivery_change(
         epoch=target.trigger.epoch,
         disposition=decision.disposition,
         delivery_key=delivery.delivery_key,
+        content_digest=content_digest_of(delivery),
     )
+
+
+def _repeated(target: TriggerTarget, delivery: TriggerDelivery) -> TriggerReceipt | None:
+    """The receipt of the delivery this one repeats; raises RefusedError when it only claims to."""
+    if target.earlier is None:
+        return None
+    refusal = refuse_other_content(target.earlier, delivery)
+    if refusal is not None:
+        raise RefusedError(refusal)
+    receipt = _receipt(target.trigger, target.earlier.disposition)
+    return msgspec.structs.replace(receipt, duplicate=True)
 
 
 def _receipt(trigger: ExternalTrigger, disposition: WakeDisposition) -> TriggerReceipt:

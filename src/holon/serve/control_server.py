@@ -70,6 +70,7 @@ async def serve_control_plane(
         )
         plane.traffic.open_count = lambda: listeners.open_count
         answering.start_soon(listeners.serve, sockets)
+        answering.start_soon(plane.token_watch.run, token, plane.clock, plane.host.events.wake_all)
         await (ending or anyio.Event()).wait()
         with anyio.move_on_after(HTTP_LAST_REPLIES_MS_MAX / SECOND_MS):
             await replies.finished()

@@ -31,6 +31,7 @@ T = TypeVar("T")
 QUOTED_CHARS_MAX: Final = 200
 _ENCODER: Final = msgspec.json.Encoder()
 _DECODERS: Final[dict[object, "msgspec.json.Decoder[Any]"]] = {}
+_NAMED: Final = re.compile(r"(?:required|unknown) field `(?P<name>[^`]*)`")
 _LOCATED: Final = re.compile(r"(?P<what>.*?)(?: - at `(?P<path>[^`]*)`)?", re.DOTALL)
 
 
@@ -59,7 +60,7 @@ def decode(data: bytes | str, type_: type[T] | UnionType) -> T | Any:
     try:
         return _decoder(type_).decode(data)
     except msgspec.ValidationError as error:
-        raise _shape_error(error) from None
+        raise shape_error(error) from None
     except msgspec.DecodeError as error:
         raise BadSyntaxError(f"{error} at $") from None
     except UnicodeError as error:  # bytes that are not UTF-8, or a str with a lone surrogate
@@ -75,18 +76,26 @@ def _decoder(type_: object) -> "msgspec.json.Decoder[Any]":
     return found
 
 
-def _shape_error(error: msgspec.ValidationError) -> DecodeError:
+def shape_error(error: msgspec.ValidationError) -> DecodeError:
     """Return the named error for a refusal of msgspec, whose kinds differ only by their words."""
     located = _LOCATED.fullmatch(str(error))
     what, path = (located["what"], located["path"]) if located else (str(error), None)
     message = f"{_quoted(what)} at {_quoted(path or '$')}"
+    field = _field_of(what, path or "$")
     if isinstance(error.__cause__, NotJsonError) or what.startswith("Number out of range"):
-        return BadSyntaxError(message)
+        return BadSyntaxError(message, field=field)
     if what.startswith("Invalid enum value"):
-        return BadEnumError(message)
+        return BadEnumError(message, field=field)
     if what.startswith("Invalid value"):
-        return BadTagError(message)
-    return DecodeError(message)
+        return BadTagError(message, field=field)
+    return DecodeError(message, field=field)
+
+
+def _field_of(what: str, path: str) -> str | None:
+    """Return the field at fault: where the path leads, and the name that is missing or unknown."""
+    named = _NAMED.search(what)
+    field = path.removeprefix("$") + (f".{named['name']}" if named else "")
+    return _quoted(field.removeprefix(".")) or None
 
 
 def _quoted(text: str) -> str:

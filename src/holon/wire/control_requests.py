@@ -2,6 +2,7 @@
 
 Owns:  the JSON a caller may send, route by route.
 Rule 1: strict: an unknown field is refused, so that a slip is seen and a claim finds no place.
+Rule 2: `trust` may be said in any of them and chooses nothing: authority comes from the door.
 """
 
 from enum import StrEnum
@@ -23,6 +24,7 @@ from holon.model.limits import (
     TOOL_OUTPUT_SETTING_TOKENS_MAX,
     WORKSPACE_PATH_CHARS_MAX,
 )
+from holon.model.provenance import TrustLevel
 from holon.model.record import Record
 from holon.model.work_item import PlanStatus, TodoState
 
@@ -31,35 +33,61 @@ Label = Annotated[str, Meta(min_length=1, max_length=LABEL_CHARS_MAX)]
 Objective = Annotated[str, Meta(min_length=1, max_length=OBJECTIVE_CHARS_MAX)]
 
 
-class PromptRequest(Record, frozen=True, kw_only=True):
+class NoBody(Record, frozen=True, kw_only=True):
+    """Nothing, as an empty object says it."""
+
+
+class ControlBody(Record, frozen=True, kw_only=True):
+    """What any control request may say about itself; it is read and left at that."""
+
+    trust: TrustLevel | None = None
+
+
+class PromptRequest(ControlBody, frozen=True, kw_only=True):
     """What the operator says to an agent."""
 
     text: Text
     interject: bool = False  # into the running turn, at its next safe point
 
 
-class DebugPromptRequest(Record, frozen=True, kw_only=True):
+class DebugPromptRequest(ControlBody, frozen=True, kw_only=True):
     """Which prompt to look at: the one for these words, or the next one."""
 
     text: Text | None = None
 
 
-class CreateAgentRequest(Record, frozen=True, kw_only=True):
+class CreateAgentRequest(ControlBody, frozen=True, kw_only=True):
     """How an agent comes into being."""
 
     template: str | None = None
 
 
-class AbortRequest(Record, frozen=True, kw_only=True):
+class AbortRequest(ControlBody, frozen=True, kw_only=True):
     """Which run is meant; without a word, whichever is running."""
 
     run_id: str | None = None
 
 
-class ModelRequest(Record, frozen=True, kw_only=True):
+class EffortOfAgentError(BadInputError):
+    """An effort was asked for one agent; it is a setting of a provider."""
+
+    code = "reasoning_effort_unsupported"
+    hint = "set providers.<id>.reasoning_effort in the configuration, or leave it out here"
+
+    def __init__(self) -> None:
+        super().__init__("an agent has no reasoning effort of its own", field="reasoning_effort")
+
+
+class ModelRequest(ControlBody, frozen=True, kw_only=True):
     """The model an agent is to use from its next turn on."""
 
     model: Text
+    reasoning_effort: str | None = None  # known, so that it can be refused by name
+
+    def require_supported(self) -> None:
+        """Raise EffortOfAgentError when more is asked for than an agent can be given."""
+        if self.reasoning_effort is not None:
+            raise EffortOfAgentError
 
 
 class AgentAction(StrEnum):
@@ -69,13 +97,13 @@ class AgentAction(StrEnum):
     STOP = "stop"
 
 
-class ControlRequest(Record, frozen=True, kw_only=True):
+class ControlRequest(ControlBody, frozen=True, kw_only=True):
     """Start or stop an agent."""
 
     action: AgentAction
 
 
-class TaskRequest(Record, frozen=True, kw_only=True):
+class TaskRequest(ControlBody, frozen=True, kw_only=True):
     """A command to run in the background, for an agent and inside its execution root."""
 
     summary: Label
@@ -90,7 +118,7 @@ class TaskRequest(Record, frozen=True, kw_only=True):
     max_output_tokens: Annotated[int, Meta(ge=1, le=TOOL_OUTPUT_SETTING_TOKENS_MAX)] | None = None
 
 
-class TaskInputRequest(Record, frozen=True, kw_only=True):
+class TaskInputRequest(ControlBody, frozen=True, kw_only=True):
     """Text for a task's input, with a newline where Enter is meant."""
 
     input: Text
@@ -103,7 +131,7 @@ class BadTimerError(BadInputError):
     hint = "give duration_ms, with interval_ms to repeat it; or expression, with a zone"
 
 
-class TimerRequest(Record, frozen=True, kw_only=True):
+class TimerRequest(ControlBody, frozen=True, kw_only=True):
     """When a timer fires: after a while, from then on again and again, or by a cron expression."""
 
     duration_ms: Annotated[int, Meta(ge=TIMER_DURATION_MS_MIN, le=TIMER_DURATION_MS_MAX)] | None = (
@@ -126,19 +154,19 @@ class TimerRequest(Record, frozen=True, kw_only=True):
             raise BadTimerError("an interval begins with a duration")
 
 
-class AttachRequest(Record, frozen=True, kw_only=True):
+class AttachRequest(ControlBody, frozen=True, kw_only=True):
     """The directory to work in: an absolute path on the machine of the runtime."""
 
     path: Annotated[str, Meta(min_length=1, max_length=WORKSPACE_PATH_CHARS_MAX)]
 
 
-class DetachRequest(Record, frozen=True, kw_only=True):
+class DetachRequest(ControlBody, frozen=True, kw_only=True):
     """The workspace to forget."""
 
     workspace_id: Annotated[str, Meta(min_length=1, max_length=ID_CHARS_MAX)]
 
 
-class WorkItemRequest(Record, frozen=True, kw_only=True):
+class WorkItemRequest(ControlBody, frozen=True, kw_only=True):
     """What an agent is to do, when it comes to it."""
 
     objective: Objective
@@ -151,7 +179,7 @@ class TodoPart(Record, frozen=True, kw_only=True):
     state: TodoState = TodoState.PENDING
 
 
-class WorkItemPatch(Record, frozen=True, kw_only=True):
+class WorkItemPatch(ControlBody, frozen=True, kw_only=True):
     """What changes about an item; what is left out stays. A null blocker clears it."""
 
     objective: Objective | None = None

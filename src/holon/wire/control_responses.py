@@ -25,6 +25,22 @@ class Enqueued(Record, frozen=True, kw_only=True):
     duplicate: bool = False
 
 
+class FrontLinks(Record, frozen=True, kw_only=True):
+    """Where to go on from the root."""
+
+    handshake: str
+    openapi: str
+
+
+class Front(Record, frozen=True, kw_only=True):
+    """What is served at the root."""
+
+    ok: Literal[True]
+    name: str
+    version: str
+    links: FrontLinks
+
+
 class Protocol(Record, frozen=True, kw_only=True):
     """Which protocol this server speaks."""
 

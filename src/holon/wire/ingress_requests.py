@@ -15,6 +15,7 @@ from holon.model.limits import LABEL_CHARS_MAX
 from holon.model.message import JsonBody, MessageBody, MessageKind, Priority, TextBody
 from holon.model.provenance import AuthorityClass, Origin, TrustLevel
 from holon.model.record import Record
+from holon.wire.control_requests import ControlBody
 
 Label = Annotated[str, Meta(min_length=1, max_length=LABEL_CHARS_MAX)]
 
@@ -55,7 +56,7 @@ class EnqueueRequest(Record, frozen=True, kw_only=True):
         return given[0]
 
 
-class WakeRequest(Record, frozen=True, kw_only=True):
+class WakeRequest(ControlBody, frozen=True, kw_only=True):
     """Why an agent should look again."""
 
     reason: Label

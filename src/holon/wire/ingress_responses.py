@@ -27,10 +27,11 @@ class CallbackResult(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class CallbackAnswer(Record, frozen=True, kw_only=True):
-    """The delivery is durable. A repeat of it gets this very answer again."""
+    """The delivery is durable. `duplicate`: it already was, under its id, with this result."""
 
     ok: Literal[True]
     result: CallbackResult
+    duplicate: bool = False
 
 
 class WakeAnswer(Record, frozen=True, kw_only=True):
@@ -57,7 +58,7 @@ class TriggerView(Record, frozen=True, kw_only=True):
 
 
 class TriggerListing(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """The external triggers of an agent: one."""
+    """The external triggers of an agent: one, or none yet."""
 
     agent_id: AgentId
     external_triggers: tuple[TriggerView, ...]

@@ -12,6 +12,7 @@ from msgspec import Meta
 from holon.model.ids import AgentId
 from holon.model.limits import WORKSPACE_PATH_CHARS_MAX
 from holon.model.record import Record
+from holon.wire.control_requests import ControlBody
 
 _Named = Annotated[str, Meta(min_length=1, max_length=WORKSPACE_PATH_CHARS_MAX)]
 
@@ -24,7 +25,7 @@ class SkillKind(StrEnum):
     GITHUB = "github"
 
 
-class InstallSkillRequest(Record, frozen=True, kw_only=True):
+class InstallSkillRequest(ControlBody, frozen=True, kw_only=True):
     """Which skill: one of Holon's own, an absolute path, or `owner/repo@skill`.
 
     Without a kind, the form of the name decides. `force` replaces what is there, also when it was
@@ -37,7 +38,7 @@ class InstallSkillRequest(Record, frozen=True, kw_only=True):
     force: bool = False
 
 
-class UninstallSkillRequest(Record, frozen=True, kw_only=True):
+class UninstallSkillRequest(ControlBody, frozen=True, kw_only=True):
     """Which skill to take away. `force` also takes one that was changed or made by hand."""
 
     name: _Named

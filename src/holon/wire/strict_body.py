@@ -9,24 +9,32 @@ import json
 import re
 from typing import Final, TypeVar
 
-from holon.model.errors import BadSyntaxError
+from holon.model.errors import BadSyntaxError, DecodeError
 from holon.model.json_value import JsonValue
+from holon.wire.body_faults import SYNTAX_HINT, explained, field_of_text
 from holon.wire.codec import decode
 
 T = TypeVar("T")
 
 _NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+_PLAIN_NUL: Final = re.compile("\0")
 
 
 def decode_body(data: bytes, kind: type[T]) -> T:
     """Return the value of this type that a body holds, or raise a DecodeError."""
-    value = decode(data, kind)  # first: it bounds nesting, and says best what is wrong
+    try:
+        value = decode(data, kind)  # first: it bounds nesting, and says best what is wrong
+    except DecodeError as error:
+        raise explained(error, data, kind) from None
     if _NUL.search(data) is not None:
-        raise BadSyntaxError("a text holds a NUL character", hint="leave it out")
+        field = field_of_text(data, _PLAIN_NUL)
+        raise BadSyntaxError(
+            "a text holds a NUL character", hint="leave it out", field=field or None
+        )
     try:
         json.loads(data, object_pairs_hook=_unrepeated, parse_int=str, parse_float=str)
     except RecursionError:
-        raise BadSyntaxError("JSON nested too deeply to read") from None
+        raise BadSyntaxError("JSON nested too deeply to read", hint=SYNTAX_HINT) from None
     return value
 
 
@@ -35,5 +43,7 @@ def _unrepeated(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise BadSyntaxError(f"{twice[:80]!r} is given twice in one object")
+        raise BadSyntaxError(
+            f"{twice[:80]!r} is given twice in one object", hint="give it once", field=twice[:80]
+        )
     return found

@@ -126,6 +126,7 @@ def everything() -> tuple[apsw.Connection, CommitWriter]:
             epoch=1,
             disposition=WakeDisposition.TRIGGERED,
             delivery_key="0" * 64,
+            content_digest="1" * 64,
         ),
         AttachWorkspace(agent_id=MAIN, entry=place.entry),
         EnterWorkspace(agent_id=MAIN, place=place.place, occupancy_id="occ_1"),

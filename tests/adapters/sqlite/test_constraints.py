@@ -305,6 +305,9 @@ REFUSED = {
     # Deliveries.
     "trigger_deliveries_primary_key": DELIVERY,
     "trigger_deliveries_key_is_a_digest": "update trigger_deliveries set delivery_key = 'short'",
+    "trigger_deliveries_content_is_a_digest": (
+        "update trigger_deliveries set content_digest = 'short'"
+    ),
     "trigger_deliveries_disposition_is_known": (
         "update trigger_deliveries set disposition = 'ignored'"
     ),

@@ -1,4 +1,4 @@
--- version 13 --
+-- version 14 --
 -- What the migrations make of an empty database; `make docs` writes it. Why something
 -- is as it is stands in the migration that made it.
 
@@ -366,7 +366,8 @@ CREATE TABLE trigger_deliveries (
     external_trigger_id text not null references external_triggers (external_trigger_id),
     delivery_key text not null,
     delivered_at integer not null,
-    disposition text not null,
+    disposition text not null, content_digest text
+    constraint trigger_deliveries_content_is_a_digest check (length(content_digest) = 64),
     primary key (external_trigger_id, delivery_key),
     constraint trigger_deliveries_key_is_a_digest check (length(delivery_key) = 64),
     constraint trigger_deliveries_disposition_is_known check (

@@ -73,7 +73,13 @@ class TriggerChanges:
         if change.delivery_key is not None:
             self._statements.run(
                 self._sql["remember_delivery"],
-                (change.external_trigger_id, change.delivery_key, at, change.disposition.value),
+                (
+                    change.external_trigger_id,
+                    change.delivery_key,
+                    at,
+                    change.disposition.value,
+                    change.content_digest,
+                ),
             )
         self._statements.run(
             self._sql["fold_hint"],

@@ -8,7 +8,7 @@ from holon.adapters.sqlite.statements import Row
 from holon.model.agent_status import AgentStatus
 from holon.model.ids import AgentId, TriggerId
 from holon.model.instant import Instant, from_micros
-from holon.model.trigger import TriggerTarget
+from holon.model.trigger import EarlierDelivery, TriggerTarget
 from holon.model.wake import ExternalTrigger, TriggerDeliveryMode, TriggerStatus, WakeDisposition
 
 
@@ -27,7 +27,7 @@ class SqliteTriggerReads(ReadSession):
         found = self._one("trigger_target", (trigger_id, source_key, delivery_key))
         if found is None:
             return None
-        status, archived, queued, parked, is_parked, earlier = found[9:]
+        status, archived, queued, parked, is_parked, earlier, digest = found[9:]
         return TriggerTarget(
             trigger=_trigger(found[:9]),
             agent_status=AgentStatus(str(status)),
@@ -35,7 +35,7 @@ class SqliteTriggerReads(ReadSession):
             queued_count=_number(queued),
             parked_count=_number(parked),
             is_parked=bool(is_parked),
-            earlier=None if earlier is None else WakeDisposition(str(earlier)),
+            earlier=None if earlier is None else _earlier(earlier, digest),
         )
 
 
@@ -51,6 +51,13 @@ def _trigger(row: Row) -> ExternalTrigger:
         revoked_at=_moment(revoked_at),
         last_delivered_at=_moment(delivered_at),
         delivery_count=_number(count),
+    )
+
+
+def _earlier(disposition: object, digest: object) -> EarlierDelivery:
+    return EarlierDelivery(
+        disposition=WakeDisposition(str(disposition)),
+        content_digest=None if digest is None else str(digest),
     )
 
 

@@ -57,6 +57,7 @@ async def create(plane: Plane, call: Call) -> Done:
     await plane.host.control.create_agent(
         public_identity(agent_id, now=plane.clock.now(), is_default=is_default),
         template=asked.template,
+        key=idempotency_key(call),
     )
     return Done(ok=True, agent_id=agent_id)
 
@@ -93,8 +94,9 @@ async def abort(plane: Plane, call: Call) -> Done:
 
 async def set_model(plane: Plane, call: Call) -> Done:
     """Give the agent a model of its own."""
-    agent_id = _named(call)
-    await plane.host.control.set_model(agent_id, call.taken(ModelRequest).model)
+    agent_id, asked = _named(call), call.taken(ModelRequest)
+    asked.require_supported()
+    await plane.host.control.set_model(agent_id, asked.model)
     return Done(ok=True, agent_id=agent_id)
 
 

@@ -53,7 +53,8 @@ async def stream(plane: Plane, call: Call) -> StreamReply:
         return await plane.frames.of_agent(plane.host.reads, found, asked.projection)
 
     opened = plane.host.events.reader(agent_id, after=newest if after is None else after)
-    return StreamReply(chunks=Stream(opened=opened, framed=framed, call=call).chunks())
+    made = Stream(opened=opened, framed=framed, call=call, watch=plane.token_watch)
+    return StreamReply(chunks=made.chunks())
 
 
 async def stream_all(plane: Plane, call: Call) -> StreamReply:
@@ -69,7 +70,8 @@ async def stream_all(plane: Plane, call: Call) -> StreamReply:
         return await plane.frames.of_all(plane.host.reads, found, asked.projection)
 
     opened = plane.host.events.log_reader(after=newest if after is None else after)
-    return StreamReply(chunks=Stream(opened=opened, framed=framed, call=call).chunks())
+    made = Stream(opened=opened, framed=framed, call=call, watch=plane.token_watch)
+    return StreamReply(chunks=made.chunks())
 
 
 _STREAM_MEDIA: Final = "text/event-stream"

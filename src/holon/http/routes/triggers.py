@@ -1,12 +1,12 @@
 """External triggers: the addresses themselves, and what the operator does with them.
 
-Owns:  the callback routes, and listing, rotating and revoking.
+Owns:  the callback routes, and listing, giving, rotating and revoking.
 Rule 1: every miss at an address is answered alike, byte for byte as a path nobody serves.
 Rule 2: a repeat is answered before it is counted, so that a sender that tries again is never told
         to wait for it.
+Rule 3: looking gives nobody an address: an agent has one once its operator asked for it.
 """
 
-from http import HTTPStatus
 from typing import Final
 
 from holon.decide.agent_lifecycle import admits
@@ -14,7 +14,7 @@ from holon.http.app import too_many
 from holon.http.exchange import Reply
 from holon.http.outside_labels import read_delivery
 from holon.http.plane import Plane
-from holon.http.refused import refused_reply
+from holon.http.refused import nothing_here
 from holon.http.route import RAW_BODY, Access, Call, CallerClass, Route
 from holon.model.ids import AgentId, parse_agent_id
 from holon.model.limits import TRIGGER_BODY_BYTES_MAX
@@ -46,15 +46,15 @@ async def _deliver(plane: Plane, call: Call, mode: TriggerDeliveryMode) -> Callb
     delivery = read_delivery(call, addressed_mode=mode)
     target = await desk.open(token, delivery)
     if target is None:
-        return _nothing_here()
+        return nothing_here()
     earlier = await desk.earlier(token, delivery, target)
     if earlier is not None:
         return _answer(earlier)
     wait_s = plane.outside.delivery_wait_s(target.trigger.external_trigger_id)
     if wait_s is not None:
-        return too_many(wait_s) if admits(target.agent_status) else _nothing_here()
+        return too_many(wait_s) if admits(target.agent_status) else nothing_here()
     receipt = await desk.deliver(token, delivery, target)
-    return _nothing_here() if receipt is None else _answer(receipt)
+    return nothing_here() if receipt is None else _answer(receipt)
 
 
 def _answer(receipt: TriggerReceipt) -> CallbackAnswer:
@@ -65,19 +65,25 @@ def _answer(receipt: TriggerReceipt) -> CallbackAnswer:
             external_trigger_id=receipt.external_trigger_id,
             disposition=told(receipt.disposition),
         ),
+        duplicate=receipt.duplicate,
     )
-
-
-def _nothing_here() -> Reply:
-    return refused_reply(HTTPStatus.NOT_FOUND, "not_found", "nothing is served here")
 
 
 async def show(plane: Plane, call: Call) -> TriggerListing:
     """Show the trigger of an agent; its address to the operator alone."""
     agent_id = _named(call)
+    trigger = await plane.host.triggers.of(agent_id)
+    may_see_url = call.caller is CallerClass.OPERATOR
+    views = () if trigger is None else (_view(plane, trigger, may_see_url=may_see_url),)
+    return TriggerListing(agent_id=agent_id, external_triggers=views)
+
+
+async def give(plane: Plane, call: Call) -> TriggerAnswer:
+    """Give the agent its trigger, unless it has it already."""
+    agent_id = _named(call)
     trigger = await plane.host.triggers.ensure(agent_id)
-    view = _view(plane, trigger, may_see_url=call.caller is CallerClass.OPERATOR)
-    return TriggerListing(agent_id=agent_id, external_triggers=(view,))
+    view = _view(plane, trigger, may_see_url=True)
+    return TriggerAnswer(ok=True, agent_id=agent_id, external_trigger=view)
 
 
 async def rotate(plane: Plane, call: Call) -> TriggerAnswer:
@@ -117,7 +123,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         body_bytes_max=TRIGGER_BODY_BYTES_MAX,
         body_optional=True,
         returns=CallbackAnswer,
-        refusals=(404, 429),
+        refusals=(404, 409, 429),
         tags=("triggers",),
     ),
     Route(
@@ -130,16 +136,26 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         body_bytes_max=TRIGGER_BODY_BYTES_MAX,
         body_optional=True,
         returns=CallbackAnswer,
-        refusals=(404, 429),
+        refusals=(404, 409, 429),
         tags=("triggers",),
     ),
     Route(
         method="GET",
         path="/agents/{agent_id}/external-triggers",
         access=Access.READ,
-        summary="Show an agent's external trigger; its address to the operator alone.",
+        summary="Show an agent's external trigger, if any; its address to the operator alone.",
         answer=show,
         returns=TriggerListing,
+        refusals=(404,),
+        tags=("triggers",),
+    ),
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/external-trigger",
+        access=Access.CONTROL,
+        summary="Give an agent its external trigger, unless it has one, and show its address.",
+        answer=give,
+        returns=TriggerAnswer,
         refusals=(404,),
         tags=("triggers",),
     ),

@@ -11,11 +11,10 @@ select
     a.status, a.archived, q.queued_count,
     (select count(*) from wake_hints h where h.agent_id = t.agent_id),
     exists (select 1 from wake_hints h where h.agent_id = t.agent_id and h.source_key = ?2),
-    (
-        select d.disposition from trigger_deliveries d
-        where d.external_trigger_id = t.external_trigger_id and d.delivery_key = ?3
-    )
+    d.disposition, d.content_digest
 from external_triggers t
 join agents a on a.agent_id = t.agent_id
 join queues q on q.agent_id = t.agent_id
+left join trigger_deliveries d
+    on d.external_trigger_id = t.external_trigger_id and d.delivery_key = ?3
 where t.external_trigger_id = ?1;

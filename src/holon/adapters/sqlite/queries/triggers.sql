@@ -17,8 +17,9 @@ update external_triggers set delivery_count = delivery_count + 1, last_delivered
 where external_trigger_id = ?1 and agent_id = ?2 and epoch = ?3 and status = 'active';
 
 -- remember_delivery --
-insert into trigger_deliveries (external_trigger_id, delivery_key, delivered_at, disposition)
-values (?1, ?2, ?3, ?4);
+insert into trigger_deliveries (
+    external_trigger_id, delivery_key, delivered_at, disposition, content_digest
+) values (?1, ?2, ?3, ?4, ?5);
 
 -- fold_hint --
 -- What the newest delivery leaves unsaid, an earlier one that still waits has said.
