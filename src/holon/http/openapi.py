@@ -68,8 +68,8 @@ _SCHEMES: Final[dict[str, Any]] = {
     "signature": {
         "type": "apiKey",
         "in": "header",
-        "name": "x-holon-signature",
-        "description": "A signature by a configured secret.",
+        "name": "webhook-signature",
+        "description": "A signature by a configured secret; x-holon-signature counts as well.",
     },
 }
 

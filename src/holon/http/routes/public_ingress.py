@@ -5,6 +5,8 @@ Rule 1: the operator's token opens the door and no more: what comes through it i
         word, external evidence, and the door's ceilings hold.
 Rule 2: a webhook whose signature holds under a configured secret is a signal of that integration.
         A signature that does not hold is refused, whatever else the request shows.
+Rule 3: a source that was set up without a usable secret is shut, signed or not: its sender learns
+        that the fault is on this side.
 """
 
 from http import HTTPStatus
@@ -12,7 +14,7 @@ from typing import Final
 
 from holon.decide.trigger_delivery import evidence_of
 from holon.decide.webhook_signature import SignedHead, verified_id
-from holon.http.access import SIGNATURE_HEADER
+from holon.http.access import signatures_of
 from holon.http.exchange import JSON_TYPE, Reply
 from holon.http.idempotency import idempotency_key
 from holon.http.outside_labels import (
@@ -73,14 +75,14 @@ async def enqueue(plane: Plane, call: Call) -> Enqueued:
 async def webhook(plane: Plane, call: Call) -> Enqueued | Reply:
     """Queue what a machine outside posted."""
     source = label(call, SOURCE) or WEBHOOK_SOURCE
-    is_signed = call.head.value(SIGNATURE_HEADER) is not None
+    is_signed = bool(signatures_of(call.head))
+    if plane.outside.is_shut(source):
+        return _shut(source)
     if is_signed:
         secret = plane.outside.secret_of(source)
         key = verified_id(secret, _signed_head(call), call.raw, now=plane.clock.now())
         if key is None:
             return _bad_signature()
-    elif plane.outside.is_shut(source):
-        return _shut(source)
     else:
         key = delivery_id(call)
     request = IngressRequest(
@@ -126,7 +128,7 @@ async def _require_public(plane: Plane, agent_id: AgentId) -> None:
 def _signed_head(call: Call) -> SignedHead:
     head = call.head
     return SignedHead(
-        signatures=tuple(head.values(SIGNATURE_HEADER)),
+        signatures=signatures_of(head),
         ids=tuple(head.values(b"webhook-id")),
         timestamps=tuple(head.values(b"webhook-timestamp")),
     )
