@@ -28,6 +28,14 @@ from holon.http.outside_labels import (
 )
 from holon.http.plane import Plane
 from holon.http.refused import refused_reply
+from holon.http.request_headers import (
+    DELIVERED,
+    EVENT_NAME,
+    REPEATABLE,
+    SIGNED,
+    WEBHOOK_ID,
+    WEBHOOK_TIMESTAMP,
+)
 from holon.http.route import RAW_BODY, Access, Call, Route
 from holon.model.agent import Visibility
 from holon.model.ids import AgentId, parse_agent_id
@@ -129,8 +137,8 @@ def _signed_head(call: Call) -> SignedHead:
     head = call.head
     return SignedHead(
         signatures=signatures_of(head),
-        ids=tuple(head.values(b"webhook-id")),
-        timestamps=tuple(head.values(b"webhook-timestamp")),
+        ids=tuple(head.values(WEBHOOK_ID.key)),
+        timestamps=tuple(head.values(WEBHOOK_TIMESTAMP.key)),
     )
 
 
@@ -173,6 +181,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         access=Access.INGRESS,
         summary="Queue a message from outside for an agent, as external evidence.",
         answer=enqueue,
+        headers=REPEATABLE,
         takes=EnqueueRequest,
         returns=Enqueued,
         refusals=(403, 404, 409),
@@ -184,6 +193,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         access=Access.INGRESS,
         summary="Queue a message from outside for the default agent, as external evidence.",
         answer=enqueue,
+        headers=REPEATABLE,
         takes=EnqueueRequest,
         returns=Enqueued,
         refusals=(403, 404, 409),
@@ -195,6 +205,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         access=Access.SIGNED,
         summary="Queue what a machine outside posts; a signal when it is signed, else evidence.",
         answer=webhook,
+        headers=(*DELIVERED, EVENT_NAME, *SIGNED),
         takes=RAW_BODY,
         body_bytes_max=PUBLIC_BODY_BYTES_MAX,
         returns=Enqueued,
