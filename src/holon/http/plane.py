@@ -9,6 +9,7 @@ from datetime import datetime
 
 from holon.adapters.system.process_usage import ProcessUsage, process_usage
 from holon.http.event_frames import EventFrames
+from holon.http.event_tally import EventTally
 from holon.http.outside_door import OutsideDoor
 from holon.http.traffic import Traffic
 from holon.model.ids import AgentId
@@ -43,5 +44,6 @@ class Plane:
     request_shutdown: Callable[[], None]
     outside: OutsideDoor
     frames: EventFrames = field(default_factory=EventFrames)
+    tally: EventTally = field(default_factory=EventTally)
     traffic: Traffic = field(default_factory=Traffic)
     usage: Callable[[], ProcessUsage] = process_usage

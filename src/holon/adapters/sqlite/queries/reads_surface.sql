@@ -146,6 +146,18 @@ select
         select 1 from tasks where status in ('queued', 'running', 'cancelling') limit ?1
     ));
 
+-- statuses --
+-- A look at every agent in use, of which there is a bounded number.
+select status, count(*) from (
+    select status from agents indexed by agents_in_use where archived = 0 limit ?1
+)
+group by status;
+
+-- kept --
+select
+    (select coalesce(sum(queued_count), 0) from queues),
+    (select coalesce(sum(last_seq - floor_seq), 0) from event_heads);
+
 -- last_failure --
 select record from briefs where kind = 'failure' order by brief_seq desc limit 1;
 
