@@ -28,6 +28,7 @@ from holon.model import (
     event,
     limits,
     memory_limits,
+    metric_limits,
     provider_errors,
     refusal,
     skill_ref,
@@ -134,7 +135,7 @@ def limits_page() -> str:
     intro = (
         "Every bound in the runtime. A name ends in its unit, or in MIN, MAX or DEFAULT after it."
     )
-    modules = (limits, compaction_limits, memory_limits)
+    modules = (limits, compaction_limits, memory_limits, metric_limits)
     return _page("Limits", intro, [line for module in modules for line in _limit_lines(module)])
 
 

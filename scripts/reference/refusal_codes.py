@@ -80,25 +80,29 @@ def _of_call(call: ast.Call, around: ast.stmt, module: ModuleType) -> Iterator[R
     status, code, says = call.args
     match code:
         case ast.Constant(value=str() as said):
-            yield RefusalSeen(said, _status(status, around, module), _text(says))
+            for number in _statuses(status, around, module):
+                yield RefusalSeen(said, number, _text(says))
         case ast.Attribute(value=ast.Name(id=name), attr="code"):
             for kind in _caught_as(name, around, module):
-                yield RefusalSeen(kind.code, _status(status, around, module), _first_line(kind))
+                for number in _statuses(status, around, module):
+                    yield RefusalSeen(kind.code, number, _first_line(kind))
         case _:
             raise AssertionError(f"{module.__name__}: {ast.unparse(call)} has no code to be read")
 
 
-def _status(node: ast.expr, around: ast.stmt, module: ModuleType) -> int:
-    """Read a status: one that is named, or the one a variable was compared with before."""
+def _statuses(node: ast.expr, around: ast.stmt, module: ModuleType) -> tuple[int, ...]:
+    """Read a status: one that is named, either of two, or what a variable was compared with."""
     match node:
         case ast.Attribute(value=ast.Name(id="HTTPStatus"), attr=name):
-            return HTTPStatus[name].value
+            return (HTTPStatus[name].value,)
+        case ast.IfExp(body=if_so, orelse=if_not):
+            return (*_statuses(if_so, around, module), *_statuses(if_not, around, module))
         case ast.Name(id=name):
             for part in ast.walk(around):
                 match part:
                     case ast.Compare(left=ast.Name(id=other), comparators=[against]):
                         if other == name:
-                            return _status(against, around, module)
+                            return _statuses(against, around, module)
                     case _:
                         continue
         case _:

@@ -251,7 +251,7 @@ async def test_a_source_without_its_secret_is_shut_however_it_signs(
         headers = [*made, (b"x-holon-source", b"emptied")]
         for caller in (server.stranger, server.operator, server.local):
             answer = await caller.send("POST", WEBHOOK, body=BODY, headers=headers)
-            assert (answer.status, answer.json()["code"]) == (403, "webhook_disabled")
+            assert (answer.status, answer.json()["code"]) == (401, "webhook_disabled")
         counts = await server.host.reads.agent_counts(MAIN)
         assert counts is not None
         assert counts.queued_messages == 0

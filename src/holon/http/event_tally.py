@@ -25,7 +25,8 @@ from holon.model.event import (
     ToolExecutionFailed,
     TurnEnded,
 )
-from holon.model.limits import EVENT_PAGE_COUNT_MAX, TALLY_PAGES_COUNT_MAX
+from holon.model.limits import EVENT_PAGE_COUNT_MAX
+from holon.model.metric_limits import TALLY_PAGES_COUNT_MAX
 from holon.model.provider_attempt import AttemptTimeline
 from holon.model.trigger_event import CallbackDelivered, CallbackRefused
 from holon.model.wake_event import TimerFired

@@ -350,7 +350,6 @@ SURFACE_PAGE_COUNT_MAX: Final = 200  # records of one page, other than events an
 SURFACE_TURNS_COUNT_DEFAULT: Final = 20
 SURFACE_TURNS_COUNT_MAX: Final = 50  # turns of one transcript page
 SURFACE_COUNTED_COUNT_MAX: Final = 1_000  # where counting rows stops
-TALLY_PAGES_COUNT_MAX: Final = 64  # of events, read for one look at the metrics; the rest later
 SURFACE_USAGE_TURNS_COUNT_MAX: Final = 100  # looked through for one that reported tokens
 SURFACE_TEXT_CHARS_MAX: Final = 4_000  # of one text of a model, a command or the outside
 SURFACE_ENTRIES_COUNT_MAX: Final = 400  # of one turn; what lies between is counted

@@ -43,6 +43,7 @@ from holon.model.limits import (
     SURFACE_PAGE_COUNT_MAX,
     SURFACE_USAGE_TURNS_COUNT_MAX,
 )
+from holon.model.metric_limits import CENSUS_ROWS_COUNT_MAX
 from holon.model.provider_attempt import TokenUsage
 from holon.model.snapshot import WeighedItem
 from holon.model.surface import (
@@ -279,7 +280,7 @@ class SqliteSurfaceReads(_AgentLooks, _Pages):
     async def census(self) -> RuntimeCensus:
         """How many agents of each status there are, and how much is kept."""
         with self._moment():
-            queued, events = _numbers(self._one("kept") or (0, 0))
+            queued, events = _numbers(self._one("kept", (CENSUS_ROWS_COUNT_MAX,)) or (0, 0))
             found = self._all("statuses", (AGENTS_COUNT_MAX,))
             database_bytes, wal_bytes = self._file_bytes()
             return RuntimeCensus(

@@ -85,7 +85,7 @@ async def webhook(plane: Plane, call: Call) -> Enqueued | Reply:
     source = label(call, SOURCE) or WEBHOOK_SOURCE
     is_signed = bool(signatures_of(call.head))
     if plane.outside.is_shut(source):
-        return _shut(source)
+        return _shut(source, is_signed=is_signed)
     if is_signed:
         secret = plane.outside.secret_of(source)
         key = verified_id(secret, _signed_head(call), call.raw, now=plane.clock.now())
@@ -165,9 +165,10 @@ def _bad_signature() -> Reply:
     )
 
 
-def _shut(source: str) -> Reply:
+def _shut(source: str, *, is_signed: bool) -> Reply:
+    """Whoever signs has shown nothing that could be believed; whoever has the token, who it is."""
     return refused_reply(
-        HTTPStatus.FORBIDDEN,
+        HTTPStatus.UNAUTHORIZED if is_signed else HTTPStatus.FORBIDDEN,
         "webhook_disabled",
         f"webhooks of {source} are shut: their secret is missing",
         hint=f"give webhooks.{source} a secret, or remove it from the configuration",

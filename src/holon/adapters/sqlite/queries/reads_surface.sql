@@ -154,9 +154,12 @@ select status, count(*) from (
 group by status;
 
 -- kept --
+-- One short row for each agent there ever was, as far as the bound.
 select
-    (select coalesce(sum(queued_count), 0) from queues),
-    (select coalesce(sum(last_seq - floor_seq), 0) from event_heads);
+    (select coalesce(sum(queued_count), 0) from (select queued_count from queues limit ?1)),
+    (select coalesce(sum(kept_count), 0) from (
+        select last_seq - floor_seq as kept_count from event_heads limit ?1
+    ));
 
 -- last_failure --
 select record from briefs where kind = 'failure' order by brief_seq desc limit 1;
