@@ -28,6 +28,7 @@ from holon.model import (
     event,
     limits,
     memory_limits,
+    metric_limits,
     provider_errors,
     refusal,
     skill_ref,
@@ -38,6 +39,7 @@ from holon.runtime import command_desk, event_feed
 from holon.wire import control_requests, ingress_requests
 from scripts.reference.cli_page import cli_lines
 from scripts.reference.http_page import http_lines
+from scripts.reference.metric_page import metric_rows
 from scripts.reference.tool_page import tools_lines
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -98,6 +100,7 @@ def pages() -> dict[str, str]:
         "events.md": events_page(),
         "http.md": http_page(),
         "limits.md": limits_page(),
+        "metrics.md": metrics_page(),
         "tools.md": tools_page(),
     }
 
@@ -132,7 +135,7 @@ def limits_page() -> str:
     intro = (
         "Every bound in the runtime. A name ends in its unit, or in MIN, MAX or DEFAULT after it."
     )
-    modules = (limits, compaction_limits, memory_limits)
+    modules = (limits, compaction_limits, memory_limits, metric_limits)
     return _page("Limits", intro, [line for module in modules for line in _limit_lines(module)])
 
 
@@ -153,6 +156,16 @@ def http_page() -> str:
         " with every type. A refusal is `{ok: false, error, code, hint}` and has changed nothing."
     )
     return _page("HTTP", intro, list(http_lines()))
+
+
+def metrics_page() -> str:
+    """Describe every series of the metrics."""
+    intro = (
+        "What `GET /metrics` tells, in the Prometheus text form. Counters begin at 0 when the"
+        " runtime starts, but for the one that says otherwise. A label has the values named here"
+        " and no others, each always told."
+    )
+    return _page("Metrics", intro, list(metric_rows()))
 
 
 def cli_page() -> str:

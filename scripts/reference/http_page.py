@@ -1,6 +1,7 @@
 """The page that describes the HTTP surface, from the table of routes.
 
-Owns:  how a row is put into words. Nothing is said here that a row or a type does not say.
+Owns:  how a row is put into words. Nothing is said here that a row, a type or a refusal does not
+       say.
 """
 
 from collections.abc import Iterator
@@ -9,11 +10,11 @@ from typing import get_args, get_origin
 
 from msgspec import inspect
 
-from holon.http.error_mapping import REFUSALS
 from holon.http.openapi import refusal_statuses
 from holon.http.plane import Plane
 from holon.http.route import RAW_BODY, Access, NoQuery, Route
 from holon.http.table import ROUTES
+from scripts.reference.refusal_codes import refusals_seen
 
 CALLERS = {
     Access.OPEN: "whoever reaches the port",
@@ -29,8 +30,12 @@ def http_lines() -> Iterator[str]:
     """Describe every route, group by group."""
     yield from ("## Who may call", "", "| access | caller |", "|---|---|")
     yield from (f"| `{access}` | {caller} |" for access, caller in CALLERS.items())
-    yield from ("", "## Refusals", "", "| code | status |", "|---|---|")
-    yield from (f"| `{code}` | {status.value} |" for code, status in REFUSALS.items())
+    yield from ("", "## Headers", "", "None is required. A label is kept as the sender's word.", "")
+    yield from ("| header | what it says |", "|---|---|")
+    told = dict.fromkeys(header for route in ROUTES for header in route.headers)
+    yield from (f"| `{header.name}` | {header.says} |" for header in told)
+    yield from ("", "## Refusals", "", "| code | status | |", "|---|---|---|")
+    yield from (f"| `{row.code}` | {row.status} | {row.says} |" for row in refusals_seen())
     yield ""
     for tag in dict.fromkeys(tag for route in ROUTES for tag in route.tags):
         yield from (f"## {tag.capitalize()}", "")
@@ -44,6 +49,8 @@ def _route_lines(route: Route[Plane]) -> Iterator[str]:
     yield f"- access: `{route.access}`"
     if route.query is not NoQuery:
         yield f"- query: {_fields(route.query)}"
+    if route.headers:
+        yield f"- headers: {', '.join(f'`{header.name}`?' for header in route.headers)}"
     if route.takes is RAW_BODY:
         yield f"- body: any, up to {route.body_bytes_max} bytes"
     elif route.takes is not None:

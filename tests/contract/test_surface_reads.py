@@ -412,6 +412,24 @@ async def test_activity_counts_public_agents_that_run_or_wait(store: Store) -> N
     )
 
 
+@pytest.mark.requirement("console:activity-is-counted")
+async def test_a_census_counts_every_agent_in_use_and_what_is_kept(store: Store) -> None:
+    before = await store.reads.census()
+    await write(store, born("stopped"), born("hidden", visibility=Visibility.PRIVATE))
+    await write(
+        store,
+        SetAgentStatus(agent_id=AgentId("stopped"), status=AgentStatus.STOPPED, reason="test"),
+        QueueMessage(message=a_message("msg_1")),
+    )
+    census = await store.reads.census()
+    assert census.agents[AgentStatus.STOPPED] == 1
+    assert sum(census.agents.values()) == sum(before.agents.values()) + 2
+    assert (before.queued_message_count, census.queued_message_count) == (0, 1)
+    assert census.kept_event_count == await store.reads.last_log_seq()
+    assert census.database_bytes >= await store.reads.used_bytes() > 0
+    assert census.wal_bytes >= 0
+
+
 async def test_counting_stops_at_the_bound(store: Store) -> None:
     for batch in range(11):
         numbers = range(batch * 100, batch * 100 + 100)

@@ -138,6 +138,7 @@ def signed(
     request_id: bytes = b"msg_1",
     at_s: int = NOW_S,
     spelled: str = "base64",
+    header: bytes = b"x-holon-signature",
 ) -> list[Header]:
     stamp = str(at_s).encode()
     made = hmac.new(secret, b".".join((request_id, stamp, body)), hashlib.sha256).digest()
@@ -147,7 +148,7 @@ def signed(
         (b"x-holon-source", b"forge"),
         (b"webhook-id", request_id),
         (b"webhook-timestamp", stamp),
-        (b"x-holon-signature", b"v1," + text),
+        (header, b"v1," + text),
     ]
 
 
@@ -157,12 +158,14 @@ def options() -> ServerOptions:
 
 
 @pytest.mark.requirement("ingress:signed-webhook")
+@pytest.mark.parametrize("header", [b"webhook-signature", b"x-holon-signature"])
 @pytest.mark.parametrize("spelled", ["base64", "hex"])
 async def test_a_signed_webhook_is_a_signal_of_its_integration(
-    tmp_path: Path, spelled: str
+    tmp_path: Path, spelled: str, header: bytes
 ) -> None:
     async with control_server(tmp_path, options()) as server:
-        headers = [*signed(b'{"a":1}', spelled=spelled), (b"x-holon-event", b"push")]
+        made = signed(b'{"a":1}', spelled=spelled, header=header)
+        headers = [*made, (b"x-holon-event", b"push")]
         answer = await server.stranger.send("POST", WEBHOOK, body=b'{"a":1}', headers=headers)
         message = await message_of(server, answer)
         assert message.origin == WebhookOrigin(source="forge", event_type="push")
@@ -184,13 +187,21 @@ FORGERIES: dict[str, tuple[bytes, list[Header]]] = {
     "body changed": (b'{"a":2}', signed(BODY)),
     "wrong secret": (BODY, signed(BODY, secret=b"guess")),
     "another source": (BODY, [*without(signed(BODY), b"x-holon-source")]),
-    "an empty secret": (
-        BODY,
-        [*without(signed(BODY, secret=b""), b"x-holon-source"), (b"x-holon-source", b"emptied")],
-    ),
     "timestamp twice": (BODY, [*signed(BODY), (b"webhook-timestamp", str(NOW_S).encode())]),
     "id twice": (BODY, [*signed(BODY), (b"webhook-id", b"msg_1")]),
     "signature twice": (BODY, [*signed(BODY), signed(BODY)[-1]]),
+    "signature under both names": (
+        BODY,
+        [*signed(BODY), (b"webhook-signature", signed(BODY)[-1][1])],
+    ),
+    "a good signature beside a bad one": (
+        BODY,
+        [*signed(BODY), (b"webhook-signature", b"v1,AAAA")],
+    ),
+    "the standard name, wrong secret": (
+        BODY,
+        signed(BODY, secret=b"guess", header=b"webhook-signature"),
+    ),
     "timestamp with a sign": (
         BODY,
         [*without(signed(BODY), b"webhook-timestamp"), (b"webhook-timestamp", b"+1")],
@@ -215,7 +226,7 @@ async def test_a_signature_that_does_not_hold_is_refused_whoever_sends_it(tmp_pa
         for name, (body, headers) in FORGERIES.items():
             for caller in (server.stranger, server.operator, server.local):
                 answer = await caller.send("POST", WEBHOOK, body=body, headers=headers)
-                assert answer.status == 401, name
+                assert (answer.status, answer.json()["code"]) == (401, "bad_signature"), name
         counts = await server.host.reads.agent_counts(MAIN)
         assert counts is not None
         assert counts.queued_messages == 0
@@ -227,6 +238,23 @@ async def test_a_source_without_its_secret_is_shut_also_to_the_token(tmp_path: P
         named = [(b"x-holon-source", b"emptied")]
         answer = await server.operator.send("POST", WEBHOOK, body=b"x", headers=named)
         assert (answer.status, answer.json()["code"]) == (403, "webhook_disabled")
+
+
+@pytest.mark.requirement("ingress:empty-secret-shuts")
+@pytest.mark.parametrize("header", [b"webhook-signature", b"x-holon-signature"])
+@pytest.mark.parametrize("secret", [b"", SECRET], ids=["empty", "another"])
+async def test_a_source_without_its_secret_is_shut_however_it_signs(
+    tmp_path: Path, header: bytes, secret: bytes
+) -> None:
+    async with control_server(tmp_path, options()) as server:
+        made = without(signed(BODY, secret=secret, header=header), b"x-holon-source")
+        headers = [*made, (b"x-holon-source", b"emptied")]
+        for caller in (server.stranger, server.operator, server.local):
+            answer = await caller.send("POST", WEBHOOK, body=BODY, headers=headers)
+            assert (answer.status, answer.json()["code"]) == (401, "webhook_disabled")
+        counts = await server.host.reads.agent_counts(MAIN)
+        assert counts is not None
+        assert counts.queued_messages == 0
 
 
 @pytest.mark.requirement("ingress:webhook-evidence")

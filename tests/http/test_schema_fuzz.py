@@ -27,6 +27,7 @@ from holon.http.plane import Plane
 from holon.http.route import Access, Route
 from holon.http.table import ROUTES
 from holon.testing.control_server import MAIN, TOKEN, ControlServer
+from scripts.reference.refusal_codes import refusals_seen
 
 EXAMPLES_COUNT: Final = int(os.environ.get("HOLON_DRILL_REQUESTS", "2"))  # a mode and operation
 TIMEOUT_S: Final = 30
@@ -40,6 +41,7 @@ OPEN: Final = (Access.OPEN, Access.CAPABILITY)
 # What a path that leads nowhere, or a head that is none, is told before any operation is found.
 NOWHERE: Final = frozenset({("not_found", 404), ("method_not_allowed", 405), ("bad_request", 400)})
 WHOLE: Final = [route for route in ROUTES if EVENT_STREAM_TYPE.decode() not in route.media]
+LISTED: Final = frozenset((row.code, row.status) for row in refusals_seen())
 MODES: Final = (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE)
 
 Drawn: TypeAlias = "schemathesis.Case[Any]"
@@ -112,6 +114,8 @@ async def test_whatever_is_drawn_is_answered_as_the_document_says(
     def answered(case: Drawn, response: schemathesis.Response) -> None:
         if not is_nowhere(response):
             case.validate_response(response, checks=list(CHECKS))
+        if response.status_code >= 400:
+            assert (response.json()["code"], response.status_code) in LISTED
 
     def fuzz() -> None:
         send_drawn(route, mode, base_url=url_of(server), token=TOKEN, answered=answered)

@@ -18,7 +18,7 @@ from holon.http.route import Access, CallerClass
 from holon.model.limits import CONTROL_TOKEN_CHARS_MAX
 
 SCHEME: Final = b"Bearer "
-SIGNATURE_HEADER: Final = b"x-holon-signature"
+SIGNATURE_HEADERS: Final = (b"webhook-signature", b"x-holon-signature")  # the standard's, ours
 
 _OPERATOR_ONLY: Final = frozenset({Access.CONTROL, Access.INGRESS, Access.SIGNED})
 
@@ -55,6 +55,11 @@ class Forbidden:
 Verdict: TypeAlias = Allowed | Unauthenticated | Forbidden
 
 
+def signatures_of(head: RequestHead) -> tuple[bytes, ...]:
+    """Every signature a request carries; one under each name are two, and two are refused."""
+    return tuple(value for name in SIGNATURE_HEADERS for value in head.values(name))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gatekeeper:
     """Judges credentials for one server."""
@@ -72,7 +77,7 @@ class Gatekeeper:
         offered = head.values(b"authorization")
         if len(offered) == 1 and self.opens(offered[0]):
             return Allowed(CallerClass.OPERATOR)
-        if access is Access.SIGNED and not offered and head.value(SIGNATURE_HEADER) is not None:
+        if access is Access.SIGNED and not offered and signatures_of(head):
             return Allowed(CallerClass.SIGNER)
         return Unauthenticated(guessed=bool(offered))
 

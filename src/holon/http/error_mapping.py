@@ -95,7 +95,7 @@ def reply_for(error: HolonError) -> Reply:
     """Return the reply that tells a caller about this error."""
     if isinstance(error, RefusedError):
         return _refusal(error)
-    status = next((status for kind, status in _STATUSES if isinstance(error, kind)), None)
+    status = status_of(type(error))
     if status is None:
         _log.error("an error that has no status: %s: %s", error.code, error.message)
         return refused_reply(
@@ -107,6 +107,11 @@ def reply_for(error: HolonError) -> Reply:
     field = error.field if isinstance(error, BadInputError) else None
     body = ErrorBody(ok=False, error=error.message, code=error.code, hint=error.hint, field=field)
     return error_reply(status, body)
+
+
+def status_of(error: type[HolonError]) -> HTTPStatus | None:
+    """Return the status of an error's class; nothing when a caller never learns of it."""
+    return next((status for kind, status in _STATUSES if issubclass(error, kind)), None)
 
 
 def _refusal(error: RefusedError) -> Reply:

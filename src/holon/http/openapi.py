@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from holon.http.route import RAW_BODY, Access, NoQuery, Route
+from holon.http.route import RAW_BODY, Access, NoQuery, RequestHeader, Route
 from holon.model.ids import AGENT_ID_PATTERN, RECORD_ID_PATTERN
 from holon.model.limits import ID_CHARS_MAX
 from holon.wire.error_body import ErrorBody
@@ -68,8 +68,8 @@ _SCHEMES: Final[dict[str, Any]] = {
     "signature": {
         "type": "apiKey",
         "in": "header",
-        "name": "x-holon-signature",
-        "description": "A signature by a configured secret.",
+        "name": "webhook-signature",
+        "description": "A signature by a configured secret; x-holon-signature counts as well.",
     },
 }
 
@@ -89,7 +89,11 @@ class _Writer:
             "security": _security(route.access),
             "x-holon-access": route.access.value,
         }
-        parameters = [*_path_parameters(route.path), *self._query_parameters(route)]
+        parameters = [
+            *_path_parameters(route.path),
+            *self._query_parameters(route),
+            *map(_header_parameter, route.headers),
+        ]
         if parameters:
             described["parameters"] = parameters
         if route.takes is not None:
@@ -183,6 +187,17 @@ def _path_parameters(path: str) -> list[dict[str, Any]]:
         {"name": name, "in": "path", "required": True, "schema": _name_schema(name)}
         for name in _NAME.findall(path)
     ]
+
+
+def _header_parameter(header: RequestHeader) -> dict[str, Any]:
+    bounds = {"pattern": header.pattern, "maxLength": header.chars_max}
+    return {
+        "name": header.name,
+        "in": "header",
+        "required": False,
+        "description": header.says,
+        "schema": {"type": "string", **{key: at for key, at in bounds.items() if at is not None}},
+    }
 
 
 def _name_schema(name: str) -> dict[str, Any]:

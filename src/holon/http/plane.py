@@ -9,6 +9,7 @@ from datetime import datetime
 
 from holon.adapters.system.process_usage import ProcessUsage, process_usage
 from holon.http.event_frames import EventFrames
+from holon.http.event_tally import EventTally
 from holon.http.outside_door import OutsideDoor
 from holon.http.token_watch import TokenWatch
 from holon.http.traffic import Traffic
@@ -45,5 +46,6 @@ class Plane:
     outside: OutsideDoor
     frames: EventFrames = field(default_factory=EventFrames)
     token_watch: TokenWatch = field(default_factory=TokenWatch)
+    tally: EventTally = field(default_factory=EventTally)
     traffic: Traffic = field(default_factory=Traffic)
     usage: Callable[[], ProcessUsage] = process_usage

@@ -79,6 +79,21 @@ RAW_BODY: Final = bytes  # the row of a route that takes any bytes as they come
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RequestHeader:
+    """A header that a handler reads. None is ever required: what needs one refuses without it."""
+
+    name: str  # as it is shown
+    says: str
+    pattern: str | None = None
+    chars_max: int | None = None
+
+    @property
+    def key(self) -> bytes:
+        """The name as it stands in a request's head."""
+        return self.name.lower().encode()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Route(Generic[PlaneT]):
     """One row. A handler returns a value of `returns` (sent as JSON) or a reply of its own."""
 
@@ -90,6 +105,7 @@ class Route(Generic[PlaneT]):
     returns: object
     takes: type | None = None
     query: type[msgspec.Struct] = NoQuery
+    headers: tuple[RequestHeader, ...] = ()
     status: int = 200
     body_bytes_max: int = HTTP_BODY_BYTES_MAX
     body_optional: bool = False

@@ -18,6 +18,7 @@ class Traffic:
     """Of one server; whoever listens puts its count here."""
 
     open_count: Callable[[], int] = _none_open
+    answered: Counter[int] = field(default_factory=Counter)  # by the first digit of the status
     refusals: Counter[int] = field(default_factory=Counter)  # by status
 
     def take_refusals(self) -> Mapping[int, int]:

@@ -1,7 +1,8 @@
 """What operator surfaces read: bounded looks at rows, each taken at one moment.
 
 Owns:  the types those reads answer with. Views of them are made in projections.
-Rule 1: everything here is bounded: lists by a limit, counts by SURFACE_COUNTED_COUNT_MAX.
+Rule 1: everything here is bounded: lists by a limit, counts by SURFACE_COUNTED_COUNT_MAX,
+        a census by how many agents there may be.
 Rule 2: what belongs to one answer was read in one transaction, so its parts agree.
 """
 
@@ -54,6 +55,16 @@ class ActivityCounts(Record, frozen=True, kw_only=True, omit_defaults=False):
     processing_agent_count: int = 0  # of them, those booting or in a turn
     waiting_agent_count: int = 0  # of them, those with a task or an open wait and no turn
     active_task_count: int = 0
+
+
+class RuntimeCensus(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """How much there is of what a runtime keeps, archived agents left out."""
+
+    agents: dict[str, int]  # by status; one that nobody has is left out
+    queued_message_count: int = 0
+    kept_event_count: int = 0
+    database_bytes: int = 0
+    wal_bytes: int = 0  # 0 where there is no file
 
 
 class EventOrder(StrEnum):

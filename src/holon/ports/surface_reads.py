@@ -21,6 +21,7 @@ from holon.model.surface import (
     EventQuery,
     EventSlice,
     ListedAgent,
+    RuntimeCensus,
 )
 from holon.model.task import TaskRecord
 from holon.model.transcript import TurnLog
@@ -78,6 +79,10 @@ class AgentSurfaceReads(Protocol):
 
     async def runtime_activity(self) -> ActivityCounts:
         """What goes on in the whole runtime."""
+        ...
+
+    async def census(self) -> RuntimeCensus:
+        """How many agents of each status there are, and how much is kept."""
         ...
 
     async def last_failure(self) -> BriefRecord | None:

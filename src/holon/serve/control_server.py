@@ -61,6 +61,7 @@ async def serve_control_plane(
             per_minute=HTTP_AUTH_FAILURES_PER_MINUTE_COUNT,
         ),
     )
+    await plane.tally.begin(plane.host.reads, now=plane.facts.started_at)
     replies = _Replies(app.answer, plane.traffic)
     async with anyio.create_task_group() as answering:
         listeners = Listeners(
@@ -78,7 +79,7 @@ async def serve_control_plane(
 
 
 class _Replies:
-    """Knows how many requests are being answered, and counts those that were turned away."""
+    """Knows how many requests are being answered, and counts how they were."""
 
     def __init__(self, answer: Answerer, traffic: Traffic) -> None:
         self._answer = answer
@@ -90,8 +91,10 @@ class _Replies:
         self._under_way += 1
         try:
             reply = await self._answer(head, body)
-            if isinstance(reply, Reply) and reply.status >= HTTPStatus.BAD_REQUEST:
-                self._traffic.refusals[reply.status] += 1
+            status = reply.status if isinstance(reply, Reply) else HTTPStatus.OK
+            self._traffic.answered[status // 100] += 1
+            if status >= HTTPStatus.BAD_REQUEST:
+                self._traffic.refusals[status] += 1
             return reply
         finally:
             self._under_way -= 1

@@ -41,7 +41,7 @@ WALKED: Final = re.compile(
     r"|(g|json_each) VIRTUAL TABLE|\(subquery|\(join|CONSTANT ROW)"
 )
 # These walk no further than they are told to.
-BATCHED: Final = frozenset({"delete_commits", "agent_count"})
+BATCHED: Final = frozenset({"delete_commits", "agent_count", "statuses", "kept"})
 
 QUERIES: Final = [item for family in FAMILIES for item in named_queries(family).items()]
 

@@ -6,8 +6,10 @@ Rule 2: what one call answers is read in one transaction.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
+from holon.adapters.sqlite.error_mapping import running_errors
 from holon.adapters.sqlite.read_session import ReadSession, at_most
 from holon.adapters.sqlite.row_codec import (
     BRIEFS,
@@ -32,6 +34,7 @@ from holon.model.instant import from_micros
 from holon.model.instructions import TaintedInstructions
 from holon.model.limits import (
     AGENT_ROWS_SHOWN_COUNT_MAX,
+    AGENTS_COUNT_MAX,
     STATE_TASKS_COUNT_MAX,
     STATE_TIMERS_COUNT_MAX,
     STATE_WAITS_COUNT_MAX,
@@ -40,9 +43,16 @@ from holon.model.limits import (
     SURFACE_PAGE_COUNT_MAX,
     SURFACE_USAGE_TURNS_COUNT_MAX,
 )
+from holon.model.metric_limits import CENSUS_ROWS_COUNT_MAX
 from holon.model.provider_attempt import TokenUsage
 from holon.model.snapshot import WeighedItem
-from holon.model.surface import ActivityCounts, AgentCounts, AgentSurface, ListedAgent
+from holon.model.surface import (
+    ActivityCounts,
+    AgentCounts,
+    AgentSurface,
+    ListedAgent,
+    RuntimeCensus,
+)
 from holon.model.task import TaskRecord
 from holon.model.wait import WaitRecord
 from holon.model.wake import TimerRecord, WakeHint
@@ -266,6 +276,30 @@ class SqliteSurfaceReads(_AgentLooks, _Pages):
             waiting_agent_count=waiting,
             active_task_count=tasks,
         )
+
+    async def census(self) -> RuntimeCensus:
+        """How many agents of each status there are, and how much is kept."""
+        with self._moment():
+            queued, events = _numbers(self._one("kept", (CENSUS_ROWS_COUNT_MAX,)) or (0, 0))
+            found = self._all("statuses", (AGENTS_COUNT_MAX,))
+            database_bytes, wal_bytes = self._file_bytes()
+            return RuntimeCensus(
+                agents={str(status): int(str(count)) for status, count in found},
+                queued_message_count=queued,
+                kept_event_count=events,
+                database_bytes=database_bytes,
+                wal_bytes=wal_bytes,
+            )
+
+    def _file_bytes(self) -> tuple[int, int]:
+        connection = self._statements.connection
+        with running_errors():
+            pages, size = map(connection.pragma, ("page_count", "page_size"))
+        try:
+            wal_bytes = Path(connection.filename_wal).stat().st_size
+        except OSError:  # a database in memory has none, a new one not yet
+            wal_bytes = 0
+        return int(str(pages)) * int(str(size)), wal_bytes
 
     async def last_failure(self) -> BriefRecord | None:
         """The newest brief of a failed turn, of any agent."""

@@ -10,6 +10,7 @@ from typing import Final
 from holon.decide.agent_identity import public_identity
 from holon.http.idempotency import idempotency_key
 from holon.http.plane import Plane
+from holon.http.request_headers import REPEATABLE
 from holon.http.route import Access, Call, Route
 from holon.model.ids import AgentId, parse_agent_id
 from holon.model.ingress import IngressRequest
@@ -118,6 +119,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         access=Access.CONTROL,
         summary="Say something to an agent.",
         answer=prompt,
+        headers=REPEATABLE,
         takes=PromptRequest,
         returns=Enqueued,
         refusals=(404, 409, 429),

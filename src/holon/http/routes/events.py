@@ -14,6 +14,7 @@ from holon.http.exchange import StreamReply
 from holon.http.own_records import shown_agent
 from holon.http.page_queries import EventsQuery, StreamQuery
 from holon.http.plane import Plane
+from holon.http.request_headers import RESUMABLE
 from holon.http.route import Access, Call, Route
 from holon.model.surface import EventOrder, EventQuery
 from holon.projections.event_envelope import EventEnvelope, EventPage, event_page
@@ -94,6 +95,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         access=Access.READ,
         summary="What happens to an agent, as it happens. Resume with Last-Event-ID.",
         answer=stream,
+        headers=RESUMABLE,
         query=StreamQuery,
         returns=EventEnvelope,
         media=_STREAM_MEDIA,
@@ -106,6 +108,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         access=Access.READ,
         summary="What happens to every public agent; ids are numbers of the whole log.",
         answer=stream_all,
+        headers=RESUMABLE,
         query=StreamQuery,
         returns=EventEnvelope,
         media=_STREAM_MEDIA,

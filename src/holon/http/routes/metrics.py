@@ -1,100 +1,101 @@
 """Figures for whoever watches the runtime over time.
 
-Owns:  the metrics route and the text form its readers expect.
-Rule 1: only what is cheap to know: a look is a few indexed counts, however many agents there are.
-Rule 2: no label names an agent: how many series there are does not depend on what runs here.
+Owns:  the metrics route, and where each figure comes from.
+Rule 1: only what is cheap to know: a look is a few indexed counts, one walk over the agents, of
+        which there is a bounded number, and what the log has gained since the last look.
+Rule 2: nothing is counted for this on the way of a message; what is needed stands in the rows.
 """
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final
 
 from holon.http.exchange import Reply
+from holon.http.metric_table import METRICS, REFUSED, STATUS_CLASSES, Samples, metric_lines
 from holon.http.plane import Plane
 from holon.http.route import Access, Call, Route
+from holon.model.limits import COST_MICROS
 
 MEDIA: Final = "text/plain; version=0.0.4; charset=utf-8"
-
-
-class Metric(NamedTuple):
-    """One series, or a few that differ in a label."""
-
-    name: str
-    kind: str  # counter or gauge
-    says: str
-    samples: tuple[tuple[str, float], ...]  # label part, value
+_VALUES: Final = {metric.name: metric.values for metric in METRICS}
 
 
 async def metrics(plane: Plane, call: Call) -> Reply:
     """Tell the figures."""
     del call
-    lines = [line for metric in await _measured(plane) for line in _lines(metric)]
-    return Reply(status=200, body=("\n".join(lines) + "\n").encode(), content_type=MEDIA.encode())
+    await plane.tally.catch_up(plane.host.reads)
+    found = {
+        **_of_process(plane),
+        **await _of_store(plane),
+        **_of_runtime(plane),
+        **_of_log(plane),
+    }
+    lines = "\n".join(metric_lines(found)) + "\n"
+    return Reply(status=200, body=lines.encode(), content_type=MEDIA.encode())
 
 
-async def _measured(plane: Plane) -> tuple[Metric, ...]:
-    host, usage = plane.host, plane.usage()
-    activity = await host.reads.runtime_activity()
-    agents = (
-        ('{posture="active"}', activity.active_agent_count),
-        ('{posture="processing"}', activity.processing_agent_count),
-        ('{posture="waiting"}', activity.waiting_agent_count),
-    )
-    event_count = await host.reads.last_log_seq()
-    return (
-        Metric("holon_info", "gauge", "Which version runs.", _labelled(plane.facts.version)),
-        Metric(
-            "process_start_time_seconds",
-            "gauge",
-            "When the runtime started, in seconds since the epoch.",
-            _one(plane.facts.started_at.timestamp()),
-        ),
-        Metric(
-            "process_resident_memory_bytes",
-            "gauge",
-            "Memory in use.",
-            _one(usage.resident_bytes),
-        ),
-        Metric("process_cpu_seconds_total", "counter", "Processor time used.", _one(usage.cpu_s)),
-        Metric("holon_agents", "gauge", "Public agents by what they are at.", agents),
-        Metric("holon_tasks_active", "gauge", "Open tasks.", _one(activity.active_task_count)),
-        Metric("holon_lanes_running", "gauge", "Agents awake.", _one(host.running_count)),
-        Metric(
-            "holon_rescues_total",
-            "counter",
-            "How often the backstop had to wake an agent; anything but 0 is a bug.",
-            _one(host.rescue_count),
-        ),
-        Metric("holon_events_total", "counter", "Events ever recorded.", _one(event_count)),
-        Metric("holon_event_followers", "gauge", "Open streams.", _one(host.events.follower_count)),
-        Metric(
-            "holon_http_connections_open",
-            "gauge",
-            "Open connections.",
-            _one(plane.traffic.open_count()),
-        ),
-        Metric(
-            "holon_store_used_bytes",
-            "gauge",
-            "How much of the database is in use.",
-            _one(await host.reads.used_bytes()),
-        ),
-    )
+def _of_process(plane: Plane) -> dict[str, Samples]:
+    usage, facts = plane.usage(), plane.facts
+    up_s = (plane.clock.now() - facts.started_at).total_seconds()
+    return {
+        "holon_info": {facts.version: 1},
+        "holon_uptime_seconds": {"": max(0.0, up_s)},
+        "process_start_time_seconds": {"": facts.started_at.timestamp()},
+        "process_resident_memory_bytes": {"": usage.resident_bytes},
+        "process_cpu_seconds_total": {"": usage.cpu_s},
+    }
 
 
-def _one(value: float) -> tuple[tuple[str, float], ...]:
-    return (("", value),)
+async def _of_store(plane: Plane) -> dict[str, Samples]:
+    reads = plane.host.reads
+    census, activity = await reads.census(), await reads.runtime_activity()
+    return {
+        "holon_agents": {
+            "active": activity.active_agent_count,
+            "processing": activity.processing_agent_count,
+            "waiting": activity.waiting_agent_count,
+        },
+        "holon_agents_by_status": _all_of("holon_agents_by_status", census.agents),
+        "holon_tasks_active": {"": activity.active_task_count},
+        "holon_messages_queued": {"": census.queued_message_count},
+        "holon_events_total": {"": await reads.last_log_seq()},
+        "holon_events_kept": {"": census.kept_event_count},
+        "holon_store_used_bytes": {"": await reads.used_bytes()},
+        "holon_store_database_bytes": {"": census.database_bytes},
+        "holon_store_wal_bytes": {"": census.wal_bytes},
+    }
 
 
-def _labelled(version: str) -> tuple[tuple[str, float], ...]:
-    escaped = version.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-    return ((f'{{version="{escaped}"}}', 1),)
+def _of_runtime(plane: Plane) -> dict[str, Samples]:
+    host, traffic = plane.host, plane.traffic
+    return {
+        "holon_lanes_running": {"": host.running_count},
+        "holon_rescues_total": {"": host.rescue_count},
+        "holon_event_followers": {"": host.events.follower_count},
+        "holon_http_requests_total": {
+            name: traffic.answered[int(name[0])] for name in STATUS_CLASSES
+        },
+        "holon_http_connections_open": {"": traffic.open_count()},
+    }
 
 
-def _lines(metric: Metric) -> Iterator[str]:
-    yield f"# HELP {metric.name} {metric.says}"
-    yield f"# TYPE {metric.name} {metric.kind}"
-    for labels, value in metric.samples:
-        yield f"{metric.name}{labels} {value!r}"
+def _of_log(plane: Plane) -> dict[str, Samples]:
+    tally = plane.tally
+    deliveries = {**tally.deliveries, REFUSED: tally.refused_deliveries}
+    return {
+        "holon_messages_admitted_total": {"": tally.messages},
+        "holon_turns_total": _all_of("holon_turns_total", tally.turns),
+        "holon_tokens_total": {"input": tally.input_tokens, "output": tally.output_tokens},
+        "holon_cost_dollars_total": {"": tally.cost_micros / COST_MICROS},
+        "holon_provider_attempts_total": _all_of("holon_provider_attempts_total", tally.attempts),
+        "holon_tool_calls_total": {"succeeded": tally.tools[True], "failed": tally.tools[False]},
+        "holon_trigger_deliveries_total": _all_of("holon_trigger_deliveries_total", deliveries),
+        "holon_timers_fired_total": {"": tally.timers},
+    }
+
+
+def _all_of(name: str, counts: Mapping[str, int]) -> Samples:
+    """A figure for every value of the label, 0 where nothing was counted."""
+    return {str(value): counts.get(value, 0) for value in _VALUES[name]}
 
 
 ROUTES: Final[tuple[Route[Plane], ...]] = (

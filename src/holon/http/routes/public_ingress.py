@@ -5,6 +5,8 @@ Rule 1: the operator's token opens the door and no more: what comes through it i
         word, external evidence, and the door's ceilings hold.
 Rule 2: a webhook whose signature holds under a configured secret is a signal of that integration.
         A signature that does not hold is refused, whatever else the request shows.
+Rule 3: a source that was set up without a usable secret is shut, signed or not: its sender learns
+        that the fault is on this side.
 """
 
 from http import HTTPStatus
@@ -12,7 +14,7 @@ from typing import Final
 
 from holon.decide.trigger_delivery import evidence_of
 from holon.decide.webhook_signature import SignedHead, verified_id
-from holon.http.access import SIGNATURE_HEADER
+from holon.http.access import signatures_of
 from holon.http.exchange import JSON_TYPE, Reply
 from holon.http.idempotency import idempotency_key
 from holon.http.outside_labels import (
@@ -26,6 +28,14 @@ from holon.http.outside_labels import (
 )
 from holon.http.plane import Plane
 from holon.http.refused import refused_reply
+from holon.http.request_headers import (
+    DELIVERED,
+    EVENT_NAME,
+    REPEATABLE,
+    SIGNED,
+    WEBHOOK_ID,
+    WEBHOOK_TIMESTAMP,
+)
 from holon.http.route import RAW_BODY, Access, Call, Route
 from holon.model.agent import Visibility
 from holon.model.ids import AgentId, parse_agent_id
@@ -73,14 +83,14 @@ async def enqueue(plane: Plane, call: Call) -> Enqueued:
 async def webhook(plane: Plane, call: Call) -> Enqueued | Reply:
     """Queue what a machine outside posted."""
     source = label(call, SOURCE) or WEBHOOK_SOURCE
-    is_signed = call.head.value(SIGNATURE_HEADER) is not None
+    is_signed = bool(signatures_of(call.head))
+    if plane.outside.is_shut(source):
+        return _shut(source, is_signed=is_signed)
     if is_signed:
         secret = plane.outside.secret_of(source)
         key = verified_id(secret, _signed_head(call), call.raw, now=plane.clock.now())
         if key is None:
             return _bad_signature()
-    elif plane.outside.is_shut(source):
-        return _shut(source)
     else:
         key = delivery_id(call)
     request = IngressRequest(
@@ -126,9 +136,9 @@ async def _require_public(plane: Plane, agent_id: AgentId) -> None:
 def _signed_head(call: Call) -> SignedHead:
     head = call.head
     return SignedHead(
-        signatures=tuple(head.values(SIGNATURE_HEADER)),
-        ids=tuple(head.values(b"webhook-id")),
-        timestamps=tuple(head.values(b"webhook-timestamp")),
+        signatures=signatures_of(head),
+        ids=tuple(head.values(WEBHOOK_ID.key)),
+        timestamps=tuple(head.values(WEBHOOK_TIMESTAMP.key)),
     )
 
 
@@ -155,9 +165,10 @@ def _bad_signature() -> Reply:
     )
 
 
-def _shut(source: str) -> Reply:
+def _shut(source: str, *, is_signed: bool) -> Reply:
+    """Whoever signs has shown nothing that could be believed; whoever has the token, who it is."""
     return refused_reply(
-        HTTPStatus.FORBIDDEN,
+        HTTPStatus.UNAUTHORIZED if is_signed else HTTPStatus.FORBIDDEN,
         "webhook_disabled",
         f"webhooks of {source} are shut: their secret is missing",
         hint=f"give webhooks.{source} a secret, or remove it from the configuration",
@@ -171,6 +182,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         access=Access.INGRESS,
         summary="Queue a message from outside for an agent, as external evidence.",
         answer=enqueue,
+        headers=REPEATABLE,
         takes=EnqueueRequest,
         returns=Enqueued,
         refusals=(403, 404, 409),
@@ -182,6 +194,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         access=Access.INGRESS,
         summary="Queue a message from outside for the default agent, as external evidence.",
         answer=enqueue,
+        headers=REPEATABLE,
         takes=EnqueueRequest,
         returns=Enqueued,
         refusals=(403, 404, 409),
@@ -193,6 +206,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         access=Access.SIGNED,
         summary="Queue what a machine outside posts; a signal when it is signed, else evidence.",
         answer=webhook,
+        headers=(*DELIVERED, EVENT_NAME, *SIGNED),
         takes=RAW_BODY,
         body_bytes_max=PUBLIC_BODY_BYTES_MAX,
         returns=Enqueued,

@@ -16,6 +16,7 @@ from holon.http.idempotency import idempotency_key
 from holon.http.own_records import named_agent, own_task, shown_agent
 from holon.http.page_queries import AfterQuery
 from holon.http.plane import Plane
+from holon.http.request_headers import REPEATABLE
 from holon.http.route import Access, Call, Route
 from holon.model.ids import TaskId, parse_record_id
 from holon.projections.agent_state_view import task_slim_view
@@ -139,6 +140,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         summary="Run a command in the background; its result comes to the agent. Repeats safely"
         " under an Idempotency-Key.",
         answer=create,
+        headers=REPEATABLE,
         takes=TaskRequest,
         returns=TaskAnswer,
         refusals=(404, 409),

@@ -10,6 +10,7 @@ from holon.http.idempotency import idempotency_key
 from holon.http.own_records import named_agent, own_timer, shown_agent
 from holon.http.page_queries import AfterQuery
 from holon.http.plane import Plane
+from holon.http.request_headers import REPEATABLE
 from holon.http.route import Access, Call, Route
 from holon.model.ids import TimerId, parse_record_id
 from holon.projections.timer_view import TimerView, timer_view
@@ -96,6 +97,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         access=Access.CONTROL,
         summary="Arm a timer for an agent. Repeats safely under an Idempotency-Key.",
         answer=create,
+        headers=REPEATABLE,
         takes=TimerRequest,
         returns=TimerAnswer,
         refusals=(404, 409, 429),

@@ -15,6 +15,7 @@ from holon.http.exchange import Reply
 from holon.http.outside_labels import read_delivery
 from holon.http.plane import Plane
 from holon.http.refused import nothing_here
+from holon.http.request_headers import DELIVERED, RESOURCE_NAME
 from holon.http.route import RAW_BODY, Access, Call, CallerClass, Route
 from holon.model.ids import AgentId, parse_agent_id
 from holon.model.limits import TRIGGER_BODY_BYTES_MAX
@@ -119,6 +120,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         access=Access.CAPABILITY,
         summary="Wake the agent this address belongs to. Any body is kept as evidence.",
         answer=wake,
+        headers=(*DELIVERED, RESOURCE_NAME),
         takes=RAW_BODY,
         body_bytes_max=TRIGGER_BODY_BYTES_MAX,
         body_optional=True,
@@ -132,6 +134,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         access=Access.CAPABILITY,
         summary="An older form of the wake address; it wakes, and is recorded as deprecated.",
         answer=enqueue,
+        headers=(*DELIVERED, RESOURCE_NAME),
         takes=RAW_BODY,
         body_bytes_max=TRIGGER_BODY_BYTES_MAX,
         body_optional=True,

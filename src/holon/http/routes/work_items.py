@@ -14,6 +14,7 @@ from holon.http.idempotency import idempotency_key
 from holon.http.own_records import named_agent, own_work_item, shown_agent
 from holon.http.page_queries import AfterQuery
 from holon.http.plane import Plane
+from holon.http.request_headers import REPEATABLE
 from holon.http.route import Access, Call, Route
 from holon.model.errors import BadInputError
 from holon.model.ids import AgentId, WorkItemId, parse_record_id
@@ -147,6 +148,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         access=Access.CONTROL,
         summary="Open a work item in an agent's queue. Repeats safely under an Idempotency-Key.",
         answer=create,
+        headers=REPEATABLE,
         takes=WorkItemRequest,
         returns=WorkItemAnswer,
         refusals=(404, 409, 429),

@@ -146,6 +146,21 @@ select
         select 1 from tasks where status in ('queued', 'running', 'cancelling') limit ?1
     ));
 
+-- statuses --
+-- A look at every agent in use, of which there is a bounded number.
+select status, count(*) from (
+    select status from agents indexed by agents_in_use where archived = 0 limit ?1
+)
+group by status;
+
+-- kept --
+-- One short row for each agent there ever was, as far as the bound.
+select
+    (select coalesce(sum(queued_count), 0) from (select queued_count from queues limit ?1)),
+    (select coalesce(sum(kept_count), 0) from (
+        select last_seq - floor_seq as kept_count from event_heads limit ?1
+    ));
+
 -- last_failure --
 -- What the operator ended did not fail.
 select record from briefs
