@@ -55,8 +55,9 @@ def prompt(
     after_seq = _newest_seq(target) if waits else 0
     body = {"text": said, "interject": True} if interject else {"text": said}
     receipt = target.control("prompt", body, part="message_id", idempotency_key=idempotency_key)
+    is_held = _tell_if_held(target, receipt)
     if waits:
-        _show_answer(target, receipt, after_seq)
+        _show_answer(target, receipt, after_seq, is_told=is_held)
     else:
         again = " (it was already there, under the same key)" if receipt.get("duplicate") else ""
         target.show(
@@ -69,11 +70,33 @@ def _newest_seq(target: Target) -> int:
     return int(page.get("newest_seq") or 0)
 
 
-def _show_answer(target: Target, receipt: "JsonValue", after_seq: int) -> None:
+def _tell_if_held(target: Target, receipt: "JsonValue") -> bool:
+    """Say that a used-up budget keeps the message from being answered, if it is so."""
+    pace = target.read("status").get("pace") or {}
+    until = pace.get("held_until") or (pace.get("used_up") or {}).get("until")
+    if until is None:
+        return False
+    # The budget may have been used up by the answer to this very message.
+    if target.read(f"messages/{receipt['message_id']}").get("state") != "queued":
+        return False
+    _tell_held(until)
+    return True
+
+
+def _tell_held(until: "JsonValue") -> None:
+    from holon.cli.tables import moment_utc
+    from holon.cli.terminal_text import one_line
+
+    told = one_line(moment_utc(until))
+    click.echo(f"holon: held until {told}: a budget is used up", err=True)
+
+
+def _show_answer(target: Target, receipt: "JsonValue", after_seq: int, *, is_told: bool) -> None:
     from holon.cli.awaited_answer import await_answer
 
+    told = (lambda _until: None) if is_told else _tell_held
     with until_interrupted(f"{receipt['agent_id']} goes on; see: holon tail"):
-        answer = await_answer(target, receipt, after_seq=after_seq)
+        answer = await_answer(target, receipt, after_seq=after_seq, told_held=told)
     target.show({**receipt, **answer._asdict()}, lambda: _answer_lines(answer.brief))
     if answer.brief is None and not target.as_json:
         click.echo(f"holon: there is no answer: {answer.ended}", err=True)

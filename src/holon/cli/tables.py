@@ -87,6 +87,11 @@ def moment(text: "JsonValue") -> str:
     return "" if text is None else str(text)[:19].replace("T", " ")
 
 
+def moment_utc(text: "JsonValue") -> str:
+    """Return a moment as it reads in a sentence: to the second, with its zone."""
+    return "" if text is None else f"{moment(text)} UTC"
+
+
 def span(value_ms: "JsonValue") -> str:
     """Return a span of time in the unit a person would choose."""
     if not isinstance(value_ms, int):
