@@ -3,7 +3,7 @@
 Owns:  listing agents, and making, starting, stopping and aborting them, from a terminal.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -14,6 +14,8 @@ from holon.cli.template_options import complete_template
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
+
+_DOWN: Final = ("stopped", "paused")
 
 
 @click.group()
@@ -114,13 +116,14 @@ def create(target: Target, *, template: str | None) -> None:
 @click.argument("agent", metavar="NAME")
 @runtime_options
 def start(target: Target) -> None:
-    """Let an agent that was stopped run again.
+    """Let an agent that was stopped run again; one that runs already goes on.
 
     \b
     Examples:
       holon agent start builder
     """
-    _do(target, "start", "may run")
+    runs = _status_of(target) not in _DOWN
+    _do(target, "start", "is already running" if runs else "may run")
 
 
 @agent.command()
@@ -135,7 +138,8 @@ def stop(target: Target) -> None:
     Examples:
       holon agent stop builder
     """
-    _do(target, "stop", "is stopped")
+    is_down = _status_of(target) == "stopped"
+    _do(target, "stop", "is already stopped" if is_down else "is stopped")
 
 
 @agent.command()
@@ -149,6 +153,10 @@ def abort(target: Target) -> None:
       holon agent abort builder
     """
     _do(target, "current-run/abort", "was told to end its turn")
+
+
+def _status_of(target: Target) -> str:
+    return str(target.read("status", part="agent")["agent"].get("status"))
 
 
 def _do(target: Target, tail: str, now: str) -> None:

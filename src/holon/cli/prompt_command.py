@@ -10,6 +10,7 @@ import click
 
 from holon.cli import exit_codes
 from holon.cli.runtime_call import Target, agent_options, until_interrupted
+from holon.cli.typed_values import IDEMPOTENCY_KEY
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--idempotency-key",
+    type=IDEMPOTENCY_KEY,
     metavar="KEY",
     help="The same key with the same text is one message, however often it is sent.",
 )

@@ -34,15 +34,15 @@ class Target:
     def __init__(
         self, home: Path, flags: ClientFlags, *, agent: str | None = None, as_json: bool = False
     ) -> None:
-        self._home = home
+        self.home = home
         self._flags = flags
-        self.named_agent = agent
+        self.named_agent = None if agent is None else _checked(agent)
         self.as_json = as_json
 
     @functools.cached_property
     def client(self) -> "ControlClient":
         """A client of the runtime; raises NoRuntimeError when there is none."""
-        return open_client(self._home, self._flags)
+        return open_client(self.home, self._flags)
 
     @functools.cached_property
     def agent_id(self) -> str:
@@ -89,6 +89,13 @@ class Target:
 
         for line in lines():
             click.echo(plain(line))
+
+
+def _checked(agent: str) -> str:
+    """The name, if it is one; a runtime would answer with what the path made of it."""
+    from holon.model.ids import parse_agent_id
+
+    return parse_agent_id(agent)
 
 
 def as_list(answer: "JsonValue") -> "list[JsonValue]":
@@ -159,7 +166,11 @@ def runtime_options(command: Callable[Concatenate[Target, P], None]) -> Callable
             token=rest.pop("token"),
             token_file=rest.pop("token_file"),
         )
-        command(Target(home, flags, agent=agent, as_json=as_json), **rest)  # type: ignore[call-arg]
+        from holon.cli.failure_report import reported
+
+        with reported(as_json=as_json):
+            target = Target(home, flags, agent=agent, as_json=as_json)
+            command(target, **rest)  # type: ignore[call-arg]
 
     return called
 

@@ -11,6 +11,7 @@ import click
 
 from holon.cli.page_options import page_options, tell_of_more
 from holon.cli.runtime_call import Target, agent_options, quoted
+from holon.cli.typed_values import LABEL, OUTPUT_TOKENS, WORDS, YIELD_TIME
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
@@ -27,21 +28,23 @@ def task() -> None:
 
 
 @task.command("run")
-@click.argument("summary")
-@click.option("--cmd", required=True, metavar="COMMAND", help="The command line to run.")
+@click.argument("summary", type=LABEL)
+@click.option(
+    "--cmd", required=True, type=WORDS, metavar="COMMAND", help="The command line to run."
+)
 @click.option("--workdir", metavar="DIR", help="Where, inside the agent's workspace.")
 @click.option("--shell", metavar="PATH", help="By which shell.")
 @click.option("--login", is_flag=True, help="As a login shell.")
 @click.option("--tty", is_flag=True, help="On a terminal of its own; it then takes input.")
 @click.option(
     "--yield-time-ms",
-    type=click.IntRange(0),
+    type=YIELD_TIME,
     metavar="MS",
     help="Kept with the task: how long a call in the foreground would have waited for it.",
 )
 @click.option(
     "--max-output-tokens",
-    type=click.IntRange(1),
+    type=OUTPUT_TOKENS,
     metavar="TOKENS",
     help="Kept with the task: how much of its output is worth showing.",
 )

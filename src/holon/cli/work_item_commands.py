@@ -10,6 +10,7 @@ import click
 
 from holon.cli.page_options import page_options, tell_of_more
 from holon.cli.runtime_call import Target, agent_options, quoted
+from holon.cli.typed_values import OBJECTIVE
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
@@ -52,7 +53,7 @@ def get(target: Target, *, item_id: str) -> None:
 
 
 @work_item.command("create")
-@click.argument("objective")
+@click.argument("objective", type=OBJECTIVE)
 @agent_options
 def create(target: Target, *, objective: str) -> None:
     """Give an agent something to do, when it comes to it.
