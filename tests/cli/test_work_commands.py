@@ -66,7 +66,7 @@ async def test_a_task_that_takes_input_is_fed_and_stopped(desk: Desk) -> None:
             "Europe/Berlin",
         ),
         (("work-item", "get", "work_none"), exit_codes.FAILED, "work_none"),
-        (("work-item", "create", ""), exit_codes.FAILED, "objective"),
+        (("work-item", "create", ""), exit_codes.UNUSABLE, "OBJECTIVE"),
     ],
 )
 async def test_what_cannot_be_done_is_said_in_a_sentence(

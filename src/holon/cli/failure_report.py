@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
 
 # What an option or an argument cannot mean, whatever state the runtime is in.
-_SLIPS: Final = frozenset(
-    {"bad_duration", "bad_id", "bad_idempotency_key", "bad_model_ref", "bad_objective"}
-)
+_SLIPS: Final = frozenset({"bad_duration", "bad_idempotency_key", "bad_model_ref", "bad_objective"})
 
 
 @contextmanager
