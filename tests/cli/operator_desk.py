@@ -54,7 +54,7 @@ class Desk:
 
     server: ControlServer
 
-    async def holon(self, *arguments: str, stdin: str | None = None) -> Result:
+    async def holon(self, *arguments: str, stdin: str | bytes | None = None) -> Result:
         """Run a command to its end, whatever that is."""
         environ = {"HOLON_HOME": str(self.server.home), "HOLON_AGENT_ID": None}
         connect = ("--connect", f"unix:{self.server.local.socket_path}")

@@ -3,8 +3,11 @@
 import json
 
 import pytest
+from anyio import to_thread
+from click.testing import CliRunner
 
 from holon.cli import exit_codes
+from holon.cli.main import main
 from holon.model.model_ref import ModelRef
 from holon.model.provider_errors import ModelUnavailableError
 from holon.ports.provider import Candidate
@@ -126,3 +129,11 @@ async def test_a_model_that_cannot_be_used_is_refused(
     assert (done.exit_code, done.stdout) == (exit_codes.UNUSABLE, "")
     assert name in done.stderr
     assert "override_model" not in await desk.told("agent", "model", "get")
+
+
+async def test_a_wrong_token_leads_to_the_option_that_gives_the_right_one(desk: Desk) -> None:
+    facts = desk.server.plane.facts
+    command = ("status", "--connect", facts.base_url, "--token", "wrong")
+    done = await to_thread.run_sync(CliRunner().invoke, main, command)
+    assert done.exit_code == exit_codes.FAILED
+    assert "--token-file" in done.stderr

@@ -83,3 +83,21 @@ async def test_a_budget_found_used_up_while_somebody_waits_is_told_once(
     done = await desk.holon("prompt", "--wait", "hello")
     assert done.stdout == "Hello yourself.\n"
     assert done.stderr == "holon: held until 2026-01-02 03:04:05 UTC: a budget is used up\n"
+
+
+async def test_what_is_no_text_is_bad_usage(desk: Desk) -> None:
+    done = await desk.holon("prompt", "-", stdin=b"caf\xe9")
+    assert done.exit_code == exit_codes.UNUSABLE
+    assert "stdin is not UTF-8 text" in done.stderr
+
+
+async def test_who_stops_waiting_is_told_where_the_answer_will_be(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_args: Any, **_kwargs: Any) -> Iterator[StreamedEvent]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(awaited_answer, "follow", interrupted)
+    done = await desk.holon("prompt", "--wait", "--agent", "main", "hello")
+    assert done.exit_code == exit_codes.INTERRUPTED
+    assert done.stderr == "holon: main goes on; see: holon tail --agent main\n"

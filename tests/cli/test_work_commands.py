@@ -1,5 +1,7 @@
 """Tasks, timers, work items and triggers, over a running server."""
 
+import sys
+
 import pytest
 
 from holon.cli import exit_codes
@@ -33,13 +35,16 @@ async def test_a_task_that_takes_input_is_fed_and_stopped(desk: Desk) -> None:
     task_id = started["task"]["task_id"]
     waited = await desk.told("task", "output", task_id, "--block", "--timeout-ms", "1")
     assert waited["retrieval_status"] == "timeout"
+    unended = await desk.holon("task", "output", task_id, "--block", "--timeout-ms", "1")
+    assert unended.stderr == "holon: the task is still running\n"
     given = await desk.told("task", "input", task_id, "--text", "over to you")
     assert (given["accepted_input"], given["bytes_written"]) == (True, len("over to you\n"))
     assert "asked to end" in await desk.said("task", "stop", task_id)
     ended = await desk.told("task", "output", task_id, "--block")
     assert "over to you" in ended["task"]["output_preview"]
     refused = await desk.holon("task", "input", task_id, "--text", "still there?")
-    assert refused.exit_code == exit_codes.FAILED
+    assert (refused.exit_code, refused.stdout) == (exit_codes.FAILED, "")
+    assert refused.stderr.startswith("holon: ")
 
 
 @pytest.mark.parametrize(
@@ -142,3 +147,11 @@ async def test_the_address_of_a_trigger_is_shown_replaced_and_taken_back(desk: D
     done = await desk.holon("trigger", "url")
     assert (done.exit_code, done.stdout) == (exit_codes.FAILED, "")
     assert "holon trigger rotate" in done.stderr
+
+
+async def test_what_an_agent_runs_is_told_that_the_address_is_withheld(desk: Desk) -> None:
+    connect = f"--connect unix:{desk.server.local.socket_path}"
+    asks = f"{sys.executable} -m holon trigger url --agent main {connect} 2>&1"
+    started = await desk.told("task", "run", "Ask", "--cmd", asks)
+    told = await desk.said("task", "output", started["task"]["task_id"], "--block")
+    assert "the address is withheld" in told

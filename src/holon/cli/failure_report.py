@@ -1,12 +1,13 @@
-"""What a script is told when a command that talks to a runtime fails.
+"""What is told when a command that talks to a runtime fails.
 
-Owns:  the error body on stdout under --json, and which of the runtime's refusals are slips of the
-       command line.
+Owns:  the error body on stdout under --json, which of the runtime's refusals are slips of the
+       command line, and the hints that name a command where the runtime's own speak of HTTP.
 Rule 1: the sentence for people goes to stderr whether or not there is a body for a script.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 
 # What an option or an argument cannot mean, whatever state the runtime is in.
 _SLIPS: Final = frozenset({"bad_duration", "bad_idempotency_key", "bad_model_ref", "bad_objective"})
+_HINTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "agent_not_found": "see which there are with: holon agent list",
+        "unauthorized": "give the runtime's token with --token-file HOME/run/token, or --token",
+        "workspace_not_found": "see which there are with: holon workspace list",
+    }
+)
 
 
 @contextmanager
@@ -35,9 +43,21 @@ def reported(*, as_json: bool) -> Iterator[None]:
 
         if not isinstance(error, HolonError):
             raise
+        told = _with_command(error)
         if as_json:
-            echo_json(_body(error))
-        raise _as_slip(error) from None
+            echo_json(_body(told))
+        raise _as_slip(told) from None
+
+
+def _with_command(error: "HolonError") -> "HolonError":
+    """The same error, with a command for a hint where one helps."""
+    from holon.client.control_client import ControlError
+
+    if not isinstance(error, ControlError) or error.body.code not in _HINTS:
+        return error
+    from msgspec.structs import replace
+
+    return ControlError(error.status, replace(error.body, hint=_HINTS[error.body.code]))
 
 
 def _body(error: "HolonError") -> "JsonValue":

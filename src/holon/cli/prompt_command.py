@@ -51,7 +51,7 @@ def prompt(
       holon prompt --interject "Leave the docs for later."
       holon prompt --idempotency-key "nightly-$(date +%F)" "Prepare the nightly report."
     """
-    said = sys.stdin.read() if text == "-" else text
+    said = _read_stdin() if text == "-" else text
     if not said.strip():
         raise click.UsageError("there is nothing to say: the text is empty")
     after_seq = _newest_seq(target) if waits else 0
@@ -65,6 +65,13 @@ def prompt(
         target.show(
             receipt, lambda: [f"queued for {receipt['agent_id']}: {receipt['message_id']}{again}"]
         )
+
+
+def _read_stdin() -> str:
+    try:
+        return sys.stdin.buffer.read().decode().replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        raise click.UsageError("stdin is not UTF-8 text") from None
 
 
 def _newest_seq(target: Target) -> int:
@@ -96,8 +103,9 @@ def _tell_held(until: "JsonValue") -> None:
 def _show_answer(target: Target, receipt: "JsonValue", after_seq: int, *, is_told: bool) -> None:
     from holon.cli.awaited_answer import await_answer
 
+    whose = "" if target.named_agent is None else f" --agent {target.named_agent}"
     told = (lambda _until: None) if is_told else _tell_held
-    with until_interrupted(f"{receipt['agent_id']} goes on; see: holon tail"):
+    with until_interrupted(f"{receipt['agent_id']} goes on; see: holon tail{whose}"):
         answer = await_answer(target, receipt, after_seq=after_seq, told_held=told)
     target.show({**receipt, **answer._asdict()}, lambda: _answer_lines(answer.brief))
     if answer.brief is None and not target.as_json:

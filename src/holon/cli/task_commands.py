@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from holon.cli import exit_codes
 from holon.cli.page_options import page_options, tell_of_more
 from holon.cli.runtime_call import Target, agent_options, quoted
 from holon.cli.typed_values import LABEL, OUTPUT_TOKENS, WORDS, YIELD_TIME
@@ -20,6 +21,7 @@ _BLOCK_MS_DEFAULT: Final = 30_000
 _FIRST_PAUSE_MS: Final = 50
 _PAUSE_MS_MAX: Final = 1_000
 _NOT_READY: Final = "not_ready"
+_TIMEOUT: Final = "timeout"
 
 
 @click.group()
@@ -170,6 +172,8 @@ def output(target: Target, *, task_id: str, block: bool, timeout_ms: int | None)
     target.show(answer, lambda: _output_lines(answer["task"]))
     if not target.as_json and answer["task"].get("output_truncated"):
         click.echo("holon: this is not all of it; see holon task status", err=True)
+    if not target.as_json and answer.get("retrieval_status") in (_NOT_READY, _TIMEOUT):
+        click.echo("holon: the task is still running", err=True)
 
 
 def _awaited(target: Target, tail: str, wait_ms: int) -> "JsonValue":
@@ -182,7 +186,7 @@ def _awaited(target: Target, tail: str, wait_ms: int) -> "JsonValue":
         if answer.get("retrieval_status") != _NOT_READY or not wait_ms:
             return answer
         if left_ms <= 0:
-            return {**answer, "retrieval_status": "timeout"}
+            return {**answer, "retrieval_status": _TIMEOUT}
         time.sleep(min(pause_ms, left_ms) / 1_000)
         pause_ms = min(2 * pause_ms, _PAUSE_MS_MAX)
 
@@ -214,15 +218,19 @@ def give_input(target: Target, *, task_id: str, text: str, no_enter: bool) -> No
     """
     body = {"input": text if no_enter else f"{text}\n"}
     answer = target.control(f"tasks/{quoted(task_id)}/input", body)
-    target.show(answer, lambda: _said(answer))
-    if not answer.get("accepted_input"):
-        click.get_current_context().exit(1)
+    is_taken = bool(answer.get("accepted_input"))
+    target.show(answer, lambda: [_said(answer)] if is_taken else [])
+    if is_taken:
+        return
+    if not target.as_json:
+        click.echo(f"holon: {_said(answer)}", err=True)
+    click.get_current_context().exit(exit_codes.FAILED)
 
 
-def _said(answer: "JsonValue") -> list[str]:
+def _said(answer: "JsonValue") -> str:
     from holon.cli.tables import cell_text
 
-    return [cell_text(answer.get("summary_text"))]
+    return cell_text(answer.get("summary_text"))
 
 
 @task.command("stop")
