@@ -155,3 +155,31 @@ async def test_what_an_agent_runs_is_told_that_the_address_is_withheld(desk: Des
     started = await desk.told("task", "run", "Ask", "--cmd", asks)
     told = await desk.said("task", "output", started["task"]["task_id"], "--block")
     assert "the address is withheld" in told
+
+
+async def test_a_work_item_is_changed_and_says_where_it_stands_once(desk: Desk) -> None:
+    item_id = (await desk.told("work-item", "create", "Move the docs"))["work_item"]["id"]
+    update = ("work-item", "update", item_id)
+    await desk.said(*update, "--objective", "Move it all", "--blocked-by", "the release")
+    shown = await desk.told("work-item", "get", item_id)
+    assert (shown["objective"], shown["blocked_by"]) == ("Move it all", "the release")
+    await desk.said(*update, "--unblock")
+    assert "blocked_by" not in await desk.told("work-item", "get", item_id)
+    assert await desk.said("work-item", "complete", item_id) == f"{item_id}: completed\n"
+    for words in ((), ("--unblock", "--blocked-by", "x"), ("--recheck-after-ms", "5000")):
+        assert (await desk.holon(*update, *words)).exit_code == exit_codes.UNUSABLE
+
+
+async def test_triggers_are_listed_without_their_address(desk: Desk) -> None:
+    address = (await desk.said("trigger", "url")).strip()
+    for shown in (await desk.said("trigger", "list"), await desk.said("trigger", "list", "--json")):
+        assert "active" in shown
+        assert address not in shown
+
+
+async def test_names_of_earlier_versions_still_work(desk: Desk) -> None:
+    assert await desk.said("agents", "list") == await desk.said("agent", "list")
+    assert await desk.said("control", "stop", "main") == "main is stopped\n"
+    assert await desk.said("control", "start", "main") == "main may run\n"
+    started = await desk.told("task", "Say hi", "--cmd", "echo hi")
+    assert await desk.said("task", "output", started["task"]["task_id"], "--block") == "hi\n"

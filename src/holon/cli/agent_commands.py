@@ -20,7 +20,15 @@ _DOWN: Final = ("stopped", "paused")
 
 @click.group()
 def agent() -> None:
-    """See, make, start and stop agents, and choose their models."""
+    """See, make, start and stop agents, and choose their models.
+
+    \b
+    Examples:
+      holon agent list
+      holon agent create builder
+      holon agent stop builder
+      holon agent model get --agent builder
+    """
 
 
 agent.add_command(model)
@@ -43,7 +51,7 @@ def list_agents(target: Target, *, limit: int, after: str | None) -> None:
 
 
 def _table(agents: "JsonValue") -> list[str]:
-    from holon.cli.tables import Column, screen_cells, table_lines
+    from holon.cli.tables import Column, screen_cells, table_lines, with_moments
 
     columns = (
         Column("AGENT"),
@@ -60,7 +68,7 @@ def _table(agents: "JsonValue") -> list[str]:
             each["scheduling_posture"].get("posture"),
             each.get("pending"),
             each["model"].get("effective_model"),
-            each["scheduling_posture"].get("reason"),
+            with_moments(each["scheduling_posture"].get("reason")),
         )
         for each in agents
     ]

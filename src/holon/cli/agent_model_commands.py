@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 
 @click.group()
 def model() -> None:
-    """See and choose the model of an agent."""
+    """See and choose the model of an agent.
+
+    \b
+    Examples:
+      holon agent model get --agent builder
+      holon agent model set anthropic/claude-sonnet-5-5 --agent builder
+      holon agent model clear --agent builder
+    """
 
 
 @model.command("get")

@@ -118,6 +118,14 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
     }
 )
 
+OTHER_NAMES: Final[Mapping[str, LazyCommand]] = MappingProxyType(
+    {
+        "agents": COMMANDS["agent"],
+        "control": LazyCommand(
+            "holon.cli.control_commands", "control", "Start, stop or abort an agent."
+        ),
+    }
+)
 
 # Between two searches for garbage. Python's 700 suit scripts; loading what a run needs makes 60,000
 # things, all of which stay.
@@ -195,6 +203,7 @@ def _tell(error: "HolonError") -> None:
 @click.group(
     cls=RootGroup,
     table=COMMANDS,
+    other_names=OTHER_NAMES,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Each command explains itself: holon config set --help",
 )

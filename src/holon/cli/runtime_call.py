@@ -69,13 +69,16 @@ class Target:
         *,
         part: str | None = None,
         idempotency_key: str | None = None,
+        method: str = "POST",
     ) -> "JsonValue":
         """Ask that something be done with the agent; the answer has this part."""
         from holon.client.control_client import ControlError
 
         path = f"/control/agents/{quoted(self.agent_id)}/{tail}"
         try:
-            answer = self.client.post(path, dict, body, idempotency_key=idempotency_key)
+            answer = self.client.call(
+                method, path, dict, body=body, idempotency_key=idempotency_key
+            )
         except ControlError as error:
             raise _with_remedy(error, self.agent_id) from None
         return as_object(answer, part)

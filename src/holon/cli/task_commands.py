@@ -24,9 +24,28 @@ _NOT_READY: Final = "not_ready"
 _TIMEOUT: Final = "timeout"
 
 
-@click.group()
+class _RunsByDefault(click.Group):
+    """A group that takes what `run` takes itself, as it did in earlier versions."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the command in where there is a command line to run and none of ours."""
+        has_cmd = any(each == "--cmd" or each.startswith("--cmd=") for each in args)
+        if has_cmd and args[0] not in self.commands:
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_RunsByDefault)
 def task() -> None:
-    """Run, look at, feed and stop the background tasks of an agent."""
+    """Run, look at, feed and stop the background tasks of an agent.
+
+    \b
+    Examples:
+      holon task run "Nightly build" --cmd "make nightly"
+      holon task "Nightly build" --cmd "make nightly"
+      holon task list
+      holon task output task_01hx --block
+    """
 
 
 @task.command("run")
@@ -122,7 +141,7 @@ def status(target: Target, *, task_id: str) -> None:
 
 
 def _facts(answer: "JsonValue") -> list[str]:
-    from holon.cli.tables import fact_lines, moment
+    from holon.cli.tables import fact_lines, moment_utc
 
     command = answer.get("command") or {}
     return fact_lines(
@@ -130,8 +149,8 @@ def _facts(answer: "JsonValue") -> list[str]:
             ("task", answer.get("task_id")),
             ("status", answer.get("status")),
             ("summary", answer.get("summary")),
-            ("created", moment(answer.get("created_at"))),
-            ("updated", moment(answer.get("updated_at"))),
+            ("created", moment_utc(answer.get("created_at"))),
+            ("updated", moment_utc(answer.get("updated_at"))),
             ("work item", answer.get("work_item_id")),
             ("command", command.get("cmd")),
             ("in", command.get("workdir")),

@@ -151,10 +151,10 @@ def cancel(target: Target, *, timer_id: str) -> None:
 
 
 def _told(timer: "JsonValue") -> str:
-    from holon.cli.tables import moment
+    from holon.cli.tables import moment_utc
 
     fires = timer.get("next_fire_at")
-    when = f"fires at {moment(fires)} UTC" if fires else str(timer.get("status"))
+    when = f"fires at {moment_utc(fires)}" if fires else str(timer.get("status"))
     return f"{timer['id']}: {when}"
 
 

@@ -17,7 +17,7 @@ YIELD_TIME: Final = click.IntRange(0, 600_000)
 OUTPUT_TOKENS: Final = click.IntRange(1, 100_000)
 
 
-class Words(click.ParamType):
+class Words(click.ParamType[str]):
     """A text that says something, and not more than the runtime takes."""
 
     name = "text"
