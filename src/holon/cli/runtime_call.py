@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
 import click
 
 from holon.cli import exit_codes
+from holon.cli.agent_names import complete_agent
 from holon.cli.client_options import ClientFlags, client_options, open_client
 from holon.cli.options import echo_json, home_option, json_option
 
@@ -184,6 +185,7 @@ def agent_options(command: Callable[Concatenate[Target, P], None]) -> Callable[.
         "--agent",
         envvar="HOLON_AGENT_ID",
         metavar="NAME",
+        shell_complete=complete_agent,
         show_default="$HOLON_AGENT_ID, or the runtime's default agent",
         help="The agent that is meant.",
     )(runtime_options(command))
