@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 
 from holon.adapters.system.clock import SystemClock
 from holon.cli.main import main
+from holon.model.budget import BudgetPolicy
 from holon.serve.compose import Hands, HostOptions
 from holon.testing.control_server import ControlServer, ServerOptions, control_server
 from holon.testing.scripted_provider import (
@@ -53,7 +54,7 @@ class Desk:
 
     server: ControlServer
 
-    async def holon(self, *arguments: str, stdin: str | None = None) -> Result:
+    async def holon(self, *arguments: str, stdin: str | bytes | None = None) -> Result:
         """Run a command to its end, whatever that is."""
         environ = {"HOLON_HOME": str(self.server.home), "HOLON_AGENT_ID": None}
         connect = ("--connect", f"unix:{self.server.local.socket_path}")
@@ -76,9 +77,10 @@ class Desk:
 
 
 @asynccontextmanager
-async def open_desk(home: Path) -> AsyncIterator[Desk]:
+async def open_desk(home: Path, budgets: BudgetPolicy | None = None) -> AsyncIterator[Desk]:
     """A desk at a server of its own."""
     models = SingleModel(ScriptedProvider(SCRIPT, SystemClock()))
-    hands = HostOptions(hands=Hands(environ={"PATH": os.environ["PATH"]}))
-    async with control_server(home, ServerOptions(models=models, host=hands)) as server:
+    hands = Hands(environ={"PATH": os.environ["PATH"]})
+    host = HostOptions(hands=hands, budgets=budgets or BudgetPolicy())
+    async with control_server(home, ServerOptions(models=models, host=host)) as server:
         yield Desk(server)

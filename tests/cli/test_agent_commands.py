@@ -3,8 +3,15 @@
 import json
 
 import pytest
+from anyio import to_thread
+from click.testing import CliRunner
 
 from holon.cli import exit_codes
+from holon.cli.main import main
+from holon.model.model_ref import ModelRef
+from holon.model.provider_errors import ModelUnavailableError
+from holon.ports.provider import Candidate
+from holon.testing.single_model import SingleModel
 from tests.cli.operator_desk import Desk
 
 
@@ -80,7 +87,63 @@ async def test_a_model_is_chosen_shown_and_given_back(desk: Desk) -> None:
     assert json.loads(await desk.said("agent", "model", "clear", "--json")) == before
 
 
-async def test_a_name_that_could_be_a_path_stays_one_name(desk: Desk) -> None:
+async def test_a_name_that_could_be_a_path_is_refused_as_it_was_typed(desk: Desk) -> None:
     done = await desk.holon("status", "--agent", "../x?y#z")
+    assert done.exit_code == exit_codes.UNUSABLE
+    assert done.stderr.startswith("holon: '../x?y#z' is not a valid agent id\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (("status", "--agent", "nobody"), "agent_not_found"),
+        (("status", "--agent", "../x"), "bad_id"),
+        (("timer", "create"), "bad_usage"),
+        (("prompt", "hello", "--agent", "nobody"), "agent_not_found"),
+    ],
+)
+async def test_a_script_is_told_of_a_failure_in_json_and_a_person_in_words(
+    desk: Desk, command: tuple[str, ...], code: str
+) -> None:
+    done = await desk.holon(*command, "--json")
+    told = json.loads(done.stdout)
+    assert (told["ok"], told["code"]) == (False, code)
+    assert told["error"] in done.stderr
+    assert done.exit_code != exit_codes.OK
+
+
+async def test_stopping_and_starting_twice_is_as_good_as_once(desk: Desk) -> None:
+    assert await desk.said("agent", "start", "main") == "main is already running\n"
+    assert await desk.said("agent", "stop", "main") == "main is stopped\n"
+    assert await desk.said("agent", "stop", "main") == "main is already stopped\n"
+    assert await desk.said("agent", "start", "main") == "main may run\n"
+
+
+async def test_a_model_the_catalog_does_not_know_is_taken_with_a_warning(desk: Desk) -> None:
+    done = await desk.holon("agent", "model", "set", "openai/gpt-of-next-year")
+    assert done.exit_code == exit_codes.OK
+    assert "openai/gpt-of-next-year is not in the catalog" in done.stderr
+    listed = await desk.holon("agent", "model", "set", "openai/gpt-5.4")
+    assert (listed.exit_code, listed.stderr) == (exit_codes.OK, "")
+
+
+@pytest.mark.parametrize("name", ["nosuch/model", "nonsense"])
+async def test_a_model_that_cannot_be_used_is_refused(
+    desk: Desk, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nowhere(_models: object, ref: ModelRef) -> Candidate:
+        raise ModelUnavailableError(f"there is no provider {ref.provider}")
+
+    monkeypatch.setattr(SingleModel, "find", nowhere)
+    done = await desk.holon("agent", "model", "set", name)
+    assert (done.exit_code, done.stdout) == (exit_codes.UNUSABLE, "")
+    assert name in done.stderr
+    assert "override_model" not in await desk.told("agent", "model", "get")
+
+
+async def test_a_wrong_token_leads_to_the_option_that_gives_the_right_one(desk: Desk) -> None:
+    facts = desk.server.plane.facts
+    command = ("status", "--connect", facts.base_url, "--token", "wrong")
+    done = await to_thread.run_sync(CliRunner().invoke, main, command)
     assert done.exit_code == exit_codes.FAILED
-    assert "Traceback" not in done.stderr
+    assert "--token-file" in done.stderr

@@ -40,3 +40,9 @@ def test_no_database_ends_with_two(tmp_path: Path) -> None:
     done = run(tmp_path / "nowhere")
     assert done.exit_code == exit_codes.UNUSABLE
     assert "there is no database" in done.stderr
+
+
+def test_an_agent_that_is_not_there_is_said_not_to_be(home: Path) -> None:
+    done = run(home, "--agent", "nope")
+    assert (done.exit_code, done.stdout) == (exit_codes.FAILED, "")
+    assert done.stderr.startswith("holon: there is no agent nope\n")

@@ -113,3 +113,21 @@ async def test_json_holds_nothing_a_terminal_would_obey(desk: Desk) -> None:
     assert "\u202e" not in raw
     assert "\x1b" not in raw
     assert "\u202e" in json.loads(raw)["events"][-1]["body"]
+
+
+async def test_tail_says_which_prompt_a_brief_answers_and_when_in_which_zone(desk: Desk) -> None:
+    message_id = (await desk.told("prompt", "--wait", "hello"))["message_id"]
+    head, *_ = (await desk.said("tail")).splitlines()
+    assert head[19:24] == " UTC "
+    assert head.endswith(f"(answers {message_id}):")
+    (told,) = (await desk.told("tail"))["events"]
+    assert told["related_message_id"] == message_id
+    (turn,) = [line for line in (await desk.said("transcript")).splitlines() if "── turn" in line]
+    assert " UTC  " in turn
+
+
+async def test_the_events_of_all_agents_are_followed_together(desk: Desk) -> None:
+    await desk.said("agent", "create", "builder")
+    command = ("events", "stream", "--all", "--after-seq", "0", "--max-events", "2")
+    told = [json.loads(line) for line in (await desk.said(*command)).splitlines()]
+    assert {each["agent_id"] for each in told} == {"main", "builder"}

@@ -25,6 +25,20 @@ print(sorted(name for name in sys.modules if name.partition(".")[0] in ("apsw", 
 """
 
 
+@pytest.mark.parametrize("arguments", [["--version"], ["config", "schema"]])
+def test_an_output_without_room_is_told_in_a_sentence(arguments: list[str]) -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "holon", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    said = "holon: cannot write the output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

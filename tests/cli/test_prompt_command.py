@@ -1,9 +1,17 @@
 """`holon prompt`, over a running server."""
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from holon.cli import exit_codes
-from tests.cli.operator_desk import HARMLESS, Desk
+from holon.cli import awaited_answer, exit_codes
+from holon.client.event_stream import StreamedEvent, follow
+from holon.model.budget import Budget, BudgetPolicy
+from tests.cli.operator_desk import HARMLESS, Desk, open_desk
+
+ONE_TURN = BudgetPolicy(agent=Budget(turns_per_hour=1))
 
 
 async def test_what_is_said_is_queued_and_told_by_its_id(desk: Desk) -> None:
@@ -50,3 +58,46 @@ async def test_nothing_to_say_is_bad_usage(desk: Desk, text: str) -> None:
     done = await desk.holon("prompt", "-", stdin=text)
     assert done.exit_code == exit_codes.UNUSABLE
     assert "nothing to say" in done.stderr
+
+
+async def test_a_message_that_a_used_up_budget_holds_is_said_to_be_held(tmp_path: Path) -> None:
+    async with open_desk(tmp_path / "home", ONE_TURN) as desk:
+        assert await desk.said("prompt", "--wait", "hello") == "Hello yourself.\n", "not held"
+        done = await desk.holon("prompt", "hello again")
+        assert done.exit_code == exit_codes.OK
+        assert done.stdout.startswith("queued for main: ")
+        assert done.stderr.startswith("holon: held until 20")
+        assert done.stderr.endswith(" UTC: a budget is used up\n")
+
+
+async def test_a_budget_found_used_up_while_somebody_waits_is_told_once(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = '{"payload": {"kind": "budget_used_up", "until": "2026-01-02T03:04:05Z"}}'
+
+    def followed(*args: Any, **kwargs: Any) -> Iterator[StreamedEvent]:
+        yield from [StreamedEvent(None, "budget_used_up", held)] * 2
+        yield from follow(*args, **kwargs)
+
+    monkeypatch.setattr(awaited_answer, "follow", followed)
+    done = await desk.holon("prompt", "--wait", "hello")
+    assert done.stdout == "Hello yourself.\n"
+    assert done.stderr == "holon: held until 2026-01-02 03:04:05 UTC: a budget is used up\n"
+
+
+async def test_what_is_no_text_is_bad_usage(desk: Desk) -> None:
+    done = await desk.holon("prompt", "-", stdin=b"caf\xe9")
+    assert done.exit_code == exit_codes.UNUSABLE
+    assert "stdin is not UTF-8 text" in done.stderr
+
+
+async def test_who_stops_waiting_is_told_where_the_answer_will_be(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_args: Any, **_kwargs: Any) -> Iterator[StreamedEvent]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(awaited_answer, "follow", interrupted)
+    done = await desk.holon("prompt", "--wait", "--agent", "main", "hello")
+    assert done.exit_code == exit_codes.INTERRUPTED
+    assert done.stderr == "holon: main goes on; see: holon tail --agent main\n"

@@ -27,7 +27,7 @@ def test_each_budget_with_a_bound_has_a_line_and_so_has_what_holds_the_agent() -
         "budget 3 of 5 turns in an hour (this agent's)",
         "budget 70 of 900 tokens in a day (the runtime's)",
         "budget $0.00 of $2.50 in a day (the runtime's)",
-        "held until 2026-01-02 03:04:05 (a budget is used up)",
+        "held until 2026-01-02 03:04:05 UTC (a budget is used up)",
     ]
 
 
@@ -46,3 +46,15 @@ def test_what_a_nearby_version_counts_is_shown_as_it_comes() -> None:
     assert budget_lines({"measures": odd}) == ["budget 1 of 2 dreams"]
     odd = [{"measure": "cost_micros_per_day", "used": "few", "allowed": 1_000_000}]
     assert budget_lines({"measures": odd}) == ["budget few of $1.00 in a day"]
+
+
+def test_one_screen_has_one_form_for_moments_and_counts_one_as_one() -> None:
+    summary = {
+        "agent": {"id": "main", "sleeping_until": "2026-01-02T03:04:05.678Z"},
+        "scheduling_posture": {"posture": "idle", "reason": "resting until 2026-01-02T03:04:05Z"},
+        "counts": {"events": 1, "work_items": 1, "briefs": 2},
+    }
+    shown = "\n".join(summary_lines(summary))
+    assert shown.count("2026-01-02 03:04:05 UTC") == 2
+    assert "T03:04" not in shown
+    assert "1 event, 1 work item, 2 briefs" in shown

@@ -1,5 +1,7 @@
 """Tasks, timers, work items and triggers, over a running server."""
 
+import sys
+
 import pytest
 
 from holon.cli import exit_codes
@@ -33,13 +35,16 @@ async def test_a_task_that_takes_input_is_fed_and_stopped(desk: Desk) -> None:
     task_id = started["task"]["task_id"]
     waited = await desk.told("task", "output", task_id, "--block", "--timeout-ms", "1")
     assert waited["retrieval_status"] == "timeout"
+    unended = await desk.holon("task", "output", task_id, "--block", "--timeout-ms", "1")
+    assert unended.stderr == "holon: the task is still running\n"
     given = await desk.told("task", "input", task_id, "--text", "over to you")
     assert (given["accepted_input"], given["bytes_written"]) == (True, len("over to you\n"))
     assert "asked to end" in await desk.said("task", "stop", task_id)
     ended = await desk.told("task", "output", task_id, "--block")
     assert "over to you" in ended["task"]["output_preview"]
     refused = await desk.holon("task", "input", task_id, "--text", "still there?")
-    assert refused.exit_code == exit_codes.FAILED
+    assert (refused.exit_code, refused.stdout) == (exit_codes.FAILED, "")
+    assert refused.stderr.startswith("holon: ")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +71,7 @@ async def test_a_task_that_takes_input_is_fed_and_stopped(desk: Desk) -> None:
             "Europe/Berlin",
         ),
         (("work-item", "get", "work_none"), exit_codes.FAILED, "work_none"),
-        (("work-item", "create", ""), exit_codes.FAILED, "objective"),
+        (("work-item", "create", ""), exit_codes.UNUSABLE, "OBJECTIVE"),
     ],
 )
 async def test_what_cannot_be_done_is_said_in_a_sentence(
@@ -142,3 +147,39 @@ async def test_the_address_of_a_trigger_is_shown_replaced_and_taken_back(desk: D
     done = await desk.holon("trigger", "url")
     assert (done.exit_code, done.stdout) == (exit_codes.FAILED, "")
     assert "holon trigger rotate" in done.stderr
+
+
+async def test_what_an_agent_runs_is_told_that_the_address_is_withheld(desk: Desk) -> None:
+    connect = f"--connect unix:{desk.server.local.socket_path}"
+    asks = f"{sys.executable} -m holon trigger url --agent main {connect} 2>&1"
+    started = await desk.told("task", "run", "Ask", "--cmd", asks)
+    told = await desk.said("task", "output", started["task"]["task_id"], "--block")
+    assert "the address is withheld" in told
+
+
+async def test_a_work_item_is_changed_and_says_where_it_stands_once(desk: Desk) -> None:
+    item_id = (await desk.told("work-item", "create", "Move the docs"))["work_item"]["id"]
+    update = ("work-item", "update", item_id)
+    await desk.said(*update, "--objective", "Move it all", "--blocked-by", "the release")
+    shown = await desk.told("work-item", "get", item_id)
+    assert (shown["objective"], shown["blocked_by"]) == ("Move it all", "the release")
+    await desk.said(*update, "--unblock")
+    assert "blocked_by" not in await desk.told("work-item", "get", item_id)
+    assert await desk.said("work-item", "complete", item_id) == f"{item_id}: completed\n"
+    for words in ((), ("--unblock", "--blocked-by", "x"), ("--recheck-after-ms", "5000")):
+        assert (await desk.holon(*update, *words)).exit_code == exit_codes.UNUSABLE
+
+
+async def test_triggers_are_listed_without_their_address(desk: Desk) -> None:
+    address = (await desk.said("trigger", "url")).strip()
+    for shown in (await desk.said("trigger", "list"), await desk.said("trigger", "list", "--json")):
+        assert "active" in shown
+        assert address not in shown
+
+
+async def test_names_of_earlier_versions_still_work(desk: Desk) -> None:
+    assert await desk.said("agents", "list") == await desk.said("agent", "list")
+    assert await desk.said("control", "stop", "main") == "main is stopped\n"
+    assert await desk.said("control", "start", "main") == "main may run\n"
+    started = await desk.told("task", "Say hi", "--cmd", "echo hi")
+    assert await desk.said("task", "output", started["task"]["task_id"], "--block") == "hi\n"

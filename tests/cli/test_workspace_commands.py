@@ -62,3 +62,8 @@ async def test_what_was_said_in_one_workspace_is_not_found_in_another(
     assert "Hello yourself." in await desk.said("memory", "search", "yourself")
     await desk.said("workspace", "attach", str(tmp_path / "shop"))
     assert "Hello yourself." not in await desk.said("memory", "search", "yourself")
+
+
+async def test_a_workspace_nobody_knows_leads_to_the_list_of_those_there_are(desk: Desk) -> None:
+    done = await desk.holon("workspace", "detach", "ws_none")
+    assert done.stderr.splitlines()[1].endswith("holon workspace list")

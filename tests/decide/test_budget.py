@@ -73,6 +73,7 @@ def test_the_budget_with_room_last_decides() -> None:
     assert hold is not None
     assert (hold.scope, hold.measure) == (BudgetScope.RUNTIME, BudgetMeasure.COST_PER_DAY)
     assert "budget.runtime.cost_cents_per_day" in budget_text(hold)
+    assert "pausing" not in budget_text(hold), "there is no such command"
 
 
 @given(

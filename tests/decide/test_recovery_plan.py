@@ -11,6 +11,7 @@ from holon.decide.recovery_plan import (
     InterruptTask,
     KeepTask,
     ResumeTurnPlan,
+    abort_calls,
     plan_tasks,
     plan_turn,
 )
@@ -148,3 +149,12 @@ def test_tasks_are_planned_one_by_one_in_their_order() -> None:
     ]
     plans = plan_tasks(tasks, [TaskId("task_3")])
     assert [type(plan) for plan in plans] == [InterruptTask, KeepTask]
+
+
+def test_a_call_the_operator_cut_off_is_told_apart_from_one_the_runtime_left() -> None:
+    log = log_with(call_at(1, 0, done=True), call_at(1, 1, done=False))
+    [cut_off] = abort_calls(log)
+    [left] = plan_turn(log).interrupted
+    assert cut_off.state is left.state is ToolCallState.INTERRUPTED
+    assert "the operator ended the turn" in str(cut_off.receipt)
+    assert "the runtime ended" in str(left.receipt)

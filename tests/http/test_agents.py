@@ -80,6 +80,7 @@ async def test_one_route_starts_and_stops(server: ControlServer) -> None:
         assert (await server.operator.post(path, {"action": action})).json()["ok"] is True
         told = (await server.operator.get("/status")).json()
         assert (told["agent"]["status"] == "stopped") is is_stopped
+        assert (await server.operator.post(path, {"action": action})).status == 200, "already so"
     assert (await server.operator.post(path, {"action": "pause"})).status == 400
 
 

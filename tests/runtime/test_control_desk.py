@@ -159,21 +159,39 @@ def test_a_paused_agent_admits_but_runs_nothing_until_it_is_resumed() -> None:
     run_house(story)
 
 
-@pytest.mark.parametrize("verb", ["stop", "pause"])
-def test_a_control_that_has_no_row_in_the_lifecycle_is_refused(verb: str) -> None:
+def test_a_control_that_has_no_row_in_the_lifecycle_is_refused() -> None:
     async def story(house: House) -> None:
-        control = house.host.control
+        await house.host.control.stop(MAIN)
         with pytest.raises(RefusedError) as caught:
-            await control.resume(MAIN)
+            await house.host.control.pause(MAIN)
         assert _code(caught) is RefusalCode.TRANSITION_FORBIDDEN
-        await getattr(control, verb)(MAIN)
-        with pytest.raises(RefusedError) as caught:
-            await getattr(control, verb)(MAIN)
-        assert _code(caught) is RefusalCode.TRANSITION_FORBIDDEN
-        await control.resume(MAIN)
-        await house.rest(1)
 
     run_house(story)
+
+
+@pytest.mark.parametrize("verb", ["stop", "pause"])
+def test_who_asks_for_what_is_so_already_changes_nothing(verb: str) -> None:
+    async def story(house: House) -> None:
+        control = house.host.control
+        for each in (control.resume, getattr(control, verb)):
+            await each(MAIN)
+            before, told = await house.agent(), await house.events()
+            await each(MAIN)
+            assert (await house.agent(), await house.events()) == (before, told)
+
+    run_house(story)
+
+
+def test_starting_an_agent_that_runs_leaves_its_turn_alone() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("slow work")
+        await house.rest(1_000)
+        await house.host.control.resume(MAIN)
+        await house.rest(120_000)
+        [brief] = await house.briefs()
+        assert brief.text == "done at last"
+
+    run_house(story, script=[SLOW])
 
 
 def test_aborting_without_a_run_is_refused() -> None:

@@ -20,11 +20,20 @@ _NAME_RULE: Final = (
     "a name has lower-case letters, digits, '-' and '_', begins with a letter or digit, and has at"
     f" most {ID_CHARS_MAX} characters"
 )
+_DOWN: Final = ("stopped", "paused")
 
 
 @click.group()
 def agent() -> None:
-    """See, make, start and stop agents, and choose their models."""
+    """See, make, start and stop agents, and choose their models.
+
+    \b
+    Examples:
+      holon agent list
+      holon agent create builder
+      holon agent stop builder
+      holon agent model get --agent builder
+    """
 
 
 agent.add_command(model)
@@ -47,7 +56,7 @@ def list_agents(target: Target, *, limit: int, after: str | None) -> None:
 
 
 def _table(agents: "JsonValue") -> list[str]:
-    from holon.cli.tables import Column, screen_cells, table_lines
+    from holon.cli.tables import Column, screen_cells, table_lines, with_moments
 
     columns = (
         Column("AGENT"),
@@ -64,7 +73,7 @@ def _table(agents: "JsonValue") -> list[str]:
             each["scheduling_posture"].get("posture"),
             each.get("pending"),
             each["model"].get("effective_model"),
-            each["scheduling_posture"].get("reason"),
+            with_moments(each["scheduling_posture"].get("reason")),
         )
         for each in agents
     ]
@@ -133,13 +142,14 @@ def _require_name(name: str) -> None:
 @click.argument("agent", metavar="NAME")
 @runtime_options
 def start(target: Target) -> None:
-    """Let an agent that was stopped run again.
+    """Let an agent that was stopped run again; one that runs already goes on.
 
     \b
     Examples:
       holon agent start builder
     """
-    _do(target, "start", "may run")
+    runs = _status_of(target) not in _DOWN
+    _do(target, "start", "is already running" if runs else "may run")
 
 
 @agent.command()
@@ -154,7 +164,8 @@ def stop(target: Target) -> None:
     Examples:
       holon agent stop builder
     """
-    _do(target, "stop", "is stopped")
+    is_down = _status_of(target) == "stopped"
+    _do(target, "stop", "is already stopped" if is_down else "is stopped")
 
 
 @agent.command()
@@ -168,6 +179,10 @@ def abort(target: Target) -> None:
       holon agent abort builder
     """
     _do(target, "current-run/abort", "was told to end its turn")
+
+
+def _status_of(target: Target) -> str:
+    return str(target.read("status", part="agent")["agent"].get("status"))
 
 
 def _do(target: Target, tail: str, now: str) -> None:

@@ -11,11 +11,19 @@ from holon.cli.runtime_call import Target, agent_options
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
+    from holon.model.model_ref import ModelRef
 
 
 @click.group()
 def model() -> None:
-    """See and choose the model of an agent."""
+    """See and choose the model of an agent.
+
+    \b
+    Examples:
+      holon agent model get --agent builder
+      holon agent model set anthropic/claude-sonnet-5-5 --agent builder
+      holon agent model clear --agent builder
+    """
 
 
 @model.command("get")
@@ -37,12 +45,44 @@ def get(target: Target) -> None:
 def set_(target: Target, *, ref: str) -> None:
     """Give an agent a model of its own, from its next turn on.
 
+    A model that is not in the catalog is taken with a word of warning; one whose provider is not
+    known, or cannot be used as it is configured, is not.
+
+    \b
+    Exit codes:
+      0  it is set
+      1  no runtime runs, or it has no such agent
+      2  this names no model, or one the runtime cannot use
+
     \b
     Examples:
       holon agent model set anthropic/claude-sonnet-5-5 --agent builder
     """
+    from holon.model.model_ref import parse_model_ref
+
+    named = parse_model_ref(ref)
     target.control("model", {"model": ref})
     _show(target)
+    if _is_unlisted(target, named):
+        from holon.cli.terminal_text import one_line
+
+        told = f"{one_line(ref)} is not in the catalog: is the name right? It gets default numbers."
+        click.echo(f"holon: {told}", err=True)
+
+
+def _is_unlisted(target: Target, ref: "ModelRef") -> bool:
+    """Whether nothing is known about a model of a network provider, as far as the home can tell."""
+    from holon.adapters.providers.catalog import NETWORKLESS, ModelInfoSource
+    from holon.cli.plane_access import open_plane
+    from holon.model.errors import HolonError
+
+    try:
+        plane = open_plane(target.home).plane
+        if plane.route(ref.provider).transport in NETWORKLESS:
+            return False
+    except HolonError:  # the runtime knows it, and this home's settings do not
+        return False
+    return plane.describe(ref).source is ModelInfoSource.UNKNOWN_FALLBACK
 
 
 @model.command("clear")

@@ -9,7 +9,7 @@ Rule 3: a message that was sent before, under the same key, may have ended long 
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -28,6 +28,7 @@ _ENDS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 _INTERJECTED: Final = "interjected"
+_HELD: Final = "budget_used_up"
 
 
 class Answer(NamedTuple):
@@ -43,12 +44,18 @@ class Answer(NamedTuple):
         return self.ended in ("processed", _INTERJECTED) and not failed
 
 
-def await_answer(target: "Target", receipt: "JsonValue", *, after_seq: int) -> Answer:
-    """Return the answer to a message once it has ended."""
+def await_answer(
+    target: "Target",
+    receipt: "JsonValue",
+    *,
+    after_seq: int,
+    told_held: "Callable[[JsonValue], None]",
+) -> Answer:
+    """Return the answer to a message once it has ended; say until when it is held meanwhile."""
     watch = _Watch(str(receipt["message_id"]))
     ended = _ended_before(target, receipt)
     if ended is None:
-        told = _told(target, after_seq)
+        told = _noting_holds(_told(target, after_seq), told_held)
         ended = next(end for end in map(watch.end_of, told) if end is not None)
     page = target.read("briefs", {"limit": SURFACE_PAGE_COUNT_MAX}, part="briefs")
     brief = next((each for each in page["briefs"] if watch.is_answered_by(each)), None)
@@ -66,6 +73,18 @@ def _told(target: "Target", after_seq: int) -> Iterator["JsonValue"]:
     stream = target.path("events/stream")
     for each in follow(target.client, stream, pause=time.sleep, query={"after_seq": after_seq}):
         yield json.loads(each.data).get("payload") or {}
+
+
+def _noting_holds(
+    events: Iterator["JsonValue"], told_held: "Callable[[JsonValue], None]"
+) -> Iterator["JsonValue"]:
+    """Pass events on; a budget that is found used up while somebody waits is told once."""
+    is_told = False
+    for event in events:
+        if event.get("kind") == _HELD and not is_told:
+            is_told = True
+            told_held(event.get("until"))
+        yield event
 
 
 class _Watch:

@@ -37,7 +37,14 @@ _after_option = click.option(
 
 @click.group()
 def events() -> None:
-    """Read or follow the raw events of an agent."""
+    """Read or follow the raw events of an agent.
+
+    \b
+    Examples:
+      holon events tail --limit 10
+      holon events stream --agent builder
+      holon events stream --all
+    """
 
 
 @events.command("tail")
@@ -85,13 +92,16 @@ def tail(
 
 @events.command("stream")
 @click.option("--max-events", type=click.IntRange(1), metavar="N", help="End after so many.")
+@click.option(
+    "--all", "of_all", is_flag=True, help="Of every agent; --after-seq counts all events then."
+)
 @_level_option
 @_after_option
 @agent_options
 def stream(
-    target: Target, *, max_events: int | None, max_level: str, after_seq: int | None
+    target: Target, *, max_events: int | None, of_all: bool, max_level: str, after_seq: int | None
 ) -> None:
-    """Follow the events of an agent, one JSON object a line.
+    """Follow the events of an agent, or of all, one JSON object a line.
 
     Starts after --after-seq, or with what happens next. Goes on across breaks of the connection
     without losing or repeating an event, until Ctrl-C. (--json changes nothing: this is JSON.)
@@ -106,10 +116,12 @@ def stream(
       holon events stream
       holon events stream --after-seq 0 --max-events 10 | jq -r .type
       holon events stream --max-level turn_result
+      holon events stream --all
     """
+    followed = _followed_all if of_all else _followed
     found = (
         envelope
-        for envelope in _followed(target, after_seq)
+        for envelope in followed(target, after_seq)
         if max_level == "trace" or _is_shown(_seen_one(envelope), max_level)
     )
     with until_interrupted():
@@ -135,6 +147,16 @@ def _followed(target: Target, after_seq: int | None) -> Iterator["JsonValue"]:
             start, has_newer = int(page.get("newest_seq") or start), bool(page.get("has_newer"))
     path = target.path("events/stream")
     for each in follow(target.client, path, pause=time.sleep, query={"after_seq": start}):
+        yield json.loads(each.data)
+
+
+def _followed_all(target: Target, after_seq: int | None) -> Iterator["JsonValue"]:
+    import json
+
+    from holon.client.event_stream import follow
+
+    query: Query = {"after_seq": after_seq}
+    for each in follow(target.client, "/events/stream", pause=time.sleep, query=query):
         yield json.loads(each.data)
 
 

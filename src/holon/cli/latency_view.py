@@ -13,7 +13,9 @@ from holon.adapters.sqlite.check.untouched import open_untouched
 from holon.adapters.sqlite.home_lock import database_path
 from holon.adapters.sqlite.reads import SqliteReads
 from holon.cli.tables import Column, screen_cells, table_lines
+from holon.decide.agent_refusals import refuse_unknown
 from holon.model.ids import parse_agent_id
+from holon.model.refusal import RefusedError
 from holon.projections.latency import LatencyReport, latency_report
 
 _PARTS: Final = ("queue_wait", "context_build", "provider", "tools", "cleanup", "other")
@@ -27,6 +29,8 @@ def read_latency(home: Path, agent: str, *, limit: int) -> LatencyReport:
         with open_untouched(database_path(home)) as connection:
             connection.execute("commit")  # the reads begin a transaction of their own
             reads = SqliteReads(connection)
+            if await reads.agent(agent_id) is None:
+                raise RefusedError(refuse_unknown(agent_id))
             return latency_report(await reads.turns_page(agent_id, before_index=None, limit=limit))
 
     return anyio.run(read)

@@ -2,10 +2,12 @@
 
 Owns:  the group, and the row that says where a command lives.
 Rule 1: listing commands imports none of them.
+Rule 2: a command may have other names, from earlier versions; they work and are not listed.
 """
 
 from collections.abc import Mapping
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -25,9 +27,16 @@ class LazyCommand(NamedTuple):
 class LazyGroup(click.Group):
     """A group whose subcommands are imported when they are asked for."""
 
-    def __init__(self, *args: Any, table: Mapping[str, LazyCommand], **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        table: Mapping[str, LazyCommand],
+        other_names: Mapping[str, LazyCommand] = MappingProxyType({}),
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.table = table
+        self.other_names = other_names
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the subcommands."""
@@ -35,7 +44,7 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return one subcommand."""
-        lazy = self.table.get(cmd_name)
+        lazy = self.table.get(cmd_name) or self.other_names.get(cmd_name)
         if lazy is None:
             return None
         command = getattr(import_module(lazy.module), lazy.attribute)

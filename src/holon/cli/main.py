@@ -5,14 +5,17 @@ Rule 1: a subcommand's module is imported only when it is used, so that `holon -
         more than reading this file.
 Rule 2: what is loaded at the start lives to the end, so it is not searched for garbage meanwhile,
         and not when the program ends.
-Rule 3: a HolonError ends the process with one sentence and, where there is one, a hint.
+Rule 3: a HolonError ends the process with one sentence and, where there is one, a hint; so does
+        an output that cannot be written. Who closes the pipe has read enough: that is no failure
+        to speak of.
 """
 
+import errno
 import gc
 import sys
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
@@ -115,10 +118,19 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
     }
 )
 
+OTHER_NAMES: Final[Mapping[str, LazyCommand]] = MappingProxyType(
+    {
+        "agents": COMMANDS["agent"],
+        "control": LazyCommand(
+            "holon.cli.control_commands", "control", "Start, stop or abort an agent."
+        ),
+    }
+)
 
 # Between two searches for garbage. Python's 700 suit scripts; loading what a run needs makes 60,000
 # things, all of which stay.
 ALLOCATIONS_COUNT: Final = 100_000
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class RootGroup(LazyGroup):
@@ -133,6 +145,16 @@ class RootGroup(LazyGroup):
         finally:
             gc.freeze()  # the end takes down everything anyway: no use in looking through it first
 
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Parse and run; end with a sentence when there is no room for the output."""
+        try:
+            return super().main(*args, **kwargs)
+        except OSError as error:
+            # A file of ours that could not be written has a name.
+            if error.filename is not None or error.errno not in _NO_ROOM:
+                raise
+            _give_up_output(error)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; end with a sentence when it raises a HolonError."""
         try:
@@ -141,6 +163,15 @@ class RootGroup(LazyGroup):
             raise
         except _holon_error() as error:
             _tell(error)
+
+
+def _give_up_output(error: OSError) -> NoReturn:
+    import os
+
+    click.echo(f"holon: cannot write the output: {error.strerror}", err=True)
+    with open(os.devnull, "wb") as nowhere:  # what is still in the buffer is tried again at exit
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    sys.exit(exit_codes.FAILED)
 
 
 def _holon_error() -> "type[HolonError]":
@@ -172,6 +203,7 @@ def _tell(error: "HolonError") -> None:
 @click.group(
     cls=RootGroup,
     table=COMMANDS,
+    other_names=OTHER_NAMES,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Each command explains itself: holon config set --help",
 )

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
 @click.group()
 def models() -> None:
-    """Look at the models that can be named."""
+    """Look at the models that can be named.
+
+    \b
+    Examples:
+      holon config models list
+      holon config models list --provider anthropic
+    """
 
 
 @models.command("list")

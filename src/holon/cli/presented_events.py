@@ -37,11 +37,14 @@ class Seen(NamedTuple):
     ts: str
     agent_id: str
     presented: OperatorEvent
+    answers: str | None = None  # the message a brief is the answer to
 
     def as_json(self) -> "JsonValue":
         """For a script."""
         told = msgspec.to_builtins(self.presented)
-        return {"event_seq": self.event_seq, "ts": self.ts, "agent_id": self.agent_id, **told}
+        answers = {} if self.answers is None else {"related_message_id": self.answers}
+        head = {"event_seq": self.event_seq, "ts": self.ts, "agent_id": self.agent_id}
+        return {**head, **answers, **told}
 
 
 def seen_events(
@@ -62,9 +65,16 @@ def seen_events(
             str(each["ts"]),
             str(each["agent_id"]),
             reading or _unknown(str(each["type"])),
+            _answered(each),
         )
         for each, reading in zip(envelopes, read, strict=False)
     ]
+
+
+def _answered(envelope: "JsonValue") -> str | None:
+    told = envelope.get("payload")
+    found = told.get("related_message_id") if is_brief(envelope) and told else None
+    return found if isinstance(found, str) else None
 
 
 def is_brief(envelope: "JsonValue") -> bool:

@@ -10,6 +10,7 @@ import click
 
 from holon.cli import exit_codes
 from holon.cli.runtime_call import Target, agent_options, until_interrupted
+from holon.cli.typed_values import IDEMPOTENCY_KEY
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--idempotency-key",
+    type=IDEMPOTENCY_KEY,
     metavar="KEY",
     help="The same key with the same text is one message, however often it is sent.",
 )
@@ -49,14 +51,15 @@ def prompt(
       holon prompt --interject "Leave the docs for later."
       holon prompt --idempotency-key "nightly-$(date +%F)" "Prepare the nightly report."
     """
-    said = sys.stdin.read() if text == "-" else text
+    said = _read_stdin() if text == "-" else text
     if not said.strip():
         raise click.UsageError("there is nothing to say: the text is empty")
     after_seq = _newest_seq(target) if waits else 0
     body = {"text": said, "interject": True} if interject else {"text": said}
     receipt = target.control("prompt", body, part="message_id", idempotency_key=idempotency_key)
+    is_held = _tell_if_held(target, receipt)
     if waits:
-        _show_answer(target, receipt, after_seq)
+        _show_answer(target, receipt, after_seq, is_told=is_held)
     else:
         again = " (it was already there, under the same key)" if receipt.get("duplicate") else ""
         target.show(
@@ -64,16 +67,46 @@ def prompt(
         )
 
 
+def _read_stdin() -> str:
+    try:
+        return sys.stdin.buffer.read().decode().replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        raise click.UsageError("stdin is not UTF-8 text") from None
+
+
 def _newest_seq(target: Target) -> int:
     page = target.read("events", {"limit": 1, "order": "desc"})
     return int(page.get("newest_seq") or 0)
 
 
-def _show_answer(target: Target, receipt: "JsonValue", after_seq: int) -> None:
+def _tell_if_held(target: Target, receipt: "JsonValue") -> bool:
+    """Say that a used-up budget keeps the message from being answered, if it is so."""
+    pace = target.read("status").get("pace") or {}
+    until = pace.get("held_until") or (pace.get("used_up") or {}).get("until")
+    if until is None:
+        return False
+    # The budget may have been used up by the answer to this very message.
+    if target.read(f"messages/{receipt['message_id']}").get("state") != "queued":
+        return False
+    _tell_held(until)
+    return True
+
+
+def _tell_held(until: "JsonValue") -> None:
+    from holon.cli.tables import moment_utc
+    from holon.cli.terminal_text import one_line
+
+    told = one_line(moment_utc(until))
+    click.echo(f"holon: held until {told}: a budget is used up", err=True)
+
+
+def _show_answer(target: Target, receipt: "JsonValue", after_seq: int, *, is_told: bool) -> None:
     from holon.cli.awaited_answer import await_answer
 
-    with until_interrupted(f"{receipt['agent_id']} goes on; see: holon tail"):
-        answer = await_answer(target, receipt, after_seq=after_seq)
+    whose = "" if target.named_agent is None else f" --agent {target.named_agent}"
+    told = (lambda _until: None) if is_told else _tell_held
+    with until_interrupted(f"{receipt['agent_id']} goes on; see: holon tail{whose}"):
+        answer = await_answer(target, receipt, after_seq=after_seq, told_held=told)
     target.show({**receipt, **answer._asdict()}, lambda: _answer_lines(answer.brief))
     if answer.brief is None and not target.as_json:
         click.echo(f"holon: there is no answer: {answer.ended}", err=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
 import click
 
 from holon.cli import exit_codes
+from holon.cli.agent_names import complete_agent
 from holon.cli.client_options import ClientFlags, client_options, open_client
 from holon.cli.options import echo_json, home_option, json_option
 
@@ -34,15 +35,15 @@ class Target:
     def __init__(
         self, home: Path, flags: ClientFlags, *, agent: str | None = None, as_json: bool = False
     ) -> None:
-        self._home = home
+        self.home = home
         self._flags = flags
-        self.named_agent = agent
+        self.named_agent = None if agent is None else _checked(agent)
         self.as_json = as_json
 
     @functools.cached_property
     def client(self) -> "ControlClient":
         """A client of the runtime; raises NoRuntimeError when there is none."""
-        return open_client(self._home, self._flags)
+        return open_client(self.home, self._flags)
 
     @functools.cached_property
     def agent_id(self) -> str:
@@ -69,13 +70,16 @@ class Target:
         *,
         part: str | None = None,
         idempotency_key: str | None = None,
+        method: str = "POST",
     ) -> "JsonValue":
         """Ask that something be done with the agent; the answer has this part."""
         from holon.client.control_client import ControlError
 
         path = f"/control/agents/{quoted(self.agent_id)}/{tail}"
         try:
-            answer = self.client.post(path, dict, body, idempotency_key=idempotency_key)
+            answer = self.client.call(
+                method, path, dict, body=body, idempotency_key=idempotency_key
+            )
         except ControlError as error:
             raise _with_remedy(error, self.agent_id) from None
         return as_object(answer, part)
@@ -89,6 +93,13 @@ class Target:
 
         for line in lines():
             click.echo(plain(line))
+
+
+def _checked(agent: str) -> str:
+    """The name, if it is one; a runtime would answer with what the path made of it."""
+    from holon.model.ids import parse_agent_id
+
+    return parse_agent_id(agent)
 
 
 def as_list(answer: "JsonValue") -> "list[JsonValue]":
@@ -159,7 +170,11 @@ def runtime_options(command: Callable[Concatenate[Target, P], None]) -> Callable
             token=rest.pop("token"),
             token_file=rest.pop("token_file"),
         )
-        command(Target(home, flags, agent=agent, as_json=as_json), **rest)  # type: ignore[call-arg]
+        from holon.cli.failure_report import reported
+
+        with reported(as_json=as_json):
+            target = Target(home, flags, agent=agent, as_json=as_json)
+            command(target, **rest)  # type: ignore[call-arg]
 
     return called
 
@@ -170,6 +185,7 @@ def agent_options(command: Callable[Concatenate[Target, P], None]) -> Callable[.
         "--agent",
         envvar="HOLON_AGENT_ID",
         metavar="NAME",
+        shell_complete=complete_agent,
         show_default="$HOLON_AGENT_ID, or the runtime's default agent",
         help="The agent that is meant.",
     )(runtime_options(command))

@@ -52,23 +52,25 @@ def summary_lines(summary: "JsonValue") -> list[str]:
 
 
 def _facts(summary: "JsonValue") -> Iterator[tuple[str, object]]:
+    from holon.cli.tables import counted, moment_utc, with_moments
+
     agent, posture = summary.get("agent") or {}, summary.get("scheduling_posture") or {}
     lifecycle, counts = summary.get("lifecycle") or {}, summary.get("counts") or {}
     model = summary.get("model") or {}
     yield "agent", agent.get("id")
     yield "status", _with(agent.get("status"), agent.get("status_reason"))
-    yield "posture", _with(posture.get("posture"), posture.get("reason"))
+    yield "posture", _with(posture.get("posture"), with_moments(posture.get("reason")))
     yield "resume", lifecycle.get("resume_cli_hint")
     yield "queued", agent.get("pending")
     yield "turn", agent.get("current_run_id")
     yield "work item", agent.get("current_work_item_id")
-    yield "rests until", agent.get("sleeping_until")
+    yield "rests until", moment_utc(agent.get("sleeping_until"))
     for wait in summary.get("active_wait_conditions") or ():
         yield "waits for", _with(wait.get("waiting_for"), wait.get("kind"))
     whose = {"override": "this agent's own", "runtime_default": "the runtime's"}
     yield "model", _with(model.get("effective_model"), whose.get(str(model.get("source"))))
     yield "workspace", (summary.get("active_workspace_entry") or {}).get("cwd")
-    yield "has", ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in counts.items() if n)
+    yield "has", ", ".join(counted(n, name.replace("_", " ")) for name, n in counts.items() if n)
     yield "tokens", _tokens(agent)
     yield from _pace(summary.get("pace") or {})
     yield "last pass", _closure(summary.get("closure"))
@@ -82,13 +84,15 @@ def _with(value: "JsonValue", why: "JsonValue") -> str:
 
 
 def _tokens(agent: "JsonValue") -> str:
+    from holon.cli.tables import counted
+
     came, went = agent.get("total_input_tokens", 0), agent.get("total_output_tokens", 0)
-    return f"{came} in, {went} out, {agent.get('total_model_rounds', 0)} rounds"
+    return f"{came} in, {went} out, {counted(agent.get('total_model_rounds', 0), 'rounds')}"
 
 
 def _pace(pace: "JsonValue") -> Iterator[tuple[str, object]]:
     """What bounds the agent, and what holds it; a budget without a bound has no line."""
-    from holon.cli.tables import moment
+    from holon.cli.tables import moment_utc
 
     for measure in pace.get("measures") or ():
         if measure.get("allowed") is not None:
@@ -96,7 +100,7 @@ def _pace(pace: "JsonValue") -> Iterator[tuple[str, object]]:
             figures = _figures(measure.get("measure"), measure.get("used"), measure["allowed"])
             yield "budget", _with(figures, whose.get(str(measure.get("scope"))))
     if (until := pace.get("held_until")) is not None:
-        yield "held until", _with(moment(until), "a budget is used up")
+        yield "held until", _with(moment_utc(until), "a budget is used up")
     if pace.get("rests_until_outside_input"):
         yield "held until", "somebody says something: its own turns led nowhere"
 
@@ -124,30 +128,30 @@ def _closure(closure: "JsonValue") -> str:
 
 
 def _turn(turn: "JsonValue") -> str:
-    from holon.cli.tables import moment, span
+    from holon.cli.tables import moment_utc, span
 
     if not turn:
         return ""
-    ended, took = moment(turn.get("completed_at")), span(turn.get("duration_ms"))
+    ended, took = moment_utc(turn.get("completed_at")), span(turn.get("duration_ms"))
     return _with(f"{turn.get('kind')} at {ended} after {took}", turn.get("reason"))
 
 
 def _failure(failure: "JsonValue") -> str:
-    from holon.cli.tables import moment
+    from holon.cli.tables import moment_utc
 
     if not failure:
         return ""
-    told = f"{moment(failure.get('occurred_at'))}: {failure.get('summary')}"
+    told = f"{moment_utc(failure.get('occurred_at'))}: {failure.get('summary')}"
     return _with(told, failure.get("recovery_hint"))
 
 
 def _tainted(tainted: "JsonValue", agent_id: "JsonValue") -> str:
     """Which file to look at because somebody else may be behind what it says now."""
-    from holon.cli.tables import moment
+    from holon.cli.tables import moment_utc
 
     if not tainted:
         return ""
-    when, turn = moment(tainted.get("changed_at")), tainted.get("turn_id")
+    when, turn = moment_utc(tainted.get("changed_at")), tainted.get("turn_id")
     told = f"{tainted.get('path')}, changed at {when} in {turn}, where others had a word"
     count = tainted.get("change_count")
     return f"{told} ({count} such so far; read it, then: holon events tail --agent {agent_id})"

@@ -7,6 +7,7 @@ Rule 2: every cell passes through the terminal's filter here, so no command can 
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -21,6 +22,7 @@ _SHRUNK_CELLS_MIN: Final = 12
 _SECOND_MS: Final = 1_000
 _MINUTE_MS: Final = 60 * _SECOND_MS
 _HOUR_MS: Final = 60 * _MINUTE_MS
+_MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)")
 
 
 class Column(NamedTuple):
@@ -85,6 +87,22 @@ def cell_text(value: object) -> str:
 def moment(text: "JsonValue") -> str:
     """Return a moment as it reads in a table: to the second, in UTC."""
     return "" if text is None else str(text)[:19].replace("T", " ")
+
+
+def moment_utc(text: "JsonValue") -> str:
+    """Return a moment as it reads in a sentence: to the second, with its zone."""
+    return "" if text is None else f"{moment(text)} UTC"
+
+
+def with_moments(text: "JsonValue") -> str:
+    """Return a sentence of the runtime's with the moments in it as they read everywhere else."""
+    return "" if text is None else _MOMENT.sub(r"\1 \2 UTC", str(text))
+
+
+def counted(count: "JsonValue", things: str) -> str:
+    """Return how many there are of something, in the singular where there is one."""
+    one = f"{things[:-3]}y" if things.endswith("ies") else things.removesuffix("s")
+    return f"{count} {one if count == 1 else things}"
 
 
 def span(value_ms: "JsonValue") -> str:

@@ -122,11 +122,13 @@ def _print(seen: "Seen", *, as_json: bool) -> None:
 
 
 def _lines(seen: "Seen") -> list[str]:
-    from holon.cli.tables import indented, moment
+    from holon.cli.tables import indented, moment_utc
     from holon.cli.terminal_text import one_line
 
     told = seen.presented
-    head = one_line(f"{moment(seen.ts)} {told.title}")
+    head = one_line(f"{moment_utc(seen.ts)} {told.title}")
+    if seen.answers is not None:
+        head += f" (answers {one_line(seen.answers)})"
     if told.visibility.value == "action_required":
         head += " (waits for you)"
     if told.body is None:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from holon.cli import exit_codes
 from holon.cli.page_options import page_options, tell_of_more
 from holon.cli.runtime_call import Target, agent_options, quoted
+from holon.cli.typed_values import LABEL, OUTPUT_TOKENS, WORDS, YIELD_TIME
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
@@ -19,29 +21,51 @@ _BLOCK_MS_DEFAULT: Final = 30_000
 _FIRST_PAUSE_MS: Final = 50
 _PAUSE_MS_MAX: Final = 1_000
 _NOT_READY: Final = "not_ready"
+_TIMEOUT: Final = "timeout"
 
 
-@click.group()
+class _RunsByDefault(click.Group):
+    """A group that takes what `run` takes itself, as it did in earlier versions."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the command in where there is a command line to run and none of ours."""
+        has_cmd = any(each == "--cmd" or each.startswith("--cmd=") for each in args)
+        if has_cmd and args[0] not in self.commands:
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_RunsByDefault)
 def task() -> None:
-    """Run, look at, feed and stop the background tasks of an agent."""
+    """Run, look at, feed and stop the background tasks of an agent.
+
+    \b
+    Examples:
+      holon task run "Nightly build" --cmd "make nightly"
+      holon task "Nightly build" --cmd "make nightly"
+      holon task list
+      holon task output task_01hx --block
+    """
 
 
 @task.command("run")
-@click.argument("summary")
-@click.option("--cmd", required=True, metavar="COMMAND", help="The command line to run.")
+@click.argument("summary", type=LABEL)
+@click.option(
+    "--cmd", required=True, type=WORDS, metavar="COMMAND", help="The command line to run."
+)
 @click.option("--workdir", metavar="DIR", help="Where, inside the agent's workspace.")
 @click.option("--shell", metavar="PATH", help="By which shell.")
 @click.option("--login", is_flag=True, help="As a login shell.")
 @click.option("--tty", is_flag=True, help="On a terminal of its own; it then takes input.")
 @click.option(
     "--yield-time-ms",
-    type=click.IntRange(0),
+    type=YIELD_TIME,
     metavar="MS",
     help="Kept with the task: how long a call in the foreground would have waited for it.",
 )
 @click.option(
     "--max-output-tokens",
-    type=click.IntRange(1),
+    type=OUTPUT_TOKENS,
     metavar="TOKENS",
     help="Kept with the task: how much of its output is worth showing.",
 )
@@ -117,7 +141,7 @@ def status(target: Target, *, task_id: str) -> None:
 
 
 def _facts(answer: "JsonValue") -> list[str]:
-    from holon.cli.tables import fact_lines, moment
+    from holon.cli.tables import fact_lines, moment_utc
 
     command = answer.get("command") or {}
     return fact_lines(
@@ -125,8 +149,8 @@ def _facts(answer: "JsonValue") -> list[str]:
             ("task", answer.get("task_id")),
             ("status", answer.get("status")),
             ("summary", answer.get("summary")),
-            ("created", moment(answer.get("created_at"))),
-            ("updated", moment(answer.get("updated_at"))),
+            ("created", moment_utc(answer.get("created_at"))),
+            ("updated", moment_utc(answer.get("updated_at"))),
             ("work item", answer.get("work_item_id")),
             ("command", command.get("cmd")),
             ("in", command.get("workdir")),
@@ -167,6 +191,8 @@ def output(target: Target, *, task_id: str, block: bool, timeout_ms: int | None)
     target.show(answer, lambda: _output_lines(answer["task"]))
     if not target.as_json and answer["task"].get("output_truncated"):
         click.echo("holon: this is not all of it; see holon task status", err=True)
+    if not target.as_json and answer.get("retrieval_status") in (_NOT_READY, _TIMEOUT):
+        click.echo("holon: the task is still running", err=True)
 
 
 def _awaited(target: Target, tail: str, wait_ms: int) -> "JsonValue":
@@ -179,7 +205,7 @@ def _awaited(target: Target, tail: str, wait_ms: int) -> "JsonValue":
         if answer.get("retrieval_status") != _NOT_READY or not wait_ms:
             return answer
         if left_ms <= 0:
-            return {**answer, "retrieval_status": "timeout"}
+            return {**answer, "retrieval_status": _TIMEOUT}
         time.sleep(min(pause_ms, left_ms) / 1_000)
         pause_ms = min(2 * pause_ms, _PAUSE_MS_MAX)
 
@@ -211,15 +237,19 @@ def give_input(target: Target, *, task_id: str, text: str, no_enter: bool) -> No
     """
     body = {"input": text if no_enter else f"{text}\n"}
     answer = target.control(f"tasks/{quoted(task_id)}/input", body)
-    target.show(answer, lambda: _said(answer))
-    if not answer.get("accepted_input"):
-        click.get_current_context().exit(1)
+    is_taken = bool(answer.get("accepted_input"))
+    target.show(answer, lambda: [_said(answer)] if is_taken else [])
+    if is_taken:
+        return
+    if not target.as_json:
+        click.echo(f"holon: {_said(answer)}", err=True)
+    click.get_current_context().exit(exit_codes.FAILED)
 
 
-def _said(answer: "JsonValue") -> list[str]:
+def _said(answer: "JsonValue") -> str:
     from holon.cli.tables import cell_text
 
-    return [cell_text(answer.get("summary_text"))]
+    return cell_text(answer.get("summary_text"))
 
 
 @task.command("stop")

@@ -10,6 +10,7 @@ import click
 
 from holon.cli.page_options import page_options, tell_of_more
 from holon.cli.runtime_call import Target, agent_options, quoted
+from holon.cli.typed_values import LABEL, TIMER_AFTER, TIMER_EVERY
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
@@ -49,12 +50,8 @@ def timer() -> None:
 
 
 @timer.command()
-@click.option(
-    "--after-ms", type=click.IntRange(1), metavar="MS", help="In how long it first fires."
-)
-@click.option(
-    "--every-ms", type=click.IntRange(1), metavar="MS", help="How often it fires from then on."
-)
+@click.option("--after-ms", type=TIMER_AFTER, metavar="MS", help="In how long it first fires.")
+@click.option("--every-ms", type=TIMER_EVERY, metavar="MS", help="How often it fires from then on.")
 @click.option(
     "--cron",
     "expression",
@@ -67,7 +64,7 @@ def timer() -> None:
     show_default="UTC",
     help="The time zone --cron is meant in, such as Europe/Berlin.",
 )
-@click.option("--summary", metavar="TEXT", help="What the agent is told when it fires.")
+@click.option("--summary", type=LABEL, metavar="TEXT", help="What the agent is told when it fires.")
 @agent_options
 def create(target: Target, /, **asked: Unpack[_Asked]) -> None:
     """Set a timer for an agent: after a while, or by a cron expression.
@@ -154,10 +151,10 @@ def cancel(target: Target, *, timer_id: str) -> None:
 
 
 def _told(timer: "JsonValue") -> str:
-    from holon.cli.tables import moment
+    from holon.cli.tables import moment_utc
 
     fires = timer.get("next_fire_at")
-    when = f"fires at {moment(fires)} UTC" if fires else str(timer.get("status"))
+    when = f"fires at {moment_utc(fires)}" if fires else str(timer.get("status"))
     return f"{timer['id']}: {when}"
 
 

@@ -50,7 +50,7 @@ def _lines(page: "JsonValue", agent_id: str) -> Iterator[str]:
 
 
 def _turn_lines(turn: "JsonValue") -> Iterator[str]:
-    from holon.cli.tables import cell_text, moment, span
+    from holon.cli.tables import cell_text, counted, moment_utc, span
 
     terminal = turn.get("terminal")
     ended = "still open"
@@ -58,11 +58,12 @@ def _turn_lines(turn: "JsonValue") -> Iterator[str]:
         ended = f"{terminal.get('kind')} after {span(terminal.get('duration_ms'))}"
         if terminal.get("reason"):
             ended += f": {cell_text(terminal['reason'])}"
-    yield f"── turn {turn.get('turn_index')}  {moment(turn.get('opened_at'))}  {cell_text(ended)}"
+    opened = moment_utc(turn.get("opened_at"))
+    yield f"── turn {turn.get('turn_index')}  {opened}  {cell_text(ended)}"
     for entry in turn.get("entries") or ():
         yield from _entry_lines(entry)
     if turn.get("omitted_entry_count"):
-        yield f"  … {turn['omitted_entry_count']} more entries between these"
+        yield f"  … {counted(turn['omitted_entry_count'], 'more entries')} between these"
 
 
 def _entry_lines(entry: "JsonValue") -> Iterator[str]:

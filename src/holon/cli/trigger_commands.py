@@ -1,6 +1,6 @@
 """`holon trigger`: the address at which others wake an agent.
 
-Owns:  showing, replacing and taking back an agent's external trigger, from a terminal.
+Owns:  listing, showing, replacing and taking back an agent's external trigger, from a terminal.
 Rule 1: the address is a secret. It stands on stdout alone, so that it can be piped to where secrets
         are kept; what is said about it stands on stderr.
 """
@@ -19,7 +19,55 @@ if TYPE_CHECKING:
 
 @click.group()
 def trigger() -> None:
-    """Show, replace and take back the address at which others wake an agent."""
+    """Show, replace and take back the address at which others wake an agent.
+
+    \b
+    Examples:
+      holon trigger list --agent builder
+      holon trigger url --agent builder
+      holon trigger rotate --agent builder
+    """
+
+
+@trigger.command("list")
+@agent_options
+def list_triggers(target: Target) -> None:
+    """List the triggers of an agent: who may wake it, and how often that happened.
+
+    No address is shown; that is `holon trigger url`.
+
+    \b
+    Examples:
+      holon trigger list --agent builder
+      holon trigger list --json | jq '.external_triggers[].status'
+    """
+    found = target.read("external-triggers", part="external_triggers")
+    for each in found["external_triggers"]:
+        each.pop("trigger_url", None)
+    target.show(found, lambda: _table(found))
+
+
+def _table(found: "JsonValue") -> list[str]:
+    from holon.cli.tables import Column, moment, screen_cells, table_lines
+
+    columns = (
+        Column("TRIGGER"),
+        Column("STATUS"),
+        Column("DELIVERS"),
+        Column("DELIVERED", is_number=True),
+        Column("LAST (UTC)"),
+    )
+    rows = [
+        (
+            each.get("external_trigger_id"),
+            each.get("status"),
+            each.get("delivery_mode"),
+            each.get("delivery_count"),
+            moment(each.get("last_delivered_at")),
+        )
+        for each in found["external_triggers"]
+    ]
+    return table_lines(columns, rows, empty="no triggers", cells_max=screen_cells())
 
 
 @trigger.command()
@@ -74,6 +122,10 @@ def _show(target: Target, found: "JsonValue") -> None:
     address = found.get("trigger_url")
     answer = {"agent_id": target.agent_id, "url": address, "external_trigger": found}
     target.show(answer, lambda: [address] if address else [])
+    if not address and found.get("status") == "active":
+        click.echo("holon: the address is withheld: it is shown to the operator alone", err=True)
+        click.echo("       not to what an agent runs; ask for it from outside", err=True)
+        sys.exit(exit_codes.FAILED)
     if not address:
         click.echo(f"holon: the trigger of {target.agent_id} is {found.get('status')}", err=True)
         click.echo("       give it a new address with: holon trigger rotate", err=True)

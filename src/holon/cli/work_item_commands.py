@@ -1,23 +1,33 @@
 """`holon work-item`: what an agent has to do.
 
-Owns:  listing, reading, adding, picking and completing work items from a terminal.
+Owns:  listing, reading, adding, changing, picking and completing work items from a terminal.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from holon.cli.page_options import page_options, tell_of_more
 from holon.cli.runtime_call import Target, agent_options, quoted
+from holon.cli.typed_values import LABEL, OBJECTIVE, TIMER_AFTER
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
 
+_PLAN_STATUSES: Final = ("draft", "ready", "needs_input")
+
 
 @click.group("work-item")
 def work_item() -> None:
-    """See and steer the work items of an agent."""
+    """See and steer the work items of an agent.
+
+    \b
+    Examples:
+      holon work-item list --agent builder
+      holon work-item create "Move the docs to the new layout"
+      holon work-item pick work_01hx
+    """
 
 
 @work_item.command("list")
@@ -52,7 +62,7 @@ def get(target: Target, *, item_id: str) -> None:
 
 
 @work_item.command("create")
-@click.argument("objective")
+@click.argument("objective", type=OBJECTIVE)
 @agent_options
 def create(target: Target, *, objective: str) -> None:
     """Give an agent something to do, when it comes to it.
@@ -63,6 +73,50 @@ def create(target: Target, *, objective: str) -> None:
       holon work-item create --agent builder "Bump the base image" --json | jq -r .work_item.id
     """
     answer = target.control("work-items", {"objective": objective}, part="work_item")
+    target.show(answer, lambda: [_told(answer["work_item"])])
+
+
+@work_item.command("update")
+@click.argument("item_id", metavar="ITEM")
+@click.option("--objective", type=OBJECTIVE, metavar="TEXT", help="What it is about now.")
+@click.option("--plan-status", type=click.Choice(_PLAN_STATUSES), help="How far its plan has come.")
+@click.option("--blocked-by", type=LABEL, metavar="TEXT", help="What keeps it from going on.")
+@click.option("--unblock", is_flag=True, help="Nothing keeps it from going on any more.")
+@click.option(
+    "--recheck-after-ms",
+    type=TIMER_AFTER,
+    metavar="MS",
+    help="With --blocked-by: in how long the agent looks at it again.",
+)
+@agent_options
+def update(
+    target: Target,
+    /,
+    *,
+    item_id: str,
+    blocked_by: str | None,
+    unblock: bool,
+    **changes: "JsonValue",
+) -> None:
+    """Say what has changed about a work item; what is left out stays.
+
+    \b
+    Examples:
+      holon work-item update work_01hx --objective "Move the docs, and the images"
+      holon work-item update work_01hx --blocked-by "the release" --recheck-after-ms 3600000
+      holon work-item update work_01hx --unblock
+    """
+    if unblock and blocked_by is not None:
+        raise click.UsageError("give --blocked-by or --unblock, not both")
+    if changes["recheck_after_ms"] is not None and blocked_by is None:
+        raise click.UsageError("--recheck-after-ms is for --blocked-by")
+    body = {name: value for name, value in changes.items() if value is not None}
+    if unblock or blocked_by is not None:
+        body["blocked_by"] = blocked_by
+    if not body:
+        raise click.UsageError("say what has changed; see holon work-item update --help")
+    tail = f"work-items/{quoted(item_id)}"
+    answer = target.control(tail, body, part="work_item", method="PATCH")
     target.show(answer, lambda: [_told(answer["work_item"])])
 
 
@@ -97,7 +151,8 @@ def complete(target: Target, *, item_id: str) -> None:
 def _told(item: "JsonValue") -> str:
     from holon.cli.tables import cell_text
 
-    return cell_text(f"{item['id']}: {item.get('focus')}, {item.get('scheduling_state')}")
+    how = dict.fromkeys(str(item.get(part)) for part in ("focus", "scheduling_state"))
+    return cell_text(f"{item['id']}: {', '.join(how)}")  # a completed one is both at once
 
 
 def _table(page: "JsonValue") -> list[str]:
@@ -124,7 +179,7 @@ def _table(page: "JsonValue") -> list[str]:
 
 
 def _item_lines(item: "JsonValue") -> Iterator[str]:
-    from holon.cli.tables import cell_text, fact_lines, indented, moment
+    from holon.cli.tables import cell_text, fact_lines, indented, moment_utc
 
     plan, report = item.get("plan_artifact") or {}, item.get("completion_report") or {}
     facts: list[tuple[str, object]] = [
@@ -135,9 +190,9 @@ def _item_lines(item: "JsonValue") -> Iterator[str]:
         ("plan status", item.get("plan_status")),
         ("plan", plan.get("path")),
         ("blocked by", item.get("blocked_by")),
-        ("looked at again", moment(item.get("recheck_at"))),
-        ("created", moment(item.get("created_at"))),
-        ("updated", moment(item.get("updated_at"))),
+        ("looked at again", moment_utc(item.get("recheck_at"))),
+        ("created", moment_utc(item.get("created_at"))),
+        ("updated", moment_utc(item.get("updated_at"))),
     ]
     waits = item.get("active_wait_conditions") or ()
     facts.extend(("waits for", f"{wait['waiting_for']} ({wait['kind']})") for wait in waits)

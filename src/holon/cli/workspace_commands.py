@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
 @click.group()
 def workspace() -> None:
-    """See and choose the directories an agent works in."""
+    """See and choose the directories an agent works in.
+
+    \b
+    Examples:
+      holon workspace list --agent builder
+      holon workspace attach ~/src/site --agent builder
+      holon workspace exit --agent builder
+    """
 
 
 @workspace.command("list")

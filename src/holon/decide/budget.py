@@ -115,7 +115,7 @@ def budget_text(hold: BudgetHold) -> str:
         f"Paused until {hold.until:%Y-%m-%d %H:%M} UTC: the budget {whose} is used up"
         f" ({_figures(hold)}).\n"
         "No model turn begins before then, not for your own messages either; they are kept, and the"
-        " agent goes on by itself. Stopping, pausing and every other control works as ever. To go"
+        " agent goes on by itself. Stopping it and every other command work as ever. To go"
         f" on sooner, raise budget.{hold.scope}.{_setting(hold.measure)} and restart the runtime."
     )
 

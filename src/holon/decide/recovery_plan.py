@@ -33,6 +33,13 @@ INTERRUPTED: Final = ToolError(
     hint="find out what it did before you do it again",
 )
 
+CUT_OFF: Final = ToolError(
+    kind="interrupted",
+    message="the operator ended the turn while this call was running; whether it took effect is"
+    " unknown",
+    hint="find out what it did before you do it again",
+)
+
 
 class ResumeTurnPlan(Record, tag=True, frozen=True, kw_only=True):
     """Answer these calls, then go on with the turn."""
@@ -68,16 +75,25 @@ TaskPlan: TypeAlias = KeepTask | InterruptTask
 
 def plan_turn(log: TurnLog) -> TurnPlan:
     """Say how an open turn goes on, or that it does not."""
-    interrupted = tuple(
-        interrupt_call(recorded.call) for recorded in log.calls if recorded.receipt is None
-    )
+    interrupted = _answered(log, INTERRUPTED)
     if log.turn.resume_count >= TURN_RESUMES_COUNT_MAX:
         failure = poison_turn(log.turn.resume_count)
         return AbandonTurnPlan(reason=failure.summary, failure=failure, interrupted=interrupted)
     return ResumeTurnPlan(interrupted=interrupted)
 
 
-def interrupt_call(call: ToolCallRecord) -> FinishToolCall:
+def abort_calls(log: TurnLog) -> tuple[FinishToolCall, ...]:
+    """Answer the calls of a turn that the operator ends."""
+    return _answered(log, CUT_OFF)
+
+
+def _answered(log: TurnLog, why: ToolError) -> tuple[FinishToolCall, ...]:
+    return tuple(
+        interrupt_call(recorded.call, why) for recorded in log.calls if recorded.receipt is None
+    )
+
+
+def interrupt_call(call: ToolCallRecord, why: ToolError = INTERRUPTED) -> FinishToolCall:
     """Give a call that was cut off its one result."""
     return FinishToolCall(
         agent_id=call.agent_id,
@@ -85,7 +101,7 @@ def interrupt_call(call: ToolCallRecord) -> FinishToolCall:
         effect_id=call.effect_id,
         tool_name=call.name,
         state=ToolCallState.INTERRUPTED,
-        receipt=error_receipt(call.call_id, call.name, INTERRUPTED),
+        receipt=error_receipt(call.call_id, call.name, why),
     )
 
 

@@ -5,17 +5,23 @@ Rule 1: a control commit takes a new generation, so the lane it overtakes can wr
 Rule 2: stop and abort settle the running turn in the same commit; nothing is left half done.
 Rule 3: an agent is archived for good, and only when none of its rows is unfinished. The schema
         looks, in the transaction that archives it.
+Rule 4: whoever asks for what is so already is content: nothing changes, and no lane is cut off.
+Rule 5: a model that cannot be used as things are configured is refused here; else the default one
+        would answer in its place, and nobody would know.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
 
+from holon.decide.agent_lifecycle import may_run
 from holon.decide.agent_refusals import refuse_archived, refuse_unknown
 from holon.decide.desk_commits import StatusRequest, control_commit
 from holon.decide.failure_artifact import operator_abort
-from holon.decide.recovery_plan import plan_turn
+from holon.decide.recovery_plan import abort_calls
 from holon.decide.turn_replay import cut_off, spent_in
 from holon.model.agent import AgentIdentity, AgentState, IdentityStatus
-from holon.model.agent_status import AgentSignal
+from holon.model.agent_status import AgentSignal, AgentStatus
 from holon.model.commit import (
     ArchiveAgent,
     Change,
@@ -28,7 +34,8 @@ from holon.model.errors import ForbiddenTransitionError
 from holon.model.expectation import Applied, Expect
 from holon.model.ids import AgentId, IdPrefix, parse_agent_id
 from holon.model.limits import ID_CHARS_MAX
-from holon.model.model_ref import parse_model_ref
+from holon.model.model_ref import BadModelRefError, parse_model_ref
+from holon.model.provider_errors import ProviderError
 from holon.model.refusal import Refusal, RefusalCode
 from holon.model.snapshot import AgentSnapshot
 from holon.runtime.agent_birth import AgentBirth
@@ -36,6 +43,15 @@ from holon.runtime.decided_commit import commit_decided
 from holon.runtime.services import Services
 from holon.runtime.settler import Settler
 from holon.runtime.turn_driver import TurnEnd
+
+# The postures in which there is nothing to do for who asks for this.
+_ALREADY: Final[Mapping[str, frozenset[AgentStatus]]] = MappingProxyType(
+    {
+        "stop": frozenset({AgentStatus.STOPPED}),
+        "pause": frozenset({AgentStatus.PAUSED}),
+        "resume": frozenset({AgentStatus.BOOTING, *filter(may_run, AgentStatus)}),
+    }
+)
 
 
 class ControlDesk:
@@ -56,7 +72,7 @@ class ControlDesk:
         await self._births.create(identity, template=template, key=key)
 
     async def stop(self, agent_id: AgentId) -> None:
-        """Stop an agent; its running turn is aborted, its queue is kept."""
+        """Stop an agent; its running turn is aborted, its queue is kept. A stopped one stays so."""
         await self._control(agent_id, "stop", (AgentSignal.STOP_REQUESTED,), cuts_turn=True)
 
     async def pause(self, agent_id: AgentId) -> None:
@@ -64,7 +80,7 @@ class ControlDesk:
         await self._control(agent_id, "pause", (AgentSignal.PAUSE_REQUESTED,), cuts_turn=True)
 
     async def resume(self, agent_id: AgentId) -> None:
-        """Let a stopped or paused agent run again."""
+        """Let a stopped or paused agent run again; any other runs already."""
         await self._control(agent_id, "resume", (AgentSignal.RESUME_REQUESTED,), cuts_turn=False)
 
     async def abort_run(self, agent_id: AgentId, *, run_id: str | None = None) -> None:
@@ -85,7 +101,7 @@ class ControlDesk:
     async def set_model(self, agent_id: AgentId, model: str | None) -> None:
         """Give the agent its own model, or the default back; a running turn keeps what it has.
 
-        Raises BadModelRefError when `model` does not name one.
+        Raises BadModelRefError when `model` does not name one, or one that cannot be used.
         """
         if model is not None:
             parse_model_ref(model)
@@ -96,6 +112,8 @@ class ControlDesk:
                 return refuse_unknown(agent_id)
             if _is_archived(agent):
                 return refuse_archived(agent_id)
+            if model is not None:
+                self._require_usable(model)
             return Commit(
                 commit_id=f"control:{self._services.ids.fresh(IdPrefix.REQUEST)}",
                 at=self._services.clock.now(),
@@ -106,6 +124,13 @@ class ControlDesk:
             )
 
         await commit_decided(self._services.store, decide)
+
+    def _require_usable(self, model: str) -> None:
+        try:
+            self._services.models.find(parse_model_ref(model))
+        except ProviderError as unusable:
+            message = f"{model} cannot be used: {unusable.message}"
+            raise BadModelRefError(message, hint=unusable.hint) from None
 
     async def _control(
         self,
@@ -119,13 +144,15 @@ class ControlDesk:
         parse_agent_id(agent_id)
         request_id = self._services.ids.fresh(IdPrefix.REQUEST)
 
-        async def decide() -> Commit | Refusal:
+        async def decide() -> Commit | Refusal | None:
             now = self._services.clock.now()
             snapshot = await self._services.store.reads.snapshot(agent_id, now=now)
             if snapshot is None:
                 return refuse_unknown(agent_id)
             if _is_archived(snapshot.agent):
                 return refuse_archived(agent_id)
+            if snapshot.agent.posture.status in _ALREADY.get(action, ()):
+                return None
             cut, expects = await self._cut_turn(snapshot, action) if cuts_turn else ((), ())
             if action == "abort" and not cut:
                 return _no_run(agent_id)
@@ -149,8 +176,8 @@ class ControlDesk:
                 expects=(*commit.expects, *expects),
             )
 
-        await commit_decided(self._services.store, decide)
-        if cuts_turn:
+        done = await commit_decided(self._services.store, decide)
+        if cuts_turn and done is not None:
             self._interrupt(agent_id)
 
     async def _cut_turn(
@@ -168,7 +195,7 @@ class ControlDesk:
             log=log,
             usage=spent.usage,
             round_count=spent.round_count,
-            final_round=plan_turn(log).interrupted,
+            final_round=abort_calls(log),
         )
         commit = await self._settler.settlement(
             end, entry.message, snapshot, generation=snapshot.agent.generation

@@ -1,0 +1,80 @@
+"""What is told when a command that talks to a runtime fails.
+
+Owns:  the error body on stdout under --json, which of the runtime's refusals are slips of the
+       command line, and the hints that name a command where the runtime's own speak of HTTP.
+Rule 1: the sentence for people goes to stderr whether or not there is a body for a script.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from holon.cli.options import echo_json
+
+if TYPE_CHECKING:
+    from holon.model.errors import HolonError
+    from holon.model.json_value import JsonValue
+
+# What an option or an argument cannot mean, whatever state the runtime is in.
+_SLIPS: Final = frozenset({"bad_duration", "bad_idempotency_key", "bad_model_ref", "bad_objective"})
+_HINTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "agent_not_found": "see which there are with: holon agent list",
+        "unauthorized": "give the runtime's token with --token-file HOME/run/token, or --token",
+        "workspace_not_found": "see which there are with: holon workspace list",
+    }
+)
+
+
+@contextmanager
+def reported(*, as_json: bool) -> Iterator[None]:
+    """Let a failure of the block be told in the form that was asked for, and go on its way."""
+    try:
+        yield
+    except click.UsageError as slip:
+        if as_json:
+            echo_json({"ok": False, "error": slip.message, "code": "bad_usage"})
+        raise
+    except Exception as error:
+        from holon.model.errors import HolonError
+
+        if not isinstance(error, HolonError):
+            raise
+        told = _with_command(error)
+        if as_json:
+            echo_json(_body(told))
+        raise _as_slip(told) from None
+
+
+def _with_command(error: "HolonError") -> "HolonError":
+    """The same error, with a command for a hint where one helps."""
+    from holon.client.control_client import ControlError
+
+    if not isinstance(error, ControlError) or error.body.code not in _HINTS:
+        return error
+    from msgspec.structs import replace
+
+    return ControlError(error.status, replace(error.body, hint=_HINTS[error.body.code]))
+
+
+def _body(error: "HolonError") -> "JsonValue":
+    from holon.client.control_client import ControlError
+    from holon.wire.codec import json_of
+
+    if isinstance(error, ControlError):
+        return json_of(error.body)
+    told = {"ok": False, "error": error.message, "code": error.code}
+    return told if error.hint is None else {**told, "hint": error.hint}
+
+
+def _as_slip(error: "HolonError") -> "HolonError":
+    """The same error, as bad input where the runtime says it is; that ends with another code."""
+    from holon.client.control_client import ControlError
+    from holon.model.errors import BadInputError
+
+    if isinstance(error, ControlError) and error.body.code in _SLIPS:
+        return BadInputError(error.message, hint=error.hint)
+    return error

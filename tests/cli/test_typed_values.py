@@ -1,0 +1,37 @@
+"""What cannot be meant is refused where it is typed, with a sentence."""
+
+import pytest
+from click.testing import CliRunner
+
+from holon.cli import exit_codes, typed_values
+from holon.cli.main import main
+from holon.model import limits
+
+
+def test_the_bounds_are_those_of_the_runtime() -> None:
+    after, every = typed_values.TIMER_AFTER, typed_values.TIMER_EVERY
+    assert (after.min, after.max) == (limits.TIMER_DURATION_MS_MIN, limits.TIMER_DURATION_MS_MAX)
+    assert (every.min, every.max) == (limits.TIMER_INTERVAL_MS_MIN, limits.TIMER_DURATION_MS_MAX)
+    assert typed_values.YIELD_TIME.max == limits.COMMAND_YIELD_MS_MAX
+    assert typed_values.OUTPUT_TOKENS.max == limits.TOOL_OUTPUT_SETTING_TOKENS_MAX
+    assert typed_values.LABEL.chars_max == limits.LABEL_CHARS_MAX
+    assert typed_values.OBJECTIVE.chars_max == limits.OBJECTIVE_CHARS_MAX
+    assert typed_values.IDEMPOTENCY_KEY.chars_max == limits.IDEMPOTENCY_KEY_CHARS_MAX
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("timer", "create", "--after-ms", "1000", "--every-ms", "5"), "1000<=x<="),
+        (("timer", "create", "--after-ms", "99999999999999999999"), "1<=x<="),
+        (("task", "run", "bad", "--cmd", ""), "'--cmd': it is empty"),
+        (("task", "run", "", "--cmd", "true"), "'SUMMARY': it is empty"),
+        (("work-item", "create", ""), "'OBJECTIVE': it is empty"),
+        (("work-item", "create", "x" * 4_001), "longer than 4000 characters"),
+        (("prompt", "--idempotency-key", "", "x"), "'--idempotency-key': it is empty"),
+    ],
+)
+def test_a_value_that_cannot_be_meant_is_bad_usage(command: tuple[str, ...], said: str) -> None:
+    done = CliRunner().invoke(main, command)
+    assert (done.exit_code, done.stdout) == (exit_codes.UNUSABLE, "")
+    assert said in done.stderr
