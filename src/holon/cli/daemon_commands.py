@@ -35,7 +35,15 @@ _wait_option = click.option(
 
 @click.group()
 def daemon() -> None:
-    """Run the agents of a home in the background."""
+    """Run the agents of a home in the background.
+
+    \b
+    Examples:
+      holon daemon start
+      holon daemon status
+      holon daemon logs --follow
+      holon daemon stop
+    """
 
 
 @daemon.command()

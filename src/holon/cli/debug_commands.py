@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
 @click.group()
 def debug() -> None:
-    """Look into a home without touching it."""
+    """Look into a home without touching it.
+
+    \b
+    Examples:
+      holon debug check
+      holon debug prompt "Review the last change."
+      holon debug latency --agent builder
+    """
 
 
 @debug.command()

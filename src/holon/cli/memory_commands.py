@@ -27,7 +27,13 @@ _NO_INDEX_YET: Final = "there is no index yet"  # the reason an index nobody has
 
 @click.group()
 def memory() -> None:
-    """Search what an agent remembers, and look after its index."""
+    """Search what an agent remembers, and look after its index.
+
+    \b
+    Examples:
+      holon memory search "release notes"
+      holon memory status --agent builder
+    """
 
 
 @memory.command()

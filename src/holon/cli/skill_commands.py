@@ -22,7 +22,14 @@ _DESCRIPTION_CELLS_MAX: Final = 160  # also in a pipe: a table is for people, --
 
 @click.group()
 def skills() -> None:
-    """See, add and remove the skills of an agent."""
+    """See, add and remove the skills of an agent.
+
+    \b
+    Examples:
+      holon skills list
+      holon skills install ./pdf --agent builder
+      holon skills check
+    """
 
 
 @skills.command("list")

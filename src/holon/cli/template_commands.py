@@ -33,6 +33,12 @@ def template() -> None:
 
     A template is a directory under ~/.agents/templates with an AGENTS.md and, if need be, a
     skills.json. Its name is its id.
+
+    \b
+    Examples:
+      holon template list
+      holon template info holon-reviewer
+      holon template install ./reviewer --as our-reviewer
     """
 
 
