@@ -7,6 +7,7 @@ project root on the path, so a test file imports its neighbours as `tests.<folde
 import importlib
 import os
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 import sniffio
@@ -19,6 +20,16 @@ settings.register_profile(
 settings.register_profile("drill", deadline=None, print_blob=True, max_examples=2_000)
 settings.load_profile("house")
 
+# Files with tests that take long and mostly wait: they begin first, or all would wait for the last.
+LONG: Final = (
+    "tests/crash/",
+    "tests/daemon/",
+    "tests/runtime/test_pace_desk.py",
+    "tests/hostile/",
+    "tests/power/",
+    "tests/simulation/",
+)
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Plant the fault named by HOLON_MUTANT, so that a run can show which test sees it."""
@@ -27,6 +38,23 @@ def pytest_configure(config: pytest.Config) -> None:
     if name:
         # Imported only when asked: the mutants reach into every package.
         importlib.import_module("tests.mutants.registry").plant(name)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Deal the long tests out evenly, in front of the others: each worker begins with its share."""
+    workers_count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    long = [item for item in items if item.nodeid.startswith(LONG)]
+    long.sort(key=lambda item: next(n for n, at in enumerate(LONG) if item.nodeid.startswith(at)))
+    short = [item for item in items if not item.nodeid.startswith(LONG)]
+    share = -(-len(short) // workers_count)  # a worker gets one run of all, and steals later
+    items[:] = [
+        item
+        for number in range(workers_count)
+        for item in (
+            *long[number::workers_count],
+            *short[number * share : (number + 1) * share],
+        )
+    ]
 
 
 @pytest.fixture(scope="session")

@@ -32,7 +32,7 @@ async def test_what_cannot_be_a_name_is_refused_before_anybody_is_asked(
 ) -> None:
     done = await desk.holon("agent", "create", name)
     assert (done.exit_code, done.stdout) == (exit_codes.UNUSABLE, "")
-    assert "a name has lower-case letters" in done.stderr
+    assert "agent id" in done.stderr
     assert "%2F" not in done.stderr
 
 

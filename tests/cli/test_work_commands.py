@@ -149,12 +149,13 @@ async def test_the_address_of_a_trigger_is_shown_replaced_and_taken_back(desk: D
     assert "holon trigger rotate" in done.stderr
 
 
-async def test_what_an_agent_runs_is_told_that_the_address_is_withheld(desk: Desk) -> None:
+async def test_what_an_agent_runs_is_not_shown_the_address(desk: Desk) -> None:
     connect = f"--connect unix:{desk.server.local.socket_path}"
     asks = f"{sys.executable} -m holon trigger url --agent main {connect} 2>&1"
     started = await desk.told("task", "run", "Ask", "--cmd", asks)
     told = await desk.said("task", "output", started["task"]["task_id"], "--block")
-    assert "the address is withheld" in told
+    assert "not act as the operator" in told
+    assert "/callbacks/" not in told
 
 
 async def test_a_work_item_is_changed_and_says_where_it_stands_once(desk: Desk) -> None:

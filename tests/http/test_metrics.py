@@ -20,6 +20,7 @@ from holon.ports.store_reads import StoreReads
 from holon.testing.control_server import MAIN, ControlServer
 from holon.testing.manual_clock import DAWN
 from tests.http.serving import make_agent, settled, until_event
+from tests.http.test_triggers import the_path
 
 SAMPLE = re.compile(r'[a-z_]+(\{[a-z_]+="[^"]*"\})? [0-9.e+-]+')
 STEP = timedelta(milliseconds=USAGE_STEP_MS)
@@ -79,10 +80,8 @@ async def test_what_happens_is_counted_once(server: ControlServer) -> None:
 
 
 async def test_deliveries_and_requests_are_counted(server: ControlServer) -> None:
-    listed = await server.operator.get(f"/agents/{MAIN}/external-triggers")
-    url = str(listed.json()["external_triggers"][0]["trigger_url"])
+    path = await the_path(server)
     before = await told_by(server)
-    path = url.removeprefix(server.plane.facts.base_url)
     assert (await server.stranger.send("POST", path, body=b"x")).status == 200
     assert (await server.stranger.get("/nowhere")).status == 404
     after = await told_by(server)

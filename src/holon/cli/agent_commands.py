@@ -11,15 +11,10 @@ from holon.cli.agent_model_commands import model
 from holon.cli.page_options import page_options
 from holon.cli.runtime_call import Target, as_list, as_object, runtime_options
 from holon.cli.template_options import as_address, complete_template
-from holon.model.limits import ID_CHARS_MAX
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
 
-_NAME_RULE: Final = (
-    "a name has lower-case letters, digits, '-' and '_', begins with a letter or digit, and has at"
-    f" most {ID_CHARS_MAX} characters"
-)
 _DOWN: Final = ("stopped", "paused")
 
 
@@ -117,7 +112,6 @@ def create(target: Target, *, template: str | None) -> None:
       holon agent create ops --template /srv/templates/ops
       holon agent create ci --template https://github.com/acme/agents/tree/main/templates/ci
     """
-    _require_name(target.named_agent or "")
     if template is not None:
         from holon.decide.template_selector import parse_selector
 
@@ -125,17 +119,6 @@ def create(target: Target, *, template: str | None) -> None:
         parse_selector(template)
     answer = target.control("create", {} if template is None else {"template": template})
     target.show(answer, lambda: [f"{target.agent_id} is there"])
-
-
-def _require_name(name: str) -> None:
-    """Refuse what cannot be an agent's name before anybody is asked."""
-    from holon.model.errors import BadIdError
-    from holon.model.ids import parse_agent_id
-
-    try:
-        parse_agent_id(name)
-    except BadIdError as error:
-        raise BadIdError(error.message, hint=_NAME_RULE) from None
 
 
 @agent.command()

@@ -122,10 +122,6 @@ def _show(target: Target, found: "JsonValue") -> None:
     address = found.get("trigger_url")
     answer = {"agent_id": target.agent_id, "url": address, "external_trigger": found}
     target.show(answer, lambda: [address] if address else [])
-    if not address and found.get("status") == "active":
-        click.echo("holon: the address is withheld: it is shown to the operator alone", err=True)
-        click.echo("       not to what an agent runs; ask for it from outside", err=True)
-        sys.exit(exit_codes.FAILED)
     if not address:
         click.echo(f"holon: the trigger of {target.agent_id} is {found.get('status')}", err=True)
         click.echo("       give it a new address with: holon trigger rotate", err=True)

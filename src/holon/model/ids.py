@@ -66,7 +66,9 @@ def parse_record_id(text: str, *, what: str) -> str:
 
 def _require_form(text: str, pattern: re.Pattern[str], *, what: str) -> None:
     if not text:
-        raise BadIdError(f"the {what} is empty", hint=f"name a {what}")
+        raise BadIdError(
+            f"the {what} is empty", hint=f"the {what} has at least one letter or digit"
+        )
     if len(text) > ID_CHARS_MAX:
         raise BadIdError(
             f"the {what} is {len(text)} characters long",

@@ -230,7 +230,7 @@ async def test_templates_are_listed_with_what_is_wrong(store: TemplateStore, roo
     listed = [each.template_id for each in await store.entries()]
     assert listed == sorted([*OWN, "ops"])
     problems = {each.template_id: each.problem for each in await store.checked_listing()}
-    assert problems["ops"] == "the skill /srv/x has no SKILL.md"
+    assert problems["ops"] == "there is no such directory: /srv/x"
     assert problems["holon-default"] is None
 
 

@@ -21,7 +21,6 @@ from typing import Final
 import anyio.to_thread
 import msgspec
 
-from holon.adapters.files.skill_front_matter import BadFrontMatterError, read_front_matter
 from holon.adapters.files.skill_install import FolderSkillInstaller, name_of
 from holon.adapters.files.skill_record import read_record, tree_hash
 from holon.adapters.files.whole_folder import SCRATCH_PREFIX, scratch_in, sync_folder
@@ -123,6 +122,9 @@ def _found(root: Path, name: str) -> SkillFolder | None:
 
 def _own_name(folder: Path) -> str | None:
     """Return the name a skill gives itself."""
+    # Only for those who remove one by its name: it brings YAML with it.
+    from holon.adapters.files.skill_front_matter import BadFrontMatterError, read_front_matter
+
     for name in SKILL_FILES:
         try:
             found = read_bounded(folder / name, bytes_max=TREE_FILE_BYTES_MAX)

@@ -19,7 +19,6 @@ import anyio.to_thread
 from holon.adapters.files.builtin_templates import builtin_skill, builtin_skill_names
 from holon.adapters.files.github_tree import GithubTrees
 from holon.adapters.files.new_tree import BadTreeError, copy_tree
-from holon.adapters.files.skill_front_matter import BadFrontMatterError, read_front_matter
 from holon.adapters.files.skill_record import write_record
 from holon.adapters.files.skill_scan import PASSED_OVER
 from holon.adapters.files.whole_folder import place, scratch_in
@@ -149,6 +148,9 @@ def _checked_hash(folder: Path, ref: SkillRef) -> str:
 
 
 def _require_front_matter(content: bytes, name: str, ref: SkillRef) -> None:
+    # Only for those who install: it brings YAML with it.
+    from holon.adapters.files.skill_front_matter import BadFrontMatterError, read_front_matter
+
     try:
         read_front_matter(content)
     except BadFrontMatterError as error:

@@ -135,6 +135,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         body_optional=True,
         returns=Done,
         refusals=(400, 409, 429, 502, 507),
+        headers=REPEATABLE,
         tags=("agents",),
     ),
     Route(
