@@ -12,6 +12,9 @@ TYPED := $(wildcard src/holon tests scripts bench)
 # One more than there are processors: many tests wait for real processes most of their time.
 WORKERS ?= $(shell $(PY) -c 'import os; print(len(os.sched_getaffinity(0)) + 1)' 2>/dev/null || echo auto)
 
+# Where the caller forbids compiled files, every process of the tests would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The first interpreter on the PATH that is new enough; looked up only when .venv is (re)made.
 PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11; do \
 	"$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
@@ -20,7 +23,10 @@ PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11; do 
 demo: $(READY)
 	@$(PY) -m scripts.demo
 
-test: check
+# While the types are checked, the other processor compiles the tests, once for all workers.
+test: $(READY)
+	@$(PY) -m pytest -q --collect-only >/dev/null 2>&1 & compiling=$$!; \
+	$(MAKE) --no-print-directory check; checked=$$?; wait $$compiling; exit $$checked
 	@echo "== tests"
 	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal
 
