@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
+from holon.adapters.system.control_token import GivenToken
 from holon.http import connection
 from holon.http.access import Gatekeeper, Unauthenticated
 from holon.http.app import App
@@ -21,6 +22,7 @@ from holon.http.route import Access, Route
 from holon.http.routing import RouteTable
 from holon.http.table import ROUTES
 from holon.model.limits import (
+    CONTROL_TOKEN_CHARS_MAX,
     HTTP_AUTH_FAILURES_COUNT_MAX,
     HTTP_AUTH_FAILURES_PER_MINUTE_COUNT,
     HTTP_BODY_BYTES_MAX,
@@ -205,15 +207,13 @@ async def test_s10_odd_bytes_for_a_token_are_a_wrong_token(
     assert heard.split(b" ")[1] in [str(status).encode() for status in statuses], heard[:80]
 
 
-class KnownToken:
-    """A token in force."""
-
-    def digest(self) -> bytes | None:
-        return hashlib.sha256(TOKEN.encode()).digest()
+def gatekeeper(token: str = TOKEN) -> Gatekeeper:
+    return Gatekeeper(owner_uid=0, token=GivenToken(token), runs_for_an_agent=lambda _: False)
 
 
-def gatekeeper() -> Gatekeeper:
-    return Gatekeeper(owner_uid=0, token=KnownToken(), runs_for_an_agent=lambda _: False)
+def test_a_token_may_be_as_long_as_its_rule_says() -> None:
+    longest = "x" * CONTROL_TOKEN_CHARS_MAX
+    assert gatekeeper(longest).opens(b"Bearer " + longest.encode())
 
 
 @pytest.mark.parametrize("tail", [b" ", b"\n", b"\t", b"\x00", b"\r\n"])
@@ -242,7 +242,7 @@ def test_s11_the_work_on_a_token_does_not_depend_on_how_much_of_it_is_right(
     compare, sha256 = hmac.compare_digest, hashlib.sha256
     keeper = gatekeeper()
     expected = sha256(TOKEN.encode()).digest()
-    monkeypatch.setattr(KnownToken, "digest", lambda _: expected)
+    monkeypatch.setattr(GivenToken, "digest", lambda _: expected)
 
     def counting(given: bytes, held: bytes) -> bool:
         compared.append((len(given), len(held)))

@@ -84,7 +84,8 @@ class Gatekeeper:
     def opens(self, credentials: bytes) -> bool:
         """Whether these credentials hold the token in force."""
         expected = self.token.digest()
-        if len(credentials) > CONTROL_TOKEN_CHARS_MAX or not credentials.startswith(SCHEME):
+        longest = len(SCHEME) + CONTROL_TOKEN_CHARS_MAX
+        if len(credentials) > longest or not credentials.startswith(SCHEME):
             return False
         given = hashlib.sha256(credentials[len(SCHEME) :]).digest()
         return expected is not None and hmac.compare_digest(given, expected)
