@@ -129,7 +129,7 @@ def test_an_agent_at_rest_is_woken_by_whatever_comes_from_outside(how: str) -> N
 @pytest.mark.requirement("scheduling-large:no-token-fire")
 def test_what_comes_up_while_the_agent_rests_is_shown_in_its_next_turn() -> None:
     async def story(house: House) -> None:
-        await house.host.timers.create(MAIN, after_ms=1_000, every_ms=1_000, summary="the kettle")
+        await house.host.timers.create(MAIN, after_ms=1_000, every_ms=5_000, summary="the kettle")
         await house.rest(HOUR_MS)
         assert (await house.agent()).pace.gave_up
         assert self_started(house) == SELF_STARTED_COUNT_MAX

@@ -11,7 +11,7 @@ from holon.testing.world import Mode, World
 from holon.testing.world_faults import WorldFaults
 
 STEPS_PER_TEST = 40
-STEPS_TRIED_COUNT = int(os.environ.get("HOLON_DRILL_STEPS", "133"))
+STEPS_TRIED_COUNT = int(os.environ.get("HOLON_DRILL_STEPS", "66"))
 STEPS = range(1, 400, max(1, 399 // STEPS_TRIED_COUNT))
 
 
