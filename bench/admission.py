@@ -33,7 +33,7 @@ ROUNDS_COUNT: Final = 21  # the first one warms up and is not counted
 PER_CALLER_COUNT: Final = 25
 _NEW_ROWS: Final = """
 select
-    commit_id, applied_at, message_id, m.agent_id, band, m.kind, origin_kind, trust,
+    commit_id, applied_at, message_id, m.agent_id, 'queued', band, m.kind, origin_kind, trust,
     authority_class, admission_context, surface, idempotency_key, body_digest, tick_key, timer_id,
     wait_id, admitted_at, envelope
 from messages m join commits c on c.commit_id = 'admit:' || m.message_id

@@ -10,10 +10,11 @@ import pytest
 
 from holon.adapters.sqlite.commit_writer import AppliedGroup, CommitWriter
 from holon.adapters.sqlite.connection import Synchronous, open_writer
+from holon.adapters.sqlite.message_changes import MessageChanges
 from holon.adapters.sqlite.migrate import migrate
 from holon.adapters.sqlite.store import open_store
 from holon.adapters.sqlite.writer_thread import ThreadWriter
-from holon.model.commit import Commit
+from holon.model.commit import Commit, QueueMessage
 from holon.model.errors import (
     StoreBrokenError,
     StoreBusyError,
@@ -160,19 +161,19 @@ async def test_the_log_is_folded_back_before_it_grows_large(tmp_path: Path) -> N
 
 
 class Failing:
-    """Fails the next COMMIT the way a disk does."""
+    """Fails the writing of one message the way a disk does."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, error: type[apsw.Error]) -> None:
         self.count = 0
-        plain = CommitWriter._carry_out
+        plain = MessageChanges.queue_all
 
-        def failing(writer: CommitWriter, commit: Commit) -> object:
-            if commit.commit_id == "admit:msg_doomed":
+        def failing(messages: MessageChanges, changes: Sequence[QueueMessage]) -> None:
+            if any(change.message.id == "msg_doomed" for change in changes):
                 self.count += 1
                 raise error("planted")
-            return plain(writer, commit)
+            plain(messages, changes)
 
-        monkeypatch.setattr(CommitWriter, "_carry_out", failing)
+        monkeypatch.setattr(MessageChanges, "queue_all", failing)
 
 
 @pytest.mark.parametrize("error", [apsw.FullError, apsw.ReadOnlyError])

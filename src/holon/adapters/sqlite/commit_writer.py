@@ -8,6 +8,7 @@ Rule 3: when the disk is full or read-only nothing of the group was written. Whe
 """
 
 from collections.abc import Sequence
+from itertools import chain, groupby
 from typing import NamedTuple, TypeAlias, assert_never
 
 import apsw
@@ -175,9 +176,7 @@ class CommitWriter:
     def _apply_all(self, commits: Sequence[Commit]) -> list[Result]:
         """Apply a group. Savepoints are paid for only when a commit of it is refused or known."""
         self._begin()
-        if self._remember(commits) == len(commits) and all(
-            isinstance(self._carry_out(commit), Applied) for commit in commits
-        ):
+        if self._remember(commits) == len(commits) and self._carry_out_all(commits):
             return [Applied()] * len(commits)
         self._statements.run("rollback")
         return self._apply_guarded(commits)
@@ -209,6 +208,35 @@ class CommitWriter:
         rows = [(commit.commit_id, to_micros(commit.at)) for commit in commits]
         return self._statements.insert(self._sql["remember_commit"], rows)
 
+    def _carry_out_all(self, commits: Sequence[Commit]) -> bool:
+        """Write what new commits change; stops at the first that is refused and returns False."""
+        for queues_only, some in groupby(commits, key=_queues_only):
+            if queues_only:
+                if not self._queue_all(list(some)):
+                    return False
+            elif not all(isinstance(self._carry_out(commit), Applied) for commit in some):
+                return False
+        return True
+
+    def _queue_all(self, commits: Sequence[Commit]) -> bool:
+        """Carry out commits that do nothing but queue, many rows at a time: most of what comes in.
+
+        A queued message moves no expectation of another, so all are looked at first.
+        """
+        if any(self._expectations.first_failure(commit.expects) for commit in commits):
+            return False
+        changes = chain.from_iterable(commit.changes for commit in commits)
+        queued = [change for change in changes if isinstance(change, QueueMessage)]
+        try:
+            self._messages.queue_all(queued)
+        except apsw.ConstraintError:
+            return False  # one by one it will be seen which of them, and why
+        for commit in commits:
+            at = to_micros(commit.at)
+            for change in commit.changes:
+                self._touched.update(self._audit(change, at=at))
+        return True
+
     def _carry_out(self, commit: Commit) -> CommitOutcome:
         """Write what a new commit changes, if what it expects holds."""
         at = to_micros(commit.at)
@@ -220,9 +248,7 @@ class CommitWriter:
         try:
             for change in commit.changes:
                 self._write(change, at=at)
-                audited = events_of(change)
-                self._events.append(audited, at=at)
-                moved.extend([agent_id for agent_id, _ in audited])
+                moved.extend(self._audit(change, at=at))
                 if not isinstance(change, QueueMessage):  # which is most of what comes in
                     self._expectations.forget()  # it may have moved the agent
                     self._memory.write(marks_of(change, turn_id=turn_id), at=at)
@@ -236,6 +262,12 @@ class CommitWriter:
             return ConstraintRefused(constraint=self._names.name_of(error))
         self._touched.update(moved)
         return Applied()
+
+    def _audit(self, change: Change, *, at: int) -> list[AgentId]:
+        """Log what a change did; return the agents it moved."""
+        audited = events_of(change)
+        self._events.append(audited, at=at)
+        return [agent_id for agent_id, _ in audited]
 
     def _write(self, change: Change, *, at: int) -> None:
         """Hand a change to the part that owns its rows. Exhaustive."""
@@ -310,6 +342,10 @@ class CommitWriter:
                 self._working_memory.write(change)
             case _:
                 assert_never(change)
+
+
+def _queues_only(commit: Commit) -> bool:
+    return all(isinstance(change, QueueMessage) for change in commit.changes)
 
 
 def _failed(failure: StoreError, members: Sequence[object]) -> AppliedGroup:

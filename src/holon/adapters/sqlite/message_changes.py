@@ -5,6 +5,7 @@ Rule 1: a key that was used before is found by its unique index, not by a look b
         common case pays nothing for it.
 """
 
+from collections.abc import Sequence
 from typing import TypeAlias, assert_never
 
 import apsw
@@ -12,7 +13,7 @@ import apsw
 from holon.adapters.sqlite.change_codec import encode, origin_kind
 from holon.adapters.sqlite.constraint_names import ConstraintNames
 from holon.adapters.sqlite.named_queries import named_queries
-from holon.adapters.sqlite.statements import ChangeRefusedError, Statements
+from holon.adapters.sqlite.statements import ChangeRefusedError, Statements, Value
 from holon.model.commit import (
     ClaimMessage,
     DeferMessage,
@@ -24,6 +25,7 @@ from holon.model.commit import (
 from holon.model.expectation import KeyAlreadyUsed
 from holon.model.ids import MessageId
 from holon.model.instant import to_micros
+from holon.model.message import MessageState
 from holon.model.provenance import TimerOrigin
 
 MessageChange: TypeAlias = (
@@ -73,31 +75,13 @@ class MessageChanges:
     def _update(self, name: str, parameters: tuple[str | int | None, ...]) -> None:
         self._statements.change_one(self._sql[name], parameters, missing=_MISSING)
 
+    def queue_all(self, changes: Sequence[QueueMessage]) -> None:
+        """Queue messages in order; raises apsw.ConstraintError when one of them may not come in."""
+        self._statements.insert(self._sql["queue_message"], [_row_of(change) for change in changes])
+
     def _queue(self, change: QueueMessage) -> None:
-        message = change.message
-        origin = message.origin
         try:
-            self._statements.run(
-                self._sql["queue_message"],
-                (
-                    message.id,
-                    message.agent_id,
-                    message.priority.band,
-                    message.kind,
-                    origin_kind(origin),
-                    message.trust,
-                    message.authority_class,
-                    message.admission_context,
-                    message.delivery_surface,
-                    change.idempotency_key,
-                    change.body_digest,
-                    change.tick_key,
-                    origin.timer_id if isinstance(origin, TimerOrigin) else None,
-                    message.wait_id,
-                    to_micros(message.created_at),
-                    encode(message),
-                ),
-            )
+            self._statements.run(self._sql["queue_message"], _row_of(change))
         except apsw.ConstraintError as error:
             if self._names.name_of(error) == "messages_idempotency_key":
                 raise KeyUsedError(self._key_owner(change)) from error
@@ -138,3 +122,27 @@ class MessageChanges:
                 int(change.unseen),
             ),
         )
+
+
+def _row_of(change: QueueMessage) -> tuple[Value, ...]:
+    message = change.message
+    origin = message.origin
+    return (
+        message.id,
+        message.agent_id,
+        MessageState.QUEUED,
+        message.priority.band,
+        message.kind,
+        origin_kind(origin),
+        message.trust,
+        message.authority_class,
+        message.admission_context,
+        message.delivery_surface,
+        change.idempotency_key,
+        change.body_digest,
+        change.tick_key,
+        origin.timer_id if isinstance(origin, TimerOrigin) else None,
+        message.wait_id,
+        to_micros(message.created_at),
+        encode(message),
+    )

@@ -1,9 +1,10 @@
 -- queue_message --
+-- For more than one at a time, more rows are added (statements.py).
 insert into messages (
     message_id, agent_id, state, band, kind, origin_kind, trust, authority_class,
     admission_context, surface, idempotency_key, body_digest, tick_key, timer_id, wait_id,
     admitted_at, envelope
-) values (?1, ?2, 'queued', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16);
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- key_owner --
 select message_id, body_digest from messages

@@ -1,0 +1,138 @@
+"""Groups of commits: what is written many rows at a time comes out as if written one by one."""
+
+from collections.abc import Iterator, Sequence
+
+import apsw
+import pytest
+
+from holon.adapters.sqlite.commit_writer import CommitWriter, Result
+from holon.adapters.sqlite.statements import ROWS_COUNT_MAX
+from holon.model.agent_status import AgentStatus
+from holon.model.commit import ClaimMessage, Commit, QueueMessage, SetAgentStatus
+from holon.model.expectation import (
+    AgentAdmits,
+    Applied,
+    ConstraintRefused,
+    ExpectationFailed,
+    KeyAlreadyUsed,
+)
+from holon.model.ids import MessageId
+from holon.model.provenance import AdmissionContext
+from holon.testing.builders import MAIN, a_commit, a_message, an_admission, an_agent
+from holon.testing.memory_store import memory_connection
+
+MANY = 2 * ROWS_COUNT_MAX + 3  # more than two statements hold
+
+
+@pytest.fixture
+def connection() -> Iterator[apsw.Connection]:
+    """A database with one agent in it."""
+    opened = memory_connection()
+    CommitWriter(opened).apply_group([a_commit("birth", an_agent())])
+    yield opened
+    opened.close()
+
+
+def admissions(count: int) -> list[Commit]:
+    return [an_admission(a_message(f"msg_{n}"), key=f"key-{n}") for n in range(count)]
+
+
+def guarded(message_id: str) -> Commit:
+    """An admission as the door makes it: only while the agent takes messages."""
+    return Commit(
+        commit_id=f"admit:{message_id}",
+        at=a_message().created_at,
+        changes=(QueueMessage(message=a_message(message_id)),),
+        expects=(AgentAdmits(agent_id=MAIN),),
+    )
+
+
+def applied(connection: apsw.Connection, commits: Sequence[Commit]) -> list[Result]:
+    return CommitWriter(connection).apply_group(commits).results
+
+
+def queued(connection: apsw.Connection) -> list[str]:
+    return [str(row[0]) for row in connection.execute("select message_id from messages order by 1")]
+
+
+def assert_the_log_tells_of(connection: apsw.Connection, messages: Sequence[str]) -> None:
+    """One event each, in the order they came, numbered without a gap behind the agent's birth."""
+    rows = connection.execute(
+        "select event_seq, json_extract(event, '$.message_id') from events"
+        ' where event like \'{"kind":"message_admitted"%\' order by log_seq'
+    ).fetchall()
+    assert [message_id for _, message_id in rows] == list(messages)
+    first = int(str(rows[0][0])) if rows else 0
+    assert [seq for seq, _ in rows] == list(range(first, first + len(rows)))
+    ((head,),) = connection.execute("select last_seq from event_heads").fetchall()
+    ((newest,),) = connection.execute("select max(event_seq) from events").fetchall()
+    assert head == newest
+
+
+def test_many_admissions_come_in_in_their_order(connection: apsw.Connection) -> None:
+    group = CommitWriter(connection).apply_group(admissions(MANY))
+    assert group.results == [Applied()] * MANY
+    assert group.touched == {MAIN}
+    rows = connection.execute("select message_id, state from messages order by seq").fetchall()
+    assert rows == [(f"msg_{n}", "queued") for n in range(MANY)]
+    ((waiting,),) = connection.execute("select queued_count from queues").fetchall()
+    assert waiting == MANY
+    assert_the_log_tells_of(connection, [f"msg_{n}" for n in range(MANY)])
+
+
+def test_a_used_key_among_many_admissions_is_found_and_the_others_come_in(
+    connection: apsw.Connection,
+) -> None:
+    commits = admissions(MANY)
+    commits[20] = an_admission(a_message("msg_again"), key="key-3", digest="another")
+    results = applied(connection, commits)
+    assert results[20] == KeyAlreadyUsed(message_id=MessageId("msg_3"), same_body=False)
+    assert results[:20] + results[21:] == [Applied()] * (MANY - 1)
+    others = [f"msg_{n}" for n in range(MANY) if n != 20]
+    assert queued(connection) == sorted(others)
+    assert_the_log_tells_of(connection, others)
+
+
+def test_a_message_no_door_may_let_in_is_refused_by_name_among_many(
+    connection: apsw.Connection,
+) -> None:
+    commits = admissions(MANY)
+    forged = a_message("msg_forged", admission_context=AdmissionContext.PUBLIC_UNAUTHENTICATED)
+    commits[-1] = an_admission(forged)
+    results = applied(connection, commits)
+    assert results[-1] == ConstraintRefused(constraint="messages_operator_is_proven")
+    assert results[:-1] == [Applied()] * (MANY - 1)
+
+
+def test_what_is_queued_after_a_stop_in_the_same_group_is_refused(
+    connection: apsw.Connection,
+) -> None:
+    stop = SetAgentStatus(
+        agent_id=MAIN, status=AgentStatus.STOPPED, reason="asked for", new_generation=1
+    )
+    before, after = guarded("msg_before"), guarded("msg_after")
+    results = applied(connection, [before, a_commit("stop", stop), after])
+    assert results[:2] == [Applied(), Applied()]
+    assert isinstance(results[2], ExpectationFailed)
+    assert queued(connection) == ["msg_before"]
+    assert_the_log_tells_of(connection, ["msg_before"])
+
+
+def test_a_message_may_be_claimed_in_the_group_that_queued_it(
+    connection: apsw.Connection,
+) -> None:
+    claim = ClaimMessage(agent_id=MAIN, message_id=MessageId("msg_0"), generation=1, passed_over=0)
+    commits = [*admissions(3), a_commit("claim", claim), an_admission(a_message("msg_late"))]
+    assert applied(connection, commits) == [Applied()] * 5
+    ((state,),) = connection.execute(
+        "select state from messages where message_id = 'msg_0'"
+    ).fetchall()
+    assert state == "claimed"
+
+
+def test_a_known_commit_among_many_admissions_counts_once(connection: apsw.Connection) -> None:
+    commits = admissions(MANY)
+    applied(connection, commits[:1])
+    results = applied(connection, commits)
+    assert results == [Applied(replayed=True), *[Applied()] * (MANY - 1)]
+    assert_the_log_tells_of(connection, [f"msg_{n}" for n in range(MANY)])
