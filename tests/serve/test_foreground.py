@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -68,9 +69,14 @@ def test_whoever_asks_for_the_end_is_answered_before_it_comes(place: Place) -> N
         assert process.wait(timeout=PATIENCE_S) == 0
 
 
-def test_a_home_that_is_served_already_is_left_as_it_is(place: Place) -> None:
+@pytest.mark.parametrize("on_its_port", [False, True])
+def test_a_home_that_is_served_already_is_left_as_it_is(place: Place, on_its_port: bool) -> None:
     with place.serving() as process:
-        second = place.holon("serve", "--port", "0")
+        served = place.files.read_record()
+        assert served is not None
+        assert served.http_addr is not None
+        port = served.http_addr.rpartition(":")[2] if on_its_port else "0"
+        second = place.holon("serve", "--port", port)
         assert second.returncode == 2
         assert second.stderr.count("in use") == 1, "it is said once"
         assert "holon prompt" in second.stderr
@@ -78,6 +84,14 @@ def test_a_home_that_is_served_already_is_left_as_it_is(place: Place) -> None:
         record = place.files.read_record()
         assert record is not None
         assert record.pid == process.pid
+
+
+def test_a_port_of_another_program_is_what_is_in_the_way(place: Place) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        done = place.holon("serve", "--port", str(other.getsockname()[1]))
+    assert done.returncode == 1
+    assert "choose one with --port" in done.stderr
+    assert "in use by process" not in done.stderr
 
 
 def test_a_failed_start_in_the_foreground_is_remembered_too(place: Place) -> None:

@@ -24,12 +24,18 @@ import msgspec
 from anyio.abc import TaskStatus
 
 from holon import __version__
+from holon.adapters.sqlite.home_lock import HomeLock
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.detached_process import tell_ready
 from holon.adapters.system.failure_files import FailureFiles
 from holon.adapters.system.home_checks import home_errors, require_safe_home
 from holon.adapters.system.journal_file import JournalFile
-from holon.adapters.system.listening_sockets import bind_tcp, bind_unix, prepare_run_folder
+from holon.adapters.system.listening_sockets import (
+    AddressTakenError,
+    bind_tcp,
+    bind_unix,
+    prepare_run_folder,
+)
 from holon.adapters.system.private_file import make_home
 from holon.adapters.system.process_limits import become_private, raise_open_files
 from holon.adapters.system.run_files import RunFiles, RuntimeRecord, own_identity
@@ -87,7 +93,7 @@ async def serve(
         raise_open_files()
         told = _Told(journal=journal, secrets=secrets, failures=failures, signs=signs)
         service = _Service(settings, asked, plan, files=files, told=told)
-        with bind_tcp(plan.host, plan.port) as tcp:
+        with _bound(plan, settings.home) as tcp:
             async with (
                 anyio.create_task_group() as beside,
                 service_tracer(environ, journal, secrets) as tracer,
@@ -200,6 +206,15 @@ class _Service:
             workspace_dir=self._asked.workspace_dir,
             advertise_url=plan.advertise,
         )
+
+
+def _bound(plan: AccessPlan, home: Path) -> socket.socket:
+    """Take the port; when the service of this very home has it, that is what is in the way."""
+    try:
+        return bind_tcp(plan.host, plan.port)
+    except AddressTakenError:
+        HomeLock(home).release()  # raises HomeInUseError
+        raise
 
 
 async def _drain(host: Host) -> bool:
