@@ -109,7 +109,9 @@ def test_every_cell_of_the_table_is_as_written(kind: MessageKind) -> None:
         else:
             assert isinstance(found, Reentry), facts
             assert found.continuation_class is wanted, facts
-            assert found.matched_waiting_reason is (wanted is ReentryClass.RESUME_EXPECTED_WAIT)
+            in_table = CLASSES.get(ROWS[kind][1][column])
+            matched = in_table is ReentryClass.RESUME_EXPECTED_WAIT
+            assert found.matched_waiting_reason is matched, facts
 
 
 def resolve(
@@ -215,7 +217,30 @@ def test_what_ends_a_wait_by_identity_resumes_it_whatever_else_is_awaited(
     found = resolve(MessageKind.TIMER_TICK, prior, contentful=False, ends_wait=True)
     assert isinstance(found, Reentry)
     assert found.continuation_class is ReentryClass.RESUME_EXPECTED_WAIT
-    assert found.matched_waiting_reason
+    awaited = prior.waiting_reason if isinstance(prior, Waiting) else None
+    assert found.matched_waiting_reason is (awaited is WaitingReason.AWAITING_TIMER)
+
+
+@pytest.mark.requirement("scheduling:only-runnable-items-are-activated")
+@pytest.mark.parametrize("was_put_off", [False, True])
+@pytest.mark.parametrize("moot", ["timer_cancelled", "work_not_runnable"])
+def test_a_tick_whose_reason_is_gone_is_silent_and_shown_to_nobody(
+    moot: str, was_put_off: bool
+) -> None:
+    found = resolve_continuation(
+        ContinuationFacts(
+            kind=MessageKind.SYSTEM_TICK,
+            contentful=True,
+            task_terminal=False,
+            ends_wait=False,
+            prior=Completed(),
+            was_put_off=was_put_off,
+            moot=moot,
+        )
+    )
+    assert isinstance(found, LivenessOnly)
+    assert found.evidence == (moot,)
+    assert found.trigger_kind is None, "what triggers nothing is not kept for the next turn"
 
 
 @pytest.mark.requirement("continuation:a-fresh-agent-is-not-waiting")

@@ -412,8 +412,8 @@ def test_a_wait_that_ended_otherwise_is_not_moved_again() -> None:
     assert of_type(settle(message=message), MoveWait) == []
     cancelled = settle(message=message, snapshot=with_snapshot(agent_waits=(gone,)))
     assert of_type(cancelled, MoveWait) == []
-    bound = msgspec.structs.replace(weighed(), waits=(wait_of(WaitKind.EXTERNAL),))
-    assert one(settle(message=message, bound=bound), MoveWait).state is WaitState.RESOLVED
+    elsewhere = with_snapshot(unweighed_waits=(wait_of(WaitKind.EXTERNAL),))
+    assert one(settle(message=message, snapshot=elsewhere), MoveWait).state is WaitState.RESOLVED
 
 
 @pytest.mark.requirement("settlement:closure-of-the-state-after")

@@ -30,13 +30,14 @@ TIMER = TimerRecord(
 LONG = "x" * 10_000
 
 
-def test_hints_without_a_body_make_a_blank_tick() -> None:
-    body = hint_tick_body((HINT, msgspec.structs.replace(HINT, source_key="mail")))
+@pytest.mark.parametrize("value", [None, "", " \n\t"])
+def test_hints_that_bring_nothing_make_a_blank_tick(value: str | None) -> None:
+    body = hint_tick_body((HINT, msgspec.structs.replace(HINT, source_key="mail", body=value)))
     assert body == TextBody(text="")
     assert not is_contentful(body)
 
 
-@pytest.mark.parametrize("value", ["news", {"a": [1, None]}, 0, False, "", [], {}])
+@pytest.mark.parametrize("value", ["news", {"a": [1, None]}, 0, False, [], {}])
 def test_one_body_is_enough_to_tell_all_hints(value: object) -> None:
     body = hint_tick_body((HINT, msgspec.structs.replace(HINT, source_key="mail", body=value)))
     assert isinstance(body, JsonBody)
@@ -53,7 +54,7 @@ def test_a_work_tick_names_its_item_and_its_objective() -> None:
 
 
 def test_an_offer_does_not_claim_that_the_item_is_in_focus() -> None:
-    assert "nothing is in focus" in offer_text(weighed())
+    assert "nothing in focus can go on" in offer_text(weighed())
     assert "Continue the current" in continue_text(weighed())
 
 

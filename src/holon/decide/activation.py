@@ -25,7 +25,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from holon.decide.agent_lifecycle import may_run
-from holon.decide.readiness import scheduling_state
+from holon.decide.readiness import is_runnable
 from holon.model.agent_status import AgentStatus
 from holon.model.instant import Instant, later
 from holon.model.limits import (
@@ -39,7 +39,7 @@ from holon.model.limits import (
 from holon.model.record import Record
 from holon.model.snapshot import AgentSnapshot, WeighedItem
 from holon.model.wake import WakeHint
-from holon.model.work_item import ActivationMemory, SchedulingState
+from holon.model.work_item import ActivationMemory
 
 # Half of what a message may hold: the rest is for what the tick wraps around the hints.
 _HINTS_PER_TICK_BYTES_MAX: Final = MESSAGE_BODY_BYTES_MAX // 2
@@ -140,7 +140,7 @@ def _offer_something(snapshot: AgentSnapshot, *, now: datetime) -> ActivationDec
         return RestUntil(moment=snapshot.deferred_until)
     gave_up = snapshot.agent.pace.gave_up
     is_slow = gave_up or snapshot.slowed_until is not None
-    if hints := tuple(hint for hint in snapshot.hints if hint.body is not None or not is_slow):
+    if hints := tuple(hint for hint in snapshot.hints if hint.brings_something or not is_slow):
         return EmitHintTick(hints=_fit_in_one_tick(hints))
     if snapshot.slowed_until is not None:
         return RestUntil(moment=snapshot.slowed_until)
@@ -168,7 +168,7 @@ def _runnable_items(snapshot: AgentSnapshot) -> tuple[WeighedItem, ...]:
     return tuple(
         weighed
         for weighed in (*current, *snapshot.queued)
-        if scheduling_state(weighed.item, weighed.waits) is SchedulingState.RUNNABLE
+        if is_runnable(weighed.item, weighed.waits)
     )
 
 

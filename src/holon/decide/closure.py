@@ -11,7 +11,7 @@ Rule 4: an agent that never ran is neither completed nor waiting for anything na
 
 from typing import Final
 
-from holon.decide.readiness import scheduling_state
+from holon.decide.readiness import is_runnable, scheduling_state
 from holon.model.agent_status import AgentStatus
 from holon.model.closure import (
     Closure,
@@ -80,9 +80,7 @@ class ClosureFacts(Record, frozen=True, kw_only=True):
 def closure_facts(snapshot: AgentSnapshot) -> ClosureFacts:
     """Read the facts from an agent's rows."""
     queued = (
-        weighed.item.id
-        for weighed in snapshot.queued
-        if scheduling_state(weighed.item, weighed.waits) is SchedulingState.RUNNABLE
+        weighed.item.id for weighed in snapshot.queued if is_runnable(weighed.item, weighed.waits)
     )
     return ClosureFacts(
         last_terminal=snapshot.agent.last_terminal,

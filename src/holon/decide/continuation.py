@@ -7,8 +7,10 @@ Rule 2: a message that ends a wait by identity resumes it, whatever else the age
 Rule 3: only the operator and a finished task override a wait for something else. Outside events,
         timers and ticks never do.
 Rule 4: a message that was put off is taken up again, whatever happened in between: what it led to
-        once is not decided anew. Only the tick of a timer that was cancelled meanwhile is silent.
+        once is not decided anew.
 Rule 5: an agent that has never run is not waiting, although its closure cannot say completed.
+Rule 6: a tick whose reason is gone is silent, however long it waited: that of a timer which was
+        cancelled meanwhile, and the offer of a work item that can no longer be worked on.
 """
 
 from typing import assert_never
@@ -36,14 +38,14 @@ class ContinuationFacts(Record, frozen=True, kw_only=True):
     ends_wait: bool  # the message names an open wait of this agent and is what ends it
     prior: Closure
     was_put_off: bool = False  # it had its turn, and no provider would answer then
-    timer_cancelled: bool = False  # the timer it is a tick of was cancelled while it was put off
+    moot: str | None = None  # why the tick has nothing to say any more, if it has not
 
 
 def resolve_continuation(facts: ContinuationFacts) -> Continuation:
     """Say whether the message reaches the model now, and as what."""
     trigger = trigger_kind_of(facts.kind)
-    if facts.timer_cancelled:
-        return _liveness(facts, None, "timer_cancelled")
+    if facts.moot is not None:
+        return _liveness(facts, None, facts.moot)
     if trigger is None:
         return _liveness(facts, trigger, "no_trigger_kind")
     if facts.ends_wait:
@@ -54,9 +56,7 @@ def resolve_continuation(facts: ContinuationFacts) -> Continuation:
         return _liveness(facts, trigger, "nothing_to_say")
     if not is_waiting(facts.prior):
         return _reentry(facts, trigger, ReentryClass.LOCAL_CONTINUATION, "prior_not_waiting")
-    if waiting_reason_of(facts.prior) is not None and (
-        waiting_reason_of(facts.prior) is _reason_met_by(trigger)
-    ):
+    if _is_matched(facts, trigger):
         return _reentry(facts, trigger, ReentryClass.RESUME_EXPECTED_WAIT, "reason_matched")
     if trigger in (TriggerKind.OPERATOR_INPUT, TriggerKind.TASK_RESULT):
         return _reentry(facts, trigger, ReentryClass.RESUME_OVERRIDE, "may_override")
@@ -80,6 +80,12 @@ def _speaks(facts: ContinuationFacts, trigger: TriggerKind) -> bool:
             return facts.contentful
         case _:
             assert_never(trigger)
+
+
+def _is_matched(facts: ContinuationFacts, trigger: TriggerKind) -> bool:
+    """Whether the agent waited for just this kind of thing."""
+    reason = waiting_reason_of(facts.prior)
+    return reason is not None and reason is _reason_met_by(trigger)
 
 
 def _reason_met_by(trigger: TriggerKind) -> WaitingReason | None:
@@ -106,7 +112,7 @@ def _reentry(
         trigger_kind=trigger,
         prior_outcome=outcome_of(facts.prior),
         prior_waiting_reason=waiting_reason_of(facts.prior),
-        matched_waiting_reason=reentry is ReentryClass.RESUME_EXPECTED_WAIT,
+        matched_waiting_reason=_is_matched(facts, trigger),
         evidence=(evidence,),
     )
 

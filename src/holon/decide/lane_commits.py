@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from holon.decide.agent_lifecycle import next_status
+from holon.decide.ended_waits import answered_operator_waits
 from holon.model.agent import AgentPace
 from holon.model.agent_status import AgentSignal
 from holon.model.commit import (
@@ -19,7 +20,6 @@ from holon.model.commit import (
     Commit,
     FinishToolCall,
     MarkSeen,
-    MoveWait,
     OpenTurn,
     RecordEvent,
     ResumeTurn,
@@ -31,7 +31,7 @@ from holon.model.continuation import LivenessOnly, Reentry, TriggerKind
 from holon.model.conversation import ToolUseBlock, tool_uses_of
 from holon.model.event import ContinuationResolved
 from holon.model.expectation import AgentGeneration, AgentInStatus, Expect, MessageInState
-from holon.model.ids import AgentId, MessageId, TurnId
+from holon.model.ids import AgentId, TurnId
 from holon.model.message import MessageEnvelope, MessageState, is_contentful
 from holon.model.pace_change import RememberPace
 from holon.model.record import Record
@@ -57,7 +57,6 @@ from holon.model.turn import (
     TurnRecord,
     TurnStep,
 )
-from holon.model.wait import WaitKind, WaitState
 
 
 class LaneHold(Record, frozen=True, kw_only=True):
@@ -132,17 +131,6 @@ def claim_commit(facts: ClaimFacts, *, now: datetime) -> Commit:
             AgentInStatus(agent_id=agent_id, statuses=(agent.posture.status,)),
             MessageInState(message_id=message.id, state=MessageState.QUEUED),
         ),
-    )
-
-
-def answered_operator_waits(snapshot: AgentSnapshot, *, by: MessageId) -> tuple[Change, ...]:
-    """Resolve every wait the operator's word ends, agent-scoped or on a work item."""
-    items = (*((snapshot.current,) if snapshot.current else ()), *snapshot.queued)
-    waits = (*snapshot.agent_waits, *(wait for weighed in items for wait in weighed.waits))
-    return tuple(
-        MoveWait(agent_id=wait.agent_id, wait_id=wait.id, state=WaitState.RESOLVED, by=by)
-        for wait in waits
-        if wait.kind is WaitKind.OPERATOR and wait.state is WaitState.ACTIVE
     )
 
 

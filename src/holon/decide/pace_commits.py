@@ -10,6 +10,7 @@ from datetime import datetime
 
 from holon.decide.agent_lifecycle import next_status
 from holon.decide.budget import budget_text
+from holon.decide.ended_waits import waits_ended_by
 from holon.decide.no_progress import given_up_text
 from holon.model.agent import AgentPace
 from holon.model.agent_status import AgentSignal, AgentStatus
@@ -19,7 +20,6 @@ from holon.model.commit import (
     AppendBrief,
     Change,
     Commit,
-    MoveWait,
     RecordEvent,
     SetAgentStatus,
     SettleMessage,
@@ -39,7 +39,6 @@ from holon.model.pace_change import (
 )
 from holon.model.record import Record
 from holon.model.snapshot import AgentSnapshot
-from holon.model.wait import WaitState
 
 
 class HeldStart(Record, frozen=True, kw_only=True):
@@ -181,7 +180,7 @@ def _silenced(start: HeldStart, reentry: Reentry, *, is_shown: bool = True) -> t
             agent_id=message.agent_id,
             event=ContinuationResolved(message_id=message.id, continuation=silent),
         ),
-        *_ended_waits(start.snapshot, message),
+        *waits_ended_by(start.snapshot, message),
         SettleMessage(
             agent_id=message.agent_id,
             message_id=message.id,
@@ -189,20 +188,4 @@ def _silenced(start: HeldStart, reentry: Reentry, *, is_shown: bool = True) -> t
             reason="liveness_only",
             unseen=is_shown and is_contentful(message.body),
         ),
-    )
-
-
-def _ended_waits(snapshot: AgentSnapshot, message: MessageEnvelope) -> tuple[MoveWait, ...]:
-    items = (snapshot.current, *snapshot.queued, *snapshot.due_rechecks)
-    owned = (wait for weighed in items if weighed is not None for wait in weighed.waits)
-    ended = dict.fromkeys(
-        wait.id
-        for wait in (*snapshot.agent_waits, *owned)
-        if wait.state.is_open and (wait.id == message.wait_id or wait.triggered_by == message.id)
-    )
-    return tuple(
-        MoveWait(
-            agent_id=message.agent_id, wait_id=wait_id, state=WaitState.RESOLVED, by=message.id
-        )
-        for wait_id in ended
     )

@@ -60,6 +60,11 @@ def scheduling_state(item: WorkItemRecord, waits: Sequence[WaitRecord]) -> Sched
     return SchedulingState.RUNNABLE
 
 
+def is_runnable(item: WorkItemRecord, waits: Sequence[WaitRecord]) -> bool:
+    """Whether the item can be worked on now."""
+    return scheduling_state(item, waits) is SchedulingState.RUNNABLE
+
+
 def readiness_of(state: SchedulingState) -> Readiness:
     """Return the label readers know for a scheduling state."""
     return READINESS[state]

@@ -22,8 +22,10 @@ from datetime import datetime
 
 import msgspec
 
+from holon.decide.activation import AskOperator, Rest, RestUntil, ReviewBudget, decide_activation
 from holon.decide.agent_lifecycle import next_status
 from holon.decide.closure import closure_facts, derive_closure
+from holon.decide.ended_waits import waits_ended_by
 from holon.decide.failure_artifact import ABORTED_KINDS
 from holon.decide.lane_commits import entry_of
 from holon.decide.no_progress import is_self_started, pace_after
@@ -90,7 +92,7 @@ def settle_turn(facts: SettlementFacts, *, now: datetime) -> Commit:
     transition = decide_work_transition(
         facts.finish, facts.completed, turn=turn, summary_ids=facts.summary_ids, now=now
     )
-    status = _status_after(facts)
+    status = _status_after(facts, terminal, now=now)
     closure = derive_closure(closure_facts(_snapshot_after(facts, terminal, status)))
     return Commit(
         commit_id=_commit_id(facts),
@@ -215,36 +217,13 @@ def _ended_message(facts: SettlementFacts) -> SettleMessage | DeferMessage:
 
 def _ended_waits(facts: SettlementFacts) -> tuple[MoveWait, ...]:
     """Resolve the waits this message ended, unless they ended otherwise in the meantime."""
-    ended = _ended_wait_ids(facts)
-    return tuple(
-        MoveWait(
-            agent_id=facts.turn.agent_id,
-            wait_id=wait_id,
-            state=WaitState.RESOLVED,
-            by=facts.message.id,
-        )
-        for wait_id in ended
-    )
+    if facts.finish.deferred_until is not None:
+        return ()  # the message has ended nothing yet
+    return waits_ended_by(facts.snapshot, facts.message)
 
 
 def _ended_wait_ids(facts: SettlementFacts) -> tuple[WaitId, ...]:
-    """The open waits the message names, or that it was queued to end; each once."""
-    message = facts.message
-    if facts.finish.deferred_until is not None:
-        return ()  # the message has ended nothing yet
-    return tuple(
-        dict.fromkeys(
-            wait.id
-            for wait in _open_waits(facts.snapshot, facts.bound)
-            if wait.id == message.wait_id or wait.triggered_by == message.id
-        )
-    )
-
-
-def _open_waits(snapshot: AgentSnapshot, bound: WeighedItem | None) -> tuple[WaitRecord, ...]:
-    items = (snapshot.current, bound, *snapshot.queued, *snapshot.due_rechecks)
-    owned = (wait for weighed in items if weighed is not None for wait in weighed.waits)
-    return tuple(wait for wait in (*snapshot.agent_waits, *owned) if wait.state.is_open)
+    return tuple(moved.wait_id for moved in _ended_waits(facts))
 
 
 def _released(facts: SettlementFacts) -> tuple[ReleaseDeferred, ...]:
@@ -316,14 +295,22 @@ def _failure_text(failure: FailureArtifact) -> str:
     return f"{failure.summary}\nWhat to do: {failure.recovery_hint}"
 
 
-def _status_after(facts: SettlementFacts) -> AgentStatus | None:
-    """Return the new posture, or nothing when the operator changed it during the turn."""
-    snapshot, put_off = facts.snapshot, facts.finish.deferred_until is not None
-    status = snapshot.agent.posture.status
+def _status_after(
+    facts: SettlementFacts, terminal: TurnTerminal, *, now: datetime
+) -> AgentStatus | None:
+    """Return the new posture, or nothing when the operator changed it during the turn.
+
+    The agent rests unless the very next look at its rows would go on with something.
+    """
+    status = facts.snapshot.agent.posture.status
     if status is not AgentStatus.AWAKE_RUNNING:
         return None
-    more_to_do = bool(snapshot.heads or (snapshot.hints and not put_off) or _is_back(facts))
-    return next_status(status, AgentSignal.RUN_SETTLED if more_to_do else AgentSignal.RESTED)
+    settled = next_status(status, AgentSignal.RUN_SETTLED)
+    after = _snapshot_after(facts, terminal, settled)
+    goes_on = _is_back(facts) or not isinstance(
+        decide_activation(after, now=now), Rest | RestUntil | AskOperator | ReviewBudget
+    )
+    return settled if goes_on else next_status(status, AgentSignal.RESTED)
 
 
 def _posture_changes(
@@ -376,10 +363,12 @@ def _snapshot_after(
     return msgspec.structs.replace(
         snapshot,
         agent=settled,
+        claimed_message_id=None,
         deferred_until=None if _is_back(facts) else put_off_until,
         agent_waits=_without(snapshot.agent_waits, ended),
         current=snapshot.current and _freed(snapshot.current, ended),
         queued=tuple(_freed(weighed, ended) for weighed in snapshot.queued),
+        unweighed_waits=_without(snapshot.unweighed_waits, ended),
     )
 
 

@@ -21,8 +21,8 @@ from holon.model.wake import TimerRecord, WakeHint
 
 
 def hint_tick_body(hints: Sequence[WakeHint]) -> MessageBody:
-    """Every parked body with its source; blank when none of the hints carried one."""
-    if all(hint.body is None for hint in hints):
+    """Every parked body with its source; blank when none of the hints brought anything."""
+    if not any(hint.brings_something for hint in hints):
         return TextBody(text="")
     return JsonBody(value={HINTS_FIELD: [msgspec.to_builtins(hint) for hint in hints]})
 
@@ -35,7 +35,7 @@ def continue_text(weighed: WeighedItem) -> str:
 def offer_text(weighed: WeighedItem) -> str:
     """A queued item is ready to be picked."""
     return (
-        f"Work item {weighed.item.id} is ready and nothing is in focus: "
+        f"Work item {weighed.item.id} is ready and nothing in focus can go on: "
         f"{_short(weighed.item.objective)}"
     )
 

@@ -43,9 +43,18 @@ class AgentSnapshot(Record, frozen=True, kw_only=True):
     current: WeighedItem | None = None  # the focus, whatever its state
     queued: tuple[WeighedItem, ...] = ()  # other open items, oldest first, bounded
     due_rechecks: tuple[WeighedItem, ...] = ()  # blocked items whose reminder has come
+    unweighed_waits: tuple[WaitRecord, ...] = ()  # open waits on items that are none of these
     deferred_until: Instant | None = None  # the first moment a put-off message waits for, to come
     slowed_until: Instant | None = None  # the same of a message that is held before its first turn
     active_timer_count: int = 0
+
+    @property
+    def waits(self) -> tuple[WaitRecord, ...]:
+        """Every open wait of the agent and of its items, each once."""
+        items = (self.current, *self.queued, *self.due_rechecks)
+        owned = (wait for weighed in items if weighed is not None for wait in weighed.waits)
+        every = (*self.agent_waits, *owned, *self.unweighed_waits)
+        return tuple({wait.id: wait for wait in every if wait.state.is_open}.values())
 
 
 class AdmissionTarget(Record, frozen=True, kw_only=True):

@@ -49,6 +49,13 @@ class WakeHint(Record, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         require_json(self.body)
 
+    @property
+    def brings_something(self) -> bool:
+        """Whether there is more to it than the news that something changed."""
+        if isinstance(self.body, str):
+            return not self.body.isspace() and self.body != ""
+        return self.body is not None
+
 
 class WakeDisposition(StrEnum):
     """What became of a hint."""

@@ -38,6 +38,7 @@ from holon.decide.lane_commits import (
     resume_commit,
 )
 from holon.decide.pick_next import Pick, pick_next
+from holon.decide.readiness import is_runnable
 from holon.decide.recovery_plan import plan_turn
 from holon.decide.task_lifecycle import is_terminal
 from holon.decide.turn_replay import cut_off, spent_in
@@ -49,7 +50,7 @@ from holon.model.expectation import Applied
 from holon.model.ids import AgentId, IdPrefix, TurnId
 from holon.model.limits import LANES_LOOKING_COUNT_MAX, UNSEEN_SHOWN_COUNT_MAX
 from holon.model.message import MessageEnvelope, MessageKind, QueueEntry, is_contentful
-from holon.model.provenance import TimerOrigin
+from holon.model.provenance import SystemOrigin, TimerOrigin
 from holon.model.record import Record
 from holon.model.snapshot import AgentSnapshot
 from holon.model.transcript import TurnLog
@@ -187,16 +188,25 @@ class Lane:
             ends_wait=message.wait_id is not None,
             prior=derive_closure(closure_facts(snapshot)),
             was_put_off=entry.was_put_off,
-            timer_cancelled=entry.was_put_off and await self._is_silenced(message),
+            moot=await self._mootness(entry),
         )
         return resolve_continuation(facts)
 
-    async def _is_silenced(self, message: MessageEnvelope) -> bool:
-        """Whether the message is a tick of a timer that was cancelled."""
-        if not isinstance(message.origin, TimerOrigin):
-            return False
-        timer = await self._services.store.reads.timer(message.origin.timer_id)
-        return timer is None or timer.status is TimerStatus.CANCELLED
+    async def _mootness(self, entry: QueueEntry) -> str | None:
+        """Return why a tick has nothing to say any more, or nothing when it has."""
+        message, reads = entry.message, self._services.store.reads
+        match message.origin:
+            case TimerOrigin(timer_id=timer_id) if entry.was_put_off:
+                timer = await reads.timer(timer_id)
+                gone = timer is None or timer.status is TimerStatus.CANCELLED
+                return "timer_cancelled" if gone else None
+            case SystemOrigin(subsystem=TickDesk.WORK_QUEUE) if message.work_item_id is not None:
+                item = await reads.work_item(message.work_item_id)
+                waits = await reads.item_waits(message.work_item_id)
+                can_run = item is not None and is_runnable(item, waits)
+                return None if can_run else "work_not_runnable"
+            case _:
+                return None
 
     async def _claim(self, snapshot: AgentSnapshot, turn: _Turn) -> _Claimed | None:
         services, message = self._services, turn.message

@@ -5,6 +5,8 @@ Rule 1: a tick goes through the same admission as any message; models cannot mak
 Rule 2: at most one tick of a key waits at a time; the unique column sees to it, not memory.
 """
 
+from typing import Final
+
 from holon.decide.activation import (
     AskOperator,
     ContinueActive,
@@ -53,6 +55,8 @@ from holon.runtime.services import Services
 class TickDesk:
     """Emits ticks for one host."""
 
+    WORK_QUEUE: Final = "work_queue"  # the origin of offers of work
+
     def __init__(self, services: Services, ingress: Ingress) -> None:
         self._services = services
         self._ingress = ingress
@@ -88,7 +92,7 @@ class TickDesk:
         text = continue_text(decision.item) if continues else offer_text(decision.item)
         tick = self._request(
             snapshot.agent.identity.agent_id,
-            subsystem="work_queue",
+            subsystem=self.WORK_QUEUE,
             body=TextBody(text=text),
             tick_key=f"work:{item.id}",
             work_item_id=item.id,

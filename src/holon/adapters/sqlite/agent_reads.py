@@ -70,8 +70,12 @@ class SqliteAgentReads(ReadSession):
         current = self._all("weighed_item", (current_id,)) if current_id is not None else []
         deferred_until, slowed_until = self._waits_until(row, agent_id, now=now)
         claimed, hints = around.claimed_message_id, around.has_hints
-        queue, rechecks = (agent_id, current_id, most), (agent_id, now, most)
-        has_work = bool(around.has_open_items)
+        focus = _weigh(current[0], waits) if current else None
+        queued: tuple[WeighedItem, ...] = ()
+        due: tuple[WeighedItem, ...] = ()
+        if around.has_open_items:
+            queued = self._weigh_all("weighed_queue", (agent_id, current_id, most), waits)
+            due = self._weigh_all("due_rechecks", (agent_id, now, most), waits)
         return AgentSnapshot(
             agent=agent_state(row),
             heads=self._heads(agent_id, now=now) if row.queued_count else (),
@@ -79,9 +83,10 @@ class SqliteAgentReads(ReadSession):
             claimed_message_id=None if claimed is None else MessageId(claimed),
             hints=self._parked_hints(agent_id) if hints else (),
             agent_waits=tuple(waits.get(None, ())),
-            current=_weigh(current[0], waits) if current else None,
-            queued=self._weigh_all("weighed_queue", queue, waits) if has_work else (),
-            due_rechecks=self._weigh_all("due_rechecks", rechecks, waits) if has_work else (),
+            current=focus,
+            queued=queued,
+            due_rechecks=due,
+            unweighed_waits=_unweighed(waits, (focus, *queued, *due)) if waits else (),
             deferred_until=deferred_until,
             slowed_until=slowed_until,
             active_timer_count=around.active_timer_count,
@@ -139,6 +144,14 @@ def _weigh(found: Row, waits: _WaitsByItem) -> WeighedItem:
     return WeighedItem(
         item=item, waits=tuple(waits.get(item.id, ())), activation=activation_memory(row, item)
     )
+
+
+def _unweighed(
+    waits: _WaitsByItem, weighed: Sequence[WeighedItem | None]
+) -> tuple[WaitRecord, ...]:
+    """The waits on items that are not among these."""
+    known = {None, *(each.item.id for each in weighed if each is not None)}
+    return tuple(wait for item_id, some in waits.items() if item_id not in known for wait in some)
 
 
 def _number(value: object) -> int:
