@@ -248,6 +248,15 @@ def test_source_refs_hold_the_ids_of_the_origin(
     assert admitted(request_).message.source_refs == refs
 
 
+@pytest.mark.requirement("admission:source-refs-name-the-origin")
+def test_only_the_runtime_names_more_sources_than_its_origin() -> None:
+    more = {"external_trigger_id": "trig_1"}
+    tick = admitted(vary(ADMISSIBLE[5], wait_id=WaitId("wait_1"), source_refs=more)).message
+    assert tick.source_refs == {"subsystem": "scheduler", "wait_id": "wait_1", **more}
+    outside = admitted(vary(ADMISSIBLE[2], wait_id=WaitId("wait_1"), source_refs=more)).message
+    assert outside.source_refs == {"source": "forge", "event_type": "push"}
+
+
 # --- binding --------------------------------------------------------------------------------------
 
 

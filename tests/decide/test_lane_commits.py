@@ -122,14 +122,21 @@ def test_only_the_operators_word_ends_waits_for_the_operator(trigger: TriggerKin
     asked = msgspec.structs.replace(weighed(), waits=(wait_of(WaitKind.OPERATOR),))
     other = msgspec.structs.replace(weighed("work_2"), waits=(wait_of(WaitKind.TASK),))
     own = msgspec.structs.replace(wait_of(WaitKind.OPERATOR), id="wait_own", work_item_id=None)
+    far = msgspec.structs.replace(wait_of(WaitKind.OPERATOR), id="wait_far", work_item_id="work_9")
     snapshot = AgentSnapshot(
-        agent=agent_in(AgentStatus.ASLEEP), current=asked, queued=(other,), agent_waits=(own,)
+        agent=agent_in(AgentStatus.ASLEEP),
+        current=asked,
+        queued=(other,),
+        agent_waits=(own,),
+        unweighed_waits=(far,),
     )
     reentry = msgspec.structs.replace(REENTRY, trigger_kind=trigger)
     commit = claim_commit(claim_facts(snapshot=snapshot, reentry=reentry), now=NOW)
     moved = [change for change in commit.changes if isinstance(change, MoveWait)]
     answers = trigger is TriggerKind.OPERATOR_INPUT
-    assert [m.wait_id for m in moved] == (["wait_own", "wait_operator"] if answers else [])
+    assert [m.wait_id for m in moved] == (
+        ["wait_own", "wait_operator", "wait_far"] if answers else []
+    )
     assert all((m.state, m.by) == (WaitState.RESOLVED, MESSAGE_ID) for m in moved)
 
 

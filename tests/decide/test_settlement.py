@@ -45,7 +45,7 @@ from holon.model.snapshot import AgentSnapshot, WeighedItem
 from holon.model.transcript import AssistantRound, RuntimeFailure
 from holon.model.turn import Completion, Finish, TerminalKind
 from holon.model.wait import WaitKind, WaitState
-from holon.model.work_item import WorkItemState
+from holon.model.work_item import ActivationMemory, WorkItemState
 from tests.decide.sample_rows import (
     AGENT_ID,
     HEAD,
@@ -61,6 +61,15 @@ from tests.decide.sample_rows import (
 from tests.decide.turn_rows import ATTEMPT, TIMELINE, TURN, USAGE, prompt, running_snapshot, spoke
 
 C = TypeVar("C")
+VAIN = ActivationMemory(
+    agent_id=AGENT_ID,
+    work_item_id=ITEM.id,
+    revision_seen=ITEM.revision,
+    no_progress_count=1,
+    last_at=NOW,
+    not_before=NOW + seconds(60),
+)
+HELD = weighed(activation=VAIN)  # runnable, but it was offered a moment ago
 TIMEOUT = failure_of(ProviderTimeoutError("no answer", hint="try again"), attempts=(ATTEMPT,))
 COMPLETED_ITEM = WeighedItem(
     item=msgspec.structs.replace(
@@ -334,9 +343,15 @@ def test_a_failure_after_a_completion_keeps_the_report() -> None:
         (running_snapshot(), AgentStatus.ASLEEP),
         (with_snapshot(heads=(HEAD,)), AgentStatus.AWAKE_IDLE),
         (with_snapshot(hints=(HINT,)), AgentStatus.AWAKE_IDLE),
+        (with_snapshot(queued=(weighed(),)), AgentStatus.AWAKE_IDLE),
+        (with_snapshot(current=weighed()), AgentStatus.AWAKE_IDLE),
+        (with_snapshot(current=weighed(blocked=True)), AgentStatus.ASLEEP),
+        (with_snapshot(current=HELD), AgentStatus.ASLEEP),
+        (with_snapshot(claimed_message_id=prompt().id), AgentStatus.ASLEEP),
     ],
+    ids=["nothing", "a message", "a hint", "an item", "its focus", "blocked", "held", "its own"],
 )
-def test_an_agent_rests_unless_something_is_queued(
+def test_an_agent_rests_unless_something_goes_on_at_once(
     snapshot: AgentSnapshot, status: AgentStatus
 ) -> None:
     commit = settle(snapshot=snapshot)

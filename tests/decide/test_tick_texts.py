@@ -6,6 +6,7 @@ import pytest
 from holon.decide.tick_texts import (
     continue_text,
     expired_text,
+    hint_refs,
     hint_tick_body,
     offer_text,
     question_text,
@@ -45,6 +46,15 @@ def test_one_body_is_enough_to_tell_all_hints(value: object) -> None:
     told = body.value["wake_hints"]
     assert [hint["source_key"] for hint in told] == ["ci", "mail"]
     assert told[1]["body"] == value
+
+
+def test_the_triggers_behind_hints_are_named_once_each() -> None:
+    one, other = (
+        msgspec.structs.replace(HINT, source_key=name, external_trigger_id=name)
+        for name in ("trig_1", "trig_2")
+    )
+    assert hint_refs((HINT,)) == {}
+    assert hint_refs((one, HINT, one, other)) == {"external_trigger_id": "trig_1,trig_2"}
 
 
 def test_a_work_tick_names_its_item_and_its_objective() -> None:

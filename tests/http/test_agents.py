@@ -1,5 +1,7 @@
 """Agents as readers see them, over a real server."""
 
+from typing import cast
+
 import pytest
 
 from holon.model.ids import AgentId
@@ -55,6 +57,29 @@ async def test_the_state_holds_the_very_status_and_the_event_to_go_on_after(
     assert floor <= state.event_cursor <= newest
     page = await server.operator.get(f"/agents/{MAIN}/events?after_seq={state.event_cursor}")
     assert page.status == 200
+
+
+@pytest.mark.requirement("closure:posture-says-awake-or-sleeping")
+async def test_the_closure_is_that_of_the_rows_as_they_are(server: ControlServer) -> None:
+    async def closure() -> dict[str, object] | None:
+        told = (await server.operator.get(f"/agents/{MAIN}/status")).json()
+        return cast("dict[str, object] | None", told.get("closure"))
+
+    assert await closure() is None, "an agent that has never run has none"
+    await settled(server)
+    at_rest = await closure()
+    assert at_rest is not None
+    assert (at_rest["outcome"], at_rest["runtime_posture"]) == ("completed", "sleeping")
+    await server.host.control.pause(MAIN)
+    item = await server.host.work.create(MAIN, objective="mend the roof")
+    held = await closure()
+    assert held is not None
+    assert held["outcome"] == "continuable"
+    assert held["work_signal"] == {
+        "work_item_id": item.id,
+        "status": "queued",
+        "reactivation_mode": "activate_queued",
+    }
 
 
 @pytest.mark.requirement("http:default-aliases")

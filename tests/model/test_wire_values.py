@@ -3,6 +3,7 @@
 from enum import StrEnum
 from typing import get_args
 
+import msgspec
 import pytest
 
 from holon.model.agent import (
@@ -144,3 +145,8 @@ def test_priorities_queue_from_interject_down_to_background() -> None:
         "normal",
         "background",
     ]
+
+
+def test_the_earlier_name_of_the_first_band_is_still_understood() -> None:
+    assert msgspec.json.decode(b'"interrupt"', type=Priority) is Priority.INTERJECT
+    assert Priority("interrupt").value == "interject"

@@ -6,7 +6,15 @@ import pytest
 from holon.model.agent import IdentityStatus
 from holon.model.agent_status import AgentStatus
 from holon.model.brief import BriefKind, FailureArtifact, FailureCategory
-from holon.model.closure import Failed, Waiting, WaitingReason
+from holon.model.closure import (
+    Continuable,
+    Failed,
+    ReactivationMode,
+    Waiting,
+    WaitingReason,
+    WorkSignal,
+    WorkSignalStatus,
+)
 from holon.model.ids import TriggerId, WorkItemId
 from holon.model.limits import SUMMARY_CHARS_MAX
 from holon.model.provider_attempt import TokenUsage
@@ -155,6 +163,12 @@ def test_a_closure_shows_what_applies_to_it() -> None:
         "runtime_posture": "sleeping",
         "waiting_reason": "awaiting_timer",
     }
+    signal = WorkSignal(
+        work_item_id=WorkItemId("work_1"),
+        status=WorkSignalStatus.QUEUED,
+        reactivation_mode=ReactivationMode.ACTIVATE_QUEUED,
+    )
+    assert closure_view(Continuable(work_signal=signal)).work_signal == signal
 
 
 @pytest.mark.requirement("console:state-is-a-bootstrap")

@@ -7,7 +7,12 @@ import pytest
 
 from holon.model.brief import BriefRecord
 from holon.model.ids import WorkItemId
-from holon.model.limits import DAY_MS, HOUR_MS, NO_PROGRESS_ACTIVATIONS_COUNT_MAX
+from holon.model.limits import (
+    DAY_MS,
+    HOUR_MS,
+    NO_PROGRESS_ACTIVATIONS_COUNT_MAX,
+    WORK_ITEMS_WEIGHED_COUNT_MAX,
+)
 from holon.testing.builders import MAIN
 from tests.runtime.cast import calls, rule
 from tests.runtime.house import House, run_house
@@ -27,6 +32,25 @@ def turns_for(house: House, item_id: WorkItemId) -> int:
         f" where tick_key = 'work:{item_id}'"
     )
     return int(count)
+
+
+@pytest.mark.requirement("runtime:vain-work-is-put-to-the-operator")
+def test_the_operators_answer_reaches_an_item_behind_many_others() -> None:
+    async def story(house: House) -> None:
+        await house.host.control.pause(MAIN)
+        for number in range(WORK_ITEMS_WEIGHED_COUNT_MAX):
+            other = await house.host.work.create(MAIN, objective=f"job {number}")
+            await house.host.work.block(other.id, blocked_by="rain", recheck_after_ms=DAY_MS)
+        await house.host.control.resume(MAIN)
+        asked = await house.host.work.create(MAIN, objective="mow the lawn")
+        states = f"select state from waits where work_item_id = '{asked.id}'"
+        while not house.rows(states):
+            await house.rest(60_000)
+        await house.prompt("mow the front first")
+        await house.rest(1_000)
+        assert house.rows(states) == [("resolved",)]
+
+    run_house(story, script=[IDLER])
 
 
 @pytest.mark.requirement("runtime:vain-work-is-put-to-the-operator")

@@ -34,6 +34,23 @@ def test_no_tool_lets_a_model_make_a_tick() -> None:
     run_house(story, script=script)
 
 
+@pytest.mark.requirement("scheduling:only-runnable-items-are-activated")
+def test_an_offer_that_was_held_back_is_silent_once_its_item_is_over() -> None:
+    async def story(house: House) -> None:
+        items = [await house.host.work.create(MAIN, objective=f"job {n}") for n in range(4)]
+        while not house.rows("select 1 from messages where state = 'queued'"):
+            await house.rest(500)  # the brake holds an offer back once enough of them were vain
+        asked_count = len(house.model.requests)
+        for item in items:
+            await house.host.work.complete(item.id)
+        await house.rest(HOUR_MS)
+        assert house.rows("select 1 from messages where state = 'queued'") == []
+        assert len(house.model.requests) == asked_count
+        assert house.rows("select 1 from messages where unseen = 1") == [], "nor is it shown later"
+
+    run_house(story, script=[rule("", says("hm"))])
+
+
 @pytest.mark.parametrize("side", list(Side))
 def test_a_crash_around_a_tick_neither_loses_nor_repeats_a_hint(side: Side) -> None:
     plan = CrashPlan("tick:", side)

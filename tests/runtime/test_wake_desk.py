@@ -37,6 +37,17 @@ def test_an_idle_agent_gets_a_tick_at_once_and_reads_the_body() -> None:
 
 
 @pytest.mark.requirement("runtime:plain-hint-is-a-sign-of-life")
+def test_a_hint_with_a_blank_body_is_a_sign_of_life_too() -> None:
+    async def story(house: House) -> None:
+        await house.hint("forge", body=" \n")
+        await house.rest(1_000)
+        assert await ticks(house) == 1
+        assert house.model.requests == []
+
+    run_house(story)
+
+
+@pytest.mark.requirement("runtime:plain-hint-is-a-sign-of-life")
 def test_a_hint_without_a_body_is_a_sign_of_life_and_no_turn() -> None:
     async def story(house: House) -> None:
         await house.prompt("hello")

@@ -22,7 +22,7 @@ from holon.model.continuation import TriggerKind
 from holon.model.ids import MessageId
 from holon.model.ingress import IngressRequest
 from holon.model.message import MessageEnvelope, MessageKind
-from holon.model.provenance import AuthorityClass, DeliverySurface, Origin
+from holon.model.provenance import AuthorityClass, DeliverySurface
 from holon.model.record import Record
 from holon.model.refusal import Refusal
 from holon.model.snapshot import AdmissionTarget
@@ -99,7 +99,7 @@ def decide_admission(
             work_item_id=request.work_item_id if binds else None,
             task_id=request.task_id if binds else None,
             wait_id=request.wait_id if binds else None,
-            source_refs=_source_refs_of(request.origin),
+            source_refs=_source_refs_of(request, binds=binds),
             metadata=request.metadata,
             correlation_id=request.correlation_id,
             causation_id=request.causation_id,
@@ -126,6 +126,12 @@ def _may_bind(authority: AuthorityClass, surface: DeliverySurface) -> bool:
     return authority is AuthorityClass.RUNTIME_INSTRUCTION and surface in BINDING_SURFACES
 
 
-def _source_refs_of(origin: Origin) -> dict[str, str]:
+def _source_refs_of(request: IngressRequest, *, binds: bool) -> dict[str, str]:
+    origin = request.origin
     named = ((name, getattr(origin, name)) for name in origin.__struct_fields__)
-    return {name: value for name, value in named if value is not None}
+    refs = {name: value for name, value in named if value is not None}
+    if binds:
+        refs.update(request.source_refs)
+        if request.wait_id is not None:
+            refs["wait_id"] = request.wait_id
+    return refs

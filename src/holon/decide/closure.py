@@ -93,6 +93,13 @@ def closure_facts(snapshot: AgentSnapshot) -> ClosureFacts:
     )
 
 
+def current_closure(snapshot: AgentSnapshot) -> Closure | None:
+    """Return what has come of an agent's work as its rows stand; nothing when it has never run."""
+    if snapshot.agent.last_terminal is None and snapshot.agent.focus.open_turn_id is None:
+        return None
+    return derive_closure(closure_facts(snapshot))
+
+
 def _current_work(focus: WeighedItem | None) -> CurrentWork | None:
     if focus is None:
         return None

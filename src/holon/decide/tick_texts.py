@@ -27,6 +27,12 @@ def hint_tick_body(hints: Sequence[WakeHint]) -> MessageBody:
     return JsonBody(value={HINTS_FIELD: [msgspec.to_builtins(hint) for hint in hints]})
 
 
+def hint_refs(hints: Sequence[WakeHint]) -> dict[str, str]:
+    """The ids of the triggers that sent the hints, where any did; each once, in their order."""
+    ids = dict.fromkeys(hint.external_trigger_id for hint in hints if hint.external_trigger_id)
+    return {"external_trigger_id": ",".join(ids)} if ids else {}
+
+
 def continue_text(weighed: WeighedItem) -> str:
     """Go on with the current item."""
     return f"Continue the current work item {weighed.item.id}: {_short(weighed.item.objective)}"

@@ -34,6 +34,7 @@ class IngressRequest(Record, frozen=True, kw_only=True):
     task_id: TaskId | None = None
     wait_id: WaitId | None = None
     tick_key: str | None = None
+    source_refs: dict[str, str] = {}  # ids beyond the origin's; the runtime's own ingress only
     metadata: JsonValue = None
     correlation_id: str | None = None
     causation_id: str | None = None

@@ -48,6 +48,11 @@ class Priority(StrEnum):
     NORMAL = "normal"
     BACKGROUND = "background"
 
+    @classmethod
+    def _missing_(cls, value: object) -> "Priority | None":
+        """Take the earlier name of the first band for what it means."""
+        return cls.INTERJECT if value == "interrupt" else None
+
     @property
     def band(self) -> int:
         """The band's place in the queue; 0 is served first."""

@@ -4,8 +4,8 @@ Owns:  the agent summary. `tell me about this agent` is this, whole and bounded.
 Rule 1: it is made from one look at the rows; its parts agree.
 Rule 2: names are those AgentGet uses: counts, waits, tasks and work items are called the same
         wherever they are read.
-Rule 3: how the last pass ended stands beside what the loop does now: `closure` and `agent.status`
-        are two things.
+Rule 3: `closure` says what has come of the agent's work, `agent.status` what its loop does. Both
+        are as the rows stand now; an agent that has never run has no closure.
 """
 
 from holon.model.agent import AgentState
@@ -18,6 +18,7 @@ from holon.model.closure import (
     Failed,
     RuntimePosture,
     WaitingReason,
+    WorkSignal,
     outcome_of,
     waiting_reason_of,
 )
@@ -74,12 +75,12 @@ class TurnEndView(Record, frozen=True, kw_only=True):
 
 
 class ClosureView(Record, frozen=True, kw_only=True):
-    """How the last pass ended. A part that does not apply to its outcome is left out."""
+    """What has come of the work. A part that does not apply to the outcome is left out."""
 
     outcome: ClosureOutcome
     runtime_posture: RuntimePosture
     waiting_reason: WaitingReason | None = None
-    work_item_id: WorkItemId | None = None
+    work_signal: WorkSignal | None = None
     summary: str | None = None
     evidence: tuple[str, ...] = ()
 
@@ -147,8 +148,9 @@ class AgentSummary(Record, frozen=True, kw_only=True):
 
 
 class Surroundings(Record, frozen=True, kw_only=True):
-    """What a summary shows that is not in the agent's rows."""
+    """What a summary shows that is not in the agent's rows, or is derived from them."""
 
+    closure: Closure | None = None
     default_model: str | None = None
     workspace: ActiveWorkspace | None = None
     profile: ExecutionProfile = ExecutionProfile()
@@ -181,7 +183,7 @@ def agent_summary(surface: AgentSurface, around: Surroundings) -> AgentSummary:
         ),
         recent_brief_count=counts.briefs,
         recent_event_count=counts.events,
-        closure=None if agent.last_closure is None else closure_view(agent.last_closure),
+        closure=None if around.closure is None else closure_view(around.closure),
         attached_workspaces=attached_views(surface.workspaces),
         active_workspace_entry=None if place is None else workspace_view(place),
         active_workspace_occupancy=occupancy_view(surface.workspaces),
@@ -192,13 +194,12 @@ def agent_summary(surface: AgentSurface, around: Surroundings) -> AgentSummary:
 
 
 def closure_view(closure: Closure) -> ClosureView:
-    """Return how a pass ended."""
-    signalled = closure.work_signal.work_item_id if isinstance(closure, Continuable) else None
+    """Return a closure in bounded words."""
     return ClosureView(
         outcome=outcome_of(closure),
         runtime_posture=closure.runtime_posture,
         waiting_reason=waiting_reason_of(closure),
-        work_item_id=signalled,
+        work_signal=closure.work_signal if isinstance(closure, Continuable) else None,
         summary=one_line(closure.summary) if isinstance(closure, Failed) else None,
         evidence=tuple(one_line(line) for line in closure.evidence[:AGENT_ROWS_SHOWN_COUNT_MAX]),
     )

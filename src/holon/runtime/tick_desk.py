@@ -7,6 +7,8 @@ Rule 2: at most one tick of a key waits at a time; the unique column sees to it,
 
 from typing import Final
 
+import msgspec
+
 from holon.decide.activation import (
     AskOperator,
     ContinueActive,
@@ -18,6 +20,7 @@ from holon.decide.admission import Admitted
 from holon.decide.desk_commits import OperatorQuestion, ask_operator_commit, queue_change
 from holon.decide.tick_texts import (
     continue_text,
+    hint_refs,
     hint_tick_body,
     offer_text,
     question_text,
@@ -64,13 +67,20 @@ class TickDesk:
     async def emit_hint_tick(self, snapshot: AgentSnapshot, decision: EmitHintTick) -> bool:
         """Hand the parked hints to a tick."""
         agent_id = snapshot.agent.identity.agent_id
-        waits = [hint.wait_id for hint in decision.hints if hint.wait_id is not None]
-        tick = self._request(
+        hints = decision.hints
+        waits = [hint.wait_id for hint in hints if hint.wait_id is not None]
+        plain = self._request(
             agent_id,
             subsystem="wake_hint",
-            body=hint_tick_body(decision.hints),
+            body=hint_tick_body(hints),
             tick_key="wake_hint",
             wait_id=waits[0] if waits else None,
+        )
+        tick = msgspec.structs.replace(
+            plain,
+            source_refs=hint_refs(hints),
+            correlation_id=hints[0].correlation_id if len(hints) == 1 else None,
+            causation_id=hints[0].causation_id if len(hints) == 1 else None,
         )
         taken = TakeWakeHints(
             agent_id=agent_id, source_keys=tuple(hint.source_key for hint in decision.hints)

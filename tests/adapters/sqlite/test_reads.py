@@ -195,6 +195,24 @@ async def test_items_that_may_run_are_weighed_first_when_there_are_too_many(benc
     assert snapshot.queued[-1].item.id == "newest", "still in the order of creation"
 
 
+async def test_a_wait_on_an_item_that_is_not_weighed_is_known_all_the_same(bench: Bench) -> None:
+    runnable = [
+        PutWorkItem(item=a_work_item(f"work_{n:03}")) for n in range(WORK_ITEMS_WEIGHED_COUNT_MAX)
+    ]
+    asked = a_wait(kind=WaitKind.OPERATOR, work_item_id=WorkItemId("asked"), source_id=None)
+    resting = a_wait("wait_2", kind=WaitKind.REST)
+    await bench.make(
+        *runnable,
+        PutWorkItem(item=a_work_item("asked")),
+        OpenWait(wait=asked),
+        OpenWait(wait=resting),
+    )
+    snapshot = await bench.reads.snapshot(MAIN, now=START)
+    assert snapshot is not None
+    assert "asked" not in [weighed.item.id for weighed in snapshot.queued]
+    assert [wait.id for wait in snapshot.waits] == [resting.id, asked.id]
+
+
 @pytest.mark.requirement("store:recheck-reminds-once")
 async def test_a_blocked_item_comes_up_when_its_reminder_is_due_and_not_used_up(
     bench: Bench,

@@ -9,6 +9,7 @@ Rule 2: what the state says of the agent is the very status.
 from typing import Final
 
 from holon.decide.agent_refusals import refuse_unknown
+from holon.decide.closure import current_closure
 from holon.http.own_records import is_shown
 from holon.http.page_queries import AfterQuery
 from holon.http.plane import Plane
@@ -61,9 +62,11 @@ async def _looked_at(plane: Plane, call: Call) -> tuple[AgentSurface, Surroundin
     surface = await plane.host.reads.agent_surface(agent_id)
     if surface is None or not is_shown(surface.listed.agent.identity):
         raise RefusedError(refuse_unknown(agent_id))
+    snapshot = await plane.host.reads.snapshot(agent_id, now=plane.clock.now())
     trigger = await plane.host.reads.trigger_of(agent_id)
     agent, place = surface.listed.agent, _place(plane, surface.listed)
     around = Surroundings(
+        closure=None if snapshot is None else current_closure(snapshot),
         default_model=str(plane.host.preference.default),
         workspace=place,
         profile=plane.host.workspaces.profile,
