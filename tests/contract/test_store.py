@@ -269,6 +269,7 @@ async def test_a_processed_message_can_still_be_read_with_how_it_ended(store: St
 
 
 @pytest.mark.requirement("store:log-names-message-origin-trust-priority-task")
+@pytest.mark.requirement("store:log-keeps-the-labels")
 async def test_the_log_says_where_a_message_came_from(store: Store) -> None:
     message = a_message(
         kind=MessageKind.TASK_RESULT,
@@ -286,6 +287,9 @@ async def test_the_log_says_where_a_message_came_from(store: Store) -> None:
     assert newest.message_id == "msg_1"
     assert newest.origin == message.origin
     assert newest.trust is TrustLevel.TRUSTED_SYSTEM
+    assert newest.authority_class is AuthorityClass.RUNTIME_INSTRUCTION
+    assert newest.delivery_surface is DeliverySurface.TASK_REJOIN
+    assert newest.admission_context is AdmissionContext.RUNTIME_OWNED
     assert newest.priority is Priority.NEXT
     assert newest.task_id == "task_9"
 

@@ -99,6 +99,7 @@ def test_a_claim_takes_the_message_fences_older_lanes_and_opens_the_turn() -> No
     )
 
 
+@pytest.mark.requirement("settlement:a-turn-is-bound-to-the-focus")
 def test_a_claim_binds_the_turn_to_the_focus_of_that_moment() -> None:
     agent = agent_in(AgentStatus.AWAKE_IDLE)
     focused = msgspec.structs.replace(

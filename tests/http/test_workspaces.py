@@ -86,6 +86,7 @@ async def worked(server: ControlServer) -> Any:
     return log
 
 
+@pytest.mark.requirement("admission:control-makes-no-message")
 @pytest.mark.requirement("workspace:shown")
 async def test_every_surface_shows_where_an_agent_works_by_real_names(
     server: ControlServer, site: Path
@@ -106,6 +107,7 @@ async def test_every_surface_shows_where_an_agent_works_by_real_names(
     assert told["workspace"] == answer.json()["workspace"]
     assert told["agent"] == (await server.operator.get(f"/agents/{MAIN}/status")).json()
     assert told["agent"]["active_workspace_entry"] == entry
+    assert told["agent"]["agent"]["total_message_count"] == 0, "it was arranged, not said"
     assert told["agent"]["attached_workspaces"] == told["workspace"]["attached_workspaces"]
     assert told["agent"]["attached_workspaces"][0]["repo_name"] == "site"
     held = told["workspace"]["active_workspace_occupancy"]

@@ -106,6 +106,9 @@ def test_an_agent_that_is_down_says_how_to_bring_it_up(
     assert (lifecycle.resume_required, lifecycle.wake_requires_resume) == (resume, resume)
     assert lifecycle.accepts_external_messages is accepts
     if resume:
+        assert lifecycle.operator_hint is not None
+        assert "a wake changes nothing, start it first" in lifecycle.operator_hint
+        assert ("takes no prompts" in lifecycle.operator_hint) is not accepts
         assert lifecycle.resume_cli_hint == "holon agent start main"
         assert lifecycle.resume_control_path == "/control/agents/main/control"
     else:

@@ -9,6 +9,7 @@ from holon.model.brief import BriefKind
 from holon.model.errors import BadIdError
 from holon.model.event import ControlApplied, TurnStarted
 from holon.model.ids import AgentId
+from holon.model.limits import HOUR_MS
 from holon.model.message import Priority
 from holon.model.refusal import RefusalCode, RefusedError
 from holon.testing.builders import MAIN, a_hint, an_identity
@@ -31,6 +32,19 @@ def test_an_agent_is_created_once() -> None:
         with pytest.raises(BadIdError):
             await house.host.control.create_agent(an_identity("../main"))
         assert house.rows("select agent_id from agents") == [("main",)]
+
+    run_house(story)
+
+
+@pytest.mark.requirement("admission:control-makes-no-message")
+def test_what_the_operator_arranges_is_an_event_and_no_message() -> None:
+    async def story(house: House) -> None:
+        await house.host.control.create_agent(an_identity("helper"))
+        await house.host.timers.create(MAIN, after_ms=HOUR_MS, summary="tea")
+        await house.rest(1_000)
+        assert house.rows("select * from messages") == []
+        assert [type(e).__name__ for e in await house.events("helper")] == ["AgentCreated"]
+        assert [type(e).__name__ for e in await house.events()][-1] == "TimerCreated"
 
     run_house(story)
 

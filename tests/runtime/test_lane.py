@@ -133,6 +133,7 @@ def test_an_outside_event_does_not_answer_for_the_operator() -> None:
     run_house(story)
 
 
+@pytest.mark.requirement("continuation:running-marker-does-not-suppress")
 def test_a_follow_up_is_taken_up_although_the_agent_was_running_when_it_was_made() -> None:
     async def story(house: House) -> None:
         await house.prompt("go")

@@ -25,6 +25,7 @@ async def slots_ms(house: House, agent: str = MAIN) -> list[int]:
 
 
 @pytest.mark.requirement("runtime:timer-wakes-a-sleeping-agent")
+@pytest.mark.requirement("continuation:timer-tick-may-resume-local-work")
 def test_a_one_shot_timer_wakes_its_agent_once() -> None:
     async def story(house: House) -> None:
         await house.host.timers.create(MAIN, after_ms=5_000, summary="water the plants")

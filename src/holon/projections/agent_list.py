@@ -136,12 +136,12 @@ def lifecycle_view(identity: AgentIdentity, status: AgentStatus) -> LifecycleVie
             resume_required=False, accepts_external_messages=True, wake_requires_resume=False
         )
     is_stopped = status is AgentStatus.STOPPED
-    kept = "takes no messages" if is_stopped else "keeps its messages for later"
+    kept = "takes no prompts" if is_stopped else "keeps its messages for later"
     return LifecycleView(
         resume_required=True,
         accepts_external_messages=not is_stopped,
         wake_requires_resume=True,
-        operator_hint=f"{agent_id} is {status} and {kept}; start it to go on",
+        operator_hint=f"{agent_id} is {status} and {kept}; a wake changes nothing, start it first",
         resume_cli_hint=f"holon agent start {agent_id}",
         resume_control_path=f"/control/agents/{agent_id}/control",
     )
