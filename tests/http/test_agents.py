@@ -82,6 +82,21 @@ async def test_the_closure_is_that_of_the_rows_as_they_are(server: ControlServer
     }
 
 
+@pytest.mark.requirement("console:last-continuation-is-shown")
+async def test_the_status_says_what_the_newest_message_amounted_to(server: ControlServer) -> None:
+    async def seen() -> dict[str, object] | None:
+        told = (await server.operator.get(f"/agents/{MAIN}/status")).json()
+        return cast("dict[str, object] | None", told["agent"].get("last_continuation"))
+
+    assert await seen() is None
+    await settled(server)
+    first = await seen()
+    assert first is not None
+    assert first["model_visible"] is True
+    assert first["continuation_class"] == "local_continuation"
+    assert (first["trigger_kind"], first["prior_closure_outcome"]) == ("operator_input", "waiting")
+
+
 @pytest.mark.requirement("http:default-aliases")
 @pytest.mark.parametrize("part", ["status", "state", "briefs", "transcript"])
 async def test_a_path_that_names_no_agent_means_the_default_one(

@@ -7,6 +7,7 @@ from holon.model.agent import IdentityStatus
 from holon.model.agent_status import AgentStatus
 from holon.model.brief import BriefKind, FailureArtifact, FailureCategory
 from holon.model.closure import (
+    ClosureOutcome,
     Continuable,
     Failed,
     ReactivationMode,
@@ -15,6 +16,7 @@ from holon.model.closure import (
     WorkSignal,
     WorkSignalStatus,
 )
+from holon.model.continuation import LivenessOnly, TriggerKind
 from holon.model.ids import TriggerId, WorkItemId
 from holon.model.limits import SUMMARY_CHARS_MAX
 from holon.model.provider_attempt import TokenUsage
@@ -172,6 +174,29 @@ def test_a_closure_shows_what_applies_to_it() -> None:
         reactivation_mode=ReactivationMode.ACTIVATE_QUEUED,
     )
     assert closure_view(Continuable(work_signal=signal)).work_signal == signal
+
+
+@pytest.mark.requirement("console:last-continuation-is-shown")
+@pytest.mark.requirement("console:let-go-messages-are-counted")
+def test_a_sign_of_life_and_what_is_no_longer_read_are_shown_for_what_they_are() -> None:
+    silent = LivenessOnly(
+        trigger_kind=TriggerKind.SYSTEM_TICK,
+        prior_outcome=ClosureOutcome.WAITING,
+        prior_waiting_reason=WaitingReason.AWAITING_OPERATOR_INPUT,
+        evidence=("nothing_to_say",),
+    )
+    surface = msgspec.structs.replace(a_surface(), last_continuation=silent, let_go_turn_count=7)
+    shown = agent_summary(surface, AROUND).agent
+    assert shown.compacted_message_count == 7
+    assert msgspec.to_builtins(shown.last_continuation) == {
+        "model_visible": False,
+        "continuation_class": "liveness_only",
+        "prior_closure_outcome": "waiting",
+        "matched_waiting_reason": False,
+        "trigger_kind": "system_tick",
+        "prior_waiting_reason": "awaiting_operator_input",
+        "evidence": ("nothing_to_say",),
+    }
 
 
 @pytest.mark.requirement("console:state-is-a-bootstrap")

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from holon.model.agent import AgentState
 from holon.model.brief import BriefRecord
+from holon.model.continuation import Continuation
 from holon.model.event import AuditEvent
 from holon.model.ids import WorkItemId
 from holon.model.instructions import TaintedInstructions
@@ -99,6 +100,8 @@ class AgentSurface(Record, frozen=True, kw_only=True):
     last_event_seq: int = 0
     last_usage: TokenUsage | None = None  # of the newest settled turn that reported any
     last_failure: BriefRecord | None = None  # the newest brief of a failed turn
+    last_continuation: Continuation | None = None  # what the newest message amounted to
+    let_go_turn_count: int = 0  # turns the agent no longer reads in full
     tasks: tuple[TaskRecord, ...] = ()  # open ones first, then newest
     timers: tuple[TimerRecord, ...] = ()  # active ones first, soonest first
     work_items: tuple[WeighedItem, ...] = ()  # current, queued, waiting, completed

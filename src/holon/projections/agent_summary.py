@@ -22,6 +22,7 @@ from holon.model.closure import (
     outcome_of,
     waiting_reason_of,
 )
+from holon.model.continuation import Continuation, Reentry, TriggerKind
 from holon.model.ids import AgentId, BriefId, TurnId, WorkItemId
 from holon.model.instant import Instant
 from holon.model.instructions import (
@@ -85,6 +86,18 @@ class ClosureView(Record, frozen=True, kw_only=True):
     evidence: tuple[str, ...] = ()
 
 
+class ContinuationView(Record, frozen=True, kw_only=True):
+    """What a message amounted to when it was taken up."""
+
+    model_visible: bool
+    continuation_class: str
+    prior_closure_outcome: ClosureOutcome
+    matched_waiting_reason: bool
+    trigger_kind: TriggerKind | None = None
+    prior_waiting_reason: WaitingReason | None = None
+    evidence: tuple[str, ...] = ()
+
+
 class FailureView(Record, frozen=True, kw_only=True):
     """The newest failed turn; it stays visible after the turn has ended."""
 
@@ -118,6 +131,8 @@ class AgentStateView(Record, frozen=True, kw_only=True):
     model_override: str | None = None
     last_turn_terminal: TurnEndView | None = None
     last_runtime_failure: FailureView | None = None
+    last_continuation: ContinuationView | None = None
+    compacted_message_count: int = 0  # that began turns which are no longer read in full
     working_memory: MemoryFigures = MemoryFigures()
     tainted_instructions: TaintedInstructions | None = None
 
@@ -205,6 +220,20 @@ def closure_view(closure: Closure) -> ClosureView:
     )
 
 
+def continuation_view(continuation: Continuation) -> ContinuationView:
+    """Return what a message amounted to, whether or not it started a turn."""
+    visible = continuation if isinstance(continuation, Reentry) else None
+    return ContinuationView(
+        model_visible=visible is not None,
+        continuation_class="liveness_only" if visible is None else visible.continuation_class,
+        prior_closure_outcome=continuation.prior_outcome,
+        matched_waiting_reason=visible is not None and visible.matched_waiting_reason,
+        trigger_kind=continuation.trigger_kind,
+        prior_waiting_reason=continuation.prior_waiting_reason,
+        evidence=continuation.evidence,
+    )
+
+
 def last_turn_of(agent: AgentState) -> TurnEndView | None:
     """Return how the agent's newest settled turn ended, if it has one."""
     return None if agent.last_terminal is None else turn_end_view(agent.last_terminal)
@@ -242,7 +271,7 @@ def failure_view(brief: BriefRecord) -> FailureView:
 def _agent_view(surface: AgentSurface) -> AgentStateView:
     agent: AgentState = surface.listed.agent
     posture, totals, wake = agent.posture, agent.totals, agent.posture.last_wake_reason
-    failed = surface.last_failure
+    failed, resolved = surface.last_failure, surface.last_continuation
     return AgentStateView(
         id=agent.identity.agent_id,
         status=posture.status,
@@ -262,6 +291,8 @@ def _agent_view(surface: AgentSurface) -> AgentStateView:
         model_override=agent.model.override_model,
         last_turn_terminal=last_turn_of(agent),
         last_runtime_failure=None if failed is None else failure_view(failed),
+        last_continuation=None if resolved is None else continuation_view(resolved),
+        compacted_message_count=surface.let_go_turn_count,
         working_memory=surface.memory,
         tainted_instructions=surface.tainted,
     )

@@ -92,7 +92,7 @@ _FAILURES: Final = RowDecoder[FailureArtifact](FailureArtifact)
 _ENTRIES: Final = RowDecoder[TranscriptData](TranscriptData)
 _RECEIPTS: Final = RowDecoder[ToolReceipt](ToolReceipt)
 _INPUTS: Final = RowDecoder[JsonValue](Any)
-_EVENTS: Final = RowDecoder[Event](Event)
+EVENTS: Final = RowDecoder[Event](Event)
 
 
 class AgentRow(NamedTuple):
@@ -359,7 +359,7 @@ def audit_event(row: EventRow, *, agent_id: AgentId) -> AuditEvent:
         agent_id=agent_id,
         event_seq=row.event_seq,
         created_at=from_micros(row.created_at),
-        event=_EVENTS.decode(row.event),
+        event=EVENTS.decode(row.event),
     )
 
 

@@ -13,6 +13,7 @@ from holon.adapters.sqlite.error_mapping import running_errors
 from holon.adapters.sqlite.read_session import ReadSession, at_most
 from holon.adapters.sqlite.row_codec import (
     BRIEFS,
+    EVENTS,
     HINTS,
     ITEMS,
     USAGES,
@@ -29,6 +30,8 @@ from holon.adapters.sqlite.statements import Row, Value
 from holon.adapters.sqlite.working_memory_reads import MemoryLooks
 from holon.adapters.sqlite.workspace_reads import WorkspaceLooks
 from holon.model.brief import BriefRecord
+from holon.model.continuation import Continuation
+from holon.model.event import ContinuationResolved
 from holon.model.ids import AgentId, TaskId, TimerId, TurnId, WorkItemId
 from holon.model.instant import from_micros
 from holon.model.instructions import TaintedInstructions
@@ -110,6 +113,15 @@ class _AgentLooks(WorkspaceLooks, MemoryLooks):
     def _failure(self, name: str, *key: Value) -> BriefRecord | None:
         found = self._one(name, key)
         return None if found is None else BRIEFS.decode(str(found[0]))
+
+    def _continuation(self, agent_id: AgentId) -> Continuation | None:
+        found = self._one("last_continuation", (agent_id, SURFACE_COUNTED_COUNT_MAX))
+        event = None if found is None else EVENTS.decode(str(found[0]))
+        return event.continuation if isinstance(event, ContinuationResolved) else None
+
+    def _let_go(self, agent_id: AgentId) -> int:
+        found = self._one("agent_context", (agent_id,))
+        return 0 if found is None else int(str(found[0])) - 1
 
     def _tainted(self, agent_id: AgentId) -> TaintedInstructions | None:
         match self._one("tainted_instructions", (agent_id,)):
@@ -222,6 +234,8 @@ class SqliteSurfaceReads(_AgentLooks, _Pages):
                 last_event_seq=last_seq,
                 last_usage=self._usage(agent_id),
                 last_failure=self._failure("last_failure_of", agent_id),
+                last_continuation=self._continuation(agent_id),
+                let_go_turn_count=self._let_go(agent_id),
                 tasks=tuple(self._tasks(agent_id, None, limit=STATE_TASKS_COUNT_MAX)),
                 timers=tuple(self._timers(agent_id, None, limit=STATE_TIMERS_COUNT_MAX)),
                 work_items=tuple(self._items(agent_id, None, limit=STATE_WORK_ITEMS_COUNT_MAX)),

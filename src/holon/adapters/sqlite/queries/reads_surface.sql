@@ -36,6 +36,14 @@ where agent_id = ?1 and state in ('active', 'triggered')
 order by rowid
 limit ?2;
 
+-- last_continuation --
+-- Every turn and every mere sign of life leaves one, so it is among the newest events.
+select event from (
+    select event_seq, event from events where agent_id = ?1 order by event_seq desc limit ?2
+)
+where event like '{"kind":"continuation_resolved"%'
+order by event_seq desc limit 1;
+
 -- agent_counts --
 -- Counting stops at a bound, so that an agent with a long life costs no more than a young one.
 select
