@@ -35,7 +35,7 @@ WALKED: Final = re.compile(
     r"|turns USING COVERING INDEX turns_one_open_per_agent|tasks USING INDEX tasks_open"
     r"|work_items USING INDEX work_items_runnable|waiting|w$|up$|o$"
     r"|agents USING (COVERING )?INDEX agents_up|tasks USING INDEX tasks_open_by_agent"
-    r"|messages USING INDEX messages_unread_results"
+    r"|messages USING INDEX messages_(unread_results|unseen)"
     r"|skill_activations USING (COVERING )?INDEX skill_activations_to_restore"
     r"|waits USING INDEX waits_visible|briefs USING INDEX briefs_failed$"
     r"|(g|json_each) VIRTUAL TABLE|\(subquery|\(join|CONSTANT ROW)"

@@ -3,8 +3,9 @@
 Owns:  what may be removed, when, and giving the disk space back.
 Rule 1: a step removes everything that ended within one window of the log, in all tables, so that
         what remains is all of one age. Events set the pace: whatever happens leaves one.
-Rule 2: nothing unfinished goes, nor an agent's newest events and turns, nor a key or commit id
-        that somebody may still repeat. The schema refuses most of these as well.
+Rule 2: nothing unfinished goes, nor what the model has yet to see, nor an agent's newest events and
+        turns, nor a key or commit id that somebody may still repeat. The schema refuses most of
+        these as well. An archived agent has no use for what is newest: its last event stays.
 Rule 3: age decides while there is room. Above the cap, windows keep coming until there is room
         again or nothing is left that may go.
 Rule 4: the rows of a batch are chosen once, by their keys. What is noted of them and what removes
