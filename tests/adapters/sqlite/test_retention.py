@@ -24,6 +24,7 @@ from holon.model.commit import (
     QueueMessage,
 )
 from holon.model.ids import TaskId, WorkItemId
+from holon.model.instant import to_micros
 from holon.model.limits import (
     COMMIT_IDS_KEPT_MS_MIN,
     DAY_MS,
@@ -256,6 +257,37 @@ def test_a_result_that_names_no_task_keeps_none(history: History) -> None:
     assert history.count("tasks") == 0
 
 
+def test_a_clock_that_stood_in_the_future_does_not_stop_it(history: History) -> None:
+    ahead = moment(3_650 * DAY_MS)
+    for n in range(1, 31):
+        history.add_turn(n, at=ahead, key=f"k{n}")
+    for n in range(31, 41):
+        history.add_turn(n, at=START)
+    for n in range(41, 61):
+        history.add_turn(n, at=LATER)
+    history.prune(BY_AGE, now=LATER)
+    for table in ("turns", "messages"):
+        assert history.count(table) == 20, table
+    ((oldest,),) = history.connection.execute("select min(created_at) from events").fetchall()
+    assert oldest == to_micros(LATER)
+
+
+def test_a_clock_that_was_set_back_makes_nothing_old(history: History) -> None:
+    for n in range(1, 31):
+        history.add_turn(n, at=LATER)
+    events_count = history.count("events")
+    history.prune(BY_AGE, now=LATER - timedelta(hours=1))
+    assert history.count("turns") == 30
+    assert history.count("events") == events_count - 1, "only the birth is old"
+
+
+def test_above_the_cap_it_does_not_matter_what_a_clock_said(history: History) -> None:
+    for n in range(1, 31):
+        history.add_turn(n, at=LATER)
+    history.prune(msgspec.structs.replace(BY_AGE, bytes_max=1), now=START)
+    assert history.count("turns") == BY_AGE.turns_count_min
+
+
 def test_a_step_is_bounded_and_says_that_there_is_more(history: History) -> None:
     for n in range(1, 101):
         history.add_turn(n, at=moment(n))
@@ -310,10 +342,29 @@ def test_a_step_that_fails_leaves_no_transaction_open(
     def fail(*_: object, **__: object) -> None:
         raise apsw.FullError("planted")
 
-    monkeypatch.setattr(history.retention, "_forget_commits", fail)
+    monkeypatch.setattr(history.retention, "_forget", fail)
     with pytest.raises(apsw.FullError):
         history.retention.step(BY_AGE, now=LATER)
     assert not history.connection.in_transaction
+
+
+def test_a_step_that_was_undone_is_taken_again(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(1, 31):
+        history.add_turn(n, at=moment(n))
+
+    def fail(*_: object, **__: object) -> None:
+        raise apsw.FullError("planted")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(history.retention, "_forget", fail)
+        with pytest.raises(apsw.FullError):
+            history.retention.step(BY_AGE, now=LATER)
+    assert history.count("turns") == 30
+    history.prune(BY_AGE)
+    assert history.count("turns") == BY_AGE.turns_count_min
+    assert history.count("events") == BY_AGE.events_count_min
 
 
 async def test_the_store_prunes_between_two_groups(tmp_path: Path) -> None:

@@ -1,12 +1,31 @@
 -- window_end --
--- The last event of the next batch in the order of the log, and the moment it was written.
-select log_seq, created_at from events where log_seq > ?1 order by log_seq limit 1 offset ?2;
+-- The last event of the next batch in the order of the log, and the moment by which it was written:
+-- its own, or when its clock stood in the future, that of an event that came after it.
+with recursive
+last_one (log_seq, created_at) as (
+    select log_seq, created_at from events where log_seq > ?1 order by log_seq limit 1 offset ?2
+),
+ahead (log_seq, created_at) as (
+    select log_seq, created_at from last_one
+    union all
+    select e.log_seq, e.created_at
+    from ahead
+    cross join events e on e.log_seq = (
+        select min(n.log_seq) from events n where n.log_seq >= ahead.log_seq + ?2
+    )
+    where ahead.created_at > ?3
+)
+select o.log_seq, (select created_at from ahead where created_at <= ?3) from last_one o;
 
 -- aged_end --
 -- How far into that batch events are older than a moment.
 select max(log_seq) from (
     select log_seq, created_at from events where log_seq > ?1 order by log_seq limit ?2
 ) where created_at <= ?3;
+
+-- stamped_ahead --
+-- How far into the future the events of a window were stamped.
+select max(created_at) from events where log_seq > ?1 and log_seq <= ?2 and created_at > ?3;
 
 -- newest_event --
 select max(log_seq) from events;
@@ -129,18 +148,3 @@ limit :batch;
 
 -- delete_episodes --
 delete from episodes where episode_seq in (select value from json_each(?1));
-
--- delete_commits --
-delete from commits where applied_seq in (
-    select applied_seq from (
-        select applied_seq, applied_at from commits order by applied_seq limit ?1
-    ) where applied_at <= ?2
-);
-
--- delete_trigger_deliveries --
-delete from trigger_deliveries where (external_trigger_id, delivery_key) in (
-    select external_trigger_id, delivery_key from trigger_deliveries
-    where delivered_at <= ?2
-    order by delivered_at
-    limit ?1
-);
