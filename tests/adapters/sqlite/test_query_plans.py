@@ -25,6 +25,7 @@ FAMILIES: Final = (
     "reads_skills",
     "skills",
     "retention",
+    "commit_retention",
     "memory_retention",
 )
 
@@ -33,15 +34,15 @@ FAMILIES: Final = (
 WALKED: Final = re.compile(
     r"SCAN (wake_hints USING|messages USING COVERING INDEX messages_one_claim_per_agent"
     r"|turns USING COVERING INDEX turns_one_open_per_agent|tasks USING INDEX tasks_open"
-    r"|work_items USING INDEX work_items_runnable|waiting|w$|up$|o$"
+    r"|work_items USING INDEX work_items_runnable|waiting|w$|up$|o$|last_one$|ahead$"
     r"|agents USING (COVERING )?INDEX agents_up|tasks USING INDEX tasks_open_by_agent"
-    r"|messages USING INDEX messages_unread_results"
+    r"|messages USING INDEX messages_(unread_results|unseen)"
     r"|skill_activations USING (COVERING )?INDEX skill_activations_to_restore"
     r"|waits USING INDEX waits_visible|briefs USING INDEX briefs_failed$"
     r"|(g|json_each) VIRTUAL TABLE|\(subquery|\(join|CONSTANT ROW)"
 )
 # These walk no further than they are told to.
-BATCHED: Final = frozenset({"delete_commits", "agent_count", "statuses", "kept"})
+BATCHED: Final = frozenset({"agent_count", "statuses", "kept"})
 
 QUERIES: Final = [item for family in FAMILIES for item in named_queries(family).items()]
 

@@ -1,36 +1,30 @@
 """Retention: bounded, oldest first, and never what is unfinished or still needed."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import apsw
 import msgspec
 import pytest
 
-from holon.adapters.sqlite.checkpoints import Checkpoints
-from holon.adapters.sqlite.commit_writer import CommitWriter
-from holon.adapters.sqlite.connection import Synchronous, open_writer
-from holon.adapters.sqlite.migrate import migrate
-from holon.adapters.sqlite.retention import Retention
+from holon.adapters.sqlite.check.checker import check_connection
 from holon.adapters.sqlite.store import open_store
 from holon.model.commit import (
     AppendBrief,
-    AppendTranscript,
-    Change,
+    ArchiveAgent,
+    CancelTimer,
     ClaimMessage,
     CreateTask,
     CreateTimer,
     FocusWorkItem,
+    MarkSeen,
     OpenTurn,
     OpenWait,
     PutWorkItem,
     QueueMessage,
-    SettleMessage,
-    SettleTurn,
-    StartToolCall,
 )
-from holon.model.expectation import Applied
-from holon.model.ids import WorkItemId
+from holon.model.ids import TaskId, WorkItemId
+from holon.model.instant import to_micros
 from holon.model.limits import (
     COMMIT_IDS_KEPT_MS_MIN,
     DAY_MS,
@@ -38,9 +32,9 @@ from holon.model.limits import (
     MIB,
     MINUTE_MS,
 )
-from holon.model.message import MessageState, TextBody
-from holon.model.provider_attempt import TokenUsage
-from holon.model.retention import PruneReport, RetentionPolicy
+from holon.model.message import MessageEnvelope, MessageKind
+from holon.model.provenance import TaskOrigin
+from holon.model.retention import RetentionPolicy
 from holon.model.task import TaskStatus
 from holon.model.work_item import WorkItemState
 from holon.testing.builders import (
@@ -49,78 +43,18 @@ from holon.testing.builders import (
     a_brief,
     a_commit,
     a_message,
-    a_round,
     a_task,
-    a_terminal,
+    a_tick,
     a_timer,
-    a_tool_call,
     a_turn,
     a_wait,
     a_work_item,
     an_agent,
-    an_entry,
     moment,
 )
+from tests.adapters.sqlite.history_rows import LATER, History, settled
 
-LATER = moment(200 * DAY_MS)
 BY_AGE = RetentionPolicy(age_ms=90 * DAY_MS, events_count_min=3, turns_count_min=2, batch_count=50)
-
-
-class History:
-    """A database on a real file that turns are added to."""
-
-    def __init__(self, path: Path) -> None:
-        self.connection = open_writer(path, synchronous=Synchronous.OFF)
-        migrate(self.connection)
-        self.writer = CommitWriter(self.connection)
-        self.checkpoints = Checkpoints(self.connection)
-        self.retention = Retention(self.connection)
-        self.make("birth", an_agent())
-
-    def make(self, commit_id: str, *changes: Change, at: datetime = START) -> None:
-        commit = a_commit(commit_id, *changes, at=at)
-        assert self.writer.apply_group([commit]).results == [Applied()]
-
-    def add_turn(self, n: int, *, at: datetime, key: str | None = None) -> None:
-        """Add one settled turn with all that belongs to it."""
-        message = a_message(f"msg_{n}", created_at=at, body=TextBody(text="x" * 800))
-        turn = a_turn(f"turn_{n}", message_id=message.id, index=n)
-        self.make(
-            f"open:{n}",
-            QueueMessage(message=message, idempotency_key=key, body_digest=key),
-            ClaimMessage(agent_id=MAIN, message_id=message.id, generation=n, passed_over=0),
-            OpenTurn(turn=turn),
-            AppendTranscript(entry=an_entry(turn, position=0, data=a_round(text="y" * 1_500))),
-            StartToolCall(call=a_tool_call(turn)),
-            at=at,
-        )
-        self.make(
-            f"settle:{n}",
-            SettleTurn(
-                agent_id=MAIN,
-                turn_id=turn.turn_id,
-                terminal=a_terminal(turn, completed_at=at),
-                usage=TokenUsage(),
-                round_count=1,
-            ),
-            SettleMessage(
-                agent_id=MAIN, message_id=message.id, state=MessageState.PROCESSED, reason="r"
-            ),
-            AppendBrief(brief=a_brief(f"brief_{n}", turn_id=turn.turn_id)),
-            at=at,
-        )
-
-    def prune(self, policy: RetentionPolicy, *, now: datetime = LATER) -> list[PruneReport]:
-        """Run steps until there is nothing more to do."""
-        reports = [self.retention.step(policy, now=now)]
-        while reports[-1].more:
-            reports.append(self.retention.step(policy, now=now))
-        return reports
-
-    def count(self, table: str) -> int:
-        ((number,),) = self.connection.execute(f"select count(*) from {table}").fetchall()
-        assert isinstance(number, int)
-        return number
 
 
 @pytest.fixture
@@ -240,6 +174,120 @@ def test_keys_and_commit_ids_are_remembered_long_enough(history: History) -> Non
     assert history.count("messages") == 1
 
 
+def test_an_archived_agent_leaves_one_event_once_it_is_old(history: History) -> None:
+    for n in range(1, 31):
+        history.add_run(n, at=moment(n))
+    history.add_run(31, at=LATER)
+    history.prune(RetentionPolicy())
+    for table in ("turns", "messages", "episodes"):
+        assert history.count(table) == 1, f"{table}: the young one stays"
+    old = "select count(*) from events where agent_id <> 'main' and agent_id <> 'run_31'"
+    assert history.connection.execute(old).fetchall() == [(30,)]
+    history.prune(RetentionPolicy(), now=moment(400 * DAY_MS))
+    assert history.count("turns") == 0
+    assert check_connection(history.connection).violations == ()
+
+
+def test_above_the_cap_archived_agents_are_no_reason_to_stay_there(history: History) -> None:
+    for n in range(1, 301):
+        history.add_run(n, at=START)
+    cap = MIB
+    reports = history.prune(RetentionPolicy(bytes_max=cap), now=START)
+    assert reports[0].database_bytes > cap >= reports[-1].database_bytes
+    assert check_connection(history.connection).violations == ()
+
+
+def test_what_a_key_gave_its_id_stays_as_long_as_the_key(history: History) -> None:
+    history.make(
+        "done",
+        CreateTask(task=a_task(status=TaskStatus.COMPLETED)),
+        PutWorkItem(item=a_work_item()),
+        PutWorkItem(item=a_work_item(revision=2, state=WorkItemState.COMPLETED)),
+        CreateTimer(timer=a_timer()),
+        CancelTimer(agent_id=MAIN, timer_id=a_timer().id),
+    )
+    greedy = RetentionPolicy(age_ms=1, bytes_max=1)
+    for now, count in ((IDEMPOTENCY_KEPT_MS_MIN - 1, 1), (IDEMPOTENCY_KEPT_MS_MIN, 0)):
+        history.prune(greedy, now=moment(now))
+        for table in ("tasks", "work_items", "timers"):
+            assert history.count(table) == count, table
+
+
+def a_result(message_id: str) -> MessageEnvelope:
+    origin = TaskOrigin(task_id=TaskId("task_1"))
+    return a_tick(message_id, kind=MessageKind.TASK_RESULT, origin=origin)
+
+
+def test_what_the_model_has_not_seen_stays_until_it_has(history: History) -> None:
+    result = msgspec.structs.replace(a_result("msg_1"), task_id=TaskId("task_1"))
+    history.make(
+        "unseen",
+        CreateTask(task=a_task("task_1", status=TaskStatus.COMPLETED)),
+        CreateTask(task=a_task("task_2", status=TaskStatus.COMPLETED)),
+        QueueMessage(message=result),
+        settled(result, unseen=True),
+    )
+    history.prune(RetentionPolicy(bytes_max=1))
+    assert history.count("messages") == 1
+    assert history.connection.execute("select task_id from tasks").fetchall() == [("task_1",)]
+    history.make("seen", MarkSeen(agent_id=MAIN, message_ids=(result.id,)))
+    history.prune(RetentionPolicy(bytes_max=1))
+    assert history.count("messages") == 0
+    assert history.count("tasks") == 0
+
+
+def test_an_archived_agent_will_see_nothing_more(history: History) -> None:
+    message = a_message()
+    history.make("unseen", QueueMessage(message=message), settled(message, unseen=True))
+    history.make("over", ArchiveAgent(agent_id=MAIN, reason="over"))
+    history.prune(BY_AGE)
+    assert history.count("messages") == 0
+
+
+def test_a_result_that_names_no_task_keeps_none(history: History) -> None:
+    unseen = a_result("msg_2")
+    history.make(
+        "done",
+        CreateTask(task=a_task(status=TaskStatus.COMPLETED)),
+        QueueMessage(message=a_result("msg_1")),
+        QueueMessage(message=unseen),
+        settled(unseen, unseen=True),
+    )
+    history.prune(BY_AGE)
+    assert history.count("tasks") == 0
+
+
+def test_a_clock_that_stood_in_the_future_does_not_stop_it(history: History) -> None:
+    ahead = moment(3_650 * DAY_MS)
+    for n in range(1, 31):
+        history.add_turn(n, at=ahead, key=f"k{n}")
+    for n in range(31, 41):
+        history.add_turn(n, at=START)
+    for n in range(41, 61):
+        history.add_turn(n, at=LATER)
+    history.prune(BY_AGE, now=LATER)
+    for table in ("turns", "messages"):
+        assert history.count(table) == 20, table
+    ((oldest,),) = history.connection.execute("select min(created_at) from events").fetchall()
+    assert oldest == to_micros(LATER)
+
+
+def test_a_clock_that_was_set_back_makes_nothing_old(history: History) -> None:
+    for n in range(1, 31):
+        history.add_turn(n, at=LATER)
+    events_count = history.count("events")
+    history.prune(BY_AGE, now=LATER - timedelta(hours=1))
+    assert history.count("turns") == 30
+    assert history.count("events") == events_count - 1, "only the birth is old"
+
+
+def test_above_the_cap_it_does_not_matter_what_a_clock_said(history: History) -> None:
+    for n in range(1, 31):
+        history.add_turn(n, at=LATER)
+    history.prune(msgspec.structs.replace(BY_AGE, bytes_max=1), now=START)
+    assert history.count("turns") == BY_AGE.turns_count_min
+
+
 def test_a_step_is_bounded_and_says_that_there_is_more(history: History) -> None:
     for n in range(1, 101):
         history.add_turn(n, at=moment(n))
@@ -294,10 +342,29 @@ def test_a_step_that_fails_leaves_no_transaction_open(
     def fail(*_: object, **__: object) -> None:
         raise apsw.FullError("planted")
 
-    monkeypatch.setattr(history.retention, "_forget_commits", fail)
+    monkeypatch.setattr(history.retention, "_forget", fail)
     with pytest.raises(apsw.FullError):
         history.retention.step(BY_AGE, now=LATER)
     assert not history.connection.in_transaction
+
+
+def test_a_step_that_was_undone_is_taken_again(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(1, 31):
+        history.add_turn(n, at=moment(n))
+
+    def fail(*_: object, **__: object) -> None:
+        raise apsw.FullError("planted")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(history.retention, "_forget", fail)
+        with pytest.raises(apsw.FullError):
+            history.retention.step(BY_AGE, now=LATER)
+    assert history.count("turns") == 30
+    history.prune(BY_AGE)
+    assert history.count("turns") == BY_AGE.turns_count_min
+    assert history.count("events") == BY_AGE.events_count_min
 
 
 async def test_the_store_prunes_between_two_groups(tmp_path: Path) -> None:

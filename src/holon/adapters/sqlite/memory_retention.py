@@ -37,10 +37,14 @@ class MemoryRetention:
             self._statements.run(self._sql[name], (keys, to_micros(now)))
             self.noted_count += connection.total_changes() - before
 
-    def forget(self, batch_count: int, *, now: datetime) -> None:
-        """Forget a batch of what went long ago; an index that is further behind begins anew."""
+    def forget(self, batch_count: int, *, now: datetime) -> bool:
+        """Forget a batch of what went long ago, and return whether there may be more of it.
+
+        An index that is further behind begins anew.
+        """
         until = to_micros(now - timedelta(milliseconds=MEMORY_GONE_KEPT_MS))
         before = self._statements.connection.total_changes()
         self._statements.run(self._sql["raise_memory_floors"], (batch_count, until))
         self.noted_count += self._statements.connection.total_changes() - before
         self._statements.run(self._sql["delete_gone"], (batch_count, until))
+        return self._statements.connection.changes() >= batch_count

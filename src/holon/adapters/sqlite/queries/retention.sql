@@ -1,6 +1,21 @@
 -- window_end --
--- The last event of the next batch in the order of the log, and the moment it was written.
-select log_seq, created_at from events where log_seq > ?1 order by log_seq limit 1 offset ?2;
+-- The last event of the next batch in the order of the log, and the moment by which it was written:
+-- its own, or when its clock stood in the future, that of an event that came after it.
+with recursive
+last_one (log_seq, created_at) as (
+    select log_seq, created_at from events where log_seq > ?1 order by log_seq limit 1 offset ?2
+),
+ahead (log_seq, created_at) as (
+    select log_seq, created_at from last_one
+    union all
+    select e.log_seq, e.created_at
+    from ahead
+    cross join events e on e.log_seq = (
+        select min(n.log_seq) from events n where n.log_seq >= ahead.log_seq + ?2
+    )
+    where ahead.created_at > ?3
+)
+select o.log_seq, (select created_at from ahead where created_at <= ?3) from last_one o;
 
 -- aged_end --
 -- How far into that batch events are older than a moment.
@@ -8,15 +23,22 @@ select max(log_seq) from (
     select log_seq, created_at from events where log_seq > ?1 order by log_seq limit ?2
 ) where created_at <= ?3;
 
+-- stamped_ahead --
+-- How far into the future the events of a window were stamped.
+select max(created_at) from events where log_seq > ?1 and log_seq <= ?2 and created_at > ?3;
+
 -- newest_event --
 select max(log_seq) from events;
 
 -- prunable_events --
--- Per agent, how far its log may be cut: never into its newest events.
+-- Per agent, how far its log may be cut: never into its newest events. Of an archived agent the last
+-- one is enough.
 select e.agent_id, max(e.event_seq)
 from events e
 join event_heads h on h.agent_id = e.agent_id
-where e.log_seq > ?1 and e.log_seq <= ?2 and e.event_seq <= h.last_seq - ?3
+join agents a on a.agent_id = e.agent_id
+where e.log_seq > ?1 and e.log_seq <= ?2
+    and e.event_seq <= h.last_seq - iif(a.archived, 1, ?3)
 group by e.agent_id;
 
 -- raise_floor --
@@ -26,10 +48,10 @@ update event_heads set floor_seq = ?2 where agent_id = ?1 and floor_seq < ?2;
 delete from events where agent_id = ?1 and event_seq <= ?2;
 
 -- leaving_turns --
--- Transcript, tool calls and briefs of a turn go with it.
+-- Transcript, tool calls and briefs of a turn go with it. An archived agent never looks back.
 select t.turn_id from turns t join agents a on a.agent_id = t.agent_id
 where t.state = 'settled' and t.settled_at > :low and t.settled_at <= :high
-    and t.turn_index <= a.turn_index - :turns_kept
+    and t.turn_index <= a.turn_index - iif(a.archived, 0, :turns_kept)
 order by t.settled_at, t.turn_id
 limit :batch;
 
@@ -37,10 +59,12 @@ limit :batch;
 delete from turns where turn_id in (select value from json_each(?1));
 
 -- leaving_messages --
--- An idempotency key is remembered for a while, whatever else has to go.
-select m.seq from messages m
+-- An idempotency key is remembered for a while, whatever else has to go. What the model has not seen
+-- yet stays until it has, or until the agent is archived and never will.
+select m.seq from messages m cross join agents a on a.agent_id = m.agent_id
 where m.settled_at is not null and m.settled_at > :low and m.settled_at <= :high
     and (m.idempotency_key is null or m.admitted_at <= :keys_until)
+    and (m.unseen = 0 or a.archived = 1)
     and not exists (select 1 from turns t where t.message_id = m.message_id)
 order by m.settled_at
 limit :batch;
@@ -58,12 +82,19 @@ limit :batch;
 delete from briefs where brief_seq in (select value from json_each(?1));
 
 -- leaving_tasks --
+-- A key gave the task its id, so its row is what remembers the key; so it is with timers and work
+-- items. A task whose result the model has not seen stays.
 select task_id from tasks
 where status in ('completed', 'failed', 'cancelled', 'interrupted')
-    and updated_at > :low and updated_at <= :high
+    and updated_at > :low and updated_at <= min(:high, :keys_until)
     and task_id not in (
         select envelope ->> '$.task_id' from messages
         where kind = 'task_result' and state in ('queued', 'claimed')
+            and envelope ->> '$.task_id' is not null
+    )
+    and task_id not in (
+        select envelope ->> '$.task_id' from messages
+        where unseen = 1 and kind = 'task_result' and envelope ->> '$.task_id' is not null
     )
 order by updated_at, task_id
 limit :batch;
@@ -73,7 +104,7 @@ delete from tasks where task_id in (select value from json_each(?1));
 
 -- leaving_timers --
 select timer_id from timers
-where ended_at is not null and ended_at > :low and ended_at <= :high
+where ended_at is not null and ended_at > :low and ended_at <= min(:high, :keys_until)
 order by ended_at
 limit :batch;
 
@@ -92,7 +123,8 @@ delete from waits where wait_id in (select value from json_each(?1));
 -- leaving_work_items --
 -- Reports and activation memory go with their item; an item an agent still points at stays.
 select w.work_item_id from work_items w
-where w.state = 'completed' and w.updated_at > :low and w.updated_at <= :high
+where w.state = 'completed' and w.updated_at > :low
+    and w.updated_at <= min(:high, :keys_until)
     and w.open_wait_count = 0
     and not exists (select 1 from agents a where a.current_work_item_id = w.work_item_id)
 order by w.updated_at, w.work_item_id
@@ -102,32 +134,17 @@ limit :batch;
 delete from work_items where work_item_id in (select value from json_each(?1));
 
 -- leaving_episodes --
--- An agent's newest ones stay, as far as its prompts weigh them.
-select e.episode_seq from episodes e
+-- An agent's newest ones stay, as far as its prompts weigh them: an archived one has no more prompts.
+select e.episode_seq from episodes e cross join agents a on a.agent_id = e.agent_id
 where e.finalized_at > :low and e.finalized_at <= :high
-    and exists (
+    and (a.archived = 1 or exists (
         select 1 from episodes n
         where n.agent_id = e.agent_id and n.end_turn_index >= e.end_turn_index
             and n.episode_seq > e.episode_seq
         limit 1 offset :episodes_kept - 1
-    )
+    ))
 order by e.finalized_at, e.episode_seq
 limit :batch;
 
 -- delete_episodes --
 delete from episodes where episode_seq in (select value from json_each(?1));
-
--- delete_commits --
-delete from commits where applied_seq in (
-    select applied_seq from (
-        select applied_seq, applied_at from commits order by applied_seq limit ?1
-    ) where applied_at <= ?2
-);
-
--- delete_trigger_deliveries --
-delete from trigger_deliveries where (external_trigger_id, delivery_key) in (
-    select external_trigger_id, delivery_key from trigger_deliveries
-    where delivered_at <= ?2
-    order by delivered_at
-    limit ?1
-);

@@ -1,0 +1,39 @@
+-- commits_end --
+-- The last commit of the next batch, and the moment by which it was applied: its own, or when its
+-- clock stood in the future, that of one that came after it. Nothing, when there is no such moment.
+with recursive
+last_one (applied_seq, applied_at) as (
+    select applied_seq, applied_at from commits where applied_seq > ?1
+    order by applied_seq limit 1 offset ?2
+),
+ahead (applied_seq, applied_at) as (
+    select applied_seq, applied_at from last_one
+    union all
+    select c.applied_seq, c.applied_at
+    from ahead
+    cross join commits c on c.applied_seq = (
+        select min(n.applied_seq) from commits n where n.applied_seq >= ahead.applied_seq + ?2
+    )
+    where ahead.applied_at > ?3
+)
+select o.applied_seq, (select applied_at from ahead where applied_at <= ?3) from last_one o;
+
+-- old_end --
+-- How far into that batch commits were applied before a moment.
+select max(applied_seq) from (
+    select applied_seq, applied_at from commits where applied_seq > ?1 order by applied_seq limit ?2
+) where applied_at <= ?3;
+
+-- delete_commits --
+-- The id of a request that a key names is all that remembers the key.
+delete from commits
+where applied_seq > ?1 and applied_seq <= ?2
+    and not (commit_id glob ?3 and applied_at > ?4);
+
+-- delete_trigger_deliveries --
+delete from trigger_deliveries where (external_trigger_id, delivery_key) in (
+    select external_trigger_id, delivery_key from trigger_deliveries
+    where delivered_at <= ?2
+    order by delivered_at
+    limit ?1
+);
