@@ -3,7 +3,8 @@
 Owns:  `run_house`: the runtime, the SQL and the schema are the real ones; the clock, the disk's
        thread and the model are not. A story may let time pass, crash the process and go on.
 Rule 1: whatever the story was about, afterwards every invariant of the database holds, every
-        request the model got was one a provider takes, and the backstop had nothing to rescue.
+        request the model got was one a provider takes, the backstop had nothing to rescue, and no
+        agent met a bug that the story did not plant.
 Rule 2: a story outlives the process: see tests/runtime/telling.py.
 """
 
@@ -37,6 +38,7 @@ from holon.ports.tracer import NoTracer, Tracer
 from holon.runtime.host import Host
 from holon.runtime.services import Services
 from holon.testing.armed_failpoints import FailpointError
+from holon.testing.bug_notes import OF_AN_AGENT, BugNotes
 from holon.testing.builders import MAIN, an_identity
 from holon.testing.fault_store import FaultStore
 from holon.testing.inline_writer import InlineWriter, NoFaults
@@ -75,6 +77,7 @@ class Setup(msgspec.Struct, kw_only=True):
     skills: SkillCatalogs = msgspec.field(default_factory=NoSkills)
     deferral_allowed: bool = True
     rescue_count: int = 0
+    bugs: frozenset[str] = frozenset()  # events of bugs about an agent that the story plants
     seed: int = 0
 
 
@@ -97,6 +100,7 @@ class House:
         self.acked: list[MessageId] = []
         self.deaths: list[BaseException] = []
         self.rescue_count = 0
+        self.bugs = BugNotes(setup.journal, OF_AN_AGENT)
         self.down_ms = 0
 
     def build(self) -> None:
@@ -121,7 +125,7 @@ class House:
                 instructions=self.setup.instructions,
                 skills=self.setup.skills,
                 active_skills=self.store.reads,
-                journal=self.setup.journal,
+                journal=self.bugs,
                 tracer=self.setup.tracer,
                 home="/home",
                 workspace_root=self.setup.workspace_root,
@@ -221,6 +225,7 @@ def run_house(
     assert safety_problems(house.connection, acked=house.acked) == []
     assert house.model.problems == []
     assert house.rescue_count == house.setup.rescue_count
+    assert {event for event, _ in house.bugs.heard} == house.setup.bugs, house.bugs.heard
     return house
 
 

@@ -15,11 +15,13 @@ from holon.model.prompt_frame import ProviderRequest
 from holon.model.tool import ToolSpec
 from holon.ports.provider import Hear
 from holon.testing.builders import MAIN, an_identity
+from holon.testing.fault_store import DiskFault
 from holon.testing.scripted_provider import ScriptedRound, spoken
 from holon.tools.registry import ToolRegistry
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.notes import Notes
 
 
 async def served(house: House) -> list[str]:
@@ -229,6 +231,51 @@ def test_a_bug_in_the_middle_of_a_tool_round_leaves_a_sendable_conversation(
 
     script = [rule("hello", says("hi")), rule("pull", calls("Enqueue", text="x"), says("done"))]
     run_house(story, script=script)
+
+
+class _BreaksAfterTools:
+    """A provider that breaks its contract as soon as it is shown a result."""
+
+    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+        if len(request.conversation) > 1:
+            raise ZeroDivisionError("a bug in a provider")
+        return spoken(calls("ListWorkItems"), call_prefix="c")
+
+
+@pytest.mark.parametrize("fault", [DiskFault.NONE, DiskFault.FULL])
+def test_a_turn_that_breaks_off_while_a_result_travels_keeps_it_and_is_settled_once(
+    fault: DiskFault,
+) -> None:
+    async def story(house: House) -> None:
+        house.disk.delay_ms = 50
+        house.disk.fault, house.disk.only = fault, "tool:"
+        await house.prompt("look")
+        await house.rest(5_000)
+        house.disk.fault = DiskFault.NONE
+        await house.rest(60_000)
+        assert len(house.model.requests) == 2
+        assert house.rows("select state from tool_calls") == [("succeeded",)]
+        [brief] = await house.briefs()
+        assert brief.kind is BriefKind.FAILURE
+        assert notes.of("lane_fenced") == []
+
+    notes = Notes()
+    run_house(story, setup=Setup(model=lambda clock: _BreaksAfterTools(), journal=notes))
+
+
+def test_an_operator_cuts_a_turn_off_that_waits_for_a_result_to_land() -> None:
+    async def story(house: House) -> None:
+        house.disk.fault, house.disk.only = DiskFault.FULL, "tool:"
+        await house.prompt("look")
+        await house.rest(5_000)
+        await house.host.control.abort_run(MAIN)
+        await house.rest(1_000)
+        [brief] = await house.briefs()
+        assert brief.failure is not None
+        assert brief.failure.kind == "operator_abort"
+        assert house.host.running_count == 0
+
+    run_house(story, setup=Setup(model=lambda clock: _BreaksAfterTools()))
 
 
 def test_an_agent_that_does_not_exist_is_no_reason_to_do_anything() -> None:

@@ -4,7 +4,9 @@ Owns:  the wiring of the runtime's parts, their start order and their end; the d
        others ask for something are its own, and come up when asked.
 Rule 1: recovery is complete before the host is ready; nothing is admitted before.
 Rule 2: every agent some row gives a reason to run is looked at when the host starts.
-Rule 3: what a part cannot handle ends the host; a restart recovers from what is durable.
+Rule 3: what a part cannot handle ends the host; a restart recovers from what is durable. So does a
+        store that fails. A bug about one agent, in its lane or in its recovery, does not: it fails
+        the turn, or else the agent is left down (Scheduler, rule 5).
 """
 
 from collections.abc import Collection
@@ -124,9 +126,10 @@ class Host(Desks):
     async def run(self) -> None:
         """Recover, then serve until cancelled."""
         await self.births.settle()
-        await Recovery(self._services, self.tasks, self._supervisor).run()
+        recovery = Recovery(self._services, self.tasks, self._supervisor)
+        await recovery.run()
         restless = await self._services.store.reads.restless(now=self._services.clock.now())
-        self._scheduler.commit_applied(restless)
+        self._scheduler.begin(restless, left=recovery.left)
         async with anyio.create_task_group() as parts:
             parts.start_soon(self._scheduler.run)
             parts.start_soon(self._scheduler.run_backstop)

@@ -7,6 +7,8 @@ Rule 2: a lane that was fenced stops at once; whoever fenced it decides what com
 Rule 3: few lanes look and claim at once, however many agents there is news of: what comes in from
         outside is not kept waiting by them. Those that are in a turn are not counted; where a turn
         keeps the processor busy, at its beginning and its end, many get through one by one.
+Rule 4: a bug in a turn, or in its settlement, fails the turn. Any other ends the lane; its agent is
+        left down (Scheduler, rule 5).
 """
 
 from collections.abc import Callable
@@ -45,7 +47,6 @@ from holon.decide.turn_replay import cut_off, spent_in
 from holon.model.agent import AgentPace
 from holon.model.brief import FailureArtifact
 from holon.model.continuation import Continuation, LivenessOnly, Reentry
-from holon.model.errors import StoreError
 from holon.model.expectation import Applied
 from holon.model.ids import AgentId, IdPrefix, TurnId
 from holon.model.limits import LANES_LOOKING_COUNT_MAX, UNSEEN_SHOWN_COUNT_MAX
@@ -57,6 +58,7 @@ from holon.model.transcript import TurnLog
 from holon.model.wake import TimerStatus
 from holon.ports.failpoint import Failpoint
 from holon.ports.journal import LogLevel
+from holon.runtime.bug_boundary import raise_unless_bug
 from holon.runtime.decided_commit import apply_patiently
 from holon.runtime.live_log import opened_log
 from holon.runtime.pace_desk import PaceDesk
@@ -260,15 +262,14 @@ class Lane:
             await turnstile.pass_through()
             end = await self._driven(claimed.log, hold)
             await turnstile.pass_through()
-            await self._settler.settle(end, claimed.message, hold)
+            end = await self._settler.settle(end, claimed.message, hold)
             span.ended(end.finish, end.usage, end.round_count)
 
     async def _driven(self, log: TurnLog, hold: LaneHold) -> TurnEnd:
         try:
             return await TurnDriver(self._services, self._runner, hold).run(log)
-        except (LaneFencedError, StoreError):
-            raise
         except Exception as error:  # noqa: BLE001 - named boundary: a bug fails one turn, not the host
+            raise_unless_bug(error)
             self._services.journal.note(
                 "turn_crashed",
                 "a turn failed unexpectedly (a bug)",

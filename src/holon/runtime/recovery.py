@@ -8,10 +8,13 @@ Rule 3: a command whose call was cut off is ended before the call is answered: w
 Rule 4: when all is recovered, a command and what it started run for a task or not at all. An
         operator's abort answers a call and then ends its command; a crash in between leaves one
         that no row speaks of.
+Rule 5: a bug about one agent ends no start. It is noted, the agent stays as it is and is among
+        `left`: nobody runs it until there is news of it.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
 from holon.decide.command_promotion import run_id_of, run_ids_of_call
@@ -31,6 +34,8 @@ from holon.model.snapshot import AgentSnapshot
 from holon.model.task import TaskRecord
 from holon.model.transcript import TurnLog
 from holon.ports.failpoint import Failpoint
+from holon.ports.journal import LogLevel
+from holon.runtime.bug_boundary import raise_unless_bug
 from holon.runtime.decided_commit import apply_patiently, patiently
 from holon.runtime.pace_desk import review_holds
 from holon.runtime.services import Services
@@ -38,6 +43,7 @@ from holon.runtime.settler import Settler
 from holon.runtime.task_desk import TaskDesk
 from holon.runtime.task_supervisor import TaskSupervisor
 from holon.runtime.turn_driver import TurnEnd
+from holon.runtime.turn_writer import LaneFencedError
 
 
 class Recovery:
@@ -49,25 +55,44 @@ class Recovery:
         self._supervisor = supervisor
         self._settler = Settler(services)
         self._figures: Counter[str] = Counter()
+        self.left: set[AgentId] = set()
 
     async def run(self) -> None:
         """Recover every open turn and every task nobody runs any more."""
         reads = self._services.store.reads
         for agent_id in await reads.agents_with_open_turns():
-            await self._recover_turn(agent_id)
+            await self._guarded(agent_id, partial(self._recover_turn, agent_id))
             await self._services.failpoints.reach(Failpoint.RECOVERY_BETWEEN_AGENTS)
         open_tasks = await reads.open_tasks()
         live = await self._supervisor.take_up(open_tasks)
         for plan in plan_tasks(open_tasks, live=live):
             if isinstance(plan, InterruptTask):
-                self._figures["tasks_interrupted"] += 1
-                report = partial(self._tasks.report, plan.advance)
-                await patiently(report, clock=self._services.clock)
+                await self._guarded(plan.advance.agent_id, partial(self._interrupt, plan))
         self._figures["tasks_taken_up"] = len(live)
         await self._end_strays(open_tasks)
         await review_holds(self._services)
         await _restore_skills(self._services)
         self._tell()
+
+    async def _guarded(self, agent_id: AgentId, step: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await step()
+        except Exception as error:  # noqa: BLE001 - named boundary: a bug leaves one agent, not the host
+            with suppress(LaneFencedError):  # only a bug can fence when no lane runs
+                raise_unless_bug(error)
+            self.left.add(agent_id)
+            self._services.journal.note(
+                "recovery_crashed",
+                f"what {agent_id} had left could not be taken up, and stays as it is (a bug)",
+                level=LogLevel.ERROR,
+                error=error,
+                agent_id=agent_id,
+            )
+
+    async def _interrupt(self, plan: InterruptTask) -> None:
+        self._figures["tasks_interrupted"] += 1
+        report = partial(self._tasks.report, plan.advance)
+        await patiently(report, clock=self._services.clock)
 
     def _tell(self) -> None:
         figures = self._figures

@@ -8,9 +8,15 @@ Rule 3: the backstop looks at every agent with a reason to run; whatever it has 
         and `rescue_count` says so.
 Rule 4: who drains claims nothing more: a turn that runs comes to its end, and what is queued behind
         it is left to the next host.
+Rule 5: a bug about one agent costs nobody else anything. It is noted, and the agent is left down:
+        it gets a lane again when a commit touches it, and at the next start. A commit that came
+        before it was left, as its own did, and a moment that has come are heard at the backstop's
+        next round: a lane that breaks each time is tried once in a while, and never at once. An
+        agent that was left down is not overlooked, and no rescue is counted for it.
 """
 
 from collections.abc import Collection
+from datetime import datetime
 
 import anyio
 from anyio.abc import TaskGroup
@@ -20,6 +26,7 @@ from holon.model.ids import AgentId
 from holon.model.limits import BACKSTOP_GRACE_MS, BACKSTOP_INTERVAL_MS
 from holon.ports.journal import LogLevel
 from holon.runtime.alarm import Alarm
+from holon.runtime.bug_boundary import raise_unless_bug
 from holon.runtime.lane import Lane
 from holon.runtime.services import Services
 
@@ -33,6 +40,7 @@ class Scheduler:
         self._alarm = Alarm(services.clock)
         self._news: dict[AgentId, None] = {}  # ordered, so that a seed replays exactly
         self._running: dict[AgentId, anyio.CancelScope] = {}
+        self._left_down: dict[AgentId, None] = {}  # until there is news that came afterwards
         self._draining = False
         self._drained = anyio.Event()
         self.rescue_count = 0
@@ -42,11 +50,35 @@ class Scheduler:
         """How many agents have a lane right now."""
         return len(self._running)
 
+    def begin(self, restless: Collection[AgentId], *, left: Collection[AgentId]) -> None:
+        """Look at everybody with a reason to run; whom recovery had to leave is left down."""
+        for agent_id in left:
+            self._news.pop(agent_id, None)  # what recovery itself wrote
+        self._left_down.update(dict.fromkeys(left))
+        self.moment_came([agent_id for agent_id in restless if agent_id not in left])
+
     def commit_applied(self, touched: Collection[AgentId]) -> None:
         """Note that rows of these agents changed."""
-        self._news.update(dict.fromkeys(touched))
-        if any(agent_id not in self._running for agent_id in touched):
+        for agent_id in touched:
+            self._left_down.pop(agent_id, None)
+        self.moment_came(touched)
+
+    def moment_came(self, agents: Collection[AgentId]) -> None:
+        """Note that these agents are to be looked at, although nobody may have touched them."""
+        self._news.update(dict.fromkeys(agents))
+        if any(agent_id not in self._running for agent_id in agents):
             self._alarm.nudge()
+
+    def _leave_down(self, agent_id: AgentId, error: Exception) -> None:
+        """Give the agent no lane until there is news of it."""
+        self._left_down[agent_id] = None
+        self._services.journal.note(
+            "agent_left_down",
+            f"{agent_id} cannot be run, and is left alone until there is news of it (a bug)",
+            level=LogLevel.ERROR,
+            error=error,
+            agent_id=agent_id,
+        )
 
     def interrupt(self, agent_id: AgentId) -> None:
         """Cut off the agent's lane; the commit that fenced it has said why."""
@@ -69,7 +101,8 @@ class Scheduler:
     def _start_lanes(self, lanes: TaskGroup) -> None:
         if self._draining:
             return
-        for agent_id in [a for a in self._news if a not in self._running]:
+        ready = (a for a in self._news if a not in self._running)
+        for agent_id in [a for a in ready if a not in self._left_down]:
             scope = anyio.CancelScope()
             self._running[agent_id] = scope
             lanes.start_soon(self._run_lane, agent_id, scope)
@@ -82,6 +115,9 @@ class Scheduler:
                     about_to_look=lambda: self._news.pop(agent_id, None),
                     may_go_on=lambda: not self._draining,
                 )
+        except Exception as error:  # noqa: BLE001 - named boundary: a bug leaves one agent down, not the host
+            raise_unless_bug(error)
+            self._leave_down(agent_id, error)
         finally:
             del self._running[agent_id]
             if self._draining and not self._running:
@@ -96,6 +132,7 @@ class Scheduler:
         clock = self._services.clock
         while True:
             await clock.sleep_for(BACKSTOP_INTERVAL_MS)
+            self._hear_late_news()
             suspects = await self._overlooked()
             if not suspects:
                 continue
@@ -113,6 +150,10 @@ class Scheduler:
                 )
                 self.commit_applied([agent_id])
 
+    def _hear_late_news(self) -> None:
+        """Try those again of whom there was news before they were left down."""
+        self.commit_applied([a for a in self._left_down if a in self._news])
+
     async def _overlooked(self) -> dict[AgentId, int]:
         """Agents without a lane, and none on its way, that have something to do.
 
@@ -121,11 +162,20 @@ class Scheduler:
         reads, now = self._services.store.reads, self._services.clock.now()
         found = {}
         for agent_id in await reads.restless(now=now):
-            if agent_id in self._running or agent_id in self._news:
+            if any(agent_id in known for known in (self._running, self._news, self._left_down)):
                 continue
-            snapshot = await reads.snapshot(agent_id, now=now)
-            if snapshot is not None and not isinstance(
-                decide_activation(snapshot, now=now), StayDown | Rest | RestUntil
-            ):
-                found[agent_id] = (await reads.event_bounds(agent_id))[1]
+            try:
+                should_run = await self._should_run(agent_id, now=now)
+            except Exception as error:  # noqa: BLE001 - named boundary: as for a lane
+                raise_unless_bug(error)
+                self._leave_down(agent_id, error)
+            else:
+                if should_run:
+                    found[agent_id] = (await reads.event_bounds(agent_id))[1]
         return found
+
+    async def _should_run(self, agent_id: AgentId, *, now: datetime) -> bool:
+        snapshot = await self._services.store.reads.snapshot(agent_id, now=now)
+        return snapshot is not None and not isinstance(
+            decide_activation(snapshot, now=now), StayDown | Rest | RestUntil
+        )

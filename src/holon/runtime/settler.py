@@ -2,17 +2,23 @@
 
 Owns:  gathering what settlement decides on, and applying its commit.
 Rule 1: a settlement is one commit, or the turn is not settled.
+Rule 2: a bug in settling costs the turn, not its agent: it is noted, and the turn ends as failed in
+        a plain settlement of what its durable log says: no memory, no work items, no reports.
 """
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import datetime
 from functools import partial
+from typing import TypeAlias
 
 import anyio
 
 from holon.decide.budget import cost_micros_of
+from holon.decide.failure_artifact import failure_of
 from holon.decide.lane_commits import LaneHold
 from holon.decide.memory_commit import MemoryFacts, with_memory
 from holon.decide.no_progress import got_somewhere
+from holon.decide.recovery_plan import plan_turn
 from holon.decide.settlement import SettlementFacts, settle_turn
 from holon.model.commit import AppendTranscript, Commit
 from holon.model.expectation import Applied, CommitOutcome
@@ -22,12 +28,17 @@ from holon.model.message import MessageEnvelope
 from holon.model.provider_attempt import AttemptTimeline
 from holon.model.snapshot import AgentSnapshot, WeighedItem
 from holon.model.transcript import AssistantRound
+from holon.model.turn import Finish
 from holon.model.work_item import WorkItemRecord
 from holon.ports.failpoint import Failpoint
+from holon.ports.journal import LogLevel
+from holon.runtime.bug_boundary import raise_unless_bug
 from holon.runtime.decided_commit import DECISIONS_COUNT_MAX, patiently
 from holon.runtime.services import Services
 from holon.runtime.turn_driver import TurnEnd
 from holon.runtime.turn_writer import LaneFencedError
+
+_Build: TypeAlias = Callable[[AgentSnapshot], Awaitable[Commit]]
 
 
 class Settler:
@@ -36,14 +47,30 @@ class Settler:
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    async def settle(self, end: TurnEnd, message: MessageEnvelope, hold: LaneHold) -> None:
-        """Apply the one commit that ends the turn, or raise LaneFencedError."""
+    async def settle(self, end: TurnEnd, message: MessageEnvelope, hold: LaneHold) -> TurnEnd:
+        """Apply the one commit that ends the turn, or raise LaneFencedError.
+
+        Returns the end that was settled. What a bug does to the plain settlement too is raised.
+        """
+        try:
+            whole = partial(self.settlement, end, message, generation=hold.generation)
+            await self._settle(whole, hold)
+        except Exception as error:  # noqa: BLE001 - named boundary: a bug fails one turn, not the host
+            raise_unless_bug(error)
+            self._tell_of_crash(error, hold)
+            cost_micros = self._cost_micros(end)
+            end = await self._plain_end(end, error)
+            plain = partial(self._plain_settlement, end, message, hold, cost_micros=cost_micros)
+            await self._settle(plain, hold)
+        return end
+
+    async def _settle(self, build: _Build, hold: LaneHold) -> None:
         services = self._services
         for _ in range(DECISIONS_COUNT_MAX):
             snapshot = await services.store.reads.snapshot(hold.agent_id, now=services.clock.now())
             if snapshot is None:
                 break
-            commit = await self.settlement(end, message, snapshot, generation=hold.generation)
+            commit = await build(snapshot)
             await services.failpoints.reach(Failpoint.SETTLE_BEFORE_COMMIT)
             attempt = partial(self._apply_whole, commit)
             outcome = await patiently(attempt, clock=services.clock)
@@ -55,6 +82,16 @@ class Settler:
             if snapshot.agent.generation != hold.generation:
                 break
         raise LaneFencedError(f"turn {hold.turn_id} could not be settled by this lane")
+
+    def _tell_of_crash(self, error: Exception, hold: LaneHold) -> None:
+        self._services.journal.note(
+            "settlement_crashed",
+            "a turn could not be settled as it ended, and is settled as failed (a bug)",
+            level=LogLevel.ERROR,
+            error=error,
+            agent_id=hold.agent_id,
+            turn_id=hold.turn_id,
+        )
 
     async def _apply_whole(self, commit: Commit) -> CommitOutcome:
         ticket = self._services.store.submit(commit)
@@ -84,7 +121,7 @@ class Settler:
             finish=end.finish,
             usage=end.usage,
             round_count=end.round_count,
-            duration_ms=max(0, int((now - turn.opened_at).total_seconds() * 1_000)),
+            duration_ms=_duration_ms(end, now),
             next_position=last + 1 + recorded,
             snapshot=snapshot,
             brief_id=BriefId(services.ids.fresh(IdPrefix.BRIEF)),
@@ -95,7 +132,7 @@ class Settler:
             ),
             timeline=end.failed_timeline,
             final_round=end.final_round,
-            cost_micros=cost_micros_of(_timelines(end), services.price_of),
+            cost_micros=self._cost_micros(end),
             moved=got_somewhere(
                 end.log.entries, end.log.calls, mutating=services.tools.policy.mutating
             ),
@@ -115,6 +152,53 @@ class Settler:
             ),
         )
 
+    async def _plain_end(self, end: TurnEnd, error: Exception) -> TurnEnd:
+        """The turn as failed: by what it had failed with for good, or else by the bug."""
+        turn_id = end.log.turn.turn_id
+        log = await self._services.store.reads.turn_log(turn_id)
+        if log is None:
+            raise LaneFencedError(f"turn {turn_id} is gone")
+        for_good = end.finish.failure if end.finish.deferred_until is None else None
+        return TurnEnd(
+            finish=Finish(failure=for_good or failure_of(error)),
+            log=log,
+            usage=end.usage,
+            round_count=end.round_count,
+            final_round=plan_turn(log).interrupted,  # answered, so that it can be sent
+            failed_timeline=end.failed_timeline,
+        )
+
+    async def _plain_settlement(
+        self,
+        end: TurnEnd,
+        message: MessageEnvelope,
+        hold: LaneHold,
+        snapshot: AgentSnapshot,
+        *,
+        cost_micros: int,
+    ) -> Commit:
+        services, now = self._services, self._services.clock.now()
+        entries = end.log.entries
+        facts = SettlementFacts(
+            generation=hold.generation,
+            message=message,
+            turn=end.log.turn,
+            finish=end.finish,
+            usage=end.usage,
+            round_count=end.round_count,
+            duration_ms=_duration_ms(end, now),
+            next_position=entries[-1].position + 1 if entries else 0,
+            snapshot=snapshot,
+            brief_id=BriefId(services.ids.fresh(IdPrefix.BRIEF)),
+            timeline=end.failed_timeline,
+            final_round=end.final_round,
+            cost_micros=cost_micros,
+        )
+        return settle_turn(facts, now=now)
+
+    def _cost_micros(self, end: TurnEnd) -> int:
+        return cost_micros_of(_timelines(end), self._services.price_of)
+
     async def _bound(self, end: TurnEnd) -> WeighedItem | None:
         """The item the turn was bound to when it began, as it stands now."""
         work_item_id = end.log.turn.work_item_id
@@ -131,6 +215,10 @@ class Settler:
         reads = self._services.store.reads
         found = [await reads.work_item(each.work_item_id) for each in end.finish.completions]
         return tuple(item for item in found if item is not None)
+
+
+def _duration_ms(end: TurnEnd, now: datetime) -> int:
+    return max(0, int((now - end.log.turn.opened_at).total_seconds() * 1_000))
 
 
 def _timelines(end: TurnEnd) -> Iterator[AttemptTimeline]:

@@ -71,7 +71,7 @@ class TimerWheel:
         for wait in await reads.due_waits(now, limit=DUE_BATCH_COUNT_MAX):
             self._hand_out(hands, wait.id, partial(self._expire, wait, now))
         agents = await reads.due_activations(now, limit=DUE_BATCH_COUNT_MAX)
-        self._scheduler.commit_applied(agents)
+        self._scheduler.moment_came(agents)
 
     def _hand_out(self, hands: TaskGroup, what: str, act: Callable[[], Awaitable[None]]) -> None:
         if what not in self._in_hand:

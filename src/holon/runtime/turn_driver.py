@@ -5,6 +5,7 @@ Rule 1: the driver never decides what a turn does; it performs a step and report
 Rule 2: a round is durable before its tools run; a tool's result is durable before the next round
         is. The last result's commit travels while the provider is already asked.
 Rule 3: what the turn makes durable goes through its writer, which stops a stale lane.
+Rule 4: whoever hears that the driver failed may read the log: nothing of the turn travels any more.
 """
 
 from collections.abc import Sequence
@@ -49,6 +50,7 @@ from holon.model.turn import (
 from holon.ports.failpoint import Failpoint
 from holon.prompt.frame import Assembly
 from holon.prompt.planner import PinnedOverBudget
+from holon.runtime.bug_boundary import raise_unless_bug
 from holon.runtime.context_builder import (
     ContextBuilder,
     moment_of,
@@ -104,8 +106,13 @@ class TurnDriver:
         self._state, step = resumption.state, resumption.step
         self._round_number = resumption.round_number
         self._usage = resumption.usage
-        while not isinstance(step, Finish):
-            step = await self._take(step)
+        try:
+            while not isinstance(step, Finish):
+                step = await self._take(step)
+        except Exception as error:
+            raise_unless_bug(error)
+            await self._writer.land()  # a result that still travels belongs to the log
+            raise
         await self._writer.land()
         instructions = await self._runner.instructions.ending(self._live.log)
         return TurnEnd(

@@ -5,7 +5,8 @@ Owns:  one seed from beginning to end: lives of a host between crashes, the acto
 Rule 1: safety is judged after every crash and at the end; liveness only after faults have stopped
         and an hour has passed.
 Rule 2: nothing but the database, the clock, the notebook and running commands survives a crash.
-Rule 3: half of the seeds have hands (see `has_hands`); the others see the worlds they always saw.
+Rule 3: a bug that the runtime survives is a problem all the same.
+Rule 4: half of the seeds have hands (see `has_hands`); the others see the worlds they always saw.
 """
 
 import hashlib
@@ -31,10 +32,12 @@ from holon.model.commit import Commit
 from holon.model.errors import StoreBrokenError
 from holon.model.ids import AgentId
 from holon.model.refusal import RefusedError
+from holon.ports.journal import NoJournal
 from holon.runtime.decided_commit import patiently
 from holon.runtime.event_feed import SubscriberLaggedError
 from holon.runtime.host import Host
 from holon.runtime.services import Services
+from holon.testing.bug_notes import OF_A_TURN, OF_AN_AGENT, BugNotes
 from holon.testing.hands_oracle import (
     execution_problems,
     ownerless,
@@ -118,6 +121,7 @@ class World:
         if self._hands is not None:
             self._plan = merged(self._plan, self._hands.steering(span_ms=SPAN_MS))
         self._notebook = Notebook()
+        self._bugs = BugNotes(NoJournal(), OF_AN_AGENT | OF_A_TURN)
         self._judged_at = -1
         self._trace = hashlib.sha256()
 
@@ -164,6 +168,7 @@ class World:
             ids=self._ids,
             models=SingleModel(self._model),
             tools=builtin_tools(),
+            journal=self._bugs,
         )
         if self._hands is not None:
             services = with_hands(services, self._hands)
@@ -266,6 +271,7 @@ class World:
         self._judge_safety()
         self._verdict.problems.extend(self._notebook.problems)
         self._verdict.problems.extend(f"P5 {problem}" for problem in self._model.problems)
+        self._verdict.problems.extend(f"P7 {event} of {what}" for event, what in self._bugs.heard)
         if self._verdict.mode is Mode.LIVENESS:
             self._verdict.problems.extend(
                 liveness_problems(self._connection, now=self._clock.now())
