@@ -121,13 +121,15 @@ EAGER = RetentionPolicy(age_ms=1, bytes_max=1, events_count_min=1)
 
 @pytest.mark.requirement("power:unknown-durability-is-never-acknowledged")
 async def test_after_a_failed_sync_neither_a_waiting_job_nor_closing_touches_the_disk(
-    disk: tuple[PowerVfs, Path],
+    disk: tuple[PowerVfs, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vfs, home = disk
     store = open_store(home, vfs=vfs.name)
     await store.apply(a_commit("agent", an_agent()))
     for commit in admissions(0, 5):
         await store.apply(commit)
+    assert await store.reads.message(a_message("msg_0").id) is not None  # the reader has the log
+    monkeypatch.setattr("holon.adapters.sqlite.checkpoints.CHECKPOINT_PAGES", 1)  # one is due
     vfs.syncs_left = 0
 
     told = await asyncio.gather(
