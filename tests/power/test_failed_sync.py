@@ -17,7 +17,8 @@ from holon.model.commit import Commit
 from holon.model.errors import StoreBrokenError
 from holon.model.expectation import Applied
 from holon.model.message import TextBody
-from holon.testing.builders import a_commit, a_message, an_admission, an_agent
+from holon.model.retention import RetentionPolicy
+from holon.testing.builders import a_commit, a_message, an_admission, an_agent, moment
 from holon.testing.power_drill import judge_run
 from holon.testing.power_run import DATABASE, Ack, PowerRun, power_vfs
 from holon.testing.power_vfs import PowerVfs
@@ -25,6 +26,11 @@ from holon.testing.power_vfs import PowerVfs
 
 def admissions(first: int, count: int) -> list[Commit]:
     return [an_admission(a_message(f"msg_{n}")) for n in range(first, first + count)]
+
+
+def assert_nothing_was_done_after_the_failed_sync(vfs: PowerVfs) -> None:
+    (moment_of_failure,) = vfs.failed_syncs  # one, since no other was tried
+    assert vfs.log[moment_of_failure:] == []
 
 
 @pytest.fixture
@@ -104,6 +110,58 @@ async def test_a_checkpoint_that_cannot_sync_breaks_the_store(
         await store.apply(an_admission(a_message("msg_9")))
     vfs.syncs_left = None
     await store.close()
+    assert_nothing_was_done_after_the_failed_sync(vfs)
     again = open_store(home)
     assert await again.reads.message(a_message("msg_8").id) is not None
+    await again.close()
+
+
+EAGER = RetentionPolicy(age_ms=1, bytes_max=1, events_count_min=1)
+
+
+@pytest.mark.requirement("power:unknown-durability-is-never-acknowledged")
+async def test_after_a_failed_sync_neither_a_waiting_job_nor_closing_touches_the_disk(
+    disk: tuple[PowerVfs, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vfs, home = disk
+    store = open_store(home, vfs=vfs.name)
+    await store.apply(a_commit("agent", an_agent()))
+    for commit in admissions(0, 5):
+        await store.apply(commit)
+    assert await store.reads.message(a_message("msg_0").id) is not None  # the reader has the log
+    monkeypatch.setattr("holon.adapters.sqlite.checkpoints.CHECKPOINT_PAGES", 1)  # one is due
+    vfs.syncs_left = 0
+
+    told = await asyncio.gather(
+        store.apply(admissions(5, 1)[0]),
+        store.prune(EAGER, now=moment(10**10)),  # waits for the group that fails
+        return_exceptions=True,
+    )
+    vfs.syncs_left = None
+    with pytest.raises(StoreBrokenError):
+        await store.prune(EAGER, now=moment(10**10))
+    await store.close()
+
+    assert [type(answer) for answer in told] == [StoreBrokenError] * 2
+    assert_nothing_was_done_after_the_failed_sync(vfs)
+    assert sorted(path.name for path in (home / "state").iterdir()) == [
+        "runtime.sqlite",
+        "runtime.sqlite-shm",
+        "runtime.sqlite-wal",
+    ]
+
+
+async def test_a_failed_sync_while_closing_is_the_last_thing_asked_of_the_disk(
+    disk: tuple[PowerVfs, Path],
+) -> None:
+    vfs, home = disk
+    store = open_store(home, vfs=vfs.name)
+    await store.apply(a_commit("agent", an_agent()))
+    await store.apply(admissions(0, 1)[0])
+    vfs.syncs_left = 0
+    await store.close()
+
+    assert_nothing_was_done_after_the_failed_sync(vfs)
+    again = open_store(home)
+    assert await again.reads.message(a_message("msg_0").id) is not None
     await again.close()

@@ -97,7 +97,7 @@ class House:
         self.places = NamedPlaces()
         scripted = ScriptedProvider(Script(rules=tuple(script)), self.clock)
         self.model = Listener(setup.model(self.clock) if setup.model else scripted)
-        self.acked: list[MessageId] = []
+        self.acked: dict[MessageId, AgentId] = {}
         self.deaths: list[BaseException] = []
         self.rescue_count = 0
         self.bugs = BugNotes(setup.journal, OF_AN_AGENT)
@@ -150,8 +150,9 @@ class House:
         return await self._send(webhook_for(text, agent=agent))
 
     async def _send(self, request: IngressRequest) -> MessageId:
-        self.acked.append((await self.host.admit(request)).message_id)
-        return self.acked[-1]
+        message_id = (await self.host.admit(request)).message_id
+        self.acked[message_id] = request.agent_id
+        return message_id
 
     async def hint(
         self, source: str, *, body: str | None = None, agent: str = MAIN

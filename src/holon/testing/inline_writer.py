@@ -89,6 +89,11 @@ class InlineWriter:
         self._under_way = False
         self.on_group: Callable[[list[Commit], list[Result]], None] | None = None
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether the real writer underneath gave up."""
+        return self._writer.broken is not None
+
     def submit(self, commit: Commit) -> InlineTicket:
         """Queue a commit; the group it falls into is written soon."""
         ticket = InlineTicket()

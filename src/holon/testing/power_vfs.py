@@ -67,6 +67,7 @@ class PowerVfs(apsw.VFS):
         self.name: Final = name
         self.log: Final[list[DiskOperation]] = []
         self.syncs_left: int | None = None  # after so many, every sync fails
+        self.failed_syncs: Final[list[int]] = []  # how long the log was at each
         self._files: dict[str, int] = {}
         self._file_count = 0
         super().__init__(name, base="")
@@ -103,6 +104,7 @@ class PowerVfs(apsw.VFS):
         if self.syncs_left is None:
             return
         if self.syncs_left <= 0:
+            self.failed_syncs.append(len(self.log))
             raise apsw.exception_for(apsw.SQLITE_IOERR_FSYNC)
         self.syncs_left -= 1
 

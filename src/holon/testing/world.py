@@ -254,7 +254,7 @@ class World:
             return  # nothing has happened since the last judgement
         self._judged_at = changes
         self._verdict.problems.extend(
-            safety_problems(self._connection, acked=self._notebook.acked.values())
+            safety_problems(self._connection, acked=self._notebook.owners)
         )
         if self._hands is not None:
             started = [process.run_id for process in self._hands.shell.started]

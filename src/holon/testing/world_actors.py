@@ -36,6 +36,7 @@ class Notebook:
     """What the outside world was told, and by whom it was refused."""
 
     acked: dict[str, MessageId] = field(default_factory=dict)
+    owners: dict[MessageId, AgentId] = field(default_factory=dict)
     timers: list[TimerId] = field(default_factory=list)
     items: list[WorkItemId] = field(default_factory=list)
     done: set[int] = field(default_factory=set)
@@ -113,6 +114,7 @@ class Actors:
             idempotency_key=action.key,
         )
         receipt = await self._host.admit(request)
+        self._notebook.owners[receipt.message_id] = request.agent_id
         earlier = self._notebook.acked.setdefault(action.key, receipt.message_id)
         if earlier != receipt.message_id:
             self._notebook.problems.append(

@@ -4,7 +4,6 @@ Owns:  the judgement. Safety may be asked at any moment between two commits; liv
        faults have stopped and everything has had time to finish.
 """
 
-from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -12,7 +11,7 @@ import apsw
 import msgspec
 
 from holon.adapters.sqlite.check.checker import CHECKS
-from holon.adapters.sqlite.check.facts import Facts
+from holon.adapters.sqlite.check.facts import Acked, Facts, owners_of
 from holon.adapters.sqlite.check.row_checks import check_file
 from holon.decide.cron import next_cron_slot
 from holon.model.event import Event, MessageAdmitted, MessageProcessingStarted
@@ -30,10 +29,10 @@ _RESTING = "('stopped', 'paused')"
 
 
 def safety_problems(
-    connection: apsw.Connection, *, acked: Collection[MessageId], now: datetime | None = None
+    connection: apsw.Connection, *, acked: Acked, now: datetime | None = None
 ) -> list[str]:
     """Every invariant that does not hold."""
-    facts = Facts(connection, None if now is None else to_micros(now), frozenset(acked))
+    facts = Facts(connection, None if now is None else to_micros(now), owners_of(acked))
     checks = [check for check in CHECKS if check is not check_file]
     found = [str(violation) for check in checks for violation in check(facts)]
     return [*found, *_timer_problems(connection), *_follow_up_problems(connection)]

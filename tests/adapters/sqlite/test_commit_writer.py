@@ -6,9 +6,18 @@ import apsw
 import pytest
 
 from holon.adapters.sqlite.commit_writer import CommitWriter, Result
-from holon.adapters.sqlite.statements import ROWS_COUNT_MAX
+from holon.adapters.sqlite.statements import ROWS_COUNT_MAX, Parameters, Statements
 from holon.model.agent_status import AgentStatus
-from holon.model.commit import ClaimMessage, Commit, QueueMessage, SetAgentStatus
+from holon.model.commit import (
+    ClaimMessage,
+    Commit,
+    QueueMessage,
+    RecordEvent,
+    SetAgentStatus,
+    SettleMessage,
+)
+from holon.model.errors import StoreBrokenError
+from holon.model.event import AgentCreated
 from holon.model.expectation import (
     AgentAdmits,
     Applied,
@@ -16,7 +25,8 @@ from holon.model.expectation import (
     ExpectationFailed,
     KeyAlreadyUsed,
 )
-from holon.model.ids import MessageId
+from holon.model.ids import AgentId, MessageId
+from holon.model.message import MessageState
 from holon.model.provenance import AdmissionContext
 from holon.testing.builders import MAIN, a_commit, a_message, an_admission, an_agent
 from holon.testing.memory_store import memory_connection
@@ -136,3 +146,57 @@ def test_a_known_commit_among_many_admissions_counts_once(connection: apsw.Conne
     results = applied(connection, commits)
     assert results == [Applied(replayed=True), *[Applied()] * (MANY - 1)]
     assert_the_log_tells_of(connection, [f"msg_{n}" for n in range(MANY)])
+
+
+def test_an_event_of_an_agent_that_does_not_exist_is_refused_alone(
+    connection: apsw.Connection,
+) -> None:
+    ghost = RecordEvent(agent_id=AgentId("ghost"), event=AgentCreated(status=AgentStatus.ASLEEP))
+    before, after = an_admission(a_message("msg_0")), an_admission(a_message("msg_1"))
+    results = applied(connection, [before, a_commit("ghost", ghost), after])
+    assert results == [Applied(), ConstraintRefused(constraint="row_refers_to_nothing"), Applied()]
+    assert_the_log_tells_of(connection, ["msg_0", "msg_1"])
+
+
+def test_an_event_may_follow_the_birth_of_its_agent_in_one_commit(
+    connection: apsw.Connection,
+) -> None:
+    event = RecordEvent(agent_id=AgentId("new"), event=AgentCreated(status=AgentStatus.ASLEEP))
+    assert applied(connection, [a_commit("new", an_agent("new"), event)]) == [Applied()]
+
+
+def test_a_change_that_cannot_be_stored_undoes_its_group_and_stops_the_writer(
+    connection: apsw.Connection,
+) -> None:
+    applied(connection, admissions(1))
+    unspeakable = SettleMessage(
+        agent_id=MAIN,
+        message_id=MessageId("msg_0"),
+        state=MessageState.DROPPED,
+        reason="a lone surrogate: \udcff",
+    )
+    writer = CommitWriter(connection)
+    group = [an_admission(a_message("msg_1")), a_commit("bad", unspeakable)]
+    results = writer.apply_group(group).results
+    assert [type(result) for result in results] == [StoreBrokenError] * 2
+    assert not connection.in_transaction
+    assert queued(connection) == ["msg_0"]
+    assert writer.apply_group([an_admission(a_message("msg_2"))]).results == [results[0]]
+
+
+def test_a_bug_while_a_group_is_made_durable_is_told_and_not_raised(
+    connection: apsw.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = CommitWriter(connection)
+    plain = Statements.run
+
+    def forgetful(statements: Statements, sql: str, parameters: Parameters = ()) -> None:
+        if sql == "commit":
+            raise MemoryError
+        plain(statements, sql, parameters)
+
+    monkeypatch.setattr(Statements, "run", forgetful)
+    (result,) = writer.apply_group(admissions(1)).results
+    assert isinstance(result, StoreBrokenError)
+    assert writer.broken is result
+    assert not connection.in_transaction

@@ -5,9 +5,11 @@ import threading
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
+import anyio
 import apsw
 import pytest
 
+from holon.adapters.sqlite.checkpoints import Checkpoints
 from holon.adapters.sqlite.commit_writer import AppliedGroup, CommitWriter
 from holon.adapters.sqlite.connection import Synchronous, open_writer
 from holon.adapters.sqlite.message_changes import MessageChanges
@@ -163,7 +165,7 @@ async def test_the_log_is_folded_back_before_it_grows_large(tmp_path: Path) -> N
 class Failing:
     """Fails the writing of one message the way a disk does."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, error: type[apsw.Error]) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, error: type[Exception]) -> None:
         self.count = 0
         plain = MessageChanges.queue_all
 
@@ -213,6 +215,62 @@ async def test_a_job_that_breaks_the_disk_breaks_the_store(writer: ThreadWriter)
         await writer.submit(an_admission(a_message("msg_1"))).outcome()
 
 
+@pytest.mark.parametrize("error", [MemoryError, RecursionError, KeyError])
+async def test_a_job_with_a_bug_tells_whoever_asked_and_the_writer_goes_on(
+    writer: ThreadWriter, error: type[Exception]
+) -> None:
+    def job() -> None:
+        raise error("planted")
+
+    with anyio.fail_after(30):
+        with pytest.raises(error, match="planted"):
+            await writer.run(job)
+        assert await writer.submit(an_admission(a_message("msg_1"))).outcome() == Applied()
+    assert not writer.is_broken
+
+
+@pytest.mark.parametrize("error", [MemoryError, RecursionError])
+async def test_a_bug_under_a_group_is_told_to_all_who_wait_and_to_all_who_come(
+    writer: ThreadWriter, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    planted = Failing(monkeypatch, error)
+    with anyio.fail_after(30):
+        async with Held(writer):
+            innocent = writer.submit(an_admission(a_message("msg_1")))
+            doomed = writer.submit(an_admission(a_message("msg_doomed")))
+        for ticket in (innocent, doomed, writer.submit(an_admission(a_message("msg_2")))):
+            with pytest.raises(StoreBrokenError) as told:
+                await ticket.outcome()
+            assert isinstance(told.value.__cause__, error)
+    assert planted.count == 1
+
+
+async def test_a_checkpoint_with_a_bug_breaks_the_store_and_hangs_nobody(
+    writer: ThreadWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forgetful(_: Checkpoints) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Checkpoints, "take_if_due", forgetful)
+    with anyio.fail_after(30):
+        assert await writer.submit(an_admission(a_message("msg_1"))).outcome() == Applied()
+        with pytest.raises(StoreBrokenError):
+            await writer.submit(an_admission(a_message("msg_2"))).outcome()
+
+
+async def test_a_broken_writer_runs_no_job(writer: ThreadWriter) -> None:
+    def job() -> None:
+        raise apsw.IOError("planted")
+
+    ran: list[str] = []
+    breaking, waiting = await asyncio.gather(
+        writer.run(job), writer.run(lambda: ran.append("ran")), return_exceptions=True
+    )
+    assert isinstance(breaking, StoreBrokenError)
+    assert waiting is breaking
+    assert ran == []
+
+
 async def test_a_program_that_holds_the_database_is_waited_for_elsewhere(
     writer: ThreadWriter, tmp_path: Path
 ) -> None:
@@ -239,6 +297,22 @@ async def test_a_long_reader_does_not_hold_up_the_writer(tmp_path: Path) -> None
     outsider.execute("commit")
     outsider.close()
     await store.close()
+
+
+async def test_closing_with_a_reader_in_the_way_folds_nothing_afterwards(tmp_path: Path) -> None:
+    connection = open_writer(tmp_path / "test.sqlite", synchronous=Synchronous.OFF)
+    migrate(connection)
+    writer = ThreadWriter(connection)
+    await writer.submit(a_commit("birth", an_agent())).outcome()
+    outsider = apsw.Connection(str(tmp_path / "test.sqlite"))
+    outsider.execute("begin")
+    outsider.execute("select count(*) from agents").fetchall()
+    body = TextBody(text="x" * 60_000)
+    for n in range(80):  # enough to make a checkpoint due, which stays so
+        await writer.submit(an_admission(a_message(f"msg_{n}", body=body))).outcome()
+    await writer.close()
+    assert not writer.is_broken  # as it would be, had the closed connection been used
+    outsider.close()
 
 
 async def test_the_newest_commit_is_seen_by_the_next_read(tmp_path: Path) -> None:

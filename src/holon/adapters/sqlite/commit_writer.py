@@ -5,6 +5,7 @@ Rule 1: a commit is atomic, and applying the same commit_id twice is the same as
 Rule 2: a refused commit leaves nothing behind and does not disturb its neighbours in the group.
 Rule 3: when the disk is full or read-only nothing of the group was written. When anything else
         fails under the group, durability is unknown: nothing is tried again or accepted any more.
+Rule 4: a bug of ours ends like a failed disk. The group is undone, and everyone in it is told.
 """
 
 from collections.abc import Sequence
@@ -148,7 +149,7 @@ class CommitWriter:
         try:
             results = self._apply_all(commits)
             self._events.finish()
-        except apsw.Error as error:
+        except Exception as error:  # noqa: BLE001 - named boundary: who waits must be told
             return _failed(self._give_up(error), commits)
         return AppliedGroup(results, frozenset(self._touched), is_open=True)
 
@@ -156,14 +157,17 @@ class CommitWriter:
         """End the transaction of a group, and return what came of it; never raises."""
         try:
             self._statements.run("commit")
-        except apsw.Error as error:
+        except Exception as error:  # noqa: BLE001 - named boundary: who waits must be told
             return _failed(self._give_up(error), group.results)
         return group._replace(is_open=False)
 
-    def _give_up(self, error: apsw.Error) -> StoreError:
-        """Undo the group; remember the failure when the disk can no longer be believed."""
-        failure = running_error(error, system_errno=self._connection.system_errno)
-        if not isinstance(failure, StoreBrokenError):
+    def _give_up(self, error: Exception) -> StoreError:
+        """Undo the group; remember the failure when nothing may be written any more."""
+        if isinstance(error, apsw.Error):
+            failure = running_error(error, system_errno=self._connection.system_errno)
+        else:
+            failure = _bug(error)
+        if not (isinstance(error, apsw.Error) and isinstance(failure, StoreBrokenError)):
             try:
                 if self._connection.in_transaction:
                     self._statements.run("rollback")
@@ -229,12 +233,12 @@ class CommitWriter:
         queued = [change for change in changes if isinstance(change, QueueMessage)]
         try:
             self._messages.queue_all(queued)
-        except apsw.ConstraintError:
+            for commit in commits:
+                at = to_micros(commit.at)
+                for change in commit.changes:
+                    self._touched.update(self._audit(change, at=at))
+        except (apsw.ConstraintError, ChangeRefusedError):
             return False  # one by one it will be seen which of them, and why
-        for commit in commits:
-            at = to_micros(commit.at)
-            for change in commit.changes:
-                self._touched.update(self._audit(change, at=at))
         return True
 
     def _carry_out(self, commit: Commit) -> CommitOutcome:
@@ -346,6 +350,21 @@ class CommitWriter:
 
 def _queues_only(commit: Commit) -> bool:
     return all(isinstance(change, QueueMessage) for change in commit.changes)
+
+
+def _bug(error: Exception) -> StoreBrokenError:
+    """Return what an exception nobody foresaw means to the callers.
+
+    Where it was undone its durability is known: nothing of it is there. Still "full" or "busy"
+    would be a lie, for those say that trying again helps. The same commit would meet the same bug
+    and take its neighbours along, for ever; so the host stops, and somebody gets to see why.
+    """
+    failure = StoreBrokenError(
+        f"the writer failed on a commit: {type(error).__name__}: {error}",
+        hint="this is a fault of Holon; start it again: it recovers from what is durable",
+    )
+    failure.__cause__ = error
+    return failure
 
 
 def _failed(failure: StoreError, members: Sequence[object]) -> AppliedGroup:

@@ -60,9 +60,14 @@ def open_reader(path: Path, *, vfs: str | None = None) -> apsw.Connection:
 def open_inspector(path: Path) -> apsw.Connection:
     """Open a file that may not be ours, so that neither looking nor closing changes it."""
     connection = _connect(str(path), _READ_WRITE, vfs=None)
-    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    leave_log(connection)
     connection.pragma("query_only", True)
     return connection
+
+
+def leave_log(connection: apsw.Connection) -> None:
+    """Have closing this connection write nothing: the log stays for the next start to fold back."""
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
 
 
 def open_memory() -> apsw.Connection:

@@ -5,6 +5,8 @@ Owns:  sequence numbers. They are given out in the transaction of the change the
 Rule 1: within a group, events and the newest number of each agent are kept here and written at the
         end: each statement is a chance for another thread to take over.
         Whoever takes a commit back takes its events and numbers back too.
+Rule 2: an event of an agent that does not exist is refused when it is appended, while it is known
+        whose it is; at the end of the group it would take all others along.
 """
 
 from collections.abc import Iterable
@@ -12,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from holon.adapters.sqlite.change_codec import encode
 from holon.adapters.sqlite.named_queries import named_queries
-from holon.adapters.sqlite.statements import Statements
+from holon.adapters.sqlite.statements import ChangeRefusedError, Statements
 from holon.model.event import Event
 from holon.model.ids import AgentId
 
@@ -41,7 +43,7 @@ class EventLog:
         self._rows.clear()
 
     def append(self, audited: Iterable[tuple[AgentId, Event]], *, at: int) -> None:
-        """Append events to the logs of the agents they concern."""
+        """Append events to the logs of the agents they concern; raises ChangeRefusedError."""
         for agent_id, event in audited:
             event_seq = self._newest(agent_id) + 1
             self._rows.append((agent_id, event_seq, at, encode(event)))
@@ -67,4 +69,8 @@ class EventLog:
         if known is not None:
             return known
         row = self._statements.row(self._sql["last_event_seq"], (agent_id,))
-        return 0 if row is None else int(str(row[0]))
+        if row is not None:
+            return int(str(row[0]))
+        if self._statements.row(self._sql["agent_is_there"], (agent_id,)) is None:
+            raise ChangeRefusedError("row_refers_to_nothing")
+        return 0

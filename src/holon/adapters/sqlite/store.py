@@ -3,6 +3,8 @@
 Owns:  putting reader, writer, retention and lock together, and taking them apart again.
 Rule 1: a store is opened in one order: directories, lock, a look at the file, then the file itself.
         Whatever refuses leaves everything as it was.
+Rule 2: the last connection to be closed folds the log back, unless the store is broken: then
+        closing writes nothing, and the next start goes by what it finds.
 """
 
 from collections.abc import Callable
@@ -14,6 +16,7 @@ import apsw
 
 from holon.adapters.sqlite.connection import (
     Synchronous,
+    leave_log,
     open_reader,
     open_writer,
 )
@@ -75,6 +78,8 @@ class SqliteStore:
         """Finish what was submitted and let go of the files."""
         await self._writer.close()
         if self._lock is not None:
+            if self._writer.is_broken:
+                leave_log(self._reader)
             self._reader.close()
             self._lock.release()
 
@@ -105,6 +110,7 @@ def _open_database(
             migrate(writer)
             return writer, open_reader(path, vfs=vfs)
         except BaseException:
+            leave_log(writer)  # whatever failed, it may have been the disk
             writer.close()
             raise
 

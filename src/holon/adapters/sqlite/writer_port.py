@@ -3,7 +3,8 @@
 Owns:  the seam between the store and its writer. The real one is a thread; a simulation plugs in
        one that writes at once, on the event loop.
 Contract: `submit` keeps order; `run` runs a job on the writer with no transaction open, after all
-that was submitted before it; after `close` nothing is accepted.
+that was submitted before it; after `close` nothing is accepted. Once it is broken, nothing more is
+written or synced by anybody: neither by a job, nor by closing.
 """
 
 from collections.abc import Callable
@@ -17,6 +18,11 @@ T = TypeVar("T")
 
 class Writer(Protocol):
     """The one that writes."""
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether a failure left in doubt what is on the disk."""
+        ...
 
     def submit(self, commit: Commit) -> Ticket:
         """Take a commit on its way to disk."""

@@ -9,6 +9,9 @@ Rule 2: rows are written on the loop, where a statement takes some microseconds 
         lent to it, and not touched until it is given back.
 Rule 3: the queue is bounded. A commit that finds it full is turned away at once with
         StoreBusyError, and nothing of it was written.
+Rule 4: once the store is broken nothing is written or synced, whatever was asked before: a sync
+        that succeeds after one that failed says nothing about what the failed one lost.
+Rule 5: whatever a piece of work raises, the connection comes back and the thread goes on.
 """
 
 import asyncio
@@ -23,7 +26,7 @@ import apsw
 
 from holon.adapters.sqlite.checkpoints import Checkpoints
 from holon.adapters.sqlite.commit_writer import AppliedGroup, CommitWriter, Result
-from holon.adapters.sqlite.connection import BUSY_TIMEOUT_MS
+from holon.adapters.sqlite.connection import BUSY_TIMEOUT_MS, leave_log
 from holon.adapters.sqlite.disk_thread import DiskThread, Work
 from holon.adapters.sqlite.error_mapping import running_error
 from holon.model.commit import Commit
@@ -50,7 +53,7 @@ class _Waiting:
         """The outcome is known: tell everyone who waits."""
         self._result = result
         for waiter in self._waiters:
-            _finish(waiter)
+            _wake(waiter)
 
     async def outcome(self) -> CommitOutcome:
         # A future for each: whoever stops waiting must not take the outcome away from others.
@@ -79,8 +82,14 @@ class ThreadWriter:
         self._is_called = False  # somebody will look at the items
         self._is_lent = False  # the connection, to the thread
         self._is_closed = False
+        self._is_let_go = False  # the connection, for good
         self._waiting_count = 0
         self._observers: list[CommitObserver] = []
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether a failure left in doubt what is on the disk."""
+        return self._commits.broken is not None
 
     def submit(self, commit: Commit) -> Ticket:
         """Queue a commit for the next group."""
@@ -92,21 +101,23 @@ class ThreadWriter:
         return waiting
 
     async def run(self, job: Callable[[], T]) -> T:
-        """Run a job on the thread, after everything submitted before it."""
+        """Run a job on the thread, after everything submitted before it; raises what it raises."""
         finished: asyncio.Future[None] = self._disk.loop.create_future()
         returned: list[T] = []
-        raised: list[StoreError] = []
+        raised: list[Exception] = []
 
         def work() -> None:
-            self._connection.set_busy_timeout(BUSY_TIMEOUT_MS)
             try:
+                if self._commits.broken is not None:  # maybe only since the job was taken
+                    raise self._commits.broken
+                self._connection.set_busy_timeout(BUSY_TIMEOUT_MS)
                 returned.append(job())
             except apsw.Error as error:
                 raised.append(running_error(error, system_errno=self._connection.system_errno))
-            except StoreError as error:
+            except Exception as error:  # noqa: BLE001 - named boundary: it is for whoever asked
                 raised.append(error)
             _note_breakage(self._commits, raised)
-            self._disk.tell(lambda: _finish(finished))
+            self._disk.tell(lambda: _wake(finished))
 
         self._take(work)
         await asyncio.shield(finished)
@@ -119,7 +130,7 @@ class ThreadWriter:
         self._observers.append(observer)
 
     async def close(self) -> None:
-        """Write what was submitted, fold the log back and end the thread."""
+        """Write what was submitted, fold the log back if it may be, and end the thread."""
         if self._is_closed:
             return
         self._take(self._let_go)
@@ -148,11 +159,13 @@ class ThreadWriter:
 
     def _write(self, group: list[_Waiting]) -> None:
         self._connection.set_busy_timeout(0)
-        written = self._commits.write_group([waiting.commit for waiting in group])
+        commits = [waiting.commit for waiting in group]
+        written = self._commits.write_group(commits)
         if written.is_open:
-            self._lend(partial(self._make_durable, group, written))
+            self._lend(partial(self._finish, group, partial(self._commits.make_durable, written)))
         elif isinstance(written.results[0], StoreBusyError):
-            self._lend(partial(self._write_patiently, group))
+            # Another program holds the database, as nobody should: the thread gives it a while.
+            self._lend(partial(self._finish, group, partial(self._commits.apply_group, commits)))
         else:
             self._deliver(group, written)
 
@@ -175,29 +188,33 @@ class ThreadWriter:
     # What follows runs on the thread, which has the connection meanwhile. ------------------------
 
     def _borrowed(self, work: Work) -> None:
-        work()
         try:
-            self._checkpoints.take_if_due()
-        except StoreBrokenError as failure:
-            _note_breakage(self._commits, [failure])
-        self._disk.tell(self._given_back)
+            work()
+            if not (self._is_let_go or self.is_broken):
+                self._checkpoints.take_if_due()
+        except Exception as error:  # noqa: BLE001 - named boundary: the thread must go on
+            _note_breakage(self._commits, [_doubt(error)])
+        finally:
+            self._disk.tell(self._given_back)
 
-    def _make_durable(self, group: list[_Waiting], written: AppliedGroup) -> None:
-        durable = self._commits.make_durable(written)
-        self._disk.tell(lambda: self._deliver(group, durable))
-
-    def _write_patiently(self, group: list[_Waiting]) -> None:
-        """Another program holds the database, as nobody should: give it a while."""
+    def _finish(self, group: list[_Waiting], wait: Callable[[], AppliedGroup]) -> None:
+        """Do for a group what waits for the disk."""
         self._connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        applied = self._commits.apply_group([waiting.commit for waiting in group])
+        applied = wait()
         self._disk.tell(lambda: self._deliver(group, applied))
 
     def _let_go(self) -> None:
         self._disk.end()
-        # What was acknowledged is durable in the log; if folding fails, the next start does it.
-        with contextlib.suppress(apsw.Error, StoreError):
-            if self._commits.broken is None:
+        self._is_let_go = True
+        try:
+            if not self.is_broken:
                 self._checkpoints.truncate()
+        except StoreBrokenError as failure:
+            # What was acknowledged is durable in the log; the next start folds it back.
+            _note_breakage(self._commits, [failure])
+        if self.is_broken:
+            leave_log(self._connection)
+        with contextlib.suppress(apsw.Error):
             self._connection.close()
 
 
@@ -213,13 +230,22 @@ def _next_group(items: deque[_Item]) -> list[_Waiting]:
     return group
 
 
-def _note_breakage(commits: CommitWriter, failures: Sequence[StoreError]) -> None:
+def _doubt(error: Exception) -> StoreBrokenError:
+    """Return what a failure means that came in the middle of work on the disk."""
+    if isinstance(error, StoreBrokenError):
+        return error
+    doubt = StoreBrokenError(f"work on the disk was cut short: {type(error).__name__}: {error}")
+    doubt.__cause__ = error
+    return doubt
+
+
+def _note_breakage(commits: CommitWriter, failures: Sequence[Exception]) -> None:
     """After a failure that leaves durability unknown nothing more is written."""
     for failure in failures:
         if isinstance(failure, StoreBrokenError):
             commits.broken = failure
 
 
-def _finish(future: "asyncio.Future[None]") -> None:
+def _wake(future: "asyncio.Future[None]") -> None:
     if not future.done():
         future.set_result(None)

@@ -6,7 +6,7 @@ Rule 2: without a moment from the caller, deadlines are judged by the newest com
         down has not broken a promise by being down.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -14,16 +14,20 @@ from typing import Final, TypeAlias
 
 import apsw
 
-from holon.adapters.sqlite.check.facts import Facts
+from holon.adapters.sqlite.check.admitted_checks import check_admitted
+from holon.adapters.sqlite.check.facts import Acked, Facts, owners_of
 from holon.adapters.sqlite.check.log_checks import check_logs
+from holon.adapters.sqlite.check.record_checks import (
+    check_briefs,
+    check_tasks,
+    check_work_items,
+)
 from holon.adapters.sqlite.check.report import CheckReport, Invariant, Violation
 from holon.adapters.sqlite.check.row_checks import (
-    check_admitted,
     check_claims,
     check_file,
     check_one_turn_each,
     check_provenance,
-    check_tasks,
     check_ticks,
 )
 from holon.adapters.sqlite.check.skill_checks import check_skills
@@ -32,19 +36,20 @@ from holon.adapters.sqlite.check.turn_checks import check_calls, check_closures
 from holon.adapters.sqlite.check.untouched import Manner, manner_of, open_untouched
 from holon.adapters.sqlite.check.wait_checks import check_waits
 from holon.adapters.sqlite.check.workspace_checks import check_workspaces
-from holon.model.ids import MessageId
 from holon.model.instant import from_micros, to_micros
 
 Check: TypeAlias = Callable[[Facts], Iterator[Violation]]
 
 CHECKS: Final[tuple[Check, ...]] = (
     check_file,
+    check_briefs,
     check_admitted,  # I1
     check_one_turn_each,  # I2
     check_logs,  # I3, I5, I6, I11
     check_claims,  # I4
     check_waits,  # I7
     check_tasks,  # I8
+    check_work_items,  # I8
     check_calls,  # I9
     check_ticks,  # I10
     check_closures,  # I11
@@ -75,22 +80,21 @@ VIOLATIONS_PER_CHECK_MAX: Final = 200
 _LOOKS_MAX: Final = 3
 
 
-def check_database(
-    path: Path, *, now: datetime | None = None, acked: Collection[MessageId] = ()
-) -> CheckReport:
+def check_database(path: Path, *, now: datetime | None = None, acked: Acked = ()) -> CheckReport:
     """Check every invariant over the database at `path`, or raise a StoreError if it is not one.
 
-    `acked` are messages whose admission somebody was told of: they must be there (I1).
+    `acked` are messages whose admission somebody was told of: they must be there (I1). Where the
+    agent of each is given too, what another agent has pruned excuses nothing.
     """
     for _ in range(_LOOKS_MAX):
         manner = manner_of(path)
-        report = _look(path, now=now, acked=frozenset(acked))
+        report = _look(path, now=now, acked=acked)
         if manner is Manner.LIVE or manner_of(path) is manner:
             break  # else a host came up meanwhile, and what was read may be torn
     return report
 
 
-def _look(path: Path, *, now: datetime | None, acked: frozenset[str]) -> CheckReport:
+def _look(path: Path, *, now: datetime | None, acked: Acked) -> CheckReport:
     with open_untouched(path) as connection:
         return check_connection(connection, now=now, acked=acked, name=str(path))
 
@@ -99,12 +103,12 @@ def check_connection(
     connection: apsw.Connection,
     *,
     now: datetime | None = None,
-    acked: Collection[str] = (),
+    acked: Acked = (),
     name: str = ":memory:",
 ) -> CheckReport:
     """Check every invariant over a database that is open already and of the current schema."""
     as_of = to_micros(now) if now is not None else _newest_commit(connection)
-    facts = Facts(connection, as_of, frozenset(acked))
+    facts = Facts(connection, as_of, owners_of(acked))
     return CheckReport(
         database=name,
         schema_version=int(str(connection.pragma("user_version"))),
@@ -115,10 +119,10 @@ def check_connection(
 
 
 def _run(check: Check, facts: Facts) -> Iterator[Violation]:
-    """Run one check; a page or a text that cannot be read ends it: that is a violation too."""
+    """Run one check; what cannot be read and was not foreseen ends it: that is a violation too."""
     try:
         yield from islice(check(facts), VIOLATIONS_PER_CHECK_MAX)
-    except (apsw.CorruptError, UnicodeDecodeError) as error:
+    except (apsw.CorruptError, apsw.SQLError, UnicodeDecodeError) as error:  # SQL: not JSON
         name = check.__name__.removeprefix("check_")
         yield Violation(invariant=Invariant.FILE_IS_SOUND, subject=name, detail=str(error))
 

@@ -3,14 +3,18 @@
 Owns:  the facts of one check run, and typed access to rows.
 """
 
-from collections.abc import Iterator
-from typing import NamedTuple, TypeAlias
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple, TypeAlias
 
 import apsw
 
 from holon.adapters.sqlite.check.report import Invariant, Violation
+from holon.model.ids import AgentId, MessageId
 
 Row: TypeAlias = tuple[str | int | float | bytes | None, ...]
+Acked: TypeAlias = Collection[MessageId] | Mapping[MessageId, AgentId]
+_NOBODY_SAID: Final[Mapping[str, str | None]] = MappingProxyType({})
 
 
 class Facts(NamedTuple):
@@ -18,7 +22,8 @@ class Facts(NamedTuple):
 
     connection: apsw.Connection
     as_of: int | None = None  # whole microseconds; deadlines are judged by it
-    acked: frozenset[str] = frozenset()  # messages somebody was told were admitted
+    # Messages somebody was told were admitted, each with its agent if that is known.
+    acked: Mapping[str, str | None] = _NOBODY_SAID
 
     def rows(self, sql: str, parameters: tuple[str | int | None, ...] = ()) -> Iterator[Row]:
         """Yield the rows of a query."""
@@ -36,3 +41,11 @@ class Facts(NamedTuple):
         """Yield a violation for every row (subject, detail) of a query."""
         for subject, detail in self.texts(sql):
             yield Violation(invariant=invariant, subject=subject, detail=detail)
+
+
+def owners_of(acked: Acked) -> Mapping[str, str | None]:
+    """Return each message with its agent, as far as the caller knows it."""
+    owners: dict[str, str | None] = dict.fromkeys(acked)
+    if isinstance(acked, Mapping):
+        owners.update(acked.items())
+    return owners

@@ -13,14 +13,18 @@ from holon.model.record import Record
 class Invariant(StrEnum):
     """The rules a Holon database keeps, whatever was killed and whenever."""
 
-    ADMITTED_STAYS = "I1"  # every admitted message is there, or the log shows how it ended
+    ADMITTED_STAYS = (
+        "I1"  # every admitted message is there and counted, or the log shows how it ended
+    )
     ONE_TURN_EACH = "I2"  # a message settles at most one turn
     ENDS_ARE_FINAL = "I3"  # nothing moves after its end
     CLAIMS_ARE_HELD = "I4"  # a claimed message has an open turn and the agent's own generation
     LOG_IS_GAPLESS = "I5"  # event_seq runs floor+1 … last without a gap
     LOG_GIVES_ROWS = "I6"  # folding the log gives the states the rows hold
-    WAITS_CAN_END = "I7"  # every open wait has a live source or a deadline to come
-    TASKS_ARE_KNOWN = "I8"  # every task has ended or has a record somebody can act on
+    WAITS_CAN_END = (
+        "I7"  # every open wait has a live source or a deadline to come, and holds its item
+    )
+    TASKS_ARE_KNOWN = "I8"  # every task and work item has a record that somebody can act on
     CALLS_ARE_PAIRED = "I9"  # every tool use has one call, every call at most one result
     TICKS_COALESCE = "I10"  # at most one pending tick per key and per timer
     CLOSURES_HOLD = "I11"  # a closure fits the rows it was drawn from
@@ -28,7 +32,9 @@ class Invariant(StrEnum):
     TIMERS_COME_ROUND = "I13"  # an active timer stands on the grid its schedule names
     PLACES_ARE_HELD = "I14"  # an agent is in one attached workspace at most, and holds its root
     SKILLS_ARE_USED = "I15"  # a skill in use belongs to the open turn, or to a completed one
-    FILE_IS_SOUND = "file"  # what SQLite itself can say about the file
+    FILE_IS_SOUND = (
+        "file"  # what SQLite itself can say about the file, and what cannot be read at all
+    )
 
 
 class Violation(Record, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """Invariants that a query over the rows can see.
 
-Owns:  I1, I2, I4, I8, I10, I12 and the file itself.
+Owns:  I2, I4, I10, I12 and the file itself.
 Rule 1: a check yields violations and decides nothing else; an empty answer means the rule holds.
 Rule 2: nothing here trusts the schema's own constraints. They are what might have failed.
 """
@@ -12,11 +12,10 @@ from typing import Final
 
 from holon.adapters.sqlite.check.facts import Facts
 from holon.adapters.sqlite.check.report import Invariant, Violation
-from holon.decide.audit_fold import Subject, fold, is_end
 from holon.decide.authority import OPERATOR_DOORS, derive_authority, derive_trust
 from holon.model.errors import DecodeError
-from holon.model.event import Event
 from holon.model.ids import TaskId, TimerId
+from holon.model.message import MessageEnvelope
 from holon.model.provenance import (
     AdmissionContext,
     AuthorityClass,
@@ -29,7 +28,6 @@ from holon.model.provenance import (
     TimerOrigin,
     WebhookOrigin,
 )
-from holon.model.task import TaskRecord
 from holon.wire.codec import decode
 
 FILE_FAULTS_SHOWN_MAX: Final = 20
@@ -46,37 +44,6 @@ def check_file(facts: Facts) -> Iterator[Violation]:
     ):
         detail = f"row {rowid or '?'} points to no row of {parent}"
         yield _violation(Invariant.FILE_IS_SOUND, child, detail)
-
-
-def check_admitted(facts: Facts) -> Iterator[Violation]:
-    """I1: whoever was told that a message is in finds it, or finds in the log how it ended."""
-    committed = facts.texts(
-        """select substr(commit_id, 7) from commits where commit_id like 'admit:%'
-           and substr(commit_id, 7) not in (select message_id from messages)"""
-    )
-    lost = {id_: "its admission was committed" for (id_,) in committed}
-    for message_id in facts.acked - lost.keys():
-        if not any(facts.rows("select 1 from messages where message_id = ?", (message_id,))):
-            lost[message_id] = "its admission was acknowledged"
-    if not lost:
-        return
-    (pruned,) = next(facts.rows("select exists (select 1 from event_heads where floor_seq > 0)"))
-    for message_id, promise in sorted(lost.items()):
-        if not _ended_by_log(facts, message_id) and not pruned:
-            yield _violation(Invariant.ADMITTED_STAYS, message_id, f"{promise}, but it is gone")
-
-
-def _ended_by_log(facts: Facts, message_id: str) -> bool:
-    told = facts.texts(
-        """select event from events where json_extract(event, '$.message_id') = ?
-           order by log_seq""",
-        (message_id,),
-    )
-    try:
-        states = fold(decode(event, Event) for (event,) in told).states
-    except DecodeError:
-        return False  # I6 says which event it is
-    return is_end(Subject.MESSAGE, states.get((Subject.MESSAGE, message_id), ""))
 
 
 def check_one_turn_each(facts: Facts) -> Iterator[Violation]:
@@ -116,20 +83,6 @@ def check_claims(facts: Facts) -> Iterator[Violation]:
         """select agent_id, 'holds ' || count(*) || ' claimed messages' from messages
            where state = 'claimed' group by agent_id having count(*) > 1""",
     )
-
-
-def check_tasks(facts: Facts) -> Iterator[Violation]:
-    """I8: a task has ended, or it has a record that says what runs and for whom."""
-    stored = facts.texts("select task_id, agent_id, kind, status, record from tasks")
-    for task_id, agent_id, kind, status, text in stored:
-        try:
-            record = decode(text, TaskRecord)
-        except DecodeError as error:
-            yield _violation(Invariant.TASKS_ARE_KNOWN, task_id, f"is {status}: {error}")
-            continue
-        if (record.id, record.agent_id, record.kind) != (task_id, agent_id, kind):
-            detail = f"is {status} with the record of {record.id} ({record.kind})"
-            yield _violation(Invariant.TASKS_ARE_KNOWN, task_id, detail)
 
 
 def check_ticks(facts: Facts) -> Iterator[Violation]:
@@ -182,11 +135,18 @@ def check_provenance(facts: Facts) -> Iterator[Violation]:
         Invariant.PROVENANCE_HOLDS,
         """select message_id, 'its envelope names another origin, door or authority'
            from messages
-           where json_extract(envelope, '$.origin.kind') is not origin_kind
+           where case when json_valid(envelope) then -- others are told of below
+               json_extract(envelope, '$.origin.kind') is not origin_kind
                or json_extract(envelope, '$.admission_context') is not admission_context
                or json_extract(envelope, '$.authority_class') is not authority_class
-               or json_extract(envelope, '$.trust') is not trust""",
+               or json_extract(envelope, '$.trust') is not trust end""",
     )
+    for message_id, envelope in facts.texts("select message_id, envelope from messages"):
+        try:
+            decode(envelope, MessageEnvelope)
+        except DecodeError as error:
+            detail = f"its envelope cannot be read: {error}"
+            yield _violation(Invariant.PROVENANCE_HOLDS, message_id, detail)
 
 
 def _provenance_faults(origin: str, door: str, authority: str, trust: str) -> Iterator[str]:

@@ -5,6 +5,7 @@ Rule 1: a source is alive while it can still end the wait: a task that runs, a t
         an item that is open, an operator who may speak, an outside system with its capability.
 Rule 2: a deadline counts until GRACE after it passed, because expiring it is a commit of its own.
         Agents that are not running are not expired, so theirs may lie in the past.
+Rule 3: an item is held back by as many waits as are open for it, and by no others.
 """
 
 from collections.abc import Iterator
@@ -12,6 +13,9 @@ from typing import Final
 
 from holon.adapters.sqlite.check.facts import Facts
 from holon.adapters.sqlite.check.report import Invariant, Violation
+from holon.model.errors import DecodeError
+from holon.model.wait import WaitRecord
+from holon.wire.codec import decode
 
 GRACE_MICROS: Final = 60_000_000
 
@@ -42,6 +46,16 @@ from waits w join agents a using (agent_id)
 where w.state = 'active'
 """
 
+_MISCOUNTED: Final = """
+select w.work_item_id, 'counts ' || w.open_wait_count || ' open waits, but '
+    || coalesce(o.found, 0) || ' are'
+from work_items w left join (
+    select work_item_id, count(*) as found from waits
+    where kind <> 'rest' and state in ('active', 'triggered') group by 1
+) o using (work_item_id)
+where w.open_wait_count <> coalesce(o.found, 0)
+"""
+
 
 def check_waits(facts: Facts) -> Iterator[Violation]:
     """I7: every open wait can still end, and a triggered one has its message on the way."""
@@ -61,6 +75,21 @@ def check_waits(facts: Facts) -> Iterator[Violation]:
                select 1 from messages m
                where m.wait_id = w.wait_id and m.state in ('queued', 'claimed'))""",
     )
+    yield from facts.report(Invariant.WAITS_CAN_END, _MISCOUNTED)
+    for wait_id, agent_id, kind, text in facts.texts(
+        "select wait_id, agent_id, kind, record from waits"
+    ):
+        if (fault := _record_fault(text, (wait_id, agent_id, kind))) is not None:
+            yield _violation(wait_id, fault)
+
+
+def _record_fault(text: str, row: tuple[str, str, str]) -> str | None:
+    try:
+        record = decode(text, WaitRecord)
+    except DecodeError as error:
+        return f"cannot be read: {error}"
+    is_its_own = (record.id, record.agent_id, record.kind) == row
+    return None if is_its_own else f"has the record of {record.id} ({record.kind})"
 
 
 def _deadline_comes(facts: Facts, deadline: object, *, is_down: bool) -> bool:

@@ -5,6 +5,9 @@ insert or ignore into commits (commit_id, applied_at) values (?, ?);
 -- last_event_seq --
 select last_seq from event_heads where agent_id = ?1;
 
+-- agent_is_there --
+select 1 from agents where agent_id = ?1;
+
 -- move_event_head --
 insert into event_heads (agent_id, last_seq) values (?1, ?2)
 on conflict (agent_id) do update set last_seq = ?2;
