@@ -86,6 +86,10 @@ class AgentReads(Protocol):
         """Agents some row gives a reason to look at: queue, claim, hint, or open work item."""
         ...
 
+    async def void_holds(self, *, now: datetime) -> Sequence[AgentId]:
+        """Agents with a message whose hold ends later than any can: the clock was set back."""
+        ...
+
     async def agents_with_open_turns(self) -> Sequence[AgentId]:
         """Agents whose lane was cut off by the end of an earlier process."""
         ...

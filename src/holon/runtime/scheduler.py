@@ -5,7 +5,8 @@ Rule 1: the mark that says "rows changed" is taken down before the rows are read
         commit that lands during the look is news for the next look.
 Rule 2: the scheduler keeps no opinion about an agent; the lane asks the rows.
 Rule 3: the backstop looks at every agent with a reason to run; whatever it has to wake is a bug,
-        and `rescue_count` says so.
+        and `rescue_count` says so. A clock that was set back is no bug, and tells nobody: the
+        backstop asks for those whose hold it made void.
 Rule 4: who drains claims nothing more: a turn that runs comes to its end, and what is queued behind
         it is left to the next host.
 """
@@ -14,6 +15,7 @@ from collections.abc import Collection
 
 import anyio
 from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint
 
 from holon.decide.activation import Rest, RestUntil, StayDown, decide_activation
 from holon.model.ids import AgentId
@@ -96,6 +98,7 @@ class Scheduler:
         clock = self._services.clock
         while True:
             await clock.sleep_for(BACKSTOP_INTERVAL_MS)
+            self.commit_applied(await self._services.store.reads.void_holds(now=clock.now()))
             suspects = await self._overlooked()
             if not suspects:
                 continue
@@ -121,6 +124,7 @@ class Scheduler:
         reads, now = self._services.store.reads, self._services.clock.now()
         found = {}
         for agent_id in await reads.restless(now=now):
+            await checkpoint()  # there may be many, and reads keep the loop
             if agent_id in self._running or agent_id in self._news:
                 continue
             snapshot = await reads.snapshot(agent_id, now=now)
