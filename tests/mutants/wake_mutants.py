@@ -17,7 +17,7 @@ from holon.model.ids import MessageId
 from holon.model.message import MessageState
 from holon.model.snapshot import AgentSnapshot
 from holon.model.task import TaskRecord
-from holon.model.wait import WaitKind, WaitState
+from holon.model.wait import WaitKind, WaitRecord, WaitState
 from holon.model.wake import Every, TimerRecord
 from holon.runtime.task_desk import TaskDesk
 from holon.runtime.timer_wheel import TimerWheel
@@ -33,10 +33,10 @@ def plant_m6() -> None:
     async def nearsighted(self: TimerWheel, hands: TaskGroup, now: datetime) -> None:
         loaded = self._scheduler._running
 
-        def hand_out(hands: TaskGroup, what: str, act: Callable[[], Awaitable[None]]) -> None:
-            due = getattr(act, "args", (None,))[0]
-            timer = getattr(due, "timer", None)
-            if timer is None or timer.agent_id in loaded:
+        def hand_out(
+            hands: TaskGroup, what: TimerRecord | WaitRecord, act: Callable[[], Awaitable[None]]
+        ) -> None:
+            if isinstance(what, WaitRecord) or what.agent_id in loaded:
                 TimerWheel._hand_out(self, hands, what, act)
 
         self._hand_out = hand_out  # type: ignore[method-assign]  # this one wheel sees badly

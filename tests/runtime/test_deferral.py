@@ -10,7 +10,7 @@ from holon.model.brief import BriefKind
 from holon.model.closure import Waiting, WaitingReason
 from holon.model.event import MessageDeferred, ProviderDeferred, RuntimeErrorRecorded
 from holon.model.instant import later
-from holon.model.limits import HOUR_MS, MINUTE_MS
+from holon.model.limits import DAY_MS, HOUR_MS, MINUTE_MS
 from holon.model.message import MessageState, Priority
 from holon.model.model_ref import BadModelRefError
 from holon.model.prompt_frame import ProviderRequest
@@ -287,5 +287,32 @@ def test_an_event_that_comes_while_another_message_is_put_off_is_kept_and_shown_
         assert len(house.model.requests) == 1
         await house.rest(3 * HOUR_MS)
         assert house.model.heard("the gate is open")
+
+    run_house(story, setup=used_up())
+
+
+@pytest.mark.requirement("scheduling-large:rest-costs-nothing")
+def test_an_agent_whose_tick_was_put_off_is_not_looked_at_before_its_moment() -> None:
+    async def story(house: House) -> None:
+        await house.host.work.create(MAIN, objective="say hello")
+        await house.rest(HOUR_MS)
+        reads, now = house.store.reads, house.clock.now()
+        assert await reads.due_activations(now, limit=10) == []
+        assert await reads.restless(now=now) == []
+        assert await reads.due_activations(REOPENS, limit=10) == [MAIN]
+        assert await reads.restless(now=REOPENS) == [MAIN]
+
+    run_house(story, setup=used_up())
+
+
+def test_a_clock_that_was_set_back_leaves_a_put_off_message_with_its_moment() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("hello")
+        await house.rest(MINUTE_MS)
+        house.clock.jump(-DAY_MS)
+        await house.rest(DAY_MS)
+        assert len(house.model.requests) == 1
+        await house.rest(4 * HOUR_MS)
+        assert (await house.briefs())[-1].text == "hello yourself"
 
     run_house(story, setup=used_up())

@@ -315,3 +315,25 @@ def test_an_agent_the_runtime_gave_up_on_is_offered_no_work() -> None:
         assert given_up(await house.briefs()) == []
 
     run_house(story, script=[MUTTERER])
+
+
+@pytest.mark.requirement("scheduling-large:no-token-fire")
+@pytest.mark.parametrize("hinted", [True, False])
+@pytest.mark.parametrize("restarted", [True, False])
+def test_a_message_that_is_held_for_seconds_does_not_wait_for_a_clock_that_was_set_back(
+    *, hinted: bool, restarted: bool
+) -> None:
+    async def story(house: House) -> None:
+        await house.prompt("look after the shop")
+        while not house.rows("select 1 from messages where not_before is not null"):
+            await house.rest(100)
+        if hinted:
+            await house.hint("quiet")  # says nothing, and is kept until the hold is over
+        before = len(house.model.requests)
+        house.clock.jump(-DAY_MS)
+        if restarted:
+            await house.restart()
+        await house.rest(MINUTE_MS)
+        assert len(house.model.requests) > before
+
+    run_house(story, script=[NAPPER])

@@ -1,6 +1,8 @@
 """Lanes start on news alone; the backstop is there for bugs, and counts them."""
 
+import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
 from holon.model.ids import AgentId
 from holon.model.limits import BACKSTOP_GRACE_MS, BACKSTOP_INTERVAL_MS, DAY_MS
@@ -143,3 +145,33 @@ def test_an_interrupted_lane_leaves_its_news_behind(seed: int) -> None:
 
     script = [rule("quick", says("ok")), LIVELY[2]]
     run_house(story, script=script, setup=Setup(seed=seed))
+
+
+def test_the_backstop_lets_others_go_on_between_two_agents() -> None:
+    async def story(house: House) -> None:
+        names = [AgentId(name) for name in ("ada", "bob", "cy")]
+        for name in names:
+            await house.host.control.create_agent(an_identity(name))
+        reads = house.store.reads
+        honest, seen = reads.snapshot, list[str]()
+
+        async def restless(*, now: object) -> list[AgentId]:
+            return names
+
+        async def look(agent_id: AgentId, *, now: object) -> object:
+            seen.append(agent_id)
+            return await honest(agent_id, now=now)  # type: ignore[arg-type]
+
+        async def another() -> None:
+            while len(seen) < len(names):
+                seen.append("another")
+                await checkpoint()
+
+        reads.restless = restless  # type: ignore[method-assign]
+        reads.snapshot = look  # type: ignore[method-assign,assignment]
+        async with anyio.create_task_group() as both:
+            both.start_soon(another)
+            both.start_soon(house.host._scheduler._overlooked)
+        assert "another" in seen[seen.index("ada") : seen.index("cy")]
+
+    run_house(story)

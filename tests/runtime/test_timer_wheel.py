@@ -2,13 +2,19 @@
 
 from datetime import timedelta
 
+import anyio
 import pytest
 
+from holon.decide import admission_checks
+from holon.decide.admission import Admitted
 from holon.model.commit import AdvanceTask
 from holon.model.ids import AgentId
-from holon.model.limits import DUE_BATCH_COUNT_MAX, WAIT_DEADLINE_DEFAULT_MS
+from holon.model.ingress import IngressRequest
+from holon.model.limits import DUE_BATCH_COUNT_MAX, HOUR_MS, WAIT_DEADLINE_DEFAULT_MS
+from holon.model.refusal import Refusal, RefusalCode, RefusedError
 from holon.model.task import TaskStatus
 from holon.model.wake_event import TimerFired
+from holon.runtime import timer_wheel
 from holon.testing.builders import MAIN, a_task, an_identity
 from holon.testing.fault_store import DiskFault
 from holon.testing.manual_clock import DAWN
@@ -190,3 +196,88 @@ def test_a_wait_that_ends_in_time_does_not_run_out() -> None:
         assert house.clock.now() - (await house.briefs())[0].created_at > timedelta(hours=20)
 
     run_house(story)
+
+
+@pytest.mark.requirement("runtime:nobody-needs-rescue")
+@pytest.mark.parametrize("of_one_moment", [True, False])
+def test_an_agent_that_takes_no_ticks_keeps_nobody_else_from_theirs(
+    monkeypatch: pytest.MonkeyPatch, *, of_one_moment: bool
+) -> None:
+    monkeypatch.setattr(admission_checks, "QUEUED_PER_AGENT_COUNT_MAX", 3)
+    monkeypatch.setattr(timer_wheel, "DUE_BATCH_COUNT_MAX", 4)
+    full = AgentId("full")
+
+    async def story(house: House) -> None:
+        await house.host.control.create_agent(an_identity(full))
+        await house.host.control.pause(full)
+        for number in range(3):
+            await house.webhook(f"event {number}", agent=full)
+        for number in range(9):
+            after_ms = 1_000 if of_one_moment else 1_000 + number
+            await house.host.timers.create(full, after_ms=after_ms)
+        await house.host.timers.create(MAIN, after_ms=1_000, summary="mine")
+        await house.host.timers.create(MAIN, after_ms=60_000, summary="mine as well")
+        await house.rest(HOUR_MS)
+        assert len(await slots_ms(house)) == len(house.model.requests) == 2
+        assert await slots_ms(house, full) == []
+        await house.host.control.resume(full)
+        await house.rest(1_000)
+        assert len(await slots_ms(house, full)) == 9
+
+    run_house(story)
+
+
+def test_a_tick_that_is_refused_while_its_agent_changes_is_tried_once_more() -> None:
+    async def story(house: House) -> None:
+        door = house.host._ingress
+        honest = door.judge
+        tries = 0
+
+        async def judge(request: IngressRequest) -> Admitted:
+            nonlocal tries
+            tries += 1
+            if tries > 1:
+                return await honest(request)
+            await house.clock.sleep_for(10)  # meanwhile a commit touches the agent
+            raise RefusedError(Refusal(code=RefusalCode.BUSY, message="full", hint="later"))
+
+        await house.host.timers.create(MAIN, after_ms=1_000)
+        await house.rest(999)
+        door.judge = judge  # type: ignore[method-assign]
+        await house.rest(5)
+        await house.host.timers.create(MAIN, after_ms=10 * HOUR_MS)
+        await house.rest(1_000)
+        assert (tries, len(await slots_ms(house))) == (2, 1)
+
+    run_house(story)
+
+
+@pytest.mark.requirement("scheduling-large:rest-costs-nothing")
+def test_overdue_timers_of_stopped_agents_cost_a_pass_nothing() -> None:
+    costs = [_steps_of_a_pass(timer_count) for timer_count in (10, 300)]
+    assert costs[1] < costs[0] + 100
+
+
+def _steps_of_a_pass(timer_count: int) -> int:
+    """How much the database does in one pass, with so many overdue timers of a stopped agent."""
+    steps = 0
+
+    def step() -> bool:
+        nonlocal steps
+        steps += 1
+        return False
+
+    async def story(house: House) -> None:
+        stopped = AgentId("stopped")
+        await house.host.control.create_agent(an_identity(stopped))
+        for _ in range(timer_count):
+            await house.host.timers.create(stopped, after_ms=1_000)
+        await house.host.control.stop(stopped)
+        await house.rest(HOUR_MS)
+        house.connection.set_progress_handler(step, 1)
+        async with anyio.create_task_group() as hands:
+            await house.host._wheel._take_up(hands, house.clock.now())
+        house.connection.set_progress_handler(None)
+
+    run_house(story)
+    return steps

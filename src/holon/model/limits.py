@@ -186,6 +186,9 @@ DUE_BATCH_COUNT_MAX: Final = 256
 SELF_STARTED_FREE_COUNT_MAX: Final = 8  # turns in a row that moved nothing, before a hold
 SELF_STARTED_COUNT_MAX: Final = 16  # such turns before the operator is told and the agent rests
 SELF_STARTED_HOLD_MS_MIN: Final = 1 * SECOND_MS
+SELF_STARTED_HOLD_MS_MAX: Final = SELF_STARTED_HOLD_MS_MIN << (
+    SELF_STARTED_COUNT_MAX - SELF_STARTED_FREE_COUNT_MAX - 1
+)  # each hold is twice the last
 SELF_STARTED_APART_MS: Final = 4 * MINUTE_MS  # turns so far apart are no storm
 
 # Budgets: how usage is added up.
@@ -385,10 +388,7 @@ assert TRIGGER_BODY_BYTES_MAX * 2 <= WAKE_HINT_BODY_BYTES_MAX  # also in base64
 assert max(PUBLIC_BODY_BYTES_MAX, ENQUEUE_TEXT_BYTES_MAX) <= MESSAGE_BODY_BYTES_MAX
 assert NO_PROGRESS_BACKOFF_MS_MIN <= NO_PROGRESS_BACKOFF_MS_MAX
 assert SELF_STARTED_FREE_COUNT_MAX < SELF_STARTED_COUNT_MAX
-assert (
-    SELF_STARTED_HOLD_MS_MIN << (SELF_STARTED_COUNT_MAX - SELF_STARTED_FREE_COUNT_MAX - 1)
-    < SELF_STARTED_APART_MS
-)  # else the longest hold would end the count it belongs to
+assert SELF_STARTED_HOLD_MS_MAX < SELF_STARTED_APART_MS  # else it would end its own count
 assert BUDGET_TURNS_WINDOW_MS % USAGE_STEP_MS == BUDGET_WINDOW_MS % USAGE_STEP_MS == 0
 assert EVENT_PAGE_COUNT_DEFAULT <= EVENT_PAGE_COUNT_MAX
 assert STORE_RETRY_MS_MIN <= STORE_RETRY_MS_MAX

@@ -16,7 +16,7 @@ from holon.model.work_item import ActivationMemory, WorkItemRecord
 
 
 class QueueHead(Record, frozen=True, kw_only=True):
-    """A queued message that may be claimed: the oldest of its band, or one put off until now."""
+    """A queued message that may be claimed: the oldest of its band, or one that waits no more."""
 
     seq: int
     message_id: MessageId

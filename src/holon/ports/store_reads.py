@@ -6,7 +6,7 @@ when the call began. Nothing here changes a row.
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from holon.model.agent import AgentContext, AgentState
 from holon.model.brief import BriefRecord
@@ -35,6 +35,13 @@ from holon.model.workspace import ActiveWorkspace, WorkspaceBindings, WorkspaceO
 from holon.ports.memory_reads import MemoryReads
 from holon.ports.memory_source_reads import MemorySourceReads
 from holon.ports.surface_reads import SurfaceReads
+
+
+class DuePlace(NamedTuple):
+    """How far a list of what is due was read: up to this one, or to the end of its moment."""
+
+    moment: datetime
+    id: str | None = None
 
 
 class QueueReads(Protocol):
@@ -86,6 +93,10 @@ class AgentReads(Protocol):
         """Agents some row gives a reason to look at: queue, claim, hint, or open work item."""
         ...
 
+    async def void_holds(self, *, now: datetime) -> Sequence[AgentId]:
+        """Agents with a message whose hold ends later than any can: the clock was set back."""
+        ...
+
     async def agents_with_open_turns(self) -> Sequence[AgentId]:
         """Agents whose lane was cut off by the end of an earlier process."""
         ...
@@ -118,16 +129,38 @@ class WheelReads(Protocol):
         """Whether the looks below may find something: false only when none of them would."""
         ...
 
-    async def due_timers(self, now: datetime, *, limit: int) -> Sequence[DueTimer]:
+    async def due_timers(
+        self, now: datetime, *, limit: int, after: DuePlace | None = None
+    ) -> Sequence[DueTimer]:
         """Active timers of agents that are not stopped whose slot has come, earliest first."""
         ...
 
-    async def due_waits(self, now: datetime, *, limit: int) -> Sequence[WaitRecord]:
+    async def due_timers_of(
+        self, agent_id: AgentId, now: datetime, *, limit: int
+    ) -> Sequence[DueTimer]:
+        """The same of one agent; nothing while it is stopped."""
+        ...
+
+    async def due_waits(
+        self, now: datetime, *, limit: int, after: DuePlace | None = None
+    ) -> Sequence[WaitRecord]:
         """Active waits whose deadline has come, earliest first; rests and rechecks have none."""
         ...
 
-    async def due_activations(self, now: datetime, *, limit: int) -> Sequence[AgentId]:
-        """Idle agents whose held-back work, or whose reminder of a blocker, has come due."""
+    async def due_waits_of(
+        self, agent_id: AgentId, now: datetime, *, limit: int
+    ) -> Sequence[WaitRecord]:
+        """The same of one agent; nothing while it is stopped."""
+        ...
+
+    async def due_activations(
+        self, now: datetime, *, limit: int, since: datetime | None = None
+    ) -> Sequence[AgentId]:
+        """Idle agents whose held-back work, or whose reminder of a blocker, has come due.
+
+        With `since`, only those whose moment is later than that. An agent is not among them while a
+        message of its queue waits for a moment to come: it is offered no work until then.
+        """
         ...
 
 

@@ -150,7 +150,7 @@ class Host(Desks):
         self._ingress.commit_applied()
         self._supervisor.commit_applied(touched)
         self._scheduler.commit_applied(touched)
-        self._wheel.commit_applied()
+        self._wheel.commit_applied(touched)
         self._retention.commit_applied()
         self.memory.commit_applied(touched)
         self.events.commit_applied(touched)

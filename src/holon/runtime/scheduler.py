@@ -5,7 +5,8 @@ Rule 1: the mark that says "rows changed" is taken down before the rows are read
         commit that lands during the look is news for the next look.
 Rule 2: the scheduler keeps no opinion about an agent; the lane asks the rows.
 Rule 3: the backstop looks at every agent with a reason to run; whatever it has to wake is a bug,
-        and `rescue_count` says so.
+        and `rescue_count` says so. A clock that was set back is no bug, and tells nobody: the
+        backstop asks for those whose hold it made void.
 Rule 4: who drains claims nothing more: a turn that runs comes to its end, and what is queued behind
         it is left to the next host.
 Rule 5: a bug about one agent costs nobody else anything. It is noted, and the agent is left down:
@@ -20,6 +21,7 @@ from datetime import datetime
 
 import anyio
 from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint
 
 from holon.decide.activation import Rest, RestUntil, StayDown, decide_activation
 from holon.model.ids import AgentId
@@ -133,6 +135,7 @@ class Scheduler:
         while True:
             await clock.sleep_for(BACKSTOP_INTERVAL_MS)
             self._hear_late_news()
+            self.moment_came(await self._services.store.reads.void_holds(now=clock.now()))
             suspects = await self._overlooked()
             if not suspects:
                 continue
@@ -162,6 +165,7 @@ class Scheduler:
         reads, now = self._services.store.reads, self._services.clock.now()
         found = {}
         for agent_id in await reads.restless(now=now):
+            await checkpoint()  # there may be many, and reads keep the loop
             if any(agent_id in known for known in (self._running, self._news, self._left_down)):
                 continue
             try:

@@ -1,13 +1,16 @@
 """Durable timers and deadlines become ticks when their moment comes.
 
-Owns:  everything that happens because time passed. The rows are the wheel; nothing is kept here,
-       so an agent that nobody has looked at for a month is woken like any other.
+Owns:  everything that happens because time passed. The rows are the wheel; only how far they were
+       read is kept here, so an agent that nobody has looked at for a month is woken like any other.
 Rule 1: a fire moves the timer and queues its tick in one commit, named by its slot.
-Rule 2: one pass takes up all that is due; then the wheel sleeps until the next moment after it, or
-        until a commit may have brought an earlier one. It never waits for the disk itself.
+Rule 2: the wheel reads on from where it has come, as much as its hands hold; then it sleeps until
+        the next moment, or until a commit may have brought an earlier one. It never waits for the
+        disk itself.
+Rule 3: what an agent did not take is behind the wheel and costs nothing; a commit that touches the
+        agent has it looked at again. A new host, or a clock that was set back, begins at the start.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from datetime import datetime
 from functools import partial
 
@@ -18,6 +21,7 @@ from holon.decide.desk_commits import expire_wait_commit, fire_commit
 from holon.decide.tick_texts import expired_text, timer_text
 from holon.decide.timer_grid import FireDecision, decide_fire
 from holon.model.expectation import AgentAdmits
+from holon.model.ids import AgentId
 from holon.model.ingress import IngressRequest
 from holon.model.limits import DUE_BATCH_COUNT_MAX
 from holon.model.message import MessageKind, Priority, TextBody
@@ -30,7 +34,9 @@ from holon.model.provenance import (
 from holon.model.refusal import RefusedError
 from holon.model.snapshot import DueTimer
 from holon.model.wait import WaitRecord
+from holon.model.wake import TimerRecord
 from holon.ports.failpoint import Failpoint
+from holon.ports.store_reads import DuePlace
 from holon.runtime.alarm import Alarm
 from holon.runtime.decided_commit import apply_patiently
 from holon.runtime.ingress import Ingress
@@ -47,9 +53,16 @@ class TimerWheel:
         self._scheduler = scheduler
         self._alarm = Alarm(services.clock)
         self._in_hand: set[str] = set()  # timers and waits whose commit is on its way
+        self._met_again: set[str] = set()  # those of them whose agent was touched meanwhile
+        self._touched: dict[AgentId, None] = {}  # ordered, so that a seed replays exactly
+        self._looked_at: datetime | None = None
+        self._timers_at: DuePlace | None = None
+        self._waits_at: DuePlace | None = None
+        self._activated_at: datetime | None = None
 
-    def commit_applied(self) -> None:
-        """A commit may have brought an earlier moment."""
+    def commit_applied(self, touched: Collection[AgentId]) -> None:
+        """A commit may have brought an earlier moment, or an agent that takes its ticks again."""
+        self._touched.update(dict.fromkeys(touched))
         self._alarm.nudge()
 
     async def run(self) -> None:
@@ -61,31 +74,90 @@ class TimerWheel:
                 next_due = await self._services.store.reads.next_due_at(after=now)
                 await self._alarm.wait(until=next_due)
 
+    @property
+    def _room(self) -> int:
+        return DUE_BATCH_COUNT_MAX - len(self._in_hand)
+
     async def _take_up(self, hands: TaskGroup, now: datetime) -> None:
-        """Start on everything due at `now`; a slow disk holds up none of it."""
+        """Start on what is due at `now` and was not looked at; a slow disk holds up none of it."""
+        if self._looked_at is not None and now < self._looked_at:
+            self._timers_at = self._waits_at = self._activated_at = None
+        self._looked_at = now
+        if not await self._services.store.reads.is_anything_due(now):
+            self._touched.clear()  # as after nearly every commit
+            self._timers_at = self._waits_at = DuePlace(now)
+            self._activated_at = now
+            return
+        await self._take_timers(hands, now)
+        await self._take_waits(hands, now)
+        await self._take_touched(hands, now)
+        await self._take_activations(now)
+
+    async def _take_touched(self, hands: TaskGroup, now: datetime) -> None:
         reads = self._services.store.reads
-        if not await reads.is_anything_due(now):
-            return  # as after nearly every commit
-        for due in await reads.due_timers(now, limit=DUE_BATCH_COUNT_MAX):
-            self._hand_out(hands, due.timer.id, partial(self._fire, due, now))
-        for wait in await reads.due_waits(now, limit=DUE_BATCH_COUNT_MAX):
-            self._hand_out(hands, wait.id, partial(self._expire, wait, now))
-        agents = await reads.due_activations(now, limit=DUE_BATCH_COUNT_MAX)
-        self._scheduler.moment_came(agents)
+        while self._touched and self._room > 0:
+            agent_id = next(iter(self._touched))
+            del self._touched[agent_id]
+            for due in await reads.due_timers_of(agent_id, now, limit=DUE_BATCH_COUNT_MAX):
+                self._take_timer(hands, due, now)
+            for wait in await reads.due_waits_of(agent_id, now, limit=DUE_BATCH_COUNT_MAX):
+                self._take_wait(hands, wait, now)
 
-    def _hand_out(self, hands: TaskGroup, what: str, act: Callable[[], Awaitable[None]]) -> None:
-        if what not in self._in_hand:
-            self._in_hand.add(what)
-            hands.start_soon(self._do, what, act)
+    async def _take_timers(self, hands: TaskGroup, now: datetime) -> None:
+        if (room := self._room) <= 0:
+            return  # whoever is done makes room, and says so
+        found = await self._services.store.reads.due_timers(now, limit=room, after=self._timers_at)
+        for due in found:
+            self._take_timer(hands, due, now)
+        self._timers_at = DuePlace(now)
+        if len(found) == room:
+            last = found[-1].timer
+            self._timers_at = DuePlace(last.next_fire_at or now, last.id)
 
-    async def _do(self, what: str, act: Callable[[], Awaitable[None]]) -> None:
+    async def _take_waits(self, hands: TaskGroup, now: datetime) -> None:
+        if (room := self._room) <= 0:
+            return
+        found = await self._services.store.reads.due_waits(now, limit=room, after=self._waits_at)
+        for wait in found:
+            self._take_wait(hands, wait, now)
+        self._waits_at = DuePlace(now)
+        if len(found) == room:
+            self._waits_at = DuePlace(found[-1].deadline_at or now, found[-1].id)
+
+    async def _take_activations(self, now: datetime) -> None:
+        found = await self._services.store.reads.due_activations(
+            now, limit=DUE_BATCH_COUNT_MAX, since=self._activated_at
+        )
+        self._scheduler.moment_came(found)
+        if len(found) < DUE_BATCH_COUNT_MAX:
+            self._activated_at = now  # else the same again: those found now are on their way
+
+    def _take_timer(self, hands: TaskGroup, due: DueTimer, now: datetime) -> None:
+        self._hand_out(hands, due.timer, partial(self._fire, due, now))
+
+    def _take_wait(self, hands: TaskGroup, wait: WaitRecord, now: datetime) -> None:
+        self._hand_out(hands, wait, partial(self._expire, wait, now))
+
+    def _hand_out(
+        self, hands: TaskGroup, what: TimerRecord | WaitRecord, act: Callable[[], Awaitable[None]]
+    ) -> None:
+        if what.id in self._in_hand:
+            self._met_again.add(what.id)
+            return
+        self._in_hand.add(what.id)
+        hands.start_soon(self._do, what, act)
+
+    async def _do(self, what: TimerRecord | WaitRecord, act: Callable[[], Awaitable[None]]) -> None:
         try:
             await act()
-            self._alarm.nudge()  # there may be more than one pass takes up
+            self._touched[what.agent_id] = None  # if the rows had moved, it is still due
         except RefusedError:
-            pass  # the agent takes nothing right now; it stays due until that changes
+            if what.id in self._met_again:
+                self._touched[what.agent_id] = None  # it may take something by now
         finally:
-            self._in_hand.discard(what)
+            self._in_hand.discard(what.id)
+            self._met_again.discard(what.id)
+            self._alarm.nudge()  # there is room for more
 
     async def _fire(self, due: DueTimer, now: datetime) -> None:
         decision = decide_fire(due, now=now)

@@ -6,7 +6,7 @@ Owns:  the snapshot. It is a handful of index lookups: its cost depends neither 
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
 from holon.adapters.sqlite.read_session import ReadSession
@@ -26,7 +26,7 @@ from holon.adapters.sqlite.statements import Row
 from holon.model.agent import AgentContext, AgentState
 from holon.model.ids import AgentId, MessageId
 from holon.model.instant import from_micros, to_micros
-from holon.model.limits import WORK_ITEMS_WEIGHED_COUNT_MAX
+from holon.model.limits import SELF_STARTED_HOLD_MS_MAX, WORK_ITEMS_WEIGHED_COUNT_MAX
 from holon.model.message import Priority
 from holon.model.snapshot import AgentSnapshot, QueueHead, WeighedItem
 from holon.model.wait import WaitRecord
@@ -34,6 +34,7 @@ from holon.model.wake import WakeHint
 
 _PRIORITIES: Final = {priority.band: priority for priority in Priority}
 _NOTHING: Final = (None, 0, 0, 0, 0)
+_LONGEST_HOLD: Final = timedelta(milliseconds=SELF_STARTED_HOLD_MS_MAX)
 _WaitsByItem: TypeAlias = Mapping[str | None, list[WaitRecord]]
 
 
@@ -68,7 +69,7 @@ class SqliteAgentReads(ReadSession):
         waits = self._open_waits(agent_id) if around.has_waits else {}
         current_id, most = row.current_work_item_id, WORK_ITEMS_WEIGHED_COUNT_MAX
         current = self._all("weighed_item", (current_id,)) if current_id is not None else []
-        deferred_until, slowed_until = self._waits_until(row, agent_id, now=now)
+        deferred_until, slowed_until, void = self._waits_until(row, agent_id, now=now)
         claimed, hints = around.claimed_message_id, around.has_hints
         focus = _weigh(current[0], waits) if current else None
         queued: tuple[WeighedItem, ...] = ()
@@ -78,7 +79,7 @@ class SqliteAgentReads(ReadSession):
             due = self._weigh_all("due_rechecks", (agent_id, now, most), waits)
         return AgentSnapshot(
             agent=agent_state(row),
-            heads=self._heads(agent_id, now=now) if row.queued_count else (),
+            heads=self._heads(agent_id, void, now=now) if row.queued_count else (),
             passed_over=row.passed_over,
             claimed_message_id=None if claimed is None else MessageId(claimed),
             hints=self._parked_hints(agent_id) if hints else (),
@@ -97,7 +98,13 @@ class SqliteAgentReads(ReadSession):
 
     async def restless(self, *, now: datetime) -> Sequence[AgentId]:
         """Agents some row gives a reason to look at: queue, claim, hint, or open work item."""
-        return [AgentId(str(row[0])) for row in self._all("restless", (to_micros(now),))]
+        moments = (to_micros(now), to_micros(now + _LONGEST_HOLD))
+        return [AgentId(str(row[0])) for row in self._all("restless", moments)]
+
+    async def void_holds(self, *, now: datetime) -> Sequence[AgentId]:
+        """Agents with a message whose hold ends later than any can: the clock was set back."""
+        found = self._all("void_holds", (to_micros(now + _LONGEST_HOLD),))
+        return [AgentId(str(row[0])) for row in found]
 
     async def agents_with_open_turns(self) -> Sequence[AgentId]:
         """Agents whose lane was cut off by the end of an earlier process."""
@@ -105,23 +112,28 @@ class SqliteAgentReads(ReadSession):
 
     def _waits_until(
         self, row: AgentRow, agent_id: AgentId, *, now: int
-    ) -> tuple[datetime | None, datetime | None]:
-        """The first moment a message waits for that was put off, and one that is held back."""
-        found = self._one("waits_until", (agent_id, now)) if row.queued_count else None
+    ) -> tuple[datetime | None, datetime | None, int | None]:
+        """The first moment a message waits for that was put off, and one that is held back.
+
+        The third is a message that was held back by a clock which has been set back since.
+        """
+        longest = now + SELF_STARTED_HOLD_MS_MAX * 1_000
+        found = self._one("waits_until", (agent_id, now, longest)) if row.queued_count else None
         if found is None:
-            return None, None
-        put_off, held = found
+            return None, None, None
+        put_off, held, void = found
         return (
             from_micros(put_off) if isinstance(put_off, int) else None,
             from_micros(held) if isinstance(held, int) else None,
+            void if isinstance(void, int) else None,
         )
 
-    def _heads(self, agent_id: AgentId, *, now: int) -> tuple[QueueHead, ...]:
+    def _heads(self, agent_id: AgentId, void: int | None, *, now: int) -> tuple[QueueHead, ...]:
         return tuple(
             QueueHead(
                 seq=_number(seq), message_id=MessageId(str(message_id)), priority=_PRIORITIES[band]
             )
-            for seq, message_id, band in self._all("heads", (agent_id, now))
+            for seq, message_id, band in self._all("heads", (agent_id, now, void))
             if isinstance(band, int)
         )
 

@@ -15,7 +15,8 @@ left join turns t on t.agent_id = a.agent_id and t.turn_index = a.turn_index
 where a.agent_id = ?1;
 
 -- heads --
--- The oldest of each band that waits for nothing, and the one that has waited out its moment longest.
+-- The oldest of each band that waits for nothing, the one that has waited out its moment longest, and
+-- one whose hold is void (?3).
 select seq, message_id, band from messages where seq in (
     (
         select min(seq) from messages
@@ -37,18 +38,24 @@ select seq, message_id, band from messages where seq in (
         select seq from messages
         where agent_id = ?1 and state = 'queued' and not_before is not null and not_before <= ?2
         order by not_before limit 1
-    )
+    ),
+    ?3
 )
 order by band, seq;
 
 -- waits_until --
 -- A message that waits and has had a turn was put off in it; one that waits before its first turn is
--- held back, because the agent gets nowhere.
+-- held back, because the agent gets nowhere. A hold that ends later than any can (?3) is void: the
+-- clock was set back. What was put off waits for the moment a provider named.
 select
     min(case when exists (select 1 from turns t where t.message_id = m.message_id)
         then m.not_before end),
-    min(case when not exists (select 1 from turns t where t.message_id = m.message_id)
-        then m.not_before end)
+    min(case when m.not_before <= ?3
+            and not exists (select 1 from turns t where t.message_id = m.message_id)
+        then m.not_before end),
+    min(case when m.not_before > ?3
+            and not exists (select 1 from turns t where t.message_id = m.message_id)
+        then m.seq end)
 from messages m
 where m.agent_id = ?1 and m.state = 'queued' and m.not_before is not null and m.not_before > ?2;
 
@@ -99,7 +106,8 @@ limit ?3;
 -- restless --
 -- Only small partial indexes are walked, so sleeping agents cost nothing, and a long queue costs no
 -- more than a short one: `waiting` hops from agent to agent. A claim counts whatever the posture:
--- someone has to go on with it.
+-- someone has to go on with it. Work counts where it may be offered: not while a message waits for
+-- its moment, nor when the runtime gave up. A hold that ends later than any can (?2) is void.
 with recursive waiting (agent_id) as (
     select min(agent_id) from messages where state = 'queued' and not_before is null
     union all
@@ -119,14 +127,36 @@ where status not in ('stopped', 'paused')
     select agent_id from messages
     where state = 'queued' and not_before is not null and not_before <= ?1
     union all
+    select m.agent_id from messages m
+    where m.state = 'queued' and m.not_before is not null and m.not_before > ?2
+        and not exists (select 1 from turns t where t.message_id = m.message_id)
+    union all
     select agent_id from wake_hints
     union all
-    select agent_id from work_items
-    where can_run = 1 and open_wait_count = 0 and (held_until is null or held_until <= ?1)
-    union all
-    select agent_id from work_items where recheck_due_at is not null and recheck_due_at <= ?1
+    select g.agent_id from agents g
+    where g.gave_up = 0
+        and g.agent_id in (
+            select agent_id from work_items
+            where can_run = 1 and open_wait_count = 0 and (held_until is null or held_until <= ?1)
+            union all
+            select agent_id from work_items
+            where recheck_due_at is not null and recheck_due_at <= ?1
+        )
+        and not exists (
+            select 1 from messages m
+            where m.agent_id = g.agent_id and m.state = 'queued'
+                and m.not_before is not null and m.not_before > ?1
+        )
     union all
     select agent_id from agents where budget_until is not null and budget_until <= ?1
+);
+
+-- void_holds --
+select a.agent_id from agents a
+where a.status not in ('stopped', 'paused') and a.budget_until is null and a.agent_id in (
+    select m.agent_id from messages m
+    where m.state = 'queued' and m.not_before is not null and m.not_before > ?1
+        and not exists (select 1 from turns t where t.message_id = m.message_id)
 );
 
 -- agents_with_open_turns --
