@@ -188,9 +188,12 @@ async def test_a_pruned_place_is_not_found(tmp_path: Path) -> None:
         await store.prune(policy, now=tomorrow)
     await store.close()
     async with control_server(home) as server:
-        for path in (f"/agents/{MAIN}/events", STREAM):
+        for path in (f"/agents/{MAIN}/events", STREAM, ALL):
             answer = await server.operator.get(f"{path}?after_seq=0")
             assert (answer.status, answer.json()["code"]) == (404, "cursor_not_found")
+        end = await server.host.reads.last_log_seq()
+        async with server.operator.stream(f"{ALL}?after_seq={end - 1}") as stream:
+            assert await numbers(stream, upto=end) == [end]
 
 
 async def test_s13_a_stream_ends_when_its_token_is_rotated(

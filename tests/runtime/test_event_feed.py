@@ -10,7 +10,7 @@ import pytest
 
 from holon.model.event import AuditEvent
 from holon.model.ids import AgentId
-from holon.model.limits import EVENT_PAGE_COUNT_DEFAULT
+from holon.model.limits import EVENT_PAGE_COUNT_DEFAULT, HOUR_MS
 from holon.model.retention import RetentionPolicy
 from holon.runtime.event_feed import (
     GATHER_MS,
@@ -18,7 +18,7 @@ from holon.runtime.event_feed import (
     CursorLostError,
     SubscriberLaggedError,
 )
-from holon.testing.builders import MAIN
+from holon.testing.builders import MAIN, an_identity
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, Setup, run_house
 
@@ -187,6 +187,72 @@ def test_a_reader_of_all_sees_every_agent_in_the_order_of_the_log() -> None:
         assert seen == sorted(set(seen))
         assert seen[-1] == await house.store.reads.last_log_seq()
         assert house.host.events.follower_count == 0
+
+    run_house(story)
+
+
+@pytest.mark.requirement("runtime:log-is-followed-without-a-gap")
+def test_a_reader_of_all_is_told_of_what_was_pruned_and_one_that_has_read_on_is_not() -> None:
+    """One agent keeps its few events; around them, those of another one go."""
+    policy = RetentionPolicy(age_ms=HOUR_MS, events_count_min=30, turns_count_min=1)
+    quiet = AgentId("quiet")
+
+    async def story(house: House) -> None:
+        reads, feed = house.store.reads, house.host.events
+        await house.host.control.create_agent(an_identity(quiet))
+        for number in range(3):
+            await house.prompt(f"n {number}")
+            await house.rest(10)
+        await house.prompt("hello", agent=quiet)
+        await house.rest(10)
+        start = await reads.last_log_seq()
+        for number in range(20):
+            await house.prompt(f"n {number}")
+            await house.rest(10)
+        end = await reads.last_log_seq()
+        with feed.log_reader(after=end) as live, feed.log_reader(after=start) as behind:
+            await house.rest(2 * HOUR_MS)
+            kept = [event.log_seq for event in await reads.log_after(0, limit=512)]
+            holes = sorted(set(range(1, end + 1)) - set(kept))
+            assert min(kept) < start < max(holes) < end, "there is a hole in the middle"
+            for cursor in (0, min(kept), start, max(holes) - 1):
+                with pytest.raises(CursorLostError):
+                    await feed.require_log_kept(cursor)
+            for cursor in (max(holes), max(holes) + 1, end):
+                await feed.require_log_kept(cursor)
+            with pytest.raises(CursorLostError):
+                await behind.page()
+            await house.prompt("still there?")
+            await house.rest(10)
+            told = [event.log_seq for event in await live.page()]
+            assert told == list(range(end + 1, await reads.last_log_seq() + 1))
+
+    run_house(story, setup=Setup(retention=policy))
+
+
+def test_a_reader_of_all_comes_to_a_hole_page_by_page_and_not_past_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holon.runtime.event_feed.EVENT_PAGE_COUNT_DEFAULT", 2)
+
+    async def story(house: House) -> None:
+        for number in range(2):
+            await house.prompt(f"n {number}")
+            await house.rest(10)
+        honest, hole = house.store.reads.log_after, 6
+
+        async def holed(log_seq: int, *, limit: int) -> list[AuditEvent]:
+            found = await honest(log_seq, limit=limit + 1)
+            return [event for event in found if event.log_seq != hole][:limit]
+
+        house.store.reads.log_after = holed  # type: ignore[method-assign]
+        seen: list[int] = []
+        with house.host.events.log_reader(after=0) as reader:
+            for _ in range(2):
+                seen += [event.log_seq for event in await reader.page()]
+            with pytest.raises(CursorLostError):
+                await reader.page()
+        assert seen == [1, 2, 3, 4]
 
     run_house(story)
 

@@ -112,3 +112,22 @@ async def test_a_follow_up_to_words_from_outside_is_no_way_around(tmp_path: Path
                 break
         assert await told(host) == []
         assert not (tmp_path / "agents" / MAIN / "AGENTS.md").exists()
+
+
+@pytest.mark.requirement("provenance:instruction-changes-are-told")
+async def test_what_was_seen_before_a_call_that_is_cut_off_is_told_by_the_next(
+    tmp_path: Path,
+) -> None:
+    up = tmp_path / "up"
+    os.mkfifo(up)
+    hang = rule("hang", calls("ExecCommand", cmd=f"echo up > {up}; sleep 600"), says("done"))
+    async with hosted(tmp_path, hang, *RULES) as host:
+        await said(host, "patch")
+        (tmp_path / "agents" / MAIN / "AGENTS.md").write_text("by hand\n")
+        await host.admit(prompt_for("hang"))
+        await anyio.to_thread.run_sync(up.read_text)
+        await host.control.abort_run(MAIN)
+        assert len(await told(host)) == 1
+        await said(host, "look")
+        _, change = await told(host)
+    assert (change.old_sha256, change.new_sha256, change.effect_id) == (KIND, WRITTEN, None)

@@ -1,17 +1,22 @@
 """The runtime's own ticks: queued once, with what belongs to them, or not at all."""
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 
-from holon.model.ids import AgentId
+from holon.model.ids import AgentId, WaitId
 from holon.model.limits import HOUR_MS
 from holon.model.message import MessageKind
 from holon.model.wake_event import SystemTickEmitted
+from holon.runtime.lane import Lane
+from holon.runtime.tick_desk import TickDesk
 from holon.testing.builders import MAIN
 from holon.testing.crash_store import CrashPlan, CrashStore, Side
-from tests.runtime.cast import calls, rule, says
+from tests.runtime.cast import calls, hint_for, rule, says
 from tests.runtime.house import House, Setup, run_house
 
+HELD = "select 1 from messages where kind = 'system_tick' and not_before is not null"
 SLOW = rule("slow", says("done", after_ms=60_000))
 
 
@@ -107,6 +112,65 @@ def test_a_newer_hint_that_comes_in_meanwhile_is_not_swallowed() -> None:
         await house.hint("forge", body="older")
         await house.rest(1_000)
         assert house.model.heard("newer")
+        assert house.rows("select * from wake_hints") == []
+
+    run_house(story)
+
+
+async def hold_back_a_blank_tick(house: House) -> None:
+    """Have hints come in that only say that a wait is over, until the brake holds one back."""
+    for _ in range(60):
+        blank = hint_for("x", body=None, agent=MAIN, now=house.clock.now())
+        await house.host.wake.submit(msgspec.structs.replace(blank, wait_id=WaitId("wait_1")))
+        await house.rest(50)
+        if house.rows(HELD):
+            return
+    raise AssertionError("nothing was held back")
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[AgentId]:
+    """Every look of a lane at its rows; a lane that spins does not get away with it."""
+    seen: list[AgentId] = []
+    honest = Lane._look
+
+    async def counted(lane: Lane, agent_id: AgentId, about_to_look: Callable[[], None]) -> object:
+        seen.append(agent_id)
+        assert len(seen) < 10_000, "the lane spins"
+        return await honest(lane, agent_id, about_to_look)
+
+    monkeypatch.setattr(Lane, "_look", counted)
+    return seen
+
+
+@pytest.mark.usefixtures("looks")
+def test_news_is_handed_over_while_a_blank_tick_is_held_back() -> None:
+    async def story(house: House) -> None:
+        await hold_back_a_blank_tick(house)
+        await house.hint("forge", body="news")
+        await house.rest(500)
+        assert house.model.heard("news")
+        assert len(house.rows(HELD)) == 1, "the blank one still waits"
+        await house.rest(HOUR_MS)
+        assert house.rows(HELD) == []
+
+    run_house(story)
+
+
+def test_a_tick_that_has_no_place_lets_the_lane_rest_and_comes_when_there_is_one(
+    monkeypatch: pytest.MonkeyPatch, looks: list[AgentId]
+) -> None:
+    monkeypatch.setattr(TickDesk, "NEWS", TickDesk.BLANK_HINTS)  # so that one is in the way
+
+    async def story(house: House) -> None:
+        await hold_back_a_blank_tick(house)
+        looks.clear()
+        await house.hint("forge", body="news")
+        await house.rest(500)
+        assert 0 < len(looks) < 5
+        assert not house.model.heard("news")
+        await house.rest(HOUR_MS)
+        assert house.model.heard("news"), "what was put off is not lost"
         assert house.rows("select * from wake_hints") == []
 
     run_house(story)

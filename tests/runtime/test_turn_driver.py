@@ -16,14 +16,18 @@ from holon.model.event import (
     TurnEnded,
 )
 from holon.model.ids import AgentId
-from holon.model.limits import MAX_OUTPUT_CONTINUATIONS_COUNT_MAX
+from holon.model.limits import (
+    INTERJECTIONS_PER_POINT_COUNT_MAX,
+    MAX_OUTPUT_CONTINUATIONS_COUNT_MAX,
+)
 from holon.model.message import MessageEnvelope, Priority
+from holon.model.provenance import AdmissionContext
 from holon.model.transcript import RuntimeFailure
 from holon.model.turn import SafePoint, StopReason, TerminalKind
 from holon.testing.builders import MAIN
 from holon.testing.fault_store import DiskFault
 from holon.testing.scripted_provider import FAILURES, ScriptedCall, ScriptedRound
-from tests.runtime.cast import calls, rule, says
+from tests.runtime.cast import calls, rule, says, webhook_for
 from tests.runtime.house import House, run_house
 
 LATER = rule("errand", says("errand run"))  # listed first: what was said before is still in view
@@ -138,6 +142,26 @@ def test_a_follow_up_in_the_interject_band_waits_for_its_own_turn() -> None:
 
     script = [rule("go", calls("Enqueue", text="psst", priority="interject"), says("done"))]
     run_house(story, script=script)
+
+
+def test_what_else_waits_in_the_interject_band_hides_no_interjection() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("go")
+        await house.rest(1_000)
+        for number in range(INTERJECTIONS_PER_POINT_COUNT_MAX):
+            event = msgspec.structs.replace(
+                webhook_for(f"event {number}"),
+                admission=AdmissionContext.LOCAL_PROCESS,
+                priority=Priority.INTERJECT,
+            )
+            await house.host.admit(event)
+        asked = await house.prompt("wait, one more thing", priority=Priority.INTERJECT)
+        await house.rest(60_000)
+        assert "wait, one more thing" in house.model.said(1)
+        states = dict(house.rows("select message_id, state from messages"))
+        assert states[asked] == "interjected"
+
+    run_house(story, script=[rule("go", says("done", after_ms=30_000))])
 
 
 @pytest.mark.requirement("runtime:cut-answers-are-continued-twice")

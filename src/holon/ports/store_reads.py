@@ -62,7 +62,7 @@ class QueueReads(Protocol):
         ...
 
     async def interjections(self, agent_id: AgentId, *, limit: int) -> Sequence[MessageEnvelope]:
-        """Queued interject-band messages, oldest first."""
+        """Queued prompts of the operator in the interject band, oldest first."""
         ...
 
     async def unseen(self, agent_id: AgentId, *, limit: int) -> Sequence[MessageEnvelope]:

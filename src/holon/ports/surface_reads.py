@@ -120,7 +120,7 @@ class HistoryReads(Protocol):
         ...
 
     async def log_after(self, log_seq: int, *, limit: int) -> Sequence[AuditEvent]:
-        """Events of all agents after a number, in order. Numbers may be left out."""
+        """Events of all agents after a number, in order. A number left out was pruned."""
         ...
 
     async def last_log_seq(self) -> int:

@@ -4,7 +4,11 @@ Owns:  subscriptions. The durable log is the source; commits only nudge readers 
 Rule 1: a reader sees what follows its cursor with no gap and no repeat.
 Rule 2: a reader that falls too far behind, or whose cursor was pruned, is told so and ends; it is
         never skipped ahead. Nothing is buffered for a reader that does not read.
-Rule 3: a commit costs one nudge per reader. Readers that stand at the same place share one look,
+Rule 3: numbers of the whole log are given out one after the other, so a number that is missing was
+        pruned. Each agent's log is cut at its own place, which leaves holes anywhere: a page of all
+        agents begins right after its cursor and leaves out no number, or the cursor is lost. Who
+        has read on past a hole never hears of it.
+Rule 4: a commit costs one nudge per reader. Readers that stand at the same place share one look,
         and a look that began before a commit is never shown to those who were nudged by it.
 """
 
@@ -143,6 +147,10 @@ class EventFeed:
         with self._following(None) as alarm:
             yield EventReader(alarm, self._clock, after, read, is_global=True)
 
+    async def require_log_kept(self, cursor: int) -> None:
+        """Raise when nobody can follow all agents from this log number."""
+        await self._shared((None, cursor), self._log_page)
+
     async def follow(self, agent_id: AgentId, *, after: int) -> AsyncGenerator[AuditEvent, None]:
         """Yield every event of an agent after a sequence number, for as long as it is read."""
         with self.reader(agent_id, after=after) as reader:
@@ -191,7 +199,10 @@ class EventFeed:
         newest = await self._store.reads.last_log_seq()
         require_kept(None, cursor, floor=0, newest=newest)
         require_near(cursor, newest)
-        return await self._store.reads.log_after(cursor, limit=EVENT_PAGE_COUNT_DEFAULT)
+        page = await self._store.reads.log_after(cursor, limit=EVENT_PAGE_COUNT_DEFAULT)
+        if page and page[-1].log_seq - cursor != len(page):
+            raise CursorLostError(f"some of what follows event {cursor} of all agents was pruned")
+        return page
 
 
 def require_kept(agent_id: AgentId | None, cursor: int, *, floor: int, newest: int) -> None:

@@ -2,7 +2,8 @@
 
 Owns:  the looks at an agent's instruction sources around calls and at the end of turns, and the
        events about what they saw.
-Rule 1: what changed is told by the commit that records the call's result, or the turn's end.
+Rule 1: what changed is told by the commit that records the call's result, or the turn's end. Where
+        that call was cut off before, the next one tells it.
 Rule 2: only calls with an effect outside the database are looked at. What is different before such
         a call was changed while nobody looked, by the operator or a command that went on: it is
         told without a call.
@@ -14,6 +15,7 @@ Rule 4: of the agents that acted last it is known what was seen; for one that ha
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
@@ -30,6 +32,8 @@ from holon.runtime.services import Services
 from holon.tools.tool import ToolExecution
 from holon.tools.turn_worth import turn_worth
 
+UNTOLD_COUNT_MAX: Final = 64  # changes kept of an agent whose calls are cut off each time
+
 
 class InstructionWatch:
     """Watches the homes of one host's agents."""
@@ -42,7 +46,9 @@ class InstructionWatch:
     async def begin(self, call: ToolCallRecord) -> None:
         """Look before a call, so that what it changes can be told from what was changed before."""
         if self._is_looked_at(call.name):
-            self._untold[call.agent_id] = await self._changes(call.agent_id, call.turn_id)
+            seen = await self._changes(call.agent_id, call.turn_id)
+            untold = (*self._untold.get(call.agent_id, ()), *seen)  # of a call that was cut off
+            self._untold[call.agent_id] = untold[-UNTOLD_COUNT_MAX:]
 
     async def noticed(self, call: ToolCallRecord, execution: ToolExecution) -> ToolExecution:
         """Return the execution with the events about what changed."""
@@ -59,7 +65,8 @@ class InstructionWatch:
         """Return the events about what changed until the end of a turn that acted."""
         if not any(self._is_looked_at(each.call.name) for each in log.calls):
             return ()
-        return await self._changes(log.turn.agent_id, log.turn.turn_id)
+        before = self._untold.pop(log.turn.agent_id, ())
+        return (*before, *await self._changes(log.turn.agent_id, log.turn.turn_id))
 
     def _is_looked_at(self, name: str) -> bool:
         tools = self._services.tools
@@ -88,4 +95,5 @@ class InstructionWatch:
         self._seen[agent_id] = digests
         self._seen.move_to_end(agent_id)
         if len(self._seen) > INSTRUCTION_LOOKS_COUNT_MAX:
-            self._seen.popitem(last=False)
+            gone, _ = self._seen.popitem(last=False)
+            self._untold.pop(gone, None)

@@ -36,6 +36,7 @@ from holon.model.transcript import TurnLog
 from holon.ports.failpoint import Failpoint
 from holon.ports.journal import LogLevel
 from holon.runtime.bug_boundary import raise_unless_bug
+from holon.runtime.command_boundary import spared
 from holon.runtime.decided_commit import apply_patiently, patiently
 from holon.runtime.pace_desk import review_holds
 from holon.runtime.services import Services
@@ -69,7 +70,7 @@ class Recovery:
             if isinstance(plan, InterruptTask):
                 await self._guarded(plan.advance.agent_id, partial(self._interrupt, plan))
         self._figures["tasks_taken_up"] = len(live)
-        await self._end_strays(open_tasks)
+        await self._end_strays([task for task in open_tasks if task.id in live])
         await review_holds(self._services)
         await _restore_skills(self._services)
         self._tell()
@@ -129,18 +130,24 @@ class Recovery:
         shell = self._services.shell
         for call in interrupted:
             for run_id in run_ids_of_call(call.tool_name, call.effect_id):
+                with spared(
+                    self._services.journal, "a command that was cut off could not be ended"
+                ):
+                    command = await shell.attach(run_id)
+                    if command is not None:
+                        await command.stop(force=True)
+                        await shell.forget(run_id)
+
+    async def _end_strays(self, live: Sequence[TaskRecord]) -> None:
+        shell, owned = self._services.shell, {run_id_of(task) for task in live}
+        for run_id in await shell.unended_runs():
+            if run_id in owned:
+                continue
+            with spared(self._services.journal, "a stray command could not be ended"):
                 command = await shell.attach(run_id)
                 if command is not None:
+                    self._figures["commands_ended"] += 1
                     await command.stop(force=True)
-                    await shell.forget(run_id)
-
-    async def _end_strays(self, open_tasks: Sequence[TaskRecord]) -> None:
-        shell, owned = self._services.shell, {run_id_of(task) for task in open_tasks}
-        for run_id in await shell.unended_runs():
-            command = await shell.attach(run_id) if run_id not in owned else None
-            if command is not None:
-                self._figures["commands_ended"] += 1
-                await command.stop(force=True)
 
     async def _abandon(self, snapshot: AgentSnapshot, log: TurnLog, plan: AbandonTurnPlan) -> None:
         """Settle a turn that ends the process each time it is taken up."""

@@ -3,15 +3,18 @@
 Owns:  turning the end of a command into the end of its task, and the patience this takes.
 Rule 1: a report is repeated until it is recorded or cannot matter any more; the desk's commit makes
         a repeat harmless.
-Rule 2: a result is freed of secrets before it is kept: it goes to the model.
+Rule 2: a task whose output cannot be looked at ends all the same, without it.
+Rule 3: a result is freed of secrets before it is kept: it goes to the model.
 """
+
+from collections.abc import Sequence
 
 import msgspec
 
 from holon.decide.bounded_text import transcript_of
 from holon.decide.command_end import end_of_task
 from holon.decide.task_lifecycle import is_terminal
-from holon.model.command import CommandExit
+from holon.model.command import CommandExit, OutputSpan
 from holon.model.commit import AdvanceTask
 from holon.model.ids import TaskId
 from holon.model.limits import ESTIMATED_TOKEN_BYTES, STORE_RETRY_MS_MIN, TASK_OUTPUT_TOKENS
@@ -19,6 +22,7 @@ from holon.model.refusal import RefusalCode, RefusedError
 from holon.model.task import TaskRecord, TaskStatus
 from holon.ports.journal import LogLevel
 from holon.ports.task_control import StopRequest
+from holon.runtime.command_boundary import spared
 from holon.runtime.command_task import CommandTask
 from holon.runtime.decided_commit import patiently
 from holon.runtime.services import Services
@@ -35,7 +39,14 @@ class TaskReporter:
     async def end(self, held: CommandTask, ended: CommandExit) -> None:
         """Record how a task ended, with its result message."""
         budget = TASK_OUTPUT_TOKENS * ESTIMATED_TOKEN_BYTES
-        spans = held.command.output(head_bytes=budget, tail_bytes=budget)
+        spans: Sequence[OutputSpan] = ()
+        with spared(
+            self._services.journal,
+            "the output of a task cannot be looked at; it is reported without",
+            agent_id=held.task.agent_id,
+            task_id=held.task.id,
+        ):
+            spans = held.command.output(head_bytes=budget, tail_bytes=budget)
         redact = self._services.redactor.redact
         named = msgspec.structs.replace(held.task, summary=redact(held.task.summary or ""))
         output = redact(transcript_of(spans, bytes_max=budget).text)

@@ -8,6 +8,8 @@ Rule 3: the end of this process is no end of a task: the next one attaches to th
         what cannot be found any more is interrupted.
 Rule 4: a stopped agent's commands are ended first and recorded as interrupted afterwards, so that a
         crash in between leaves no process behind.
+Rule 5: an error about one command is an error about that one: a task that cannot be waited for has
+        an end nobody saw, what cannot be attached to was not found, and the host goes on.
 """
 
 from collections.abc import Collection, Sequence
@@ -22,6 +24,7 @@ from holon.model.ids import AgentId, TaskId, TurnId
 from holon.model.task import TaskRecord
 from holon.ports.shell import RunningCommand
 from holon.ports.task_control import StopRequest
+from holon.runtime.command_boundary import ended_spared, spared, stop_spared
 from holon.runtime.command_task import CommandTask, OfferedBy, became_durable
 from holon.runtime.services import Services
 from holon.runtime.task_desk import TaskDesk
@@ -90,18 +93,20 @@ class TaskSupervisor:
 
     async def take_up(self, tasks: Sequence[TaskRecord]) -> Collection[TaskId]:
         """Attach to what an earlier process started; return the tasks that are accounted for."""
-        found: list[TaskId] = []
+        services, found = self._services, list[TaskId]()
         for task in tasks:
-            run_id = run_id_of(task)
-            command = await self._services.shell.attach(run_id) if run_id is not None else None
+            run_id, command, ended = run_id_of(task), None, None
+            with spared(services.journal, "a command cannot be attached to", task_id=task.id):
+                command = await services.shell.attach(run_id) if run_id is not None else None
+                ended = command.exit if command is not None else None
             if command is None:
                 continue
             found.append(task.id)
             held = CommandTask(task, command)
-            if command.exit is None:
+            if ended is None:
                 self._hold(held)
             else:
-                await self._reporter.end(held, command.exit)
+                await self._reporter.end(held, ended)
         return found
 
     async def run(self) -> None:
@@ -124,20 +129,22 @@ class TaskSupervisor:
 
     def _end(self, held: CommandTask, *, force: bool = False) -> None:
         if self._watching is not None:
-            self._watching.start_soon(_stop, held.command, force)
+            self._watching.start_soon(stop_spared, self._services.journal, held, force)
 
     async def _see_through(self, held: CommandTask) -> None:
+        journal = self._services.journal
         if await became_durable(held, self._services.store.reads):
-            await self._reporter.end(held, await held.command.wait())
+            await self._reporter.end(held, await ended_spared(journal, held))
         else:
-            self._services.journal.note(
+            journal.note(
                 "command_unowned",
                 "the call that started a command was answered otherwise; it is ended",
                 agent_id=held.task.agent_id,
                 task_id=held.task.id,
             )
-            await held.command.stop()
-            await self._services.shell.forget(held.command.run_id)
+            await stop_spared(journal, held, force=False)
+            with spared(journal, "the files of a command are left for later", task_id=held.task.id):
+                await self._services.shell.forget(held.command.run_id)
         del self._held[held.task.id]
         held.ended.set()
 
@@ -149,7 +156,3 @@ class TaskSupervisor:
             if held.task.agent_id == agent_id:
                 held.ask_end(EndAsked.AGENT_STOP)
                 self._end(held)
-
-
-async def _stop(command: RunningCommand, force: bool) -> None:
-    await command.stop(force=force)

@@ -2,7 +2,11 @@
 
 Owns:  turning an activation decision into the one commit that queues its tick.
 Rule 1: a tick goes through the same admission as any message; models cannot make one.
-Rule 2: at most one tick of a key waits at a time; the unique column sees to it, not memory.
+Rule 2: at most one tick of a key waits at a time; the unique column sees to it, not memory. Hints
+        that bring something have a key of their own: a blank tick may be held back, they never are.
+Rule 3: a desk that returns False has changed nothing, and looking again would find the same rows.
+        The lane rests: whoever moved the rows meanwhile has left news, and a tick that is in the
+        way is news itself once its moment has come.
 """
 
 from typing import Final
@@ -37,6 +41,7 @@ from holon.model.commit import (
 )
 from holon.model.expectation import (
     AgentGeneration,
+    Applied,
     Expect,
     WaitInState,
     WakeHintAtRevision,
@@ -59,6 +64,8 @@ class TickDesk:
     """Emits ticks for one host."""
 
     WORK_QUEUE: Final = "work_queue"  # the origin of offers of work
+    BLANK_HINTS: Final = "wake_hint"  # the keys of ticks for hints
+    NEWS: Final = "wake_news"
 
     def __init__(self, services: Services, ingress: Ingress) -> None:
         self._services = services
@@ -69,11 +76,12 @@ class TickDesk:
         agent_id = snapshot.agent.identity.agent_id
         hints = decision.hints
         waits = [hint.wait_id for hint in hints if hint.wait_id is not None]
+        brings_something = any(hint.brings_something for hint in hints)
         plain = self._request(
             agent_id,
             subsystem="wake_hint",
             body=hint_tick_body(hints),
-            tick_key="wake_hint",
+            tick_key=self.NEWS if brings_something else self.BLANK_HINTS,
             wait_id=waits[0] if waits else None,
         )
         tick = msgspec.structs.replace(
@@ -165,8 +173,7 @@ class TickDesk:
             text=question_text(decision.item),
             memory=decision.memory,
         )
-        await self._apply(ask_operator_commit(question, snapshot=snapshot, now=now))
-        return True
+        return await self._apply(ask_operator_commit(question, snapshot=snapshot, now=now))
 
     async def _emit(
         self,
@@ -176,7 +183,7 @@ class TickDesk:
         changes: tuple[Change, ...],
         expects: tuple[Expect, ...],
     ) -> bool:
-        """Queue the tick with what belongs to it; False when the agent may not have it now."""
+        """Queue the tick with what belongs to it; False when the agent cannot have it now."""
         try:
             admitted: Admitted = await self._ingress.judge(request)
         except RefusedError:
@@ -192,12 +199,13 @@ class TickDesk:
             ),
         )
         await self._services.failpoints.reach(Failpoint.TICK_BEFORE_COMMIT)
-        await self._apply(commit)
-        return True
+        return await self._apply(commit)
 
-    async def _apply(self, commit: Commit) -> None:
-        """Apply it or not: either way the next look at the rows knows what to do."""
-        await apply_patiently(self._services.store, commit, clock=self._services.clock)
+    async def _apply(self, commit: Commit) -> bool:
+        """Whether the commit is in the rows now; if not, they moved, or have no place for it."""
+        services = self._services
+        outcome = await apply_patiently(services.store, commit, clock=services.clock)
+        return isinstance(outcome, Applied)
 
     @staticmethod
     def _request(

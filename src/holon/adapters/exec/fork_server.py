@@ -242,7 +242,8 @@ def _leave_trace(
     folder: RunFolder, kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
     """Say what went wrong with us where those look who find the command lost."""
-    with contextlib.suppress(OSError), open(f"{folder.path}/trace", "w", encoding="utf-8") as file:
+    # Made anew: the command may have put a pipe or a link there.
+    with contextlib.suppress(OSError), open(f"{folder.path}/trace", "x", encoding="utf-8") as file:
         file.writelines(traceback.format_exception(kind, error, trace))
 
 

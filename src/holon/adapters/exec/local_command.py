@@ -5,6 +5,8 @@ Rule 1: nothing here depends on our having started it: all is found through the 
         command of an earlier life of the runtime is the same to us.
 Rule 2: a command whose supervisor went without a word is lost. What is left of it is ended: a
         command that nobody can answer for must not run on.
+Rule 3: whatever a command has made of its files, looking at them neither fails nor waits: where
+        there is no plain file, nothing was said. While we have no handle to look with, we wait.
 """
 
 import contextlib
@@ -26,6 +28,7 @@ from holon.adapters.exec.process_table import (
     open_living,
 )
 from holon.adapters.exec.run_folder import FORCED, POLITE, RunFolder
+from holon.adapters.exec.wary_files import SCARCE, is_within_reach, opened_pipe, opened_plain
 from holon.model.command import CommandExit, OutputSpan, OutputStream, StopCause
 from holon.model.limits import COMMAND_STOP_GRACE_MS, SECOND_MS
 
@@ -64,7 +67,7 @@ class LocalCommand:
                 self._exit = CommandExit(
                     exit_status=ended.get("exit_status"),
                     signal=ended.get("signal"),
-                    stopped=StopCause(ended["stopped"]) if ended.get("stopped") else None,
+                    stopped=next((c for c in StopCause if c == ended.get("stopped")), None),
                 )
         return self._exit
 
@@ -75,6 +78,7 @@ class LocalCommand:
                 await _pipe_ends(self._pipe)
             else:
                 await self._record_ends()
+            await self._within_reach()
         found = self.found_or_lost()
         self.close()
         return found
@@ -94,6 +98,7 @@ class LocalCommand:
 
     async def _record_ends(self) -> None:
         """Return once the record says how it ended, or nobody is left to say so."""
+        await self._within_reach()
         facts = self._folder.read()
         await _process_ends(facts.process)
         # Its output is drained now, for a bounded time: a few looks at the record will do.
@@ -101,14 +106,18 @@ class LocalCommand:
             with anyio.move_on_after(LOOK_AGAIN_MS / 1_000):
                 await _process_ends(facts.supervisor)
 
+    async def _within_reach(self) -> None:
+        """Return once the record can be looked at: without a handle to spare it says nothing."""
+        while not is_within_reach(self._folder.record):  # noqa: ASYNC110 - nobody tells of free handles
+            await anyio.sleep(LOOK_AGAIN_MS / 1_000)
+
     async def feed(self, data: bytes) -> int:
         """Write to its input; 0 when it takes none any more."""
         if self.exit is not None:
             return 0
         async with self._feeding:
-            try:
-                pipe = os.open(self._folder.input, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            except OSError:  # no such pipe, or nobody reads it any more
+            pipe = opened_pipe(self._folder.input)
+            if pipe is None:  # no such pipe, or nobody reads it any more
                 return 0
             try:
                 return await _write(pipe, data)
@@ -117,6 +126,7 @@ class LocalCommand:
 
     async def stop(self, *, force: bool = False) -> None:
         """End it and everything it started; return once all that is gone."""
+        await self._within_reach()
         record = self._folder.hold()
         if record is None and self._folder.read().left_nothing:
             return
@@ -133,7 +143,8 @@ class LocalCommand:
 
     def _end_ourselves(self, supervisor: ProcessIdentity, handle: int) -> None:
         """Do the work of a supervisor that does not do it."""
-        end_for_certain(lambda: descendants_of(supervisor.pid))
+        with contextlib.suppress(OSError):
+            end_for_certain(lambda: descendants_of(supervisor.pid))
         with contextlib.suppress(ProcessLookupError):  # it has just gone by itself
             signal.pidfd_send_signal(handle, signal.SIGKILL)
         self._sweep()
@@ -147,7 +158,8 @@ class LocalCommand:
 
     def _sweep(self) -> None:
         marker = marker_of(self._folder.path)
-        end_for_certain(lambda: marked_with(marker))
+        with contextlib.suppress(OSError):  # no handle to look at the processes with
+            end_for_certain(lambda: marked_with(marker))
 
 
 def _close(pipe: int | None) -> None:
@@ -167,12 +179,22 @@ async def _ends(handle: int, asked: signal.Signals) -> bool:
 
 
 async def _pipe_ends(pipe: int) -> None:
-    own = os.dup(pipe)  # each who waits has a handle, since a loop takes one reader for each
+    own = await _own(pipe)  # each who waits has a handle, since a loop takes one reader for each
     try:
         while _is_held(own):
             await anyio.wait_readable(own)
     finally:
         os.close(own)
+
+
+async def _own(pipe: int) -> int:
+    while True:
+        try:
+            return os.dup(pipe)
+        except OSError as error:
+            if error.errno not in SCARCE:
+                raise
+        await anyio.sleep(LOOK_AGAIN_MS / 1_000)
 
 
 def _is_held(pipe: int) -> bool:
@@ -207,15 +229,17 @@ async def _write(pipe: int, data: bytes) -> int:
 
 def _span(path: str, *, head_bytes: int, tail_bytes: int) -> OutputSpan:
     stream = OutputStream(os.path.basename(path))
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:  # made with the first byte
-        return OutputSpan(stream=stream, path=path, head=b"", tail=b"", total_bytes=0)
+    nothing = OutputSpan(stream=stream, path=path, head=b"", tail=b"", total_bytes=0)
+    file = opened_plain(path)
+    if file is None:  # made with the first byte
+        return nothing
     try:
         total_bytes = os.fstat(file).st_size
         head = _read_at(file, 0, min(head_bytes, total_bytes))
         tail_begins = max(len(head), total_bytes - tail_bytes)
         tail = _read_at(file, tail_begins, total_bytes - tail_begins)
+    except OSError:
+        return nothing
     finally:
         os.close(file)
     return OutputSpan(

@@ -127,7 +127,8 @@ class LocalShell:
             return None
         facts = folder.read()
         if facts.supervisor is None and facts.asked:
-            folder.claim(NOBODY)  # or by somebody who came just before us
+            with contextlib.suppress(OSError):  # a record that takes no word is nobody's, too
+                folder.claim(NOBODY)  # or by somebody who came just before us
             facts = folder.read()
         command = LocalCommand(run_id, folder, is_tty=bool(facts.asked.get("tty")))
         if not is_living(facts.supervisor):
@@ -154,7 +155,7 @@ class LocalShell:
                 if folder is not None and not _is_looked_after(folder.read()):
                     with contextlib.suppress(OSError):  # it has just been forgotten
                         ended_s, size_bytes = folder.left_behind()
-                        ended_at = datetime.fromtimestamp(ended_s, UTC)
+                        ended_at = _moment(ended_s, now=self._clock.now())
                         found.append(
                             EndedRun(run_id=name, ended_at=ended_at, size_bytes=size_bytes)
                         )
@@ -198,6 +199,11 @@ class LocalShell:
             "umask": self._umask,
             "asked_at": self._clock.now().isoformat(),
         }
+
+
+def _moment(seconds: float, *, now: datetime) -> datetime:
+    """Return the time a file tells, which a command may have set: never one to come."""
+    return datetime.fromtimestamp(min(max(0, seconds), now.timestamp()), UTC)
 
 
 def _may_run(folder: RunFolder | None) -> bool:

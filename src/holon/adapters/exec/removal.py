@@ -5,12 +5,14 @@ Owns:  folders that are forgotten but still there. They have a name no run can h
 Rule 1: the disk may take longer to remove a folder than a command took to run, so that is done on a
         thread of its own, started with the first folder. It does so now and then, for all that
         have gathered: removing one while the next is made keeps the next one waiting.
-Rule 2: what a runtime that was killed left behind is removed by the next one that forgets a run.
+Rule 2: a command may have put folders into its own, however deep: they go as well.
+Rule 3: what a runtime that was killed left behind is removed by the next one that forgets a run.
 """
 
 import contextlib
 import os
 import queue
+import shutil
 import threading
 from pathlib import Path
 from typing import Final
@@ -38,8 +40,7 @@ class Removal:
         except FileNotFoundError:
             return
         except OSError:  # a namesake that was left behind, or a disk that takes no new names
-            with contextlib.suppress(OSError):  # on a read-only disk it stays, for retention
-                folder.remove()
+            _remove(folder)  # on a read-only disk it stays, for retention
             return
         if self._thread is None:
             self._thread = threading.Thread(target=self._serve, name="holon-removal", daemon=True)
@@ -59,11 +60,19 @@ class Removal:
         with contextlib.suppress(OSError):
             for name in os.listdir(self._root):
                 if name.startswith(FORGOTTEN):
-                    RunFolder(self._root / name).remove()
+                    _remove(RunFolder(self._root / name))
         is_first = True
         while (folder := self._waiting.get()) is not None:
             if is_first:
                 self._is_closing.wait(GATHER_S)
-            with contextlib.suppress(OSError):  # it is tried again by the next runtime
-                folder.remove()
+            _remove(folder)
             is_first = self._waiting.empty()
+
+
+def _remove(folder: RunFolder) -> None:
+    """Remove a folder as far as that can be done; the next runtime tries again."""
+    try:
+        folder.remove()
+    except OSError:
+        with contextlib.suppress(RecursionError):
+            shutil.rmtree(folder.path, ignore_errors=True)

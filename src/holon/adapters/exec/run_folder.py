@@ -15,7 +15,9 @@ Rule 3: few files are made, since making one costs more than all the rest.
 Rule 4: a supervisor looks after one run at a time, and after another one only when the record of
         the last says that nothing is left of it, and nobody holds that record. Whoever holds it and
         finds something left can signal the supervisor, and means this run.
-Rule 5: this module is also loaded by the fork server, which sees the standard library only.
+Rule 5: the command can reach all of this and may have written any of it. A record that is no plain
+        file says nothing; of one that is, only what has the right form counts.
+Rule 6: this module is also loaded by the fork server, which sees the standard library only.
 """
 
 import errno
@@ -28,8 +30,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from holon.adapters.exec.process_table import ProcessIdentity
+from holon.adapters.exec.wary_files import WARY, opened_plain
 
 RECORD_BYTES_MAX: Final = 16 * 1024 * 1024
+RECORD_LINES_COUNT_MAX: Final = 4_096  # a handful, and what a full disk cut short
 PRIVATE_FILE: Final = 0o600
 PRIVATE_FOLDER: Final = 0o700
 # How a supervisor that was found here is asked to end its command.
@@ -37,8 +41,8 @@ POLITE: Final = signal.SIGTERM
 FORCED: Final = signal.SIGUSR1
 NOBODY: Final = ProcessIdentity(pid=0, start_ticks=0, boot_id="")
 ROOM_MAY_COME: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
-_APPEND: Final = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-_READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+NUMBER_MAX: Final = 2**31 - 1  # of a process, a signal or an exit status
+_APPEND: Final = os.O_WRONLY | os.O_APPEND | WARY
 
 
 class RunFacts(NamedTuple):
@@ -61,7 +65,7 @@ class RunFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
         self.input = f"{self.path}/input"
-        self._record = f"{self.path}/run.jsonl"
+        self.record = f"{self.path}/run.jsonl"
 
     def make(self, asked: Mapping[str, Any], *, takes_input: bool) -> None:
         """Make the folder with what the supervisor needs; FileExistsError when the id was used."""
@@ -75,20 +79,30 @@ class RunFolder:
         return os.path.isdir(self.path)
 
     def remove(self) -> None:
-        """Remove the folder with everything in it."""
+        """Remove the folder with its files; OSError when a command has put folders there."""
         try:
-            for entry in os.scandir(self.path):
-                os.unlink(entry.path)
+            if os.path.islink(self.path):  # what it leads to is none of ours
+                os.unlink(self.path)
+                return
+            with os.scandir(self.path) as entries:
+                for entry in entries:
+                    os.unlink(entry.path)
             os.rmdir(self.path)
         except FileNotFoundError:
             return
 
     def left_behind(self) -> tuple[float, int]:
-        """Return when its record was last added to, and how many bytes all files have."""
-        size_bytes = sum(
-            entry.stat(follow_symlinks=False).st_size for entry in os.scandir(self.path)
-        )
-        return os.stat(self._record).st_mtime, size_bytes
+        """Return when its record was last added to, and how many bytes all files have.
+
+        Where the record is gone, the folder says when it went.
+        """
+        with os.scandir(self.path) as entries:
+            size_bytes = sum(entry.stat(follow_symlinks=False).st_size for entry in entries)
+        try:
+            changed = os.stat(self.record, follow_symlinks=False)
+        except FileNotFoundError:
+            changed = os.stat(self.path, follow_symlinks=False)
+        return changed.st_mtime, size_bytes
 
     def claim(self, identity: ProcessIdentity) -> bool:
         """Say who looks after the command, unless somebody has said so; and whether that holds."""
@@ -130,10 +144,7 @@ class RunFolder:
 
     def opened(self) -> int | None:
         """Return a handle of the record, which stays the same when the folder is removed."""
-        try:
-            return os.open(self._record, _READ)
-        except OSError:
-            return None
+        return opened_plain(self.record)
 
     def read(self) -> RunFacts:
         """Return what the record says; a record that cannot be read says nothing."""
@@ -143,15 +154,16 @@ class RunFolder:
                 continue
             try:
                 found = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             if isinstance(found, dict):
                 said = {**found, **said}
+        asked = said.get("asked")
         return RunFacts(
-            asked=said.get("asked", {}),
+            asked=asked if isinstance(asked, dict) else {},
             supervisor=_identity(said.get("supervisor")),
             process=_identity(said.get("process")),
-            ended=said.get("ended"),
+            ended=_ending(said.get("ended")),
         )
 
     def streams(self, *, is_tty: bool) -> Sequence[str]:
@@ -165,7 +177,10 @@ class RunFolder:
             return []
         try:
             size = os.fstat(record).st_size
-            return os.read(record, min(size, RECORD_BYTES_MAX)).splitlines()
+            text = os.read(record, min(size, RECORD_BYTES_MAX))
+            return text.split(b"\n", RECORD_LINES_COUNT_MAX)
+        except OSError:
+            return []
         finally:
             os.close(record)
 
@@ -173,7 +188,7 @@ class RunFolder:
         # Plain ASCII: an argument that is no Unicode comes back as the same bytes. The line begins
         # anew, so that one cut short before it spoils nothing.
         line = b"\n" + json.dumps(content).encode("ascii") + b"\n"
-        record = os.open(self._record, _APPEND | flags, PRIVATE_FILE)
+        record = os.open(self.record, _APPEND | flags, PRIVATE_FILE)
         try:
             if os.write(record, line) < len(line):  # the disk took what it had room for
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -195,7 +210,22 @@ def _is_locked(record: int, kind: int) -> bool:
 
 
 def _identity(said: Any) -> ProcessIdentity | None:
-    try:
-        return ProcessIdentity(int(said["pid"]), int(said["start_ticks"]), str(said["boot_id"]))
-    except (KeyError, TypeError, ValueError):
-        return None
+    match said:
+        case {
+            "pid": int() as pid,
+            "start_ticks": int() as start_ticks,
+            "boot_id": str() as boot_id,
+        }:
+            is_number = 0 <= pid <= NUMBER_MAX
+            return ProcessIdentity(pid, start_ticks, boot_id) if is_number else None
+        case _:
+            return None
+
+
+def _ending(said: Any) -> Mapping[str, Any] | None:
+    match said:
+        case {"exit_status": int() as status, "signal": None | int() as number}:
+            is_number = abs(status) <= NUMBER_MAX and abs(number or 0) <= NUMBER_MAX
+            return said if is_number else None
+        case _:
+            return None

@@ -83,7 +83,7 @@ class SqliteHistoryReads(SqliteRecordReads, SqliteTurnReads):
         )
 
     async def log_after(self, log_seq: int, *, limit: int) -> Sequence[AuditEvent]:
-        """Events of all agents after a number, in order. Numbers may be left out."""
+        """Events of all agents after a number, in order. A number left out was pruned."""
         found = self._all("log_after", (log_seq, at_most(limit, EVENT_PAGE_COUNT_MAX)))
         return [
             audit_event(EventRow._make(columns), agent_id=AgentId(str(agent_id)))

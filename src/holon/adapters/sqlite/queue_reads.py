@@ -41,7 +41,7 @@ class SqliteQueueReads(ReadSession):
         return KeyedMessage(message_id=MessageId(str(found[0])), body_digest=str(found[1]))
 
     async def interjections(self, agent_id: AgentId, *, limit: int) -> Sequence[MessageEnvelope]:
-        """Queued interject-band messages, oldest first."""
+        """Queued prompts of the operator in the interject band, oldest first."""
         return self._envelopes("interjections", agent_id, limit)
 
     async def unseen(self, agent_id: AgentId, *, limit: int) -> Sequence[MessageEnvelope]:

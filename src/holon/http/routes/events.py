@@ -64,8 +64,7 @@ async def stream_all(plane: Plane, call: Call) -> StreamReply:
     newest = await plane.host.reads.last_log_seq()
     after = resumed_after(call, asked.after_seq)
     if after is not None:
-        require_kept(None, after, floor=0, newest=newest)
-        require_near(after, newest)
+        await plane.host.events.require_log_kept(after)
 
     async def framed(found: Page) -> bytes:
         return await plane.frames.of_all(plane.host.reads, found, asked.projection)

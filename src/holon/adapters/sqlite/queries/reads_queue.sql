@@ -11,8 +11,10 @@ select
 from messages m where m.message_id = ?1;
 
 -- interjections --
+-- Only what may enter a running turn is counted: however much else waits in this band, it hides none.
 select envelope from messages
 where agent_id = ?1 and state = 'queued' and not_before is null and band = 0
+    and kind = 'operator_prompt' and origin_kind = 'operator' and trust = 'trusted_operator'
 order by seq limit ?2;
 
 -- unseen --

@@ -1,0 +1,154 @@
+"""What goes wrong around one command is noted, and ends neither the host nor a later one."""
+
+import errno
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from holon.model.command import CommandExit, EndedRun
+from holon.model.errors import StoreFullError
+from holon.model.limits import HOUR_MS, RETENTION_INTERVAL_MS
+from holon.model.retention import RetentionPolicy
+from holon.model.task import TaskStatus
+from holon.ports.shell import RunningCommand
+from holon.runtime.command_boundary import spared
+from holon.testing.scripted_shell import ScriptedProcess, ScriptedShell
+from tests.runtime.cast import calls, prompt_for, rule, says
+from tests.runtime.house import House, run_house
+from tests.runtime.notes import Notes
+from tests.runtime.real_life import life
+from tests.runtime.shellwork import shell_setup, task_results, tasks
+from tests.runtime.test_real_commands import result_of, says_nothing, told
+
+BUILD = [rule("build", calls("ExecCommand", cmd="make"), says("it runs on"))]
+NOTED = "command_out_of_reach"
+
+
+def fails(*_: object, **__: object) -> NoReturn:
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+async def fails_to_wait(_: ScriptedProcess) -> CommandExit:
+    fails()
+
+
+@pytest.mark.requirement("commands:own-files-harm-nobody")
+@pytest.mark.parametrize("how", ["mkdir", "mkfifo"])
+async def test_a_command_that_spoils_its_output_ends_no_host(tmp_path: Path, how: str) -> None:
+    cmd = f'{how} "$HOLON_RUN/stdout"; exit 3'
+    script = rule("begin", calls("ExecCommand", cmd=cmd, yield_time_ms=0), says("ok"))
+    async with life(tmp_path, script) as host:
+        await host.admit(prompt_for("begin"))
+        found = (await told(host))["result"]
+        task_id = found.get("task_handle", {}).get("task_id")
+        if task_id is not None:
+            assert (await result_of(host, task_id)).exit_status == 3
+    async with life(tmp_path, says_nothing()) as host:
+        assert await host.reads.open_tasks() == []
+
+
+def test_a_task_whose_output_cannot_be_looked_at_ends_without_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notes = Notes()
+
+    async def story(house: House) -> None:
+        await house.prompt("build")
+        await house.rest(20_000)
+        monkeypatch.setattr(ScriptedProcess, "output", fails)
+        await house.rest(120_000)
+        [ended] = tasks(house)
+        assert (ended.status, ended.exit_status) == (TaskStatus.COMPLETED, 0)
+        assert len(await task_results(house)) == 1
+
+    house = run_house(story, script=BUILD, setup=shell_setup(journal=notes))
+    assert house.deaths == []
+    [line] = notes.of(NOTED)
+    assert line.about["task_id"] == tasks(house)[0].id
+
+
+@pytest.mark.parametrize("also_stop", [False, True])
+def test_a_task_that_cannot_be_waited_for_has_an_end_nobody_saw(
+    monkeypatch: pytest.MonkeyPatch, also_stop: bool
+) -> None:
+    notes = Notes()
+
+    async def story(house: House) -> None:
+        await house.prompt("build")
+        await house.rest(20_000)
+        monkeypatch.setattr(ScriptedProcess, "wait", fails_to_wait)
+        if also_stop:
+            monkeypatch.setattr(ScriptedProcess, "stop", fails)
+        await house.restart()
+        await house.rest(1_000)
+        assert tasks(house)[0].status is TaskStatus.INTERRUPTED
+        assert len(await task_results(house)) == 1
+        assert bool(house.shell.running) is also_stop
+
+    run_house(story, script=BUILD, setup=shell_setup(journal=notes))
+    assert len(notes.of(NOTED)) == 1 + also_stop
+
+
+def test_a_command_that_cannot_be_attached_to_is_interrupted_and_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    honest, attempts = ScriptedShell.attach, 0
+
+    async def fails_once(shell: ScriptedShell, run_id: str) -> RunningCommand | None:
+        nonlocal attempts
+        attempts += 1
+        return fails() if attempts == 1 else await honest(shell, run_id)
+
+    async def story(house: House) -> None:
+        await house.prompt("build")
+        await house.rest(20_000)
+        monkeypatch.setattr(ScriptedShell, "attach", fails_once)
+        await house.restart()
+        await house.rest(1_000)
+        assert tasks(house)[0].status is TaskStatus.INTERRUPTED
+        assert house.shell.running == [], "no process without a row"
+
+    run_house(story, script=BUILD, setup=shell_setup())
+
+
+def test_retention_without_a_handle_leaves_the_files_for_the_next_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notes = Notes()
+    policy = RetentionPolicy(age_ms=HOUR_MS, events_count_min=5, turns_count_min=1)
+    honest = ScriptedShell.ended_runs
+    is_scarce = True
+
+    async def scarce(shell: ScriptedShell) -> Sequence[EndedRun]:
+        return fails() if is_scarce else await honest(shell)
+
+    async def story(house: House) -> None:
+        nonlocal is_scarce
+        monkeypatch.setattr(ScriptedShell, "ended_runs", scarce)
+        await house.prompt("build")
+        await house.rest(2 * HOUR_MS)
+        assert house.shell.kept != []
+        before = len(notes.of(NOTED))
+        assert before > 0
+        is_scarce = False
+        await house.rest(RETENTION_INTERVAL_MS)
+        assert house.shell.kept == []
+        assert len(notes.of(NOTED)) == before
+
+    house = run_house(story, script=BUILD, setup=shell_setup(journal=notes, retention=policy))
+    assert house.deaths == []
+
+
+def test_an_error_of_the_store_is_not_held_back() -> None:
+    notes = Notes()
+    with pytest.raises(StoreFullError), spared(notes, "nothing was done"):
+        raise StoreFullError("full")
+    assert notes.lines == []
+
+
+def test_a_bug_is_not_held_back() -> None:
+    with pytest.raises(TypeError), spared(Notes(), "nothing was done"):
+        raise TypeError
