@@ -14,16 +14,17 @@ from holon.runtime.turn_writer import LaneFencedError
 
 def raise_unless_bug(error: Exception) -> None:
     """Raise what is no bug; return when nobody foresaw the error."""
-    found = tuple(_leaves(error))
+    found = tuple(leaves_of(error))
     for kind in (StoreError, LaneFencedError):
         for leaf in found:
             if isinstance(leaf, kind):
                 raise leaf
 
 
-def _leaves(error: BaseException) -> Iterator[BaseException]:
+def leaves_of(error: BaseException) -> Iterator[BaseException]:
+    """Yield what really happened, out of groups within groups."""
     if isinstance(error, BaseExceptionGroup):
         for each in error.exceptions:
-            yield from _leaves(each)
+            yield from leaves_of(each)
     else:
         yield error

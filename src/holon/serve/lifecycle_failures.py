@@ -6,7 +6,6 @@ Rule 1: a start that succeeds forgets what failed before; so does an end in good
 Rule 2: a home that somebody else serves is left as it is: that runtime is well.
 """
 
-from collections.abc import Iterator
 from types import TracebackType
 from typing import Final
 
@@ -17,6 +16,7 @@ from holon.ports.clock import Clock
 from holon.ports.journal import Journal, LogLevel
 from holon.ports.redactor import Redactor
 from holon.projections.runtime_status import FailurePhase
+from holon.runtime.bug_boundary import leaves_of
 
 _REFUSED: Final = "start_refused"
 _ENDED_BADLY: Final = "ended_badly"
@@ -67,15 +67,6 @@ class LifecycleFailures:
         )
         if isinstance(leaf, Exception) and not isinstance(leaf, HomeInUseError):
             self._files.note(self._phase, said, now=self._clock.now())
-
-
-def leaves_of(error: BaseException) -> Iterator[BaseException]:
-    """Yield what really happened, out of groups within groups."""
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from leaves_of(inner)
-    else:
-        yield error
 
 
 def sentence_of(error: BaseException) -> str:
