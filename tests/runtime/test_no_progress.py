@@ -44,8 +44,8 @@ def test_the_operators_answer_reaches_an_item_behind_many_others() -> None:
         await house.host.control.resume(MAIN)
         asked = await house.host.work.create(MAIN, objective="mow the lawn")
         states = f"select state from waits where work_item_id = '{asked.id}'"
-        while not house.rows(states):
-            await house.rest(60_000)
+        await house.rest(HOUR_MS)
+        assert house.rows(states) == [("active",)]
         await house.prompt("mow the front first")
         await house.rest(1_000)
         assert house.rows(states) == [("resolved",)]
