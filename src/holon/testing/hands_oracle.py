@@ -79,6 +79,23 @@ def ownerless(connection: apsw.Connection, *, found: Collection[str]) -> Iterato
             yield f"P9 task {task_id} goes on and nothing runs for it"
 
 
+def tasks_to_take_up(connection: apsw.Connection, *, found: Collection[str]) -> list[str]:
+    """Before recovery: tasks that ran, of agents that may, whose commands can be found again."""
+    ran = connection.execute(
+        "select t.record ->> '$.detail.run_id', t.task_id"
+        " from tasks t join agents a on a.agent_id = t.agent_id"
+        " where t.status = 'running' and a.status <> 'stopped' and a.archived = 0"
+    )
+    return [str(task_id) for run_id, task_id in ran if run_id in found]
+
+
+def given_up(connection: apsw.Connection, *, before: Collection[str]) -> Iterator[str]:
+    """P9: after recovery nobody has given up a task whose command could be found again."""
+    lost = connection.execute("select task_id from tasks where status = 'interrupted'")
+    for task_id in sorted({str(task_id) for (task_id,) in lost} & set(before)):
+        yield f"P9 task {task_id} was given up although its command was there"
+
+
 def runaways(connection: apsw.Connection, *, running: Collection[str]) -> Iterator[str]:
     """P4: what runs, runs for a task that is open or for a call that is under way."""
     tasks, calls = open_runs(connection), unanswered_calls(connection)

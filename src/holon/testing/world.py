@@ -40,9 +40,11 @@ from holon.runtime.services import Services
 from holon.testing.bug_notes import OF_A_TURN, OF_AN_AGENT, BugNotes
 from holon.testing.hands_oracle import (
     execution_problems,
+    given_up,
     ownerless,
     result_problems,
     runaways,
+    tasks_to_take_up,
     untold,
 )
 from holon.testing.inline_writer import InlineWriter
@@ -173,12 +175,13 @@ class World:
         if self._hands is not None:
             services = with_hands(services, self._hands)
         host = Host(services)
+        before = self._tasks_to_take_up()
         try:
             async with anyio.create_task_group() as life:
                 life.start_soon(host.run)
                 await host.wait_ready()
                 if self._hands is not None:
-                    self._judge_recovery(self._hands)
+                    self._judge_recovery(self._hands, before)
                     life.start_soon(self._hands.strike)
                 await self._create_agents(host)
                 for agent in AGENTS:
@@ -261,8 +264,14 @@ class World:
             self._verdict.problems.extend(execution_problems(self._connection, started))
             self._verdict.problems.extend(result_problems(self._connection))
 
-    def _judge_recovery(self, hands: WorldHands) -> None:
+    def _tasks_to_take_up(self) -> list[str]:
+        if self._hands is None:
+            return []
+        return tasks_to_take_up(self._connection, found=self._hands.shell.kept)
+
+    def _judge_recovery(self, hands: WorldHands, before: list[str]) -> None:
         """Recovery is done: every task has ended or has its command, and no command is astray."""
+        self._verdict.problems.extend(given_up(self._connection, before=before))
         running = [process.run_id for process in hands.shell.running]
         self._verdict.problems.extend(ownerless(self._connection, found=hands.shell.kept))
         self._verdict.problems.extend(runaways(self._connection, running=running))
