@@ -82,3 +82,11 @@ def test_a_usage_limit_names_its_reset_in_its_fields() -> None:
     assert error_reset_ms({"resets_at": SOON.timestamp()}, now=NOW) == 90_000
     assert error_reset_ms({"resets_in_seconds": float("inf")}, now=NOW) is None
     assert error_reset_ms({"resets_at": {"no": "number"}}, now=NOW) is None
+
+
+@pytest.mark.parametrize(
+    "told", [10**400, -(10**400), 1e308, float("nan")], ids=["huge", "least", "float", "none"]
+)
+def test_a_number_beyond_all_measure_is_no_wait_and_no_crash(told: float) -> None:
+    for field in ("resets_in_seconds", "retry_after", "resets_at"):
+        assert not error_reset_ms({field: told}, now=NOW)

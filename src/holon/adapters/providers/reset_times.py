@@ -113,9 +113,10 @@ def _until(moment: datetime, *, now: datetime | None) -> int | None:
 
 
 def _wait(wait_ms: float) -> int | None:
-    if not math.isfinite(wait_ms) or wait_ms > PROVIDER_NAMED_WAIT_MS_MAX:
+    # Compared, never converted: JSON has whole numbers that no float can hold.
+    if not wait_ms <= PROVIDER_NAMED_WAIT_MS_MAX:
         return None
-    return max(0, math.ceil(wait_ms))
+    return math.ceil(max(0, wait_ms))
 
 
 def _number(told: str | None) -> float | None:
