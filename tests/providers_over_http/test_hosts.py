@@ -80,6 +80,13 @@ MISTAKES = Script(
         ),
     )
 )
+# A name models make up, with a character that every provider refuses to read again.
+MADE_UP = Script(
+    rounds=(
+        ScriptedRound(calls=(ScriptedCall(name="multi_tool_use.parallel", input={"uses": []}),)),
+        ScriptedRound(text="One after the other, then."),
+    )
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,6 +192,20 @@ async def test_calls_nobody_can_carry_out_are_answered_and_the_conversation_goes
     assert told.result.failure_artifact is None
     assert told.result.final_text == "I shall do without."
     assert len(server.requests) == 3
+
+
+@pytest.mark.requirement("provider-http:made-up-names-do-no-harm")
+@pytest.mark.parametrize("kind", WIRES)
+async def test_a_name_the_model_made_up_does_not_spoil_the_conversation(
+    tmp_path: Path, kind: TransportKind
+) -> None:
+    async with (
+        open_wire_server(MADE_UP) as server,
+        open_home(tmp_path, line_to(server, kind)) as host,
+    ):
+        told = await run_in(host, "try something")
+    assert told.result.failure_artifact is None
+    assert told.result.final_text == "One after the other, then."
 
 
 FAILING = {

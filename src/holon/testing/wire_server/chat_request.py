@@ -199,7 +199,7 @@ def _call(call: JsonObject) -> ToolUseBlock:
     function = object_at(call.get("function"), "tool_calls.function")
     return ToolUseBlock(
         call_id=CallId(text_at(call.get("id"), "tool_calls.id")),
-        name=text_at(function.get("name"), "tool_calls.function.name"),
+        name=require_name(function.get("name"), "tool_calls.function.name", set()),
         input=decoded(text_at(function.get("arguments"), "tool_calls.function.arguments")),
     )
 

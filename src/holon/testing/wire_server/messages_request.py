@@ -297,8 +297,7 @@ def _assistant_block(block: JsonObject) -> AssistantBlock:
         case "text":
             return TextBlock(text=block["text"])
         case "tool_use":
-            return ToolUseBlock(
-                call_id=CallId(block["id"]), name=block["name"], input=block["input"]
-            )
+            name = require_name(block["name"], "tool_use.name", set())
+            return ToolUseBlock(call_id=CallId(block["id"]), name=name, input=block["input"])
         case _:
             return ThinkingBlock(text=str(block.get("thinking", "")))

@@ -258,7 +258,7 @@ def _call(item: JsonObject, where: str) -> ToolUseBlock:
     text = text_at(item.get(written), f"{where}.{written}")
     return ToolUseBlock(
         call_id=CallId(text_at(item.get("call_id"), f"{where}.call_id")),
-        name=text_at(item.get("name"), f"{where}.name"),
+        name=require_name(item.get("name"), f"{where}.name", set()),
         input=text if written == "input" else decoded(text),
     )
 

@@ -11,8 +11,6 @@ Rule 4: but for the markers, the same layout gives the same bytes, and a longer 
         with the bytes of the shorter one.
 """
 
-import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -32,6 +30,7 @@ from holon.adapters.providers.anthropic_messages.context_editing import (
 from holon.adapters.providers.anthropic_messages.encoded_messages import EncodedMessages
 from holon.adapters.providers.endpoint import Endpoint
 from holon.adapters.providers.tool_catalogs import ToolCatalogs
+from holon.adapters.providers.wire_names import plain_name
 from holon.decide.prompt_layout import PromptLayout, layout_of
 from holon.decide.schema_emission import SchemaMode, emit_schema
 from holon.model.conversation import (
@@ -50,9 +49,6 @@ from holon.model.tool import ToolSpec
 
 API_VERSION: Final = "2023-06-01"
 OUTPUT_TOKENS_DEFAULT: Final = 8_192  # the wire wants a number; every current model takes this one
-
-_REFUSED_CHARACTER: Final = re.compile(r"[^A-Za-z0-9_-]")
-_NAME_CHARS_MAX: Final = 64
 
 
 class LoweredRequest(Record, frozen=True, kw_only=True):
@@ -179,12 +175,12 @@ def _block(block: UserBlock | AssistantBlock, origin: str) -> dict[str, JsonValu
         case ToolUseBlock(call_id=call_id, name=name, input=asked):
             return {
                 "type": "tool_use",
-                "id": _plain_id(call_id),
-                "name": _plain_id(name),
+                "id": plain_name(call_id),
+                "name": plain_name(name),
                 "input": asked if isinstance(asked, dict) else {"unreadable_arguments": asked},
             }
         case ToolResultBlock(call_id=call_id, content=content, is_error=is_error):
-            result = {"type": "tool_result", "tool_use_id": _plain_id(call_id), "content": content}
+            result = {"type": "tool_result", "tool_use_id": plain_name(call_id), "content": content}
             return {**result, "is_error": True} if is_error else result
 
 
@@ -193,14 +189,6 @@ def _thinking(block: ThinkingBlock) -> dict[str, JsonValue]:
         return {"type": "redacted_thinking", "data": block.signature or ""}
     thinking: dict[str, JsonValue] = {"type": "thinking", "thinking": block.text}
     return thinking if block.signature is None else {**thinking, "signature": block.signature}
-
-
-def _plain_id(name: str) -> str:
-    """Return a name this wire takes: another provider's may hold characters it refuses."""
-    if name and len(name) <= _NAME_CHARS_MAX and not _REFUSED_CHARACTER.search(name):
-        return name
-    told_apart = hashlib.sha256(name.encode()).hexdigest()[:12]
-    return f"{_REFUSED_CHARACTER.sub('_', name)[:48]}_{told_apart}"
 
 
 def _marked(block: dict[str, JsonValue], is_marked: bool) -> dict[str, JsonValue]:

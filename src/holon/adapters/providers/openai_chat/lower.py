@@ -4,6 +4,7 @@ Owns:  the JSON body. Pure; what was encoded for an earlier request comes from t
 Rule 1: always the whole history: this wire has no continuation.
 Rule 2: tool results directly follow the calls they answer; words of the same message come after.
 Rule 3: reasoning goes back only to the endpoint it came from, under the name it came by.
+Rule 4: a call goes back under a name the wire takes, also where the model made one up.
 """
 
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ import msgspec
 from holon.adapters.providers.endpoint import Endpoint
 from holon.adapters.providers.joined_conversations import JoinedConversations, Piece
 from holon.adapters.providers.tool_catalogs import ToolCatalogs
+from holon.adapters.providers.wire_names import plain_name
 from holon.decide.prompt_layout import layout_of
 from holon.decide.schema_emission import SchemaMode, emit_schema
 from holon.model.conversation import (
@@ -142,7 +144,7 @@ def _call(block: ToolUseBlock) -> JsonValue:
     return {
         "id": block.call_id,
         "type": "function",
-        "function": {"name": block.name, "arguments": _arguments(block.input)},
+        "function": {"name": plain_name(block.name), "arguments": _arguments(block.input)},
     }
 
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from holon.adapters.providers.openai_responses.items import Item, is_sealed, type_first, wire_key
+from holon.adapters.providers.wire_names import plain_name
 from holon.model.limits import MIB
 
 _ANSWERS_COUNT_MAX: Final = 4_096
@@ -75,8 +76,9 @@ def _original(item: dict[str, Any]) -> Item | None:
     if not is_kept:
         return None
     kept = {key: value for key, value in type_first(item).items() if key not in _STORED_NAMES}
-    if isinstance(kept.get("call_id"), str):
-        kept["call_id"] = wire_key(kept["call_id"])
+    for key, fit in (("call_id", wire_key), ("name", plain_name)):
+        if isinstance(kept.get(key), str):
+            kept[key] = fit(kept[key])
     return kept
 
 

@@ -6,6 +6,7 @@ Rule 2: reasoning goes back as the sealed item it came as, and only to the endpo
         Without its encrypted content it stays away: nobody keeps it under its id for us.
 Rule 3: every item begins with its type, so that reasoning can be told from the first bytes.
 Rule 4: items we write carry no ids: an id would promise that the server still knows the item.
+Rule 5: a call goes back under a name the API takes, also where the model made one up.
 """
 
 import hashlib
@@ -15,6 +16,7 @@ from typing import Any, Final, assert_never
 import msgspec
 
 from holon.adapters.providers.json_reading import decode_json
+from holon.adapters.providers.wire_names import plain_name
 from holon.model.conversation import (
     AssistantBlock,
     AssistantMessage,
@@ -121,7 +123,8 @@ def _call_item(block: ToolUseBlock, freeform: Mapping[str, str]) -> Item:
     # Text in the place of arguments is what the model wrote when it wrote no JSON.
     is_raw = isinstance(block.input, str)
     arguments = block.input if is_raw else msgspec.json.encode(block.input).decode()
-    return {"type": "function_call", "call_id": call_id, "name": block.name, "arguments": arguments}
+    name = plain_name(block.name)  # a freeform one is known to be
+    return {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments}
 
 
 def _freeform_text(block: ToolUseBlock, freeform: Mapping[str, str]) -> str | None:
