@@ -15,6 +15,7 @@ from holon.model.limits import TOOL_ARGUMENTS_BYTES_MAX
 from holon.model.provider_attempt import TokenUsage
 from holon.model.provider_errors import (
     ProviderError,
+    ProviderOverloadedError,
     RequestRejectedError,
     UnreadableResponseError,
 )
@@ -153,9 +154,22 @@ def test_an_answer_of_the_wrong_shape_is_unreadable(value: JsonValue) -> None:
         lift(value, thinking_origin=ORIGIN)
 
 
-def test_a_filtered_answer_is_a_refusal() -> None:
+@pytest.mark.parametrize("reason", ["content_filter", "sensitive"])
+def test_a_filtered_answer_is_a_refusal(reason: str) -> None:
     with pytest.raises(RequestRejectedError, match="content filter"):
-        lift(response({"content": "hi"}, "content_filter"), thinking_origin=ORIGIN)
+        lift(response({"content": "hi"}, reason), thinking_origin=ORIGIN)
+
+
+@pytest.mark.requirement("provider-http:broken-off-answers-are-retryable")
+@pytest.mark.parametrize(
+    "reason", ["error", "abort", "insufficient_system_resource", "network_error"]
+)
+@pytest.mark.parametrize("said", [{"content": "I shall now"}, {"tool_calls": [wire_call()]}])
+def test_an_answer_the_server_broke_off_is_no_answer(said: JsonValue, reason: str) -> None:
+    broken = response(said, reason, usage={"prompt_tokens": 9})
+    with pytest.raises(ProviderOverloadedError, match=reason) as raised:
+        lift(broken, thinking_origin=ORIGIN)
+    assert raised.value.usage == TokenUsage(input_tokens=9)
 
 
 KEYS = [

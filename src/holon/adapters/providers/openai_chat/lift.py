@@ -4,6 +4,7 @@ Owns:  reading the decoded JSON. Pure; a stream is assembled to the same JSON fi
 Rule 1: calls are what `tool_calls` says. A call some server let slip into the text stays text.
 Rule 2: calls present mean the model stopped for tools, whatever the server calls it, unless the
         answer was cut off.
+Rule 3: an answer the server broke off is its failure, which may pass, and not what it had said.
 """
 
 from typing import Any, Final
@@ -27,11 +28,18 @@ from holon.model.conversation import AssistantBlock, TextBlock, ThinkingBlock, T
 from holon.model.ids import CallId
 from holon.model.json_value import JsonValue
 from holon.model.provider_attempt import TokenUsage
-from holon.model.provider_errors import RequestRejectedError, UnreadableResponseError
+from holon.model.provider_errors import (
+    ProviderOverloadedError,
+    RequestRejectedError,
+    UnreadableResponseError,
+)
 from holon.model.turn import StopReason
 
 _CUT_OFF: Final = ("length", "max_tokens", "model_length")
 _FOR_TOOLS: Final = ("tool_calls", "function_call")
+_FILTERED: Final = ("content_filter", "sensitive")
+# What compatible servers say when they failed in the middle: what they had said is no answer.
+_BROKEN_OFF: Final = ("error", "abort", "insufficient_system_resource", "network_error")
 
 
 def lift(value: JsonValue, *, thinking_origin: str) -> ModelAnswer:
@@ -44,8 +52,10 @@ def lift(value: JsonValue, *, thinking_origin: str) -> ModelAnswer:
     choice = as_object(choices[0], "the first choice")
     message = as_object(choice.get("message"), "`message` in the first choice")
     reason = text_at(choice, "finish_reason", "the first choice")
-    if reason == "content_filter":
+    if reason in _FILTERED:
         raise RequestRejectedError("the provider's content filter stopped the answer", usage=usage)
+    if reason in _BROKEN_OFF:
+        raise ProviderOverloadedError(f"the provider broke the answer off: {reason}", usage=usage)
     calls = _calls(message)
     blocks: list[AssistantBlock] = [*_thinking(message, thinking_origin), *_words(message), *calls]
     return finished_answer(blocks, _stop_reason(reason, has_calls=bool(calls)), usage)
