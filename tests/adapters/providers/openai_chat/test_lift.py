@@ -121,6 +121,24 @@ def test_usage_is_read_where_there_is_any(usage: JsonValue, read: TokenUsage | N
     assert answer.usage == read
 
 
+@pytest.mark.requirement("provider-http:missing-usage-is-absent")
+@pytest.mark.parametrize(
+    "usage",
+    [
+        3,
+        [],
+        "none",
+        {"prompt_tokens": "9"},
+        {"prompt_tokens": 9.5, "completion_tokens": 2},
+        {"prompt_tokens": -1},
+        {"prompt_tokens": 9, "prompt_tokens_details": []},
+    ],
+)
+def test_odd_usage_never_costs_the_answer(usage: JsonValue) -> None:
+    answer = lift(response({"content": "hi"}, usage=usage), thinking_origin=ORIGIN)
+    assert (answer.blocks, answer.usage) == ((TextBlock(text="hi"),), None)
+
+
 @pytest.mark.requirement("provider-http:unreadable-answers-fail-fast")
 @pytest.mark.parametrize(
     "value",
@@ -144,8 +162,6 @@ def test_usage_is_read_where_there_is_any(usage: JsonValue, read: TokenUsage | N
         response({"tool_calls": [{"id": "c1", "function": {"name": ""}}]}, "tool_calls"),
         response({"tool_calls": [wire_call(arguments=3)]}, "tool_calls"),
         response({"tool_calls": "none"}, "tool_calls"),
-        response({"content": "hi"}, usage=3),
-        response({"content": "hi"}, usage={"prompt_tokens": "9"}),
         response({"tool_calls": [wire_call(arguments="x" * (TOOL_ARGUMENTS_BYTES_MAX + 1))]}),
     ],
 )

@@ -5,6 +5,7 @@ Rule 1: calls are what `tool_calls` says. A call some server let slip into the t
 Rule 2: calls present mean the model stopped for tools, whatever the server calls it, unless the
         answer was cut off.
 Rule 3: an answer the server broke off is its failure, which may pass, and not what it had said.
+Rule 4: usage that cannot be read is no usage. It never costs the answer.
 """
 
 from typing import Any, Final
@@ -118,13 +119,16 @@ def _arguments(told: JsonValue, where: str) -> JsonValue:
 
 
 def _usage(whole: dict[str, Any]) -> TokenUsage | None:
-    usage = optional_object(whole, "usage", "the answer")
-    if usage is None:
+    try:
+        usage = optional_object(whole, "usage", "the answer")
+        if usage is None:
+            return None
+        details = optional_object(usage, "prompt_tokens_details", "`usage`") or {}
+        cached = count_at(details, "cached_tokens", "`usage`")
+        return TokenUsage(
+            input_tokens=count_at(usage, "prompt_tokens", "`usage`"),
+            output_tokens=count_at(usage, "completion_tokens", "`usage`"),
+            cache_read_tokens=cached or count_at(usage, "prompt_cache_hit_tokens", "`usage`"),
+        )
+    except UnreadableResponseError:
         return None
-    details = optional_object(usage, "prompt_tokens_details", "`usage`") or {}
-    cached = count_at(details, "cached_tokens", "`usage`")
-    return TokenUsage(
-        input_tokens=count_at(usage, "prompt_tokens", "`usage`"),
-        output_tokens=count_at(usage, "completion_tokens", "`usage`"),
-        cache_read_tokens=cached or count_at(usage, "prompt_cache_hit_tokens", "`usage`"),
-    )
