@@ -259,6 +259,15 @@ def test_an_error_event_is_that_error_with_what_was_used(
     assert at_once.value.usage is None
 
 
+@pytest.mark.requirement("provider-anthropic:usage")
+@pytest.mark.parametrize("odd", [3, [], "none", None])
+def test_odd_usage_never_costs_a_streamed_answer(odd: Any) -> None:
+    begun = event("message_start", message=answer(stop=None, usage=odd))
+    ended = event("message_delta", delta={"stop_reason": "end_turn"}, usage=odd)
+    message, _ = _assemble([begun, *SAID, ended, STOP])
+    assert (message["content"], message["usage"]) == ([TEXT], None)
+
+
 def test_the_last_usage_told_holds() -> None:
     later = event("message_delta", delta={}, usage={"output_tokens": 9, "input_tokens": None})
     message, _ = _assemble([START, *SAID, ENDED, later, STOP])

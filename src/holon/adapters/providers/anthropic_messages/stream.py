@@ -4,7 +4,7 @@ Owns:  the assembly: events in, progress out, and at the end the JSON that `lift
 Rule 1: a message starts once; its blocks start in order, each once, and grow only while open; it
         stops once, with no block left open. Anything else is refused, never guessed at.
 Rule 2: kinds of events and pieces we do not know are passed over, as the wire asks its readers to.
-Rule 3: usage counts are running totals: the last one told holds.
+Rule 3: usage counts are running totals: the last one told holds. What cannot be read is none.
 Rule 4: an error event is that error, with what had been used until then.
 """
 
@@ -16,7 +16,6 @@ from holon.adapters.providers.json_reading import (
     as_object,
     decode_json,
     name_at,
-    optional_object,
     text_at,
 )
 from holon.adapters.providers.kept_size import KeptSize
@@ -145,7 +144,7 @@ class MessageAssembler:
             raise UnreadableResponseError("the stream starts a second message")
         message = as_object(told.get("message"), "`message` in message_start")
         self._message = {**message, "stop_reason": None}
-        self._learn_usage(optional_object(message, "usage", "message_start"))
+        self._learn_usage(message.get("usage"))
 
     def _start_block(self, told: dict[str, Any]) -> AnswerProgress | None:
         self._require_running("content_block_start")
@@ -173,7 +172,7 @@ class MessageAssembler:
         message = self._require_running("message_delta")
         delta = as_object(told.get("delta"), "`delta` in message_delta")
         message["stop_reason"] = delta.get("stop_reason") or message["stop_reason"]
-        self._learn_usage(optional_object(told, "usage", "message_delta"))
+        self._learn_usage(told.get("usage"))
 
     def _stop(self) -> None:
         self._require_running("message_stop")
@@ -193,10 +192,9 @@ class MessageAssembler:
             raise UnreadableResponseError(f"{kind} comes outside of a message")
         return self._message
 
-    def _learn_usage(self, usage: dict[str, Any] | None) -> None:
-        self._usage.update(
-            {key: value for key, value in (usage or {}).items() if value is not None}
-        )
+    def _learn_usage(self, usage: JsonValue) -> None:
+        told = usage if isinstance(usage, dict) else {}
+        self._usage.update({key: value for key, value in told.items() if value is not None})
 
     def _with_usage(self, error: ProviderError) -> ProviderError:
         error.usage = usage_in(self._usage) if self._usage else None
