@@ -247,9 +247,23 @@ def test_arguments_that_are_no_object_are_sent_as_one() -> None:
 
 
 def test_thinking_without_a_signature_is_sent_back_without_one() -> None:
-    bare = ThinkingBlock(text="hm", origin=ORIGIN)
-    body = body_of(request(user("a"), AssistantMessage(blocks=(bare,)), user("b")))
-    assert body["messages"][1]["content"] == [{"type": "thinking", "thinking": "hm"}]
+    bare, words = ThinkingBlock(text="hm", origin=ORIGIN), TextBlock(text="so be it")
+    body = body_of(request(user("a"), AssistantMessage(blocks=(bare, words)), user("b")))
+    assert body["messages"][1]["content"][0] == {"type": "thinking", "thinking": "hm"}
+
+
+@pytest.mark.requirement("provider-anthropic:cut-off-thinking-stays-away")
+@pytest.mark.parametrize("signature", [None, ""])
+def test_a_thought_that_was_cut_off_before_its_signature_is_not_sent(
+    signature: str | None,
+) -> None:
+    cut = ThinkingBlock(text="Let me", signature=signature, origin=ORIGIN)
+    alone, behind = (cut,), (thought(), TextBlock(text="b"), cut)
+    assert _messages(user("a"), AssistantMessage(blocks=alone), user("c")) == [
+        {"role": "user", "content": [_text("a"), _text("c")]}
+    ]
+    sent = _messages(user("a"), AssistantMessage(blocks=behind), user("c"))
+    assert [block["type"] for block in sent[1]["content"]] == ["thinking", "text"]
 
 
 def test_the_catalog_is_encoded_again_when_it_changes() -> None:

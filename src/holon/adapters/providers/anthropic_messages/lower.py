@@ -4,7 +4,8 @@ Owns:  the request body, its URL and every header but the credential.
 Rule 1: roles alternate and begin and end with the user; neighbours of one role are joined; the tool
         results of a message come first in it.
 Rule 2: thinking goes back word for word, and only to where it came from. Foreign thinking is left
-        out; a message that was nothing else disappears.
+        out, and so is a thought that was cut off before its signature, which the wire would refuse
+        with all that follows; a message that was nothing else disappears.
 Rule 3: what cannot be said on this wire is said in the nearest form it takes: a blank text is left
         out, ids and names lose characters it refuses, unreadable arguments become an object.
 Rule 4: but for the markers, the same layout gives the same bytes, and a longer conversation begins
@@ -157,12 +158,23 @@ def _blocks(
     """Return the content of a message, its tool results first."""
     results: list[JsonValue] = []
     others: list[JsonValue] = []
-    for index, block in enumerate(message.blocks):
+    for index, block in enumerate(_without_cut_thought(message.blocks)):
         lowered = _block(block, origin)
         if lowered is not None:
             kind = results if isinstance(block, ToolResultBlock) else others
             kind.append(_marked(lowered, index in marks))
     return [*results, *others]
+
+
+def _without_cut_thought(
+    blocks: tuple[UserBlock | AssistantBlock, ...],
+) -> tuple[UserBlock | AssistantBlock, ...]:
+    """Return the blocks without a thought at their end that was cut off before it was signed."""
+    match blocks:
+        case (*_, ThinkingBlock(redacted=False, signature=None | "")):
+            return blocks[:-1]
+        case _:
+            return blocks
 
 
 def _block(block: UserBlock | AssistantBlock, origin: str) -> dict[str, JsonValue] | None:
