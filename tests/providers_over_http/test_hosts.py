@@ -34,7 +34,7 @@ from holon.projections.run_result import FinalStatus, RunResult
 from holon.runtime.host import Host
 from holon.serve.configured_host import open_configured_host
 from holon.serve.one_shot import run_once
-from holon.testing.wire_server.faults import Fault, Raw, Refuse, Twist, usage_limited
+from holon.testing.wire_server.faults import FINE, Fault, Raw, Refuse, Twist, usage_limited
 from holon.testing.wire_server.server import WireServer, open_wire_server
 from tests.providers_over_http.switchboard import (
     CHAT,
@@ -85,6 +85,12 @@ MADE_UP = Script(
     rounds=(
         ScriptedRound(calls=(ScriptedCall(name="multi_tool_use.parallel", input={"uses": []}),)),
         ScriptedRound(text="One after the other, then."),
+    )
+)
+SILENT = Script(
+    rounds=(
+        ScriptedRound(text="I look.", calls=(ScriptedCall(name="AgentGet", input={}),)),
+        ScriptedRound(text="Nobody hears this."),
     )
 )
 
@@ -206,6 +212,23 @@ async def test_a_name_the_model_made_up_does_not_spoil_the_conversation(
         told = await run_in(host, "try something")
     assert told.result.failure_artifact is None
     assert told.result.final_text == "One after the other, then."
+
+
+@pytest.mark.requirement("provider-http:silence-behind-results-ends-the-turn")
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("kind", WIRES)
+async def test_a_model_that_has_nothing_to_add_to_its_results_is_done(
+    tmp_path: Path, kind: TransportKind, stream: bool
+) -> None:
+    async with (
+        open_wire_server(SILENT, faults=[FINE, Fault(twists=(Twist.EMPTY_CONTENT,))]) as server,
+        open_home(tmp_path, line_to(server, kind, stream=stream)) as host,
+    ):
+        told = await run_in(host, "look")
+        again = await run_in(host, "look again")
+    assert told.result.failure_artifact is None
+    assert (told.result.final_status, told.result.final_text) == (FinalStatus.COMPLETED, "I look.")
+    assert again.result.failure_artifact is None
 
 
 FAILING = {

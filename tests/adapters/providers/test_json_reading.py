@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holon.adapters.providers.finished_answer import finished_answer
+from holon.adapters.providers.finished_answer import finished_answer, may_be_silent
 from holon.adapters.providers.json_reading import (
     arguments_in,
     as_list,
@@ -18,7 +18,13 @@ from holon.adapters.providers.json_reading import (
     optional_text,
     text_at,
 )
-from holon.model.conversation import TextBlock, ToolUseBlock
+from holon.model.conversation import (
+    ConversationMessage,
+    TextBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserMessage,
+)
 from holon.model.ids import CallId
 from holon.model.limits import TOOL_ARGUMENTS_BYTES_MAX
 from holon.model.provider_attempt import TokenUsage
@@ -110,3 +116,28 @@ def test_an_answer_nobody_could_act_on_is_unreadable(
     with pytest.raises(UnreadableResponseError, match=says) as raised:
         finished_answer(blocks, stop, usage)
     assert raised.value.usage == usage
+
+
+RESULT = ToolResultBlock(call_id=CallId("c1"), content="done")
+WORDS = TextBlock(text="and now?")
+
+
+@pytest.mark.requirement("provider-http:silence-behind-results-ends-the-turn")
+@pytest.mark.parametrize(
+    ("conversation", "silence_counts"),
+    [
+        ((), False),
+        ((UserMessage(blocks=()),), False),
+        ((UserMessage(blocks=(WORDS,)),), False),
+        ((UserMessage(blocks=(RESULT, WORDS)),), False),
+        ((UserMessage(blocks=(WORDS,)), UserMessage(blocks=(RESULT, RESULT))), True),
+    ],
+)
+def test_silence_is_an_answer_to_results_alone(
+    conversation: tuple[ConversationMessage, ...], silence_counts: bool
+) -> None:
+    assert may_be_silent(conversation) is silence_counts
+    silent = finished_answer((), StopReason.END_TURN, None, silence_counts=True)
+    assert silent.blocks == ()
+    with pytest.raises(UnreadableResponseError, match="the answer is empty"):
+        finished_answer((), StopReason.MAX_TOKENS, None, silence_counts=True)

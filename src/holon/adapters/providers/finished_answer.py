@@ -1,7 +1,8 @@
 """What every finished answer has to satisfy, whichever wire brought it.
 
 Owns:  the last check between a wire's `lift` and the runtime.
-Rule 1: an answer says something: words, thinking or a call.
+Rule 1: an answer says something: words, thinking or a call. Only behind the results of its calls
+        may a model end its turn in silence: it is done and has said all it wanted.
 Rule 2: the calls of one answer have distinct ids, because results are matched by them.
 Rule 3: a model that says it stopped for a tool has named one.
 """
@@ -9,19 +10,35 @@ Rule 3: a model that says it stopped for a tool has named one.
 from collections.abc import Sequence
 
 from holon.model.answer import ModelAnswer
-from holon.model.conversation import AssistantBlock, TextBlock, tool_uses_of
+from holon.model.conversation import (
+    AssistantBlock,
+    ConversationMessage,
+    TextBlock,
+    ToolResultBlock,
+    tool_uses_of,
+)
 from holon.model.provider_attempt import TokenUsage
 from holon.model.provider_errors import UnreadableResponseError
 from holon.model.turn import StopReason
 
 
+def may_be_silent(conversation: Sequence[ConversationMessage]) -> bool:
+    """Whether the model was told nothing since its last words but the results of its calls."""
+    newest = conversation[-1].blocks if conversation else ()
+    return bool(newest) and all(isinstance(block, ToolResultBlock) for block in newest)
+
+
 def finished_answer(
-    blocks: Sequence[AssistantBlock], stop_reason: StopReason, usage: TokenUsage | None
+    blocks: Sequence[AssistantBlock],
+    stop_reason: StopReason,
+    usage: TokenUsage | None,
+    *,
+    silence_counts: bool = False,
 ) -> ModelAnswer:
     """Return the answer, or raise UnreadableResponseError for one nobody could act on."""
     kept = tuple(block for block in blocks if not (isinstance(block, TextBlock) and not block.text))
     calls = tool_uses_of(kept)
-    if not kept:
+    if not kept and not (silence_counts and stop_reason is StopReason.END_TURN):
         raise UnreadableResponseError("the answer is empty: no text, no call", usage=usage)
     if stop_reason is StopReason.TOOL_USE and not calls:
         raise UnreadableResponseError("the model stopped for a tool and named none", usage=usage)

@@ -49,18 +49,20 @@ _STOPS: Final[Mapping[str, StopReason]] = {
 _TOKENS_MAX: Final = 2**53
 
 
-def lift(message: JsonValue, *, origin: str) -> ModelAnswer:
+def lift(message: JsonValue, *, origin: str, silence_counts: bool = False) -> ModelAnswer:
     """Return the answer in a message; `origin` is put on thinking, for the way back."""
     told = as_object(message, "the answer")
     usage = usage_in(told.get("usage"))
     try:
-        return _answer(told, origin, usage)
+        return _answer(told, origin, usage, silence_counts=silence_counts)
     except UnreadableResponseError as error:
         error.usage = usage
         raise
 
 
-def _answer(told: dict[str, Any], origin: str, usage: TokenUsage | None) -> ModelAnswer:
+def _answer(
+    told: dict[str, Any], origin: str, usage: TokenUsage | None, *, silence_counts: bool
+) -> ModelAnswer:
     blocks = _blocks(as_list(told.get("content"), "`content` in the answer"), origin)
     stop = text_at(told, "stop_reason")
     if stop == "model_context_window_exceeded":
@@ -72,7 +74,7 @@ def _answer(told: dict[str, Any], origin: str, usage: TokenUsage | None) -> Mode
         raise UnreadableResponseError("`stop_reason` in the answer is one Holon does not know")
     if reason is StopReason.END_TURN and tool_uses_of(blocks):
         reason = StopReason.TOOL_USE  # some services end the turn and call a tool all the same
-    return finished_answer(blocks, reason, usage)
+    return finished_answer(blocks, reason, usage, silence_counts=silence_counts)
 
 
 def _declined(blocks: tuple[AssistantBlock, ...], usage: TokenUsage | None) -> ModelAnswer:

@@ -15,6 +15,7 @@ from holon.adapters.providers.anthropic_messages.lift import lift
 from holon.adapters.providers.anthropic_messages.lower import RequestMemo, lower
 from holon.adapters.providers.anthropic_messages.stream import MessageAssembler
 from holon.adapters.providers.endpoint import Authorization, Endpoint
+from holon.adapters.providers.finished_answer import may_be_silent
 from holon.adapters.providers.http_exchange import HttpCall, HttpExchange, HttpReply
 from holon.adapters.providers.reply_reading import blaming, completed, events_of, json_of
 from holon.model.answer import ModelAnswer
@@ -50,7 +51,11 @@ class AnthropicMessages:
             async with self._exchange.open(call) as reply:
                 with blaming(reply):
                     message = await _message(reply, hear)
-                    answer = lift(message, origin=self._endpoint.thinking_origin)
+                    answer = lift(
+                        message,
+                        origin=self._endpoint.thinking_origin,
+                        silence_counts=may_be_silent(request.conversation),
+                    )
                 told = completed(answer, reply)
         return msgspec.structs.replace(told, diagnostics=_noted(told.diagnostics, lowered.notes))
 

@@ -43,7 +43,7 @@ _FILTERED: Final = ("content_filter", "sensitive")
 _BROKEN_OFF: Final = ("error", "abort", "insufficient_system_resource", "network_error")
 
 
-def lift(value: JsonValue, *, thinking_origin: str) -> ModelAnswer:
+def lift(value: JsonValue, *, thinking_origin: str, silence_counts: bool = False) -> ModelAnswer:
     """Return the answer a response holds, or raise a ProviderError."""
     whole = as_object(value, "the answer")
     usage = _usage(whole)
@@ -59,7 +59,8 @@ def lift(value: JsonValue, *, thinking_origin: str) -> ModelAnswer:
         raise ProviderOverloadedError(f"the provider broke the answer off: {reason}", usage=usage)
     calls = _calls(message)
     blocks: list[AssistantBlock] = [*_thinking(message, thinking_origin), *_words(message), *calls]
-    return finished_answer(blocks, _stop_reason(reason, has_calls=bool(calls)), usage)
+    stop_reason = _stop_reason(reason, has_calls=bool(calls))
+    return finished_answer(blocks, stop_reason, usage, silence_counts=silence_counts)
 
 
 def _stop_reason(reason: str, *, has_calls: bool) -> StopReason:

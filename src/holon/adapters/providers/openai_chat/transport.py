@@ -7,6 +7,7 @@ Rule 1: the reply decides how it is read: an event stream as one, anything else 
 from contextlib import aclosing
 
 from holon.adapters.providers.endpoint import Authorization, Endpoint
+from holon.adapters.providers.finished_answer import may_be_silent
 from holon.adapters.providers.http_exchange import HttpCall, HttpExchange, HttpReply
 from holon.adapters.providers.openai_chat.lift import lift
 from holon.adapters.providers.openai_chat.lower import CHAT_PATH, RequestMemo, lower
@@ -44,7 +45,11 @@ class OpenAiChatTransport:
                     value = await _streamed(reply, hear)
                 else:
                     value = await json_of(reply)
-                answer = lift(value, thinking_origin=endpoint.thinking_origin)
+                answer = lift(
+                    value,
+                    thinking_origin=endpoint.thinking_origin,
+                    silence_counts=may_be_silent(request.conversation),
+                )
             return completed(answer, reply)
 
 

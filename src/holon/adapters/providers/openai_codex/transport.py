@@ -72,6 +72,7 @@ class OpenAiCodexTransport:
             thinking_origin=lowered.style.thinking_origin,
             freeform=lowered.style.freeform,
             now=None if self._clock is None else self._clock.now(),
+            silence_counts=lowered.silence_counts,
         )
 
     def _remember(

@@ -56,6 +56,7 @@ class LiftStyle(Record, frozen=True, kw_only=True):
     thinking_origin: str
     freeform: Mapping[str, str] = {}
     now: datetime | None = None  # what a named reset moment counts from
+    silence_counts: bool = False  # an answer without words may be the end of the turn
 
 
 def lift(value: JsonValue, style: LiftStyle) -> ModelAnswer:
@@ -69,7 +70,8 @@ def lift(value: JsonValue, style: LiftStyle) -> ModelAnswer:
         raise UnreadableResponseError(f"the response is not sound: {error}", usage=usage) from None
     has_calls = any(isinstance(block, ToolUseBlock) for block in blocks)
     stop_reason = StopReason.TOOL_USE if has_calls else StopReason.END_TURN
-    return finished_answer(blocks, StopReason.MAX_TOKENS if is_cut else stop_reason, usage)
+    ended = StopReason.MAX_TOKENS if is_cut else stop_reason
+    return finished_answer(blocks, ended, usage, silence_counts=style.silence_counts)
 
 
 def usage_in(response: dict[str, Any]) -> TokenUsage | None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from holon.adapters.providers.endpoint import Endpoint
+from holon.adapters.providers.finished_answer import may_be_silent
 from holon.adapters.providers.openai_responses.conversation_memo import (
     ConversationMemo,
     EncodedMessage,
@@ -39,6 +40,7 @@ class LoweredRequest(Record, frozen=True, kw_only=True):
     shape: bytes
     messages: tuple[EncodedMessage, ...]  # where the endpoint continues from stored responses
     style: ItemStyle
+    silence_counts: bool = False  # an answer without words may be the end of the turn
 
 
 class RequestMemo:
@@ -81,7 +83,11 @@ class RequestMemo:
             is_continued=is_continued,
         )
         return LoweredRequest(
-            body=encoded.body, shape=encoded_shape, messages=encoded.messages, style=style
+            body=encoded.body,
+            shape=encoded_shape,
+            messages=encoded.messages,
+            style=style,
+            silence_counts=may_be_silent(request.conversation),
         )
 
 

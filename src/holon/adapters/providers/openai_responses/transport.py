@@ -125,6 +125,7 @@ class OpenAiResponsesTransport:
             thinking_origin=lowered.style.thinking_origin,
             freeform=lowered.style.freeform,
             now=None if self._clock is None else self._clock.now(),
+            silence_counts=lowered.silence_counts,
         )
         try:
             async with self._exchange.open(call) as reply:
