@@ -6,6 +6,7 @@ Rule 1: rows are the truth and this is a projection of them; an agent without wo
 Rule 2: the current item is shown whole: plan preview, todos, blocker and its open waits. Its
         compact form keeps the objective, what is still to do and what is in the way.
 Rule 3: other items come by class (decide/work_projection), bounded, and are counted beyond that.
+Rule 4: names of calls are words of the model's as any other: it may call tools that nobody offers.
 """
 
 from collections.abc import Sequence
@@ -68,7 +69,7 @@ def process_trace(facts: PromptFacts) -> str | None:
     if not facts.work.current_trace:
         return None
     lines = [
-        f"- {line.at.isoformat(timespec='minutes')} {line.what}: {_short(line.text)}"
+        f"- {line.at.isoformat(timespec='minutes')} {_short(line.what)}: {_short(line.text)}"
         for line in facts.work.current_trace
     ]
     return "\n".join(["## Work on it so far", *lines])
