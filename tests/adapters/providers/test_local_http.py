@@ -1,6 +1,7 @@
 """The client for this machine, where it differs from the library's (see test_http_client)."""
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -13,6 +14,7 @@ from holon.model.provider_errors import UnreadableResponseError
 from tests.adapters.providers.byte_server import byte_server
 
 OK = b"HTTP/1.1 200 OK\r\n"
+PACKED = gzip.compress(b"{}")
 WHOLE = OK + b"content-length: 2\r\n\r\n{}"
 
 
@@ -128,6 +130,9 @@ async def test_a_connection_the_server_has_ended_meanwhile_is_replaced(
         OK + b"a: b\r\n folded: on\r\n\r\n{}",
         OK + b"transfer-encoding: chunked\r\n\r\n-1\r\n{}\r\n0\r\n\r\n",
         OK + b"transfer-encoding: chunked\r\n\r\n1\r\n{}\r\n0\r\n\r\n",
+        OK
+        + b"transfer-encoding: chunked\r\ncontent-encoding: gzip\r\n\r\n"
+        + b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in (PACKED, b"more", b"")),
         b"HTTP/2 200 OK\r\n\r\n",
         b"HTTP/1.1 100 Continue\r\n\r\n" * 9,
         OK + b"x: " + b"y" * 200_000 + b"\r\n\r\n",

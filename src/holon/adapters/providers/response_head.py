@@ -135,6 +135,8 @@ class ResponseBody:
         assert unpacking is not None
         try:
             while piece := unpacking.unconsumed_tail or await self._next():
+                if unpacking.eof:  # it would be kept for nobody, and no cap would count it
+                    raise NotHttpError("something behind the end of a packed body")
                 if unpacked := unpacking.decompress(piece, PIECE_BYTES):
                     return unpacked
         except zlib.error as error:
