@@ -414,3 +414,17 @@ def test_a_wire_is_imported_without_the_http_library_or_a_vendor_s() -> None:
     )
     done = subprocess.run([sys.executable, "-c", look], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.requirement("provider-http:timeouts-are-retryable")
+async def test_a_stream_that_only_stays_alive_ends_at_its_own_deadline(
+    client: type[Client],
+) -> None:
+    whole = ExchangeTimeouts(connect_ms=20_000, answer_ms=20_000, idle_ms=600_000, stream_ms=1)
+    exchange = client(whole, clock=SystemClock())
+    pings = head("200 OK", kind="text/event-stream") + b": still here\n\n"
+    async with byte_server([pings, HOLD]) as server:
+        with pytest.raises(ProviderTimeoutError):
+            async with exchange.open(call_to(server.url)) as reply:
+                _ = [piece async for piece in reply.chunks()]
+    await exchange.aclose()

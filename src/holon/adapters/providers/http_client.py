@@ -59,12 +59,9 @@ class HttpClientExchange:
         facts = ExchangeFacts(
             provider=call.provider, model_ref=call.model_ref, url=public_url(call.url)
         )
-        deadline_s = anyio.current_time() + self._timeouts.answer_ms / SECOND_MS
-        response = await self._send(call, facts, deadline_s)
+        patience = Patience.since(anyio.current_time(), self._timeouts, _JUDGE)
+        response = await self._send(call, facts, patience.deadline_s)
         facts.received_head(response.status_code, response.headers, bytes_sent=len(call.body))
-        patience = Patience(
-            deadline_s=deadline_s, idle_s=self._timeouts.idle_ms / SECOND_MS, judge=_JUDGE
-        )
         headers = {name.lower(): value for name, value in response.headers.items()}
         reply = CappedReply(headers, response.aiter_bytes(), facts, patience)
         try:

@@ -3,21 +3,25 @@
 Owns:  what a wire asks for and what it gets. The client behind it is http_client, the only module
        that drives the HTTP library; a wire never sees it.
 Rule 1: redirects are never followed: a credential goes only where it was configured to go.
-Rule 2: an answer is read up to its cap and no further; a silent stream is cut by the idle timeout.
+Rule 2: an answer is read up to its cap and no further; a silent stream is cut by the idle timeout,
+        and one that only ever shows that it is alive by the longest time a stream may take.
 Rule 3: what leaves here (errors, diagnostics) carries no header and no body, only named facts.
 """
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Final, Protocol
 
 from holon.model.limits import (
+    MINUTE_MS,
     PROVIDER_CONNECT_TIMEOUT_MS_DEFAULT,
     PROVIDER_HTTP_TIMEOUT_MS_DEFAULT,
     PROVIDER_STREAM_IDLE_MS_DEFAULT,
 )
 from holon.model.provider_attempt import TransportDiagnostics
 from holon.model.record import Record
+
+STREAM_MS_MAX: Final = 120 * MINUTE_MS  # the longest answer of the slowest model takes less
 
 
 class ExchangeTimeouts(Record, frozen=True, kw_only=True):
@@ -26,6 +30,7 @@ class ExchangeTimeouts(Record, frozen=True, kw_only=True):
     connect_ms: int = PROVIDER_CONNECT_TIMEOUT_MS_DEFAULT
     answer_ms: int = PROVIDER_HTTP_TIMEOUT_MS_DEFAULT  # a whole answer that is not streamed
     idle_ms: int = PROVIDER_STREAM_IDLE_MS_DEFAULT  # between two pieces of a stream
+    stream_ms: int = STREAM_MS_MAX  # a whole stream
 
 
 class HttpCall(Record, frozen=True, kw_only=True):

@@ -3,20 +3,20 @@
 Owns:  what is sent with every call, the caps and deadlines of a body, and the mask over what a
        server says back.
 Rule 1: a body is read up to its cap and no further. A whole answer has one deadline; a stream may
-        last, but not fall silent. A stream's cap is wider: it says most things more than once, and
-        what is kept of it has a cap of its own.
+        last, but not fall silent, nor last for ever. A stream's cap is wider: it says most things
+        more than once, and what is kept of it has a cap of its own.
 Rule 2: the credential of a call is masked in whatever the server says back before anyone reads it.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, Self, TypeVar
 
 import anyio
 import msgspec
 
 from holon.adapters.providers.exchange_errors import ExchangeFacts, too_large, too_late
-from holon.adapters.providers.http_exchange import HttpCall
+from holon.adapters.providers.http_exchange import ExchangeTimeouts, HttpCall
 from holon.adapters.providers.refusals import refused
 from holon.model.limits import (
     PROVIDER_ANSWER_BYTES_MAX,
@@ -47,7 +47,18 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
 
     deadline_s: float
     idle_s: float
+    stream_deadline_s: float
     judge: Judge
+
+    @classmethod
+    def since(cls, began_s: float, timeouts: ExchangeTimeouts, judge: Judge) -> Self:
+        """Return the patience with an exchange that began at a moment."""
+        return cls(
+            deadline_s=began_s + timeouts.answer_ms / SECOND_MS,
+            idle_s=timeouts.idle_ms / SECOND_MS,
+            stream_deadline_s=began_s + timeouts.stream_ms / SECOND_MS,
+            judge=judge,
+        )
 
 
 class Pieces(Protocol):
@@ -98,7 +109,8 @@ class CappedReply:
         self._bytes_max = PROVIDER_STREAM_BYTES_MAX
         async with aclosing(self._pieces):
             while True:
-                piece = await self._next(anyio.current_time() + self._patience.idle_s)
+                idle_until_s = anyio.current_time() + self._patience.idle_s
+                piece = await self._next(min(idle_until_s, self._patience.stream_deadline_s))
                 if piece is None:
                     break
                 yield piece

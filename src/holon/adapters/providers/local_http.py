@@ -115,18 +115,15 @@ class LocalHttpExchange:
         facts = ExchangeFacts(
             provider=call.provider, model_ref=call.model_ref, url=public_url(call.url)
         )
-        deadline_s = anyio.current_time() + self._timeouts.answer_ms / SECOND_MS
+        patience = Patience.since(anyio.current_time(), self._timeouts, _JUDGE)
         request = _request(call, facts)
-        connection = await self._connected(call, facts, deadline_s)
+        connection = await self._connected(call, facts, patience.deadline_s)
         body: ResponseBody | None = None
         try:
             send = partial(_answered, request, connection)
-            head = await in_time(send, facts, deadline_s, _JUDGE)
+            head = await in_time(send, facts, patience.deadline_s, _JUDGE)
             facts.received_head(head.status, head.headers, bytes_sent=len(call.body))
             body = ResponseBody(head, connection.source)
-            patience = Patience(
-                deadline_s=deadline_s, idle_s=self._timeouts.idle_ms / SECOND_MS, judge=_JUDGE
-            )
             reply = CappedReply(head.headers, body, facts, patience)
             if not 200 <= head.status < 300:
                 wait_ms = self._timeouts.connect_ms
