@@ -81,6 +81,19 @@ def test_the_budget_is_capped_however_much_is_asked_for() -> None:
     assert 200_000 < len(results(house)[0]["stdout_preview"]) <= 256_000 + 100
 
 
+@pytest.mark.requirement("command-tools:output-is-bounded")
+@pytest.mark.parametrize("after_ms", [0, 3_600_000], ids=["completed", "promoted"])
+def test_output_that_json_makes_larger_is_cut_before_its_file_is_dropped(after_ms: int) -> None:
+    data = b"begin\n" + b"\0" * 250_000 + b"\nend\n"
+    commands = {"zeros": CommandScript(after_ms=after_ms, stdout=data)}
+    house = exec_once(shell_setup(commands=commands), cmd="zeros", max_output_tokens=64_000)
+    [result] = results(house)
+    shown = result["initial_output_preview" if after_ms else "stdout_preview"]
+    assert (shown.startswith("begin\n"), shown.endswith("\nend\n")) == (True, True)
+    assert result["initial_output_truncated" if after_ms else "truncated"] is True
+    assert house.shell.kept == [house.shell.started[0].run_id]
+
+
 def test_bytes_that_are_no_text_are_shown_as_replacement_characters() -> None:
     commands = {"binary": CommandScript(stdout=b"\xff\xfe\x00ok\x80")}
     [result] = results(exec_once(shell_setup(commands=commands), cmd="binary"))

@@ -17,6 +17,7 @@ COMMANDS = {
     "stubborn": CommandScript(after_ms=3_600_000, ignores_terminate=True),
     "broken": CommandScript(cannot_start="no such shell"),
     "chatty": CommandScript(stdout=b"x" * 1_000_000),
+    "zeros": CommandScript(stdout=b"\0" * 20_000),
 }
 
 
@@ -110,3 +111,21 @@ def test_a_full_batch_of_long_output_stays_within_one_result() -> None:
     told = receipt(house)
     assert all(item["result"]["truncated"] for item in told["items"])
     assert sum(len(item["result"]["stdout_preview"]) for item in told["items"]) < 260_000
+
+
+@pytest.mark.requirement("command-tools:output-is-bounded")
+def test_a_full_batch_of_output_that_json_makes_larger_keeps_every_item_and_file() -> None:
+    house = batch(*[{"cmd": "zeros", "max_output_tokens": 64_000}] * COMMAND_BATCH_ITEMS_COUNT_MAX)
+    told = receipt(house)
+    assert all(item["result"]["truncated"] for item in told["items"])
+    assert len(house.shell.kept) == COMMAND_BATCH_ITEMS_COUNT_MAX
+
+
+@pytest.mark.requirement("command-tools:batch-is-sequential-and-grouped")
+@pytest.mark.parametrize("long", [{"cmd": "#" * 80_000}, {"cmd": "ok", "workdir": "/" * 80_000}])
+def test_long_arguments_do_not_push_what_came_of_them_out_of_the_receipt(
+    long: dict[str, Any],
+) -> None:
+    told = receipt(batch(*[long] * 11, "ok"))
+    assert told["items"][-1]["result"]["stdout_preview"] == "fine\n"
+    assert all(len(item["cmd"]) < 3_000 for item in told["items"])

@@ -9,6 +9,7 @@ Rule 3: what already runs is not run a second time unless the model says so.
 """
 
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Final
 
 import msgspec
@@ -30,6 +31,7 @@ from holon.model.provenance import TrustLevel
 from holon.model.tool import ToolOk, ToolSpec
 from holon.ports.shell import CommandSpawnError, RunningCommand
 from holon.tools.arguments import decode_arguments, leniently, schema_of
+from holon.tools.fitting_result import fitting_result
 from holon.tools.foreground import (
     CommandAsked,
     checked_command,
@@ -149,7 +151,7 @@ async def _completed(
 ) -> ToolExecution:
     bytes_max = ports.output_budget.bytes_for(asked.max_output_tokens)
     spans = running.output(head_bytes=bytes_max, tail_bytes=bytes_max)
-    result = completed_result(ended, spans, bytes_max=bytes_max)
+    result = fitting_result(partial(completed_result, ended, spans), bytes_max=bytes_max)
     if not result["truncated"]:
         await ports.shell.forget(running.run_id)  # everything it wrote is in the result
     return ToolExecution(outcome=ToolOk(result=result))
@@ -180,5 +182,5 @@ async def _promoted(
         )
     )
     ports.tasks.offer(task, running, turn_id=scene.turn_id, effect_id=scene.effect_id)
-    result = promoted_result(task, spans, bytes_max=bytes_max)
+    result = fitting_result(partial(promoted_result, task, spans), bytes_max=bytes_max)
     return ToolExecution(outcome=ToolOk(result=result), changes=(CreateTask(task=task),))

@@ -8,11 +8,12 @@ Rule 3: every item has a place in the receipt, also one that never ran.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Final
 
 import msgspec
 
-from holon.decide.bounded_text import OutputBudget
+from holon.decide.bounded_text import OutputBudget, shortened
 from holon.decide.command_end import COMMAND_TIMED_OUT, failure_kind_of, how_it_ended
 from holon.decide.command_promotion import batch_run_id, completed_result, one_line
 from holon.model.json_value import JsonValue
@@ -20,15 +21,20 @@ from holon.model.limits import (
     COMMAND_BATCH_ITEM_MS_DEFAULT,
     COMMAND_BATCH_ITEMS_COUNT_MAX,
     COMMAND_YIELD_MS_MAX,
+    KIB,
+    TOOL_ERROR_DETAIL_CHARS_MAX,
 )
 from holon.model.tool import ToolOk, ToolRefused, ToolSpec
 from holon.ports.shell import CommandSpawnError
 from holon.tools.arguments import decode_arguments, leniently, schema_of
+from holon.tools.fitting_result import ROOM_BYTES, fitting_result
 from holon.tools.foreground import CommandAsked, checked_command, ended_within, started
 from holon.tools.guidance_texts import guidance_for
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
 
 _TOKENS_PER_ITEM_MIN: Final = 1_000
+_CMD_SHOWN_BYTES_MAX: Final = 2 * KIB  # of each item; the model knows what it has sent
+_ITEM_FRAME_BYTES: Final = 3 * KIB  # of an item beside its command and its output
 _SINGLE_COMMAND_FIELDS: Final = ("tty", "accepts_input", "duplicate_policy")
 
 
@@ -107,7 +113,7 @@ class ExecCommandBatch:
             return asked
         done: list[dict[str, JsonValue]] = []
         for index, item in enumerate(asked.items):
-            head: dict[str, JsonValue] = {"index": index, "cmd": item.cmd}
+            head: dict[str, JsonValue] = {"index": index, "cmd": _cmd_shown(item)}
             if asked.stop_on_error and any(each["status"] != "completed" for each in done):
                 done.append({**head, "status": "skipped"})
                 continue
@@ -157,11 +163,15 @@ async def _run_item(
                 await running.stop()
                 ended = await running.wait()
             spans = running.output(head_bytes=bytes_max, tail_bytes=bytes_max)
-            result = completed_result(ended, spans, bytes_max=bytes_max)
+            result = fitting_result(
+                partial(completed_result, ended, spans),
+                bytes_max=bytes_max,
+                room_bytes=_room_bytes(item, item_count),
+            )
             if not result["truncated"]:
                 await ports.shell.forget(running.run_id)
     except CommandSpawnError as error:
-        return _failed(error.code, error.message)
+        return _failed(error.code, error.message[:TOOL_ERROR_DETAIL_CHARS_MAX])
     if timed_out:
         return {
             **_failed(COMMAND_TIMED_OUT, f"it was ended after {foreground_ms} ms"),
@@ -178,6 +188,16 @@ def _bytes_for(item: BatchItem, item_count: int, budget: OutputBudget) -> int:
     return budget.bytes_for(min(item.max_output_tokens or fair, budget.tokens_max // item_count))
 
 
+def _room_bytes(item: BatchItem, item_count: int) -> int:
+    """How large the result of one item may get, so that the receipt takes those of all."""
+    beside = len(msgspec.json.encode(_cmd_shown(item))) + _ITEM_FRAME_BYTES
+    return ROOM_BYTES // item_count - beside
+
+
+def _cmd_shown(item: BatchItem) -> str:
+    return shortened(item.cmd, bytes_max=_CMD_SHOWN_BYTES_MAX).text
+
+
 def _failed(kind: str, message: str) -> dict[str, JsonValue]:
     return {"status": "failed", "error_kind": kind, "error_message": message}
 
@@ -185,7 +205,8 @@ def _failed(kind: str, message: str) -> dict[str, JsonValue]:
 def _rejected(refusal: ToolExecution) -> dict[str, JsonValue]:
     assert isinstance(refusal.outcome, ToolRefused)
     error = refusal.outcome.error
-    return {"status": "rejected", "error_kind": error.kind, "error_message": error.message}
+    said = error.message[:TOOL_ERROR_DETAIL_CHARS_MAX]
+    return {"status": "rejected", "error_kind": error.kind, "error_message": said}
 
 
 def _receipt(done: Sequence[dict[str, JsonValue]], *, stop_on_error: bool) -> JsonValue:
