@@ -98,6 +98,31 @@ def test_what_only_a_single_command_has_refuses_the_whole_batch(field: str) -> N
     assert house.shell.started == []
 
 
+@pytest.mark.requirement("command-tools:batch-items-are-restricted")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"commands": [{"cmd": "ok", "tty": True}]},
+        {"arguments": {"items": [{"cmd": "ok", "tty": True}]}},
+        {"items": [{"command": "ok", "tty": True}]},
+        {"items": ['{"cmd": "ok", "tty": true}']},
+        {"items": '[{"cmd": "ok", "tty": true}]'},
+        {"items": {"cmd": "ok", "tty": True}},
+    ],
+    ids=["renamed", "wrapped", "item-renamed", "item-as-text", "list-as-text", "one-item"],
+)
+def test_it_is_refused_however_the_batch_is_spelled(arguments: dict[str, Any]) -> None:
+    async def story(house: House) -> None:
+        await house.prompt("begin")
+        await house.rest(600_000)
+
+    script = [rule("begin", calls("ExecCommandBatch", **arguments), says("done"))]
+    house = run_house(story, script=script, setup=shell_setup(commands=COMMANDS))
+    [told] = receipts(house)
+    assert (told["kind"], told["field"]) == ("unsupported_batch_command_field", "items[0].tty")
+    assert house.shell.started == []
+
+
 @pytest.mark.parametrize("count", [0, COMMAND_BATCH_ITEMS_COUNT_MAX + 1])
 def test_a_batch_of_nothing_or_of_too_much_is_refused(count: int) -> None:
     house = batch(*["ok"] * count)

@@ -35,6 +35,7 @@ from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
 _TOKENS_PER_ITEM_MIN: Final = 1_000
 _CMD_SHOWN_BYTES_MAX: Final = 2 * KIB  # of each item; the model knows what it has sent
 _ITEM_FRAME_BYTES: Final = 3 * KIB  # of an item beside its command and its output
+_ALIASES: Final = (("commands", "items"), ("command", "cmd"), ("cwd", "workdir"))
 _SINGLE_COMMAND_FIELDS: Final = ("tty", "accepts_input", "duplicate_policy")
 
 
@@ -99,6 +100,7 @@ class ExecCommandBatch:
             mutates=True,
         )
 
+    @leniently(*_ALIASES, drops_unknown=False)
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
         """Run the items, unless one of them needs what only a single command has."""
         unsupported = _unsupported_field(arguments)
@@ -106,7 +108,7 @@ class ExecCommandBatch:
             return unsupported
         return await self._run(arguments, scene, ports)
 
-    @leniently(("commands", "items"), ("command", "cmd"), ("cwd", "workdir"))
+    @leniently(*_ALIASES)  # again: what is unknown may be dropped now
     async def _run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
         asked = decode_arguments(arguments, ExecCommandBatchArguments)
         if isinstance(asked, ToolExecution):
