@@ -5,12 +5,14 @@ from typing import Annotated
 import msgspec
 import pytest
 
-from holon.model.ids import MessageId, TurnId
+from holon.model.conversation import ToolUseBlock
+from holon.model.ids import CallId, MessageId, TurnId
 from holon.model.json_value import JsonValue
 from holon.model.tool import ToolRefused
 from holon.testing.builders import MAIN
 from holon.tools.arguments import decode_arguments, schema_of
 from holon.tools.enqueue import Enqueue
+from holon.tools.receipt import receipt_of
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
 from tests.runtime.house import House, run_house
 
@@ -86,6 +88,15 @@ def test_a_refusal_says_which_form_is_wanted(value: JsonValue, words: str) -> No
     assert isinstance(execution, ToolExecution)
     assert isinstance(execution.outcome, ToolRefused)
     assert words in (execution.outcome.error.hint or "")
+
+
+@pytest.mark.requirement("tools:receipts-are-bounded")
+@pytest.mark.parametrize("value", [{"y" * 500_000: 1}, {"name": "x", "inner": {"y" * 500_000: 1}}])
+def test_a_refusal_stays_small_whatever_a_field_is_called(value: JsonValue) -> None:
+    execution = decode_arguments(value, Arguments)
+    assert isinstance(execution, ToolExecution)
+    use = ToolUseBlock(call_id=CallId("call_1"), name="Any", input=value)
+    assert len(receipt_of(use, execution.outcome).content) < 2_000
 
 
 def test_a_refusal_after_a_lenient_reading_tells_what_was_read() -> None:

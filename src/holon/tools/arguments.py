@@ -23,6 +23,7 @@ from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
 
 Arguments = TypeVar("Arguments", bound=msgspec.Struct)
 
+_FIELD_CHARS_MAX: Final = 120
 _PLACE: Final = re.compile(r" - at `\$\.?(?P<place>[^`]*)`$")
 _FIELD: Final = re.compile(r"(?:missing required|contains unknown) field `(?P<field>[^`]*)`")
 
@@ -87,7 +88,8 @@ def decode_arguments(value: JsonValue, into: type[Arguments]) -> Arguments | Too
     except msgspec.ValidationError as problem:
         text = str(problem)
         field = _field_of(text)
-        return refuse("invalid_tool_input", text, hint=_hint(schema, field), field=field)
+        hint = _hint(schema, field)
+        return refuse("invalid_tool_input", text, hint=hint, field=field and _shown(field))
 
 
 def _field_of(text: str) -> str | None:
@@ -102,10 +104,15 @@ def _hint(schema: JsonValue, field: str | None) -> str:
     from holon.decide.schema_parts import expected_form, schema_at
 
     wanted = schema if field is None else schema_at(schema, field)
-    what = "the arguments are" if field is None else f"{field} is"
-    if wanted is None:  # the field is none of ours: say what there is
-        return f"leave {field} out; the arguments are {expected_form(schema)}"
+    what = "the arguments are" if field is None else f"{_shown(field)} is"
+    if field is not None and wanted is None:  # it is none of ours: say what there is
+        return f"leave {_shown(field)} out; the arguments are {expected_form(schema)}"
     return f"call the tool again; {what} {expected_form(wanted)}"
+
+
+def _shown(field: str) -> str:
+    """The model chose the name, and an error is small."""
+    return field if len(field) <= _FIELD_CHARS_MAX else field[:_FIELD_CHARS_MAX] + "…"
 
 
 @cache
