@@ -316,6 +316,29 @@ async def test_a_run_that_left_somebody_behind_is_not_over(shell: Shell) -> None
     assert await shell.unended_runs() == []
 
 
+@pytest.mark.requirement("command-tools:nothing-nameless-runs-on")
+async def test_what_is_left_running_is_told_and_is_asked_politely_to_end(
+    shell: Shell, tmp_path: Path
+) -> None:
+    said = tmp_path / "said"
+    begun = tmp_path / "begun"
+    waits = f"trap 'echo bye >{said}; exit' TERM; echo >{begun}; while :; do sleep 1; done"
+    command = await shell.start(spec(f'sh -c "{waits}" & until test -e {begun}; do :; done'))
+    assert not command.left_running
+    assert await command.wait() == CommandExit(exit_status=0)
+    assert command.left_running
+    await command.stop()
+    assert not command.left_running
+    assert said.read_text() == "bye\n"
+
+
+@pytest.mark.parametrize("cmd", ["true", "echo x | cat", "sleep 0 & wait"])
+async def test_a_command_that_took_all_along_left_nothing_running(shell: Shell, cmd: str) -> None:
+    command = await shell.start(spec(cmd))
+    await command.wait()
+    assert not command.left_running
+
+
 async def test_a_forgotten_run_is_unknown(shell: Shell, tmp_path: Path) -> None:
     await ran(shell, "true")
     found = await shell.attach("run_1")

@@ -94,6 +94,18 @@ def test_output_that_json_makes_larger_is_cut_before_its_file_is_dropped(after_m
     assert house.shell.kept == [house.shell.started[0].run_id]
 
 
+@pytest.mark.requirement("command-tools:nothing-nameless-runs-on")
+@pytest.mark.parametrize("size", [10, 1_000_000], ids=["shown-whole", "cut"])
+def test_what_a_command_leaves_running_is_ended_politely_and_told(size: int) -> None:
+    commands = {"serve &": CommandScript(stdout=b"x" * size, leaves_running=True)}
+    house = exec_once(shell_setup(commands=commands), cmd="serve &")
+    [told] = receipts(house)
+    assert told["result"]["disposition"] == "completed"
+    assert [("ended" in note, "yield_time_ms" in note) for note in told["notes"]] == [(True, True)]
+    [process] = house.shell.started
+    assert not process.left_running
+
+
 def test_bytes_that_are_no_text_are_shown_as_replacement_characters() -> None:
     commands = {"binary": CommandScript(stdout=b"\xff\xfe\x00ok\x80")}
     [result] = results(exec_once(shell_setup(commands=commands), cmd="binary"))

@@ -18,6 +18,7 @@ COMMANDS = {
     "broken": CommandScript(cannot_start="no such shell"),
     "chatty": CommandScript(stdout=b"x" * 1_000_000),
     "zeros": CommandScript(stdout=b"\0" * 20_000),
+    "serve &": CommandScript(stdout=b"4711\n", leaves_running=True),
 }
 
 
@@ -154,3 +155,12 @@ def test_long_arguments_do_not_push_what_came_of_them_out_of_the_receipt(
     told = receipt(batch(*[long] * 11, "ok"))
     assert told["items"][-1]["result"]["stdout_preview"] == "fine\n"
     assert all(len(item["cmd"]) < 3_000 for item in told["items"])
+
+
+@pytest.mark.requirement("command-tools:nothing-nameless-runs-on")
+def test_what_an_item_leaves_running_is_ended_and_told_of_that_item() -> None:
+    house = batch("serve &", "ok")
+    first, second = receipt(house)["items"]
+    assert "ended" in first["result"]["notes"][0]
+    assert "notes" not in second["result"]
+    assert not any(process.left_running for process in house.shell.started)

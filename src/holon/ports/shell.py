@@ -6,7 +6,8 @@ Contract (kept by tests/contract/test_shell.py):
 - the process outlives us: a runtime that is killed and started again finds it by `attach`;
 - `wait` returns once the process itself has ended and its output was drained for a bounded time: a
   grandchild that keeps a pipe open cannot hold it. Cancelling `wait` leaves the command running;
-- `stop` ends the whole group: first politely, then, with `force` or after a grace, for certain;
+- `stop` ends the whole group: first politely, then, with `force` or after a grace, for certain. It
+  also ends what a command that has ended itself left running, which `left_running` tells of;
 - the environment of a command is an allow-list plus what the spec adds: no key, no token.
 """
 
@@ -41,6 +42,11 @@ class RunningCommand(Protocol):
     @property
     def exit(self) -> CommandExit | None:
         """How it ended, once that is known."""
+        ...
+
+    @property
+    def left_running(self) -> bool:
+        """Whether it has ended and something it started has not."""
         ...
 
     async def wait(self) -> CommandExit:

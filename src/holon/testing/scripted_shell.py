@@ -41,6 +41,7 @@ class CommandScript(msgspec.Struct, frozen=True, kw_only=True):
     ignores_terminate: bool = False
     cannot_start: str | None = None
     echoes: bool = False  # what it is fed, it writes
+    leaves_running: bool = False  # something it started goes on after its end
 
 
 class ScriptedProcess:
@@ -54,6 +55,7 @@ class ScriptedProcess:
         self._clock = clock
         self._ends_at: datetime = later(clock.now(), by_ms=script.after_ms)
         self._end = CommandExit(exit_status=script.exit_status)
+        self._leftovers = script.leaves_running
         self._watchers: list[anyio.Event] = []
 
     @property
@@ -65,6 +67,11 @@ class ScriptedProcess:
     def exit(self) -> CommandExit | None:
         """How it ended, once its moment has come."""
         return self._end if self._clock.now() >= self._ends_at else None
+
+    @property
+    def left_running(self) -> bool:
+        """Whether it has ended and something it started has not."""
+        return self._leftovers and self.exit is not None
 
     @property
     def left_behind(self) -> EndedRun:
@@ -97,6 +104,7 @@ class ScriptedProcess:
     async def stop(self, *, force: bool = False) -> None:
         """End it now, or after the grace when it will not listen."""
         self.stop_count += 1
+        self._leftovers = False
         if self.exit is not None:
             return
         if self._script.ignores_terminate and not force:

@@ -38,6 +38,7 @@ from holon.tools.foreground import (
     ended_within,
     spawn_refused,
     started,
+    without_leftovers,
 )
 from holon.tools.guidance_texts import guidance_for
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
@@ -149,12 +150,13 @@ def _command(asked: ExecCommandArguments, scene: ToolScene) -> CommandAsked:
 async def _completed(
     asked: ExecCommandArguments, ended: CommandExit, running: RunningCommand, ports: ToolPorts
 ) -> ToolExecution:
+    notes = await without_leftovers(running)
     bytes_max = ports.output_budget.bytes_for(asked.max_output_tokens)
     spans = running.output(head_bytes=bytes_max, tail_bytes=bytes_max)
     result = fitting_result(partial(completed_result, ended, spans), bytes_max=bytes_max)
     if not result["truncated"]:
         await ports.shell.forget(running.run_id)  # everything it wrote is in the result
-    return ToolExecution(outcome=ToolOk(result=result))
+    return ToolExecution(outcome=ToolOk(result=result, notes=notes))
 
 
 async def _promoted(

@@ -28,7 +28,13 @@ from holon.model.tool import ToolOk, ToolRefused, ToolSpec
 from holon.ports.shell import CommandSpawnError
 from holon.tools.arguments import decode_arguments, leniently, schema_of
 from holon.tools.fitting_result import ROOM_BYTES, fitting_result
-from holon.tools.foreground import CommandAsked, checked_command, ended_within, started
+from holon.tools.foreground import (
+    CommandAsked,
+    checked_command,
+    ended_within,
+    started,
+    without_leftovers,
+)
 from holon.tools.guidance_texts import guidance_for
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
 
@@ -164,6 +170,7 @@ async def _run_item(
             if ended is None:
                 await running.stop()
                 ended = await running.wait()
+            notes = await without_leftovers(running)
             spans = running.output(head_bytes=bytes_max, tail_bytes=bytes_max)
             result = fitting_result(
                 partial(completed_result, ended, spans),
@@ -174,6 +181,7 @@ async def _run_item(
                 await ports.shell.forget(running.run_id)
     except CommandSpawnError as error:
         return _failed(error.code, error.message[:TOOL_ERROR_DETAIL_CHARS_MAX])
+    result |= {"notes": list(notes)} if notes else {}
     if timed_out:
         return {
             **_failed(COMMAND_TIMED_OUT, f"it was ended after {foreground_ms} ms"),

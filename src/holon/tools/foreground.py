@@ -5,11 +5,14 @@ Owns:  finding out where a command may run, starting it, waiting for it up to a 
 Rule 1: a directory counts by its real name: a symlink that leads out of the execution root is out.
 Rule 2: waiting goes by the clock port, so it takes no real time where time is virtual.
 Rule 3: whatever ends a call early ends its command too: first politely, then for certain.
+Rule 4: what runs in the background is a task and has an id. What a command leaves running without
+        one is ended when the command is, and the model is told.
 """
 
 import posixpath
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Final
 
 import anyio
 
@@ -20,6 +23,11 @@ from holon.ports.clock import Clock
 from holon.ports.places import Places
 from holon.ports.shell import CommandSpawnError, RunningCommand, Shell
 from holon.tools.tool import ToolExecution, ToolScene, refuse
+
+_LEFTOVERS_ENDED: Final = (
+    "what it left running in the background was ended with it; for a server, run it in the"
+    " foreground with ExecCommand and a small yield_time_ms, and it goes on as a task"
+)
 
 
 class CommandAsked(Record, frozen=True, kw_only=True):
@@ -144,6 +152,14 @@ async def ended_within(running: RunningCommand, ms: int, clock: Clock) -> Comman
 async def _cancel_at(clock: Clock, ms: int, race: anyio.CancelScope) -> None:
     await clock.sleep_for(ms)
     race.cancel()
+
+
+async def without_leftovers(running: RunningCommand) -> tuple[str, ...]:
+    """End what an ended command left running, which nobody could name; return what to say of it."""
+    if not running.left_running:
+        return ()
+    await running.stop()
+    return (_LEFTOVERS_ENDED,)
 
 
 def spawn_refused(error: CommandSpawnError) -> ToolExecution:

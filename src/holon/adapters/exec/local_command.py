@@ -48,6 +48,7 @@ class LocalCommand:
         self._folder = folder
         self._is_tty = is_tty
         self._exit: CommandExit | None = None
+        self._left_nothing = False
         self._feeding = anyio.Lock()
         # Its supervisor holds the other end until it has ended; only one of our own has this.
         self._pipe = pipe
@@ -62,7 +63,8 @@ class LocalCommand:
     def exit(self) -> CommandExit | None:
         """How it ended, once that is known."""
         if self._exit is None:
-            ended = self._folder.read().ended
+            facts = self._folder.read()
+            ended, self._left_nothing = facts.ended, facts.left_nothing
             if ended is not None:
                 self._exit = CommandExit(
                     exit_status=ended.get("exit_status"),
@@ -70,6 +72,19 @@ class LocalCommand:
                     stopped=next((c for c in StopCause if c == ended.get("stopped")), None),
                 )
         return self._exit
+
+    @property
+    def left_running(self) -> bool:
+        """Whether it has ended and something it started has not."""
+        if self.exit is None or self._left_nothing:
+            return False
+        supervisor = self._folder.read().supervisor
+        if supervisor is None or not is_living(supervisor):
+            return False
+        try:
+            return bool(descendants_of(supervisor.pid))
+        except OSError:  # no handle to look at the processes with
+            return True
 
     async def wait(self) -> CommandExit:
         """Return once it has ended and its output is on disk."""
