@@ -106,6 +106,14 @@ def test_what_a_command_leaves_running_is_ended_politely_and_told(size: int) -> 
     assert not process.left_running
 
 
+@pytest.mark.requirement("commands:lost-is-said")
+def test_a_command_whose_end_nobody_saw_is_not_told_as_if_it_were_done() -> None:
+    commands = {"lost": CommandScript(stdout=b"half\n", is_lost=True)}
+    [told] = receipts(exec_once(shell_setup(commands=commands), cmd="lost"))
+    assert (told["result"]["exit_status"], told["result"]["stdout_preview"]) == (None, "half\n")
+    assert ["its end was not seen" in note for note in told["notes"]] == [True]
+
+
 def test_bytes_that_are_no_text_are_shown_as_replacement_characters() -> None:
     commands = {"binary": CommandScript(stdout=b"\xff\xfe\x00ok\x80")}
     [result] = results(exec_once(shell_setup(commands=commands), cmd="binary"))

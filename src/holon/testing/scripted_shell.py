@@ -42,6 +42,7 @@ class CommandScript(msgspec.Struct, frozen=True, kw_only=True):
     cannot_start: str | None = None
     echoes: bool = False  # what it is fed, it writes
     leaves_running: bool = False  # something it started goes on after its end
+    is_lost: bool = False  # nobody sees its end
 
 
 class ScriptedProcess:
@@ -54,7 +55,7 @@ class ScriptedProcess:
         self._script = script
         self._clock = clock
         self._ends_at: datetime = later(clock.now(), by_ms=script.after_ms)
-        self._end = CommandExit(exit_status=script.exit_status)
+        self._end = CommandExit(exit_status=None if script.is_lost else script.exit_status)
         self._leftovers = script.leaves_running
         self._watchers: list[anyio.Event] = []
 
