@@ -3,11 +3,14 @@
 import os
 import signal
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
 
+from holon.adapters.exec import fork_client
 from holon.adapters.exec import supervisor as supervision
 from holon.adapters.exec.environment import marker_of
 from holon.adapters.exec.fork_server import READY_COUNT_MAX
@@ -16,6 +19,7 @@ from holon.adapters.exec.process_table import living, marked_with
 from holon.adapters.exec.run_folder import RunFolder
 from holon.adapters.system.clock import SystemClock
 from holon.model.command import CommandExit, CommandLimits, CommandSpec, StopCause
+from holon.ports.shell import CommandSpawnError
 from tests.adapters.exec.processes import becomes, gone, line_of
 
 
@@ -193,14 +197,54 @@ async def test_a_killed_fork_server_is_replaced(shell: LocalShell) -> None:
     await first.stop(force=True)
 
 
+def standing_by(shell: LocalShell) -> list[int]:
+    return [facts.pid for facts in living() if facts.parent == shell.server_pid]
+
+
+@pytest.mark.requirement("commands:a-stuck-server-is-left")
+async def test_a_server_that_answers_nobody_is_replaced(
+    shell: LocalShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await (await shell.start(spec("true", run_id="run_1"))).wait()
+    await becomes(lambda: len(standing_by(shell)) == READY_COUNT_MAX)
+    server, stuck = shell.server_pid, standing_by(shell)
+    for pid in stuck:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        with monkeypatch.context() as impatient:
+            impatient.setattr(fork_client, "ANSWER_S_MAX", 0.1)
+            with pytest.raises(CommandSpawnError, match="nobody could look after"):
+                await shell.start(spec("exit 7", run_id="run_2"))
+        command = await shell.start(spec("exit 8", run_id="run_3"))
+        assert await command.wait() == CommandExit(exit_status=8)
+    finally:
+        for pid in stuck:
+            os.kill(pid, signal.SIGCONT)
+    assert shell.server_pid != server
+    await becomes(lambda: all(gone(pid) for pid in stuck))
+
+
+@pytest.mark.requirement("commands:a-stuck-server-is-left")
+async def test_closing_does_not_wait_for_a_server_that_was_stopped(shell: LocalShell) -> None:
+    command = await shell.start(spec("sleep 600"))
+    server = shell.server_pid
+    assert server is not None
+    os.kill(server, signal.SIGSTOP)
+    try:
+        with anyio.fail_after(10):
+            await anyio.to_thread.run_sync(shell.close, abandon_on_cancel=True)
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(server, signal.SIGCONT)
+    assert gone(server)
+    assert command.exit is None
+    await command.stop(force=True)
+
+
 async def test_a_server_without_anyone_standing_by_is_given_one(shell: LocalShell) -> None:
     await (await shell.start(spec("true", run_id="run_1"))).wait()
-
-    def standing_by() -> list[int]:
-        return [facts.pid for facts in living() if facts.parent == shell.server_pid]
-
-    await becomes(lambda: len(standing_by()) == READY_COUNT_MAX)
-    for pid in standing_by():
+    await becomes(lambda: len(standing_by(shell)) == READY_COUNT_MAX)
+    for pid in standing_by(shell):
         os.kill(pid, signal.SIGKILL)
     command = await shell.start(spec("exit 8", run_id="run_2"))
     assert await command.wait() == CommandExit(exit_status=8)

@@ -4,6 +4,9 @@ Owns:  starting it, asking it for a supervisor, starting it again when it has di
 Rule 1: it is started by the first command, or before by `prepare`; while it starts, requests wait
         in its socket.
 Rule 2: it sees the environment commands see, and nothing else of ours.
+Rule 3: nobody waits for it. One that leaves a request without an answer is replaced by the next
+        request, and it is killed rather than asked to go: it holds nothing, and what it has made
+        lives on, or sees our end of its socket close.
 """
 
 import contextlib
@@ -70,19 +73,22 @@ class ForkClient:
         answer = None
         try:
             try:
-                self._send(folder, said)
+                asked = self._send(folder, said)
             finally:
                 os.close(said)
             # Whether a process was started must be known, so this is not left half done.
             with anyio.move_on_after(ANSWER_S_MAX, shield=True):
                 await anyio.wait_readable(heard)
                 answer = os.read(heard, ANSWER_BYTES_MAX)
+            if answer is None and self._socket is asked:
+                self.close()
         except BaseException:
             os.close(heard)
             raise
         return answer, heard
 
-    def _send(self, folder: str, said: int) -> None:
+    def _send(self, folder: str, said: int) -> socket.socket | None:
+        """Send a request, if that can be done; return the socket it went by."""
         for _ in range(2):
             self.prepare()
             assert self._socket is not None
@@ -91,7 +97,8 @@ class ForkClient:
             except (BrokenPipeError, ConnectionResetError):
                 self.close()  # it was killed; the next one is as good
             else:
-                return
+                return self._socket
+        return None
 
     def close(self) -> None:
         """Let the server go. Supervisors and their commands stay."""
@@ -100,5 +107,7 @@ class ForkClient:
             self._socket = None
         if self.pid is not None:
             with contextlib.suppress(ChildProcessError):
-                os.waitpid(self.pid, 0)
+                if os.waitpid(self.pid, os.WNOHANG) == (0, 0):
+                    os.kill(self.pid, signal.SIGKILL)
+                    os.waitpid(self.pid, 0)
             self.pid = None
