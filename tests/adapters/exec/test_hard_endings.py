@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,8 @@ from holon.adapters.system.clock import SystemClock
 from holon.model.command import CommandExit, CommandLimits, CommandSpec, StopCause
 from holon.ports.shell import CommandSpawnError
 from tests.adapters.exec.processes import becomes, gone, line_of
+
+REQUESTS_BEYOND_A_SOCKET = 300
 
 
 @pytest.fixture
@@ -222,6 +225,36 @@ async def test_a_server_that_answers_nobody_is_replaced(
             os.kill(pid, signal.SIGCONT)
     assert shell.server_pid != server
     await becomes(lambda: all(gone(pid) for pid in stuck))
+
+
+@pytest.mark.requirement("commands:a-stuck-server-is-left")
+async def test_requests_that_nobody_takes_hold_up_nobody_else(shell: LocalShell) -> None:
+    await (await shell.start(spec("true", run_id="warm"))).wait()
+    await becomes(lambda: len(standing_by(shell)) == READY_COUNT_MAX)
+    assert shell.server_pid is not None
+    stuck, ended = [*standing_by(shell), shell.server_pid], list[CommandExit]()
+
+    async def run(number: int) -> None:
+        command = await shell.start(spec("true", run_id=f"run_{number}"))
+        ended.append(await command.wait())
+
+    def go_on() -> None:
+        for pid in stuck:
+            os.kill(pid, signal.SIGCONT)
+
+    for pid in stuck:
+        os.kill(pid, signal.SIGSTOP)
+    rescue = threading.Timer(20, go_on)  # or a loop that stands still would do so for ever
+    rescue.start()
+    async with anyio.create_task_group() as group:
+        for number in range(REQUESTS_BEYOND_A_SOCKET):
+            group.start_soon(run, number)
+        await anyio.wait_all_tasks_blocked()
+        is_rescued = rescue.finished.is_set()
+        rescue.cancel()
+        go_on()
+    assert not is_rescued
+    assert ended == [CommandExit(exit_status=0)] * REQUESTS_BEYOND_A_SOCKET
 
 
 @pytest.mark.requirement("commands:a-stuck-server-is-left")

@@ -24,6 +24,8 @@ from holon.adapters.exec.environment import passed_on
 
 ANSWER_BYTES_MAX: Final = 4 * 1024
 ANSWER_S_MAX: Final = 30.0  # of a machine so busy that a fork takes this long, no good is expected
+ROOM_AGAIN_S: Final = 0.05  # between two looks at a socket that is full of requests
+SERVERS_COUNT_MAX: Final = 2  # tried for one request
 _PROGRAM: Final = (
     "import sys; sys.path.insert(0, sys.argv[1]);"
     " from holon.adapters.exec.fork_server import main; main()"
@@ -47,6 +49,7 @@ class ForkClient:
         if self._socket is not None:
             return
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
         argv = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _PROGRAM, _PACKAGES]
         with theirs:
             self.pid = os.posix_spawn(
@@ -73,7 +76,7 @@ class ForkClient:
         answer = None
         try:
             try:
-                asked = self._send(folder, said)
+                asked = await self._send(folder, said)
             finally:
                 os.close(said)
             # Whether a process was started must be known, so this is not left half done.
@@ -87,17 +90,22 @@ class ForkClient:
             raise
         return answer, heard
 
-    def _send(self, folder: str, said: int) -> socket.socket | None:
+    async def _send(self, folder: str, said: int) -> socket.socket | None:
         """Send a request, if that can be done; return the socket it went by."""
-        for _ in range(2):
-            self.prepare()
-            assert self._socket is not None
-            try:
-                socket.send_fds(self._socket, [os.fsencode(folder)], [said])
-            except (BrokenPipeError, ConnectionResetError):
-                self.close()  # it was killed; the next one is as good
-            else:
-                return self._socket
+        servers_left = SERVERS_COUNT_MAX
+        with anyio.move_on_after(ANSWER_S_MAX, shield=True):
+            while servers_left:
+                self.prepare()
+                assert self._socket is not None
+                try:
+                    socket.send_fds(self._socket, [os.fsencode(folder)], [said])
+                except BlockingIOError:  # hundreds wait there; the others must not wait for them
+                    await anyio.sleep(ROOM_AGAIN_S)
+                except (BrokenPipeError, ConnectionResetError):
+                    self.close()  # it was killed; the next one is as good
+                    servers_left -= 1
+                else:
+                    return self._socket
         return None
 
     def close(self) -> None:
