@@ -82,6 +82,29 @@ async def test_the_closure_is_that_of_the_rows_as_they_are(server: ControlServer
     }
 
 
+@pytest.mark.requirement("console:list-and-status-name-one-wait")
+async def test_the_list_and_the_status_name_the_same_thing_an_agent_waits_for(
+    server: ControlServer,
+) -> None:
+    async def named() -> tuple[object, object]:
+        (entry,) = (await server.operator.get("/agents/list")).json()
+        closure = (await server.operator.get(f"/agents/{MAIN}/status")).json().get("closure") or {}
+        return entry.get("waiting_reason"), closure.get("waiting_reason")
+
+    assert await named() == (None, None), "an agent that has never run waits for nothing"
+    await settled(server)
+    await server.host.control.pause(MAIN)  # so that nothing below begins a turn
+    assert await named() == (None, None)
+    item = await server.host.work.create(MAIN, objective="mend the roof")
+    await server.host.work.focus(item.id)
+    patch = {"plan_status": "needs_input"}
+    path = f"/control/agents/{MAIN}/work-items/{item.id}"
+    assert (await server.operator.patch(path, patch)).status == 200
+    assert await named() == ("awaiting_operator_input", "awaiting_operator_input")
+    assert (await server.operator.patch(path, {"plan_status": "ready"})).status == 200
+    assert await named() == (None, None), "work that may be done keeps nobody waiting"
+
+
 @pytest.mark.requirement("console:last-continuation-is-shown")
 async def test_the_status_says_what_the_newest_message_amounted_to(server: ControlServer) -> None:
     async def seen() -> dict[str, object] | None:

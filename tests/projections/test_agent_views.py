@@ -17,13 +17,13 @@ from holon.model.closure import (
     WorkSignalStatus,
 )
 from holon.model.continuation import LivenessOnly, TriggerKind
-from holon.model.ids import TriggerId, WorkItemId
+from holon.model.ids import TriggerId, TurnId, WorkItemId
 from holon.model.limits import SUMMARY_CHARS_MAX
 from holon.model.provider_attempt import TokenUsage
 from holon.model.snapshot import WeighedItem
-from holon.model.surface import AgentCounts
+from holon.model.surface import AgentCounts, ListedAgent
 from holon.model.wake import ExternalTrigger, TriggerDeliveryMode, TriggerStatus
-from holon.projections.agent_list import agent_list_entry
+from holon.projections.agent_list import agent_list_entry, could_wait
 from holon.projections.agent_state_view import agent_state_snapshot, task_slim_view
 from holon.projections.agent_summary import Surroundings, agent_summary, closure_view
 from holon.testing.builders import (
@@ -80,8 +80,10 @@ def test_a_list_entry_has_what_choosing_needs_and_nothing_nested() -> None:
 
 def test_an_entry_says_what_the_agent_waits_for_and_whose_model_it_has() -> None:
     waiting = Waiting(waiting_reason=WaitingReason.AWAITING_TIMER)
-    agent = an_agent_state(last_closure=waiting, override_model="openai/gpt")
-    entry = agent_list_entry(a_listed_agent(agent), default_model="anthropic/claude")
+    agent = an_agent_state(override_model="openai/gpt")
+    entry = agent_list_entry(
+        a_listed_agent(agent), closure=waiting, default_model="anthropic/claude"
+    )
     assert entry.waiting_reason is WaitingReason.AWAITING_TIMER
     assert (entry.model.source, entry.model.effective_model) == ("override", "openai/gpt")
     other = agent_list_entry(a_listed_agent(), default_model="anthropic/claude")
@@ -89,6 +91,23 @@ def test_an_entry_says_what_the_agent_waits_for_and_whose_model_it_has() -> None
         "runtime_default",
         "anthropic/claude",
     )
+
+
+@pytest.mark.requirement("console:list-and-status-name-one-wait")
+@pytest.mark.parametrize(
+    "listed",
+    [
+        a_listed_agent(an_agent_state(open_turn_id=TurnId("turn_1"))),
+        a_listed_agent(queued_count=1),
+        a_listed_agent(stuck_work_item=a_work_item(blocked_by="a review")),
+        a_listed_agent(waits=(a_wait(),)),
+    ],
+    ids=["an open turn", "a queued message", "an item that may not run", "a wait"],
+)
+def test_an_agent_could_wait_for_whatever_there_is_of_it(listed: ListedAgent) -> None:
+    assert could_wait(listed)
+    assert not could_wait(a_listed_agent())
+    assert not could_wait(a_listed_agent(runnable_work_item_id=WorkItemId("work_1")))
 
 
 @pytest.mark.requirement("console:lifecycle-says-how-to-resume")

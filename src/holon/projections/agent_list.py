@@ -4,6 +4,7 @@ Owns:  the entry of /agents/list and the parts of it that the summary shows as w
 Rule 1: an entry stays small: no skills, children, waits, triggers, notifications or events, and of
         a workspace only what names it.
 Rule 2: an agent that is down says so, and how to bring it up again.
+Rule 3: `waiting_reason` is that of the closure the summary shows: of the rows as they stand now.
 """
 
 from holon.model.agent import (
@@ -15,7 +16,7 @@ from holon.model.agent import (
     Visibility,
 )
 from holon.model.agent_status import AgentStatus
-from holon.model.closure import WaitingReason, waiting_reason_of
+from holon.model.closure import Closure, WaitingReason, waiting_reason_of
 from holon.model.ids import AgentId, TurnId, WorkspaceId
 from holon.model.instant import Instant
 from holon.model.record import Record
@@ -87,12 +88,12 @@ class AgentListEntry(Record, frozen=True, kw_only=True):
 def agent_list_entry(
     listed: ListedAgent,
     *,
+    closure: Closure | None = None,
     default_model: str | None = None,
     workspace: ActiveWorkspace | None = None,
 ) -> AgentListEntry:
     """Return the entry of an agent. `default_model` is the runtime's own."""
     agent = listed.agent
-    closure = agent.last_closure
     return AgentListEntry(
         identity=identity_view(agent.identity),
         status=agent.posture.status,
@@ -104,6 +105,16 @@ def agent_list_entry(
         waiting_reason=None if closure is None else waiting_reason_of(closure),
         active_workspace_entry=None if workspace is None else workspace_view(workspace),
     )
+
+
+def could_wait(listed: ListedAgent) -> bool:
+    """Whether anything there is of the agent could make it wait; most agents have nothing.
+
+    A put-off message is queued, an item that may not run is stuck, every wait is listed.
+    """
+    is_open = listed.agent.focus.open_turn_id is not None
+    is_held = listed.waits or listed.stuck_work_item is not None
+    return bool(is_open or listed.queued_count or is_held)
 
 
 def identity_view(identity: AgentIdentity) -> IdentityView:

@@ -4,9 +4,12 @@ Owns:  the inspection routes of agents, and which models there are.
 Rule 1: the list is narrow, the status is the summary, the state is what a projection starts from;
         they are not interchangeable.
 Rule 2: what the state says of the agent is the very status.
+Rule 3: the list costs one look for all its agents, and one more for each that could be waiting.
 """
 
 from typing import Final
+
+from anyio.lowlevel import checkpoint
 
 from holon.decide.agent_refusals import refuse_unknown
 from holon.decide.closure import current_closure
@@ -14,11 +17,12 @@ from holon.http.own_records import is_shown
 from holon.http.page_queries import AfterQuery
 from holon.http.plane import Plane
 from holon.http.route import Access, Call, Route
+from holon.model.closure import Closure
 from holon.model.ids import parse_agent_id
 from holon.model.refusal import RefusedError
 from holon.model.surface import AgentSurface, ListedAgent
 from holon.model.workspace import ActiveWorkspace
-from holon.projections.agent_list import AgentListEntry, agent_list_entry
+from holon.projections.agent_list import AgentListEntry, agent_list_entry, could_wait
 from holon.projections.agent_state_view import AgentStateSnapshot, agent_state_snapshot
 from holon.projections.agent_summary import AgentSummary, Surroundings, agent_summary
 from holon.wire.control_responses import ModelListing
@@ -30,9 +34,15 @@ async def list_agents(plane: Plane, call: Call) -> tuple[AgentListEntry, ...]:
     after = None if asked.after is None else parse_agent_id(asked.after)
     found = await plane.host.reads.public_agents(after=after, limit=asked.limit)
     model = str(plane.host.preference.default)
-    return tuple(
-        agent_list_entry(each, default_model=model, workspace=_place(plane, each)) for each in found
-    )
+    entries: list[AgentListEntry] = []
+    for each in found:
+        closure, place = None, _place(plane, each)
+        if could_wait(each):
+            closure = await _closure(plane, each)
+            await checkpoint()  # there may be many, and reads keep the loop
+        entry = agent_list_entry(each, closure=closure, default_model=model, workspace=place)
+        entries.append(entry)
+    return tuple(entries)
 
 
 async def status(plane: Plane, call: Call) -> AgentSummary:
@@ -62,11 +72,10 @@ async def _looked_at(plane: Plane, call: Call) -> tuple[AgentSurface, Surroundin
     surface = await plane.host.reads.agent_surface(agent_id)
     if surface is None or not is_shown(surface.listed.agent.identity):
         raise RefusedError(refuse_unknown(agent_id))
-    snapshot = await plane.host.reads.snapshot(agent_id, now=plane.clock.now())
     trigger = await plane.host.reads.trigger_of(agent_id)
     agent, place = surface.listed.agent, _place(plane, surface.listed)
     around = Surroundings(
-        closure=None if snapshot is None else current_closure(snapshot),
+        closure=await _closure(plane, surface.listed),
         default_model=str(plane.host.preference.default),
         workspace=place,
         profile=plane.host.workspaces.profile,
@@ -76,6 +85,12 @@ async def _looked_at(plane: Plane, call: Call) -> tuple[AgentSurface, Surroundin
         skills=await plane.host.skills.summed(agent, place),
     )
     return surface, around
+
+
+async def _closure(plane: Plane, listed: ListedAgent) -> Closure | None:
+    agent_id = listed.agent.identity.agent_id
+    snapshot = await plane.host.reads.snapshot(agent_id, now=plane.clock.now())
+    return None if snapshot is None else current_closure(snapshot)
 
 
 def _place(plane: Plane, listed: ListedAgent) -> ActiveWorkspace:
