@@ -4,7 +4,7 @@ import pytest
 
 from holon.model.errors import BadSyntaxError
 from holon.wire.ingress_requests import EnqueueRequest
-from holon.wire.strict_body import decode_body
+from holon.wire.strict_body import decode_body, unrepeated
 
 TWICE = (
     b'{"text":"a","text":"a"}',
@@ -39,3 +39,24 @@ def test_the_same_name_in_two_objects_is_no_repeat() -> None:
 def test_a_number_of_any_length_costs_nothing_to_check() -> None:
     data = b'{"json":' + b"1" * 300 + b".5}"
     assert decode_body(data, EnqueueRequest).json
+
+
+class Compared(str):
+    """A name that counts how often it is held against another."""
+
+    __slots__ = ()
+    looks_count = 0
+
+    def __eq__(self, other: object) -> bool:
+        Compared.looks_count += 1
+        return str.__eq__(self, str(other))
+
+    __hash__ = str.__hash__
+
+
+def test_finding_the_name_that_comes_twice_costs_one_look_at_each() -> None:
+    names = [*(f"name {number}" for number in range(2_000)), "name 1999"]
+    Compared.looks_count = 0
+    with pytest.raises(BadSyntaxError, match="'name 1999' is given twice"):
+        unrepeated([(Compared(name), 1) for name in names])
+    assert Compared.looks_count <= len(names)

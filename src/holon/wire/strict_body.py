@@ -32,18 +32,19 @@ def decode_body(data: bytes, kind: type[T]) -> T:
             "a text holds a NUL character", hint="leave it out", field=field or None
         )
     try:
-        json.loads(data, object_pairs_hook=_unrepeated, parse_int=str, parse_float=str)
+        json.loads(data, object_pairs_hook=unrepeated, parse_int=str, parse_float=str)
     except RecursionError:
         raise BadSyntaxError("JSON nested too deeply to read", hint=SYNTAX_HINT) from None
     return value
 
 
-def _unrepeated(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise BadSyntaxError(
-            f"{twice[:80]!r} is given twice in one object", hint="give it once", field=twice[:80]
-        )
+def unrepeated(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    """Return an object, or raise BadSyntaxError when it has a name twice; each is seen once."""
+    found: dict[str, JsonValue] = {}
+    for name, value in pairs:
+        if name in found:
+            raise BadSyntaxError(
+                f"{name[:80]!r} is given twice in one object", hint="give it once", field=name[:80]
+            )
+        found[name] = value
     return found
