@@ -6,7 +6,7 @@ import resource
 import socket
 import struct
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import anyio
@@ -15,7 +15,7 @@ import pytest
 
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.listening_sockets import bind_tcp, bind_unix
-from holon.http.exchange import BodySource, Door, Reply, RequestHead
+from holon.http.exchange import Answerer, BodySource, Door, Reply, RequestHead
 from holon.http.listeners import Listeners
 
 PATIENCE_S = 20.0
@@ -30,11 +30,14 @@ async def greet(head: RequestHead, body: BodySource) -> Reply:
 
 
 @asynccontextmanager
-async def listening(bound: socket.socket) -> AsyncIterator[None]:
+async def listening(
+    bound: socket.socket, *, answer: Answerer = greet, room_for: int = 64
+) -> AsyncIterator[None]:
     """Serve on a socket while the block runs; whatever ends the serving ends the block."""
     with bound:
+        listeners = Listeners(answer=answer, clock=SystemClock(), connections_max=room_for)
         async with anyio.create_task_group() as serving:
-            serving.start_soon(Listeners(answer=greet, clock=SystemClock()).serve, [bound])
+            serving.start_soon(listeners.serve, [bound])
             with anyio.fail_after(PATIENCE_S):
                 yield
             serving.cancel_scope.cancel()
@@ -93,6 +96,16 @@ def answer_to(client: socket.socket) -> bytes:
     return heard
 
 
+def asked_once(client: socket.socket) -> bytes:
+    """Ask over a connection, hear the answer, and keep the connection."""
+    client.settimeout(PATIENCE_S)
+    client.sendall(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+    heard = b""
+    while not heard.endswith(b"welcome"):
+        heard += client.recv(4_096)
+    return heard
+
+
 @pytest.mark.requirement("http:out-of-handles-is-waited-out")
 @pytest.mark.parametrize("door", list(Door))
 async def test_who_knocks_while_no_handle_is_left_is_let_in_later(
@@ -129,3 +142,48 @@ async def test_a_listening_socket_that_is_gone_is_not_waited_for() -> None:
     with pytest.raises(ExceptionGroup) as caught, bound, anyio.fail_after(PATIENCE_S):
         await serving
     assert caught.group_contains(OSError, match="Invalid argument")
+
+
+@pytest.mark.requirement("http:a-place-is-had-by-asking")
+async def test_those_who_have_asked_once_keep_nobody_out() -> None:
+    bound = bind_tcp("127.0.0.1", 0)
+    with ExitStack() as held:
+        async with listening(bound, room_for=4):
+            idle = [held.enter_context(socket.socket(bound.family)) for _ in range(4)]
+            for each in idle:
+                each.connect(bound.getsockname())
+                await anyio.to_thread.run_sync(asked_once, each)
+            newcomer = held.enter_context(socket.socket(bound.family))
+            newcomer.connect(bound.getsockname())
+            answer = await anyio.to_thread.run_sync(answer_to, newcomer)
+            longest, second = idle[:2]
+            assert await anyio.to_thread.run_sync(longest.recv, 1) == b"", "it had to go"
+            assert await anyio.to_thread.run_sync(asked_once, second), "one place was enough"
+    assert answer.endswith(b"welcome")
+
+
+@pytest.mark.requirement("http:a-place-is-had-by-asking")
+async def test_who_is_being_answered_keeps_the_place() -> None:
+    bound, answering, enough = bind_tcp("127.0.0.1", 0), anyio.Semaphore(0), anyio.Event()
+
+    async def slowly(head: RequestHead, body: BodySource) -> Reply:
+        answering.release()
+        await enough.wait()
+        return await greet(head, body)
+
+    with ExitStack() as held:
+        async with listening(bound, answer=slowly, room_for=2):
+            busy = [held.enter_context(socket.socket(bound.family)) for _ in range(2)]
+            for each in busy:
+                each.connect(bound.getsockname())
+                each.sendall(ASKED)
+                await answering.acquire()
+            newcomer = held.enter_context(socket.socket(bound.family))
+            newcomer.settimeout(PATIENCE_S)
+            newcomer.connect(bound.getsockname())
+            assert await anyio.to_thread.run_sync(newcomer.recv, 1) == b"", "there is no place"
+            enough.set()
+            for each in busy:
+                each.settimeout(PATIENCE_S)
+                heard = await anyio.to_thread.run_sync(each.recv, 4_096)
+                assert heard.endswith(b"welcome")

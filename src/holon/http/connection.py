@@ -59,6 +59,7 @@ class Connection:
         self.peer: Final = peer
         self._answer = answer
         self._wire = h11.Connection(h11.SERVER, max_incomplete_event_size=HTTP_HEAD_BYTES_MAX)
+        self.resting_since_s: float | None = anyio.current_time()  # nothing while it is answered
         self._asked_count = 0
         self._hung_up = False
         self._wants_body = True  # nobody who asks for a head alone takes more
@@ -80,6 +81,7 @@ class Connection:
 
     async def _exchange(self) -> bool:
         """Answer one request; False when the connection is of no more use."""
+        self.resting_since_s = anyio.current_time()
         try:
             head = await self._head()
         except h11.RemoteProtocolError as unreadable:
@@ -88,6 +90,7 @@ class Connection:
             return False
         if head is None:
             return False
+        self.resting_since_s = None
         self._asked_count += 1
         self._wants_body = head.method != "HEAD"
         if not has_body(head):

@@ -2,7 +2,8 @@
 
 Owns:  accepting, who the kernel says is at the other end, and how many may be there at once.
 Rule 1: each socket has room for so many and no more, so that a crowd at one door keeps nobody out
-        of the other. Over that, the newcomer is closed at once.
+        of the other. Over that, whoever has asked for nothing the longest makes room: a place is
+        had by asking, not by having asked. Where all are being answered, the newcomer is closed.
 Rule 2: connections that have not asked for anything are few, and never more than half: the oldest
         of them makes room for the next, so that nobody keeps others out by being silent.
 Rule 3: whatever goes wrong with one connection ends that one; nobody can end the host from outside.
@@ -82,7 +83,7 @@ class Listeners:
     async def _serve_one(self, connected: socket.socket, room: "_Room") -> None:
         async with SocketStream(connected) as stream:
             peer = peer_of(connected)
-            if peer is None or room.is_full:
+            if peer is None or not room.has_place():
                 return
             connection = Connection(stream, peer, self.answer)
             with room.entered(connection):
@@ -103,9 +104,17 @@ class _Room:
     def __len__(self) -> int:
         return len(self._within)
 
-    @property
-    def is_full(self) -> bool:
-        return len(self._within) >= self._count_max
+    def has_place(self) -> bool:
+        """Whether one more may come in; who has rested the longest goes for it if need be."""
+        if len(self._within) < self._count_max:
+            return True
+        rests = ((each.resting_since_s, each) for each in self._within)
+        resting = [(since_s, each) for since_s, each in rests if since_s is not None]
+        if not resting:
+            return False
+        _, longest = min(resting, key=lambda rest: rest[0])
+        self._show_out(longest)
+        return True
 
     @contextmanager
     def entered(self, connection: Connection) -> Iterator[None]:
@@ -121,7 +130,10 @@ class _Room:
     def _show_out_the_silent(self) -> None:
         silent = [connection for connection in self._within if not connection.asked]
         for connection in silent[: max(0, len(silent) - self._silent_max + 1)]:
-            self._within.pop(connection).cancel()  # it is gone in a moment, and counts no more
+            self._show_out(connection)
+
+    def _show_out(self, connection: Connection) -> None:
+        self._within.pop(connection).cancel()  # it is gone in a moment, and counts no more
 
 
 def peer_of(connected: socket.socket) -> Peer | None:
