@@ -232,6 +232,19 @@ async def test_a_signature_that_does_not_hold_is_refused_whoever_sends_it(tmp_pa
         assert counts.queued_messages == 0
 
 
+@pytest.mark.requirement("ingress:signer-before-body")
+@pytest.mark.parametrize(
+    ("source", "code"), [(b"nobody", "bad_signature"), (b"emptied", "webhook_disabled")]
+)
+async def test_nothing_is_read_of_a_body_whose_signature_cannot_hold(
+    tmp_path: Path, source: bytes, code: str
+) -> None:
+    async with control_server(tmp_path, options()) as server:
+        headers = [*without(signed(BODY), b"x-holon-source"), (b"x-holon-source", source)]
+        answer = await server.stranger.announce(WEBHOOK, headers=headers)
+        assert (answer.status, answer.json()["code"]) == (401, code)
+
+
 @pytest.mark.requirement("ingress:empty-secret-shuts")
 async def test_a_source_without_its_secret_is_shut_also_to_the_token(tmp_path: Path) -> None:
     async with control_server(tmp_path, options()) as server:

@@ -132,6 +132,23 @@ async def test_every_miss_gets_the_answer_of_a_path_nobody_serves(server: Contro
     assert (await the_trigger(server))["delivery_count"] == 0
 
 
+@pytest.mark.requirement("triggers:address-before-body")
+async def test_nothing_is_read_of_a_body_for_an_address_that_does_not_open(
+    server: ControlServer,
+) -> None:
+    path = await the_path(server)
+    nothing = await server.stranger.announce("/nobody/serves/this")
+    assert nothing.status == 404
+    for miss in (f"{path}A", "/callbacks/wake/trig_0.x", "/callbacks/enqueue/x"):
+        assert same(await server.stranger.announce(miss), nothing)
+    await server.host.control.stop(MAIN)
+    assert same(await server.stranger.announce(path), nothing)
+    told = await events_of(server.host)
+    assert [type(event) for event in told].count(CallbackRefused) == 1
+    await server.operator.post(f"/control/agents/{MAIN}/external-trigger/revoke")
+    assert same(await server.stranger.announce(path), nothing)
+
+
 @pytest.mark.requirement("triggers:rotate-and-revoke")
 async def test_rotating_voids_the_old_address_and_revoking_the_new_one(
     server: ControlServer,

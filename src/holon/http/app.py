@@ -1,14 +1,14 @@
 """Requests to handlers, through every check in its order.
 
-Owns:  the order: route and method, framing, Host, Origin, credentials, limiter, type, size; only
-       then is a byte of a body read, decoded and given to the handler.
+Owns:  the order: route and method, framing, Host, Origin, credentials, limiter, type, size, the
+       row's own gate; only then is a byte of a body read, decoded and given to the handler.
 Rule 1: a request that fails a check leaves no trace but a count.
 Rule 2: a method that does not exist is told before credentials are looked at, so that nobody can
         be locked out by requests that could never have worked.
 """
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Final, Generic, TypeVar
 
@@ -132,7 +132,18 @@ class App(Generic[PlaneT]):
         refused = check_body_head(head, route)
         if refused is not None:
             return refused
-        query = read_query(head.query, route.query)
+        call = Call(
+            head=head,
+            caller=caller,
+            params=params,
+            query=read_query(head.query, route.query),
+            body=b"",
+            raw=b"",
+            still_allowed=lambda: isinstance(self.gatekeeper.judge(route.access, head), Allowed),
+        )
+        refused = None if route.gate is None else await route.gate(self.plane, call)
+        if refused is not None:
+            return refused
         bytes_max = route.body_bytes_max if route.takes else HTTP_NO_BODY_BYTES_MAX
         try:
             raw = await body.read(bytes_max=bytes_max)
@@ -142,15 +153,7 @@ class App(Generic[PlaneT]):
             return too_large(bytes_max)
         except BodyTooSlowError as slow:
             return refused_reply(HTTPStatus.REQUEST_TIMEOUT, slow.code, slow.message)
-        call = Call(
-            head=head,
-            caller=caller,
-            params=params,
-            query=query,
-            body=_decoded(route, raw),
-            raw=raw,
-            still_allowed=lambda: isinstance(self.gatekeeper.judge(route.access, head), Allowed),
-        )
+        call = replace(call, body=_decoded(route, raw), raw=raw)
         given = await route.answer(self.plane, call)
         if isinstance(given, Reply | StreamReply):
             return given

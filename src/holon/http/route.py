@@ -4,6 +4,8 @@ Owns:  the row, its access class, and what a handler is given.
 Rule 1: a route says all there is to know: method, path, who may call, what goes in, what comes out,
         what may go wrong. Routing, checks, OpenAPI, the reference and the tests read the same row.
 Rule 2: a handler never sees a request that its row does not allow, nor a body of another type.
+Rule 3: where the door cannot tell who may call, a gate tells it by the head alone: nothing is read
+        of a body for somebody who would be turned away anyhow.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,7 +15,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from holon.http.exchange import RequestHead
+from holon.http.exchange import Reply, RequestHead
 from holon.model.ids import AgentId, parse_agent_id
 from holon.model.limits import HTTP_BODY_BYTES_MAX
 
@@ -74,6 +76,7 @@ class Call:
 
 
 Handler: TypeAlias = Callable[[PlaneT, Call], Awaitable[object]]
+Gate: TypeAlias = Callable[[PlaneT, Call], Awaitable[Reply | None]]  # given a call without a body
 
 RAW_BODY: Final = bytes  # the row of a route that takes any bytes as they come
 
@@ -103,6 +106,7 @@ class Route(Generic[PlaneT]):
     summary: str
     answer: Handler[PlaneT]
     returns: object
+    gate: Gate[PlaneT] | None = None
     takes: type | None = None
     query: type[msgspec.Struct] = NoQuery
     headers: tuple[RequestHeader, ...] = ()

@@ -50,6 +50,17 @@ class Caller:
     socket_path: Path | None = None
     standing: tuple[Header, ...] = ()
 
+    async def announce(self, path: str, *, headers: Sequence[Header] = ()) -> Answer:
+        """Post a head that announces a body, send none of it, and return the answer."""
+        wire = h11.Connection(h11.CLIENT)
+        name = f"{self.host}:{self.port}".encode()
+        lines = [(b"host", name), *self.standing, *headers, (b"content-length", b"10")]
+        with anyio.fail_after(_PATIENCE_S):
+            async with await self._connected() as stream:
+                head = wire.send(h11.Request(method="POST", target=path, headers=lines))
+                await stream.send(head or b"")
+                return await _answer(stream, wire)
+
     async def send(
         self, method: str, path: str, *, body: bytes = b"", headers: Sequence[Header] = ()
     ) -> Answer:

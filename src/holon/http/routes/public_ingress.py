@@ -80,12 +80,17 @@ async def enqueue(plane: Plane, call: Call) -> Enqueued:
     return await _admitted(plane, request)
 
 
-async def webhook(plane: Plane, call: Call) -> Enqueued | Reply:
-    """Queue what a machine outside posted."""
-    source = label(call, SOURCE) or WEBHOOK_SOURCE
-    is_signed = bool(signatures_of(call.head))
+async def judge(plane: Plane, call: Call) -> Reply | None:
+    """Turn away whose signature could not hold, whatever it signs."""
+    source, is_signed = _source(call), bool(signatures_of(call.head))
     if plane.outside.is_shut(source):
         return _shut(source, is_signed=is_signed)
+    return _bad_signature() if is_signed and plane.outside.secret_of(source) is None else None
+
+
+async def webhook(plane: Plane, call: Call) -> Enqueued | Reply:
+    """Queue what a machine outside posted."""
+    source, is_signed = _source(call), bool(signatures_of(call.head))
     if is_signed:
         secret = plane.outside.secret_of(source)
         key = verified_id(secret, _signed_head(call), call.raw, now=plane.clock.now())
@@ -131,6 +136,10 @@ async def _require_public(plane: Plane, agent_id: AgentId) -> None:
                 field="agent_id",
             )
         )
+
+
+def _source(call: Call) -> str:
+    return label(call, SOURCE) or WEBHOOK_SOURCE
 
 
 def _signed_head(call: Call) -> SignedHead:
@@ -206,6 +215,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         access=Access.SIGNED,
         summary="Queue what a machine outside posts; a signal when it is signed, else evidence.",
         answer=webhook,
+        gate=judge,
         headers=(*DELIVERED, EVENT_NAME, *SIGNED),
         takes=RAW_BODY,
         body_bytes_max=PUBLIC_BODY_BYTES_MAX,

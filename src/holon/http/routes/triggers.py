@@ -4,7 +4,8 @@ Owns:  the callback routes, and listing, giving, rotating and revoking.
 Rule 1: every miss at an address is answered alike, byte for byte as a path nobody serves.
 Rule 2: a repeat is answered before it is counted, so that a sender that tries again is never told
         to wait for it.
-Rule 3: looking gives nobody an address: an agent has one once its operator asked for it.
+Rule 3: an address is judged before a byte of the body is read: strangers make us keep nothing.
+Rule 4: looking gives nobody an address: an agent has one once its operator asked for it.
 """
 
 from typing import Final
@@ -12,6 +13,7 @@ from typing import Final
 from holon.decide.agent_lifecycle import admits
 from holon.http.app import too_many
 from holon.http.exchange import Reply
+from holon.http.head_checks import has_body
 from holon.http.outside_labels import read_delivery
 from holon.http.plane import Plane
 from holon.http.refused import nothing_here
@@ -40,6 +42,22 @@ async def wake(plane: Plane, call: Call) -> CallbackAnswer | Reply:
 async def enqueue(plane: Plane, call: Call) -> CallbackAnswer | Reply:
     """Take a delivery in at an older address; it wakes, as all do, and is marked."""
     return await _deliver(plane, call, TriggerDeliveryMode.ENQUEUE_MESSAGE)
+
+
+async def judge(plane: Plane, call: Call) -> Reply | None:
+    """Turn away a body for an address that opens nothing, as if nothing were served there."""
+    if not has_body(call.head):
+        return None  # the delivery itself is as quickly judged
+    desk, token = plane.host.triggers, call.params["token"]
+    delivery = read_delivery(call, addressed_mode=TriggerDeliveryMode.WAKE_HINT)
+    target = await desk.open(token, delivery)
+    if target is None:
+        return nothing_here()
+    if admits(target.agent_status) or target.earlier is not None:
+        return None  # whether it repeats an earlier one, the body says
+    if plane.outside.delivery_wait_s(target.trigger.external_trigger_id) is None:
+        await desk.deliver(token, delivery, target)  # its log says that it was turned away
+    return nothing_here()
 
 
 async def _deliver(plane: Plane, call: Call, mode: TriggerDeliveryMode) -> CallbackAnswer | Reply:
@@ -120,6 +138,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         access=Access.CAPABILITY,
         summary="Wake the agent this address belongs to. Any body is kept as evidence.",
         answer=wake,
+        gate=judge,
         headers=(*DELIVERED, RESOURCE_NAME),
         takes=RAW_BODY,
         body_bytes_max=TRIGGER_BODY_BYTES_MAX,
@@ -134,6 +153,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         access=Access.CAPABILITY,
         summary="An older form of the wake address; it wakes, and is recorded as deprecated.",
         answer=enqueue,
+        gate=judge,
         headers=(*DELIVERED, RESOURCE_NAME),
         takes=RAW_BODY,
         body_bytes_max=TRIGGER_BODY_BYTES_MAX,
