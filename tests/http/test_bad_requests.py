@@ -215,6 +215,29 @@ async def test_s72_what_is_anothers_does_not_exist_here(server: ControlServer) -
     assert kept.status == "active"
 
 
+ENDLESS = "x" * 100_000
+TEXTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "workdir": ("tasks", {"summary": "s", "cmd": "true", "workdir": ENDLESS}),
+    "shell": ("tasks", {"summary": "s", "cmd": "true", "shell": ENDLESS}),
+    "cmd": ("tasks", {"summary": "s", "cmd": ENDLESS}),
+    "run id": ("current-run/abort", {"run_id": ENDLESS}),
+    "template": ("create", {"template": ENDLESS}),
+    "model": ("model", {"model": ENDLESS}),
+    "skill": ("skills/install", {"name": ENDLESS}),
+    "workspace": ("workspace/attach", {"path": f"/{ENDLESS}"}),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+async def test_a_text_without_end_is_refused_and_not_said_back(
+    server: ControlServer, name: str
+) -> None:
+    part, body = TEXTS[name]
+    answer = await server.operator.post(f"/control/agents/{MAIN}/{part}", body)
+    assert answer.status == 400
+    assert len(answer.body) < 1_000
+
+
 async def test_a_run_that_is_over_is_not_aborted(server: ControlServer) -> None:
     path = f"/control/agents/{MAIN}/current-run/abort"
     idle = await server.operator.post(path, {"run_id": "turn_1"})

@@ -2,7 +2,8 @@
 
 Owns:  the JSON a caller may send, route by route.
 Rule 1: strict: an unknown field is refused, so that a slip is seen and a claim finds no place.
-Rule 2: `trust` may be said in any of them and chooses nothing: authority comes from the door.
+Rule 2: every text is bounded, here or by whoever takes it in: a refusal may quote what came.
+Rule 3: `trust` may be said in any of them and chooses nothing: authority comes from the door.
 """
 
 from enum import StrEnum
@@ -31,6 +32,8 @@ from holon.model.work_item import PlanStatus, TodoState
 Text = Annotated[str, Meta(min_length=1)]
 Label = Annotated[str, Meta(min_length=1, max_length=LABEL_CHARS_MAX)]
 Objective = Annotated[str, Meta(min_length=1, max_length=OBJECTIVE_CHARS_MAX)]
+RecordId = Annotated[str, Meta(max_length=ID_CHARS_MAX)]
+Path = Annotated[str, Meta(max_length=WORKSPACE_PATH_CHARS_MAX)]
 
 
 class NoBody(Record, frozen=True, kw_only=True):
@@ -59,13 +62,13 @@ class DebugPromptRequest(ControlBody, frozen=True, kw_only=True):
 class CreateAgentRequest(ControlBody, frozen=True, kw_only=True):
     """How an agent comes into being."""
 
-    template: str | None = None
+    template: Path | None = None  # also an id or an address, which are shorter
 
 
 class AbortRequest(ControlBody, frozen=True, kw_only=True):
     """Which run is meant; without a word, whichever is running."""
 
-    run_id: str | None = None
+    run_id: RecordId | None = None
 
 
 class EffortOfAgentError(BadInputError):
@@ -108,8 +111,8 @@ class TaskRequest(ControlBody, frozen=True, kw_only=True):
 
     summary: Label
     cmd: Text
-    workdir: str | None = None
-    shell: str | None = None
+    workdir: Path | None = None
+    shell: Path | None = None
     login: bool = False
     tty: bool = False
     accepts_input: bool | None = None  # left out: with a terminal only
