@@ -15,7 +15,7 @@ import pytest
 
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.listening_sockets import bind_tcp, bind_unix
-from holon.http.exchange import Answerer, BodySource, Door, Reply, RequestHead
+from holon.http.exchange import Answerer, BodySource, Door, PeerGoneError, Reply, RequestHead
 from holon.http.listeners import Listeners
 
 PATIENCE_S = 20.0
@@ -133,6 +133,35 @@ async def test_a_peer_that_breaks_off_before_it_is_let_in_harms_nobody() -> None
             client.connect(bound.getsockname())
             answer = await anyio.to_thread.run_sync(answer_to, client)
     assert answer.endswith(b"welcome")
+
+
+@pytest.mark.requirement("http:a-wait-given-up-is-no-error")
+@pytest.mark.parametrize("expects", [b"", b"Expect: 100-continue\r\n"])
+async def test_a_peer_that_breaks_off_in_its_body_is_gone_and_no_fault(expects: bytes) -> None:
+    bound, heard = bind_tcp("127.0.0.1", 0), list[type[Exception]]()
+    reading, ended = anyio.Event(), anyio.Event()
+
+    async def take(head: RequestHead, body: BodySource) -> Reply:
+        reading.set()
+        try:
+            await body.read(bytes_max=100)
+        except Exception as error:
+            heard.append(type(error))
+            raise
+        finally:
+            ended.set()
+        return await greet(head, body)
+
+    async with listening(bound, answer=take):
+        with socket.socket(bound.family) as hasty:
+            hasty.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            hasty.connect(bound.getsockname())
+            hasty.sendall(
+                b"POST / HTTP/1.1\r\nHost: h\r\n" + expects + b"Content-Length: 9\r\n\r\n"
+            )
+            await reading.wait()
+        await ended.wait()
+    assert heard == [PeerGoneError]
 
 
 async def test_a_listening_socket_that_is_gone_is_not_waited_for() -> None:

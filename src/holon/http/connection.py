@@ -139,6 +139,8 @@ class Connection:
             return await self._body(bytes_max, until_s=_from_now(HTTP_BODY_MS_MAX))
         except TimeoutError:
             raise BodyTooSlowError("the body did not arrive in time") from None
+        except _GONE:
+            raise PeerGoneError("the peer broke off in the middle of its body") from None
         except h11.RemoteProtocolError:
             if self._hung_up:
                 raise PeerGoneError("the peer hung up in the middle of its body") from None
