@@ -214,6 +214,35 @@ def test_a_template_is_sound_or_refused(tmp_path: Path, name: str, content: byte
         read_template(folder)
 
 
+@pytest.mark.requirement("agent-init:a-strangers-template-tells-nothing-of-this-machine")
+@pytest.mark.parametrize("name", ["AGENTS.md", "skills.json"])
+@pytest.mark.parametrize("target", ["absolute", "../secret"])
+async def test_a_link_that_leads_out_of_a_strangers_template_is_refused(
+    store: TemplateStore, tmp_path: Path, name: str, target: str
+) -> None:
+    (tmp_path / "secret").write_text("the key of the house")
+    folder = a_template(tmp_path / "cloned")
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(tmp_path / "secret" if target == "absolute" else target)
+    with pytest.raises(BadTemplateError, match=f"{name} is a link that leads out"):
+        await store.resolve(str(folder), scratch=tmp_path)
+
+
+@pytest.mark.requirement("agent-init:a-strangers-template-tells-nothing-of-this-machine")
+async def test_a_link_inside_a_template_and_any_of_the_users_own_are_followed(
+    store: TemplateStore, root: Path, tmp_path: Path
+) -> None:
+    folder = a_template(tmp_path / "cloned")
+    (folder / "AGENTS.md").rename(folder / "role.md")
+    (folder / "AGENTS.md").symlink_to("role.md")
+    own = a_template(root / "own")
+    (own / "AGENTS.md").unlink()
+    (own / "AGENTS.md").symlink_to(folder / "role.md")
+    for selector in (str(folder), str(own), "own"):
+        found = await store.resolve(selector, scratch=tmp_path)
+        assert found.content.summary == "Runs things."
+
+
 async def test_templates_are_listed_with_what_is_wrong(store: TemplateStore, root: Path) -> None:
     assert store.listing() == ()
     seed_templates(root)

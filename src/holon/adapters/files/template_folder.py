@@ -3,10 +3,13 @@
 Owns:  reading it, bounded and whole, or refusing it.
 Rule 1: a template is refused rather than half understood.
 Rule 2: the directory's name is the template's id; nothing else in it is read.
+Rule 3: the user's own templates may be links to anywhere. In any other directory a link that leads
+        out is refused: a repository must not choose what of this machine an agent is told.
 """
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Final
 
@@ -40,6 +43,18 @@ class TemplateContent(Record, frozen=True, kw_only=True):
     def summary(self) -> str:
         """Its first paragraph, or its title where there is none."""
         return summary_of(self.agents_md)
+
+
+def read_foreign_template(folder: Path) -> TemplateContent:
+    """Return what a template directory holds that is not among the user's own."""
+    root = os.path.realpath(folder).rstrip("/")
+    for name in (AGENTS_FILE, MANIFEST_FILE):
+        path = folder / name
+        if path.is_symlink() and not os.path.realpath(path).startswith(f"{root}/"):
+            raise BadTemplateError(
+                f"{path} is a link that leads out of {folder}", hint="put a copy in its place"
+            )
+    return read_template(folder)
 
 
 def read_template(folder: Path) -> TemplateContent:

@@ -26,7 +26,11 @@ from holon.adapters.files.builtin_templates import (
 from holon.adapters.files.github_tree import GithubTrees
 from holon.adapters.files.new_tree import BadTreeError, copy_tree
 from holon.adapters.files.skill_install import FolderSkillInstaller
-from holon.adapters.files.template_folder import TemplateContent, read_template
+from holon.adapters.files.template_folder import (
+    TemplateContent,
+    read_foreign_template,
+    read_template,
+)
 from holon.adapters.files.template_skills import UnusableSkill, unusable_skills
 from holon.adapters.files.whole_folder import place, remove_tree, scratch_in, sweep_scratch
 from holon.adapters.system.private_file import FileUnusableError, folder_lock
@@ -121,7 +125,8 @@ class TemplateStore:
             case NamedTemplate(template_id=template_id):
                 return self._named(template_id)
             case TemplateFolder(path=path):
-                content = read_template(Path(path))
+                is_own = Path(path).is_relative_to(self._root)
+                content = (read_template if is_own else read_foreign_template)(Path(path))
                 return ResolvedTemplate(
                     selector=text, kind="local_path", source=path, content=content
                 )
