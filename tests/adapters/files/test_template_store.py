@@ -243,6 +243,18 @@ async def test_a_link_inside_a_template_and_any_of_the_users_own_are_followed(
         assert found.content.summary == "Runs things."
 
 
+@pytest.mark.requirement("agent-init:skill-failure-fails-the-template")
+def test_two_skills_of_one_name_are_told_where_the_template_is_read(
+    store: TemplateStore, root: Path
+) -> None:
+    refs = [{"kind": "builtin", "name": "ghx"}, {"kind": "local", "path": "/srv/skills/ghx"}]
+    folder = a_template(root / "ops", manifest={"skill_refs": refs})
+    with pytest.raises(BadTemplateError, match="2 of its skills would be named ghx"):
+        read_template(folder)
+    (listed,) = store.listing()
+    assert listed.problem is not None
+
+
 async def test_templates_are_listed_with_what_is_wrong(store: TemplateStore, root: Path) -> None:
     assert store.listing() == ()
     seed_templates(root)

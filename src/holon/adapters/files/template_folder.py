@@ -10,9 +10,11 @@ Rule 3: the user's own templates may be links to anywhere. In any other director
 import hashlib
 import json
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Final
 
+from holon.adapters.files.skill_install import name_of
 from holon.adapters.system.private_file import FileUnusableError, read_bounded
 from holon.decide.skill_refs import read_manifest
 from holon.model.limits import (
@@ -116,8 +118,16 @@ def _text(path: Path, content: bytes) -> str:
 
 def _refs(path: Path, content: bytes) -> tuple[SkillRef, ...]:
     try:
-        return read_manifest(json.loads(content))
+        refs = read_manifest(json.loads(content))
+        names = Counter(name_of(ref) for ref in refs)
     except (ValueError, RecursionError):
         raise BadTemplateError(f"{path} is not JSON") from None
     except BadSkillRefError as error:
         raise BadTemplateError(f"{path}: {error.message}", hint=error.hint) from error
+    for name, count in names.items():
+        if count > 1:
+            raise BadTemplateError(
+                f"{path}: {count} of its skills would be named {name}",
+                hint="name each skill once; two of one name cannot stand beside each other",
+            )
+    return refs
