@@ -91,7 +91,14 @@ def test_listening_everywhere_is_no_name() -> None:
         AccessRequest(advertise="https://user:word@a.example"),
         AccessRequest(advertise="https://a.example/?q=1"),
         AccessRequest(advertise="nonsense"),
+        AccessRequest(advertise="http://[::1"),
+        AccessRequest(advertise="http://a.example:99999"),
+        AccessRequest(advertise="http://a.example:0"),
+        AccessRequest(advertise="http://a.example\nX: y"),
+        AccessRequest(advertise="http://a example"),
+        AccessRequest(advertise="http://a\udcff.example"),
         AccessRequest(callback_base="nonsense"),
+        AccessRequest(callback_base="http://[::1"),
     ],
 )
 def test_a_contradiction_is_refused_with_what_to_change(asked: AccessRequest) -> None:

@@ -129,14 +129,25 @@ def _split(listen: str) -> tuple[str, int]:
 def _public(url: str | None, where: str) -> str | None:
     if url is None:
         return None
-    parts = urlsplit(url)
-    plain = not (parts.query or parts.fragment or parts.username or parts.password)
-    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or not plain:
+    if not _is_plain_address(url):
         raise BadAccessError(
             f"{where} takes an address such as https://holon.example.org",
             hint="http or https, a host, no user and no query",
         )
     return url.rstrip("/")
+
+
+def _is_plain_address(url: str) -> bool:
+    # The parser passes over blanks and line breaks; in a trigger URL they would be there again.
+    if not url.isascii() or not url.isprintable() or " " in url:
+        return False
+    try:
+        parts = urlsplit(url)
+        usable = bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that do not close, a port that is none
+        return False
+    extras = parts.query or parts.fragment or parts.username or parts.password
+    return parts.scheme in _DEFAULT_PORTS and usable and not extras
 
 
 def _advertised_names(url: str) -> set[str]:
