@@ -185,3 +185,25 @@ def test_a_second_signal_ends_at_once(place: Place) -> None:
 
 def _post(place: Place, path: str, body: dict[str, str]) -> None:
     assert place.client.post(path, dict, body)["ok"] is True
+
+
+def _has_ipv6() -> bool:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
+@pytest.mark.requirement("daemon:status-shows-enough")
+@pytest.mark.requirement("daemon:start-is-idempotent")
+@pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv6")
+def test_an_address_with_colons_is_told_as_a_url_needs_it(place: Place) -> None:
+    token = "a-token-of-the-operators"
+    asked = ("daemon", "start", "--host", "::1", "--port", "0", "--token", token)
+    started = place.told(*asked)
+    assert started["http_addr"].startswith("[::1]:")
+    assert place.told(*asked)["pid"] == started["pid"], "its token is tried at that address"
+    connect = f"http://{started['http_addr']}"
+    asked_there = place.holon("agent", "list", "--connect", connect, "--token", token)
+    assert asked_there.returncode == 0, asked_there.stderr

@@ -63,7 +63,8 @@ def test_a_tunnel_may_be_there_for_callbacks_only() -> None:
 
 
 def test_an_address_with_colons_is_written_in_brackets() -> None:
-    assert plan_access(AccessRequest(listen="[::1]:8080")).base_url(9) == "http://[::1]:9"
+    plan = plan_access(AccessRequest(listen="[::1]:8080"))
+    assert (plan.base_url(9), plan.address(9)) == ("http://[::1]:9", "[::1]:9")
 
 
 def test_listening_everywhere_is_no_name() -> None:

@@ -59,15 +59,19 @@ class AccessPlan(Record, frozen=True, kw_only=True):
     advertise: str | None = None
     callback_base: str | None = None
 
+    def address(self, port: int) -> str:
+        """Where it listens, as it stands in a URL, once the port is known."""
+        return f"{_bracketed(self.host)}:{port}"
+
     def base_url(self, port: int) -> str:
         """What trigger URLs begin with, once the port is known."""
-        return self.callback_base or self.advertise or f"http://{_bracketed(self.host)}:{port}"
+        return self.callback_base or self.advertise or f"http://{self.address(port)}"
 
     def host_names(self, port: int) -> frozenset[bytes]:
         """Every value a Host header may have, once the port is known."""
         names = {f"{name}:{port}" for name in _LOOPBACK_NAMES}
         if self.host not in _EVERYWHERE:
-            names.add(f"{_bracketed(self.host)}:{port}")
+            names.add(self.address(port))
         for url in (self.advertise, self.callback_base):
             names |= set() if url is None else _advertised_names(url)
         return frozenset(name.encode() for name in names)

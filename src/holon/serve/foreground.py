@@ -198,7 +198,7 @@ class _Service:
             pid=os.getpid(),
             home_dir=str(home),
             socket_path=str(self._files.socket),
-            http_addr=f"{plan.host}:{port}",
+            http_addr=plan.address(port),
             base_url=plan.base_url(port),
             started_at=SystemClock().now(),
             config_fingerprint=effective_fingerprint(self._settings, self._asked),
