@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holon.cli.access_options import AccessFlags, access_options, serve_request
 from holon.config.environment_names import CALLBACK_BASE_URL
 from holon.ports.journal import LogLevel
-from holon.serve.access_plan import AccessMode
+from holon.serve.access_plan import AccessMode, plan_access
 from holon.serve.effective_config import ServeRequest
 from holon.serve.recorded_options import RecordedOptions, recorded_options
 
@@ -78,7 +78,7 @@ def test_one_way_to_give_a_token_replaces_the_other() -> None:
     assert not by_file.has_token_by_value
 
 
-def test_a_file_that_is_named_is_stronger_than_a_variable() -> None:
+def asked_by(arguments: list[str], variables: dict[str, str]) -> ServeRequest:
     seen: list[ServeRequest] = []
 
     @click.command()
@@ -86,8 +86,29 @@ def test_a_file_that_is_named_is_stronger_than_a_variable() -> None:
     def command(**flags: Unpack[AccessFlags]) -> None:
         seen.append(serve_request(flags))
 
-    told = CliRunner().invoke(
-        command, ["--token-file", "/t/token"], env={"HOLON_CONTROL_TOKEN": "of-the-environment"}
-    )
+    told = CliRunner().invoke(command, arguments, env=variables)
     assert told.exit_code == 0, told.output
-    assert (seen[0].token, seen[0].token_file) == (None, Path("/t/token"))
+    return seen[0]
+
+
+def test_a_file_that_is_named_is_stronger_than_a_variable() -> None:
+    asked = asked_by(["--token-file", "/t/token"], {"HOLON_CONTROL_TOKEN": "of-the-environment"})
+    assert (asked.token, asked.token_file) == (None, Path("/t/token"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], ("127.0.0.1", 7900)),
+        (["--port", "8080"], ("127.0.0.1", 8080)),
+        (["--host", "::1"], ("::1", 7900)),
+        (["--host", "::1", "--port", "0"], ("::1", 0)),
+        (["--listen", "127.0.0.2:1"], ("127.0.0.2", 1)),
+    ],
+)
+def test_an_option_outdoes_the_variable_that_says_where_to_listen(
+    arguments: list[str], expected: tuple[str, int]
+) -> None:
+    asked = asked_by(arguments, {"HOLON_HTTP_ADDR": "127.0.0.1:7900"})
+    plan = plan_access(asked.access)
+    assert (plan.host, plan.port) == expected

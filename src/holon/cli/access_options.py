@@ -134,19 +134,36 @@ def _with_access(before: "ServeRequest", flags: AccessFlags) -> "ServeRequest":
     from holon.serve.access_plan import AccessMode
 
     known = before.access
+    mode, (listen, host, port) = flags["access"], _one_address(flags)
     if flags["listen"] is not None:  # a whole address: nothing of an earlier one is left
         known = replace(known, host=None, port=None)
-    mode, host, port = flags["access"], flags["host"], flags["port"]
     access = replace(
         known,
         mode=known.mode if mode is None else AccessMode(mode),
-        listen=flags["listen"],
+        listen=listen,
         host=known.host if host is None else host,
         port=known.port if port is None else port,
         advertise=flags["advertise"] or known.advertise,
         callback_base=callback_base_url(os.environ) or known.callback_base,
     )
     return with_fields(before, access=access)
+
+
+def _one_address(flags: AccessFlags) -> tuple[str | None, str | None, int | None]:
+    """Where to listen: a whole address, or a host and a port; an option outdoes the variable."""
+    from holon.serve.access_plan import split_address
+
+    listen, host, port = flags["listen"], flags["host"], flags["port"]
+    if listen is None or (host is None and port is None) or not _is_variable("listen"):
+        return listen, host, port
+    known_host, known_port = split_address(listen)
+    return None, known_host if host is None else host, known_port if port is None else port
+
+
+def _is_variable(name: str) -> bool:
+    """Whether an option has its value from the environment."""
+    ctx = click.get_current_context(silent=True)
+    return ctx is not None and ctx.get_parameter_source(name) is ParameterSource.ENVIRONMENT
 
 
 def _with_token(before: "ServeRequest", flags: AccessFlags) -> "ServeRequest":
@@ -167,7 +184,6 @@ def _one_token(flags: AccessFlags) -> tuple[str | None, Path | None]:
     token, file = flags["token"], flags["token_file"]
     if token is None or file is None:
         return token, file
-    ctx = click.get_current_context(silent=True)
-    if ctx is not None and ctx.get_parameter_source("token") is ParameterSource.ENVIRONMENT:
+    if _is_variable("token"):
         return None, file
     raise click.UsageError("--token and --token-file contradict each other; give one of them")

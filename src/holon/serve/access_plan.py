@@ -115,7 +115,7 @@ def _address(asked: AccessRequest) -> tuple[str, int]:
             raise BadAccessError(
                 "--listen says it all", hint="leave out --host and --port, or leave out --listen"
             )
-        host, port = _split(asked.listen)
+        host, port = split_address(asked.listen)
     host = asked.host if asked.host is not None else host
     port = asked.port if asked.port is not None else port
     if not 0 <= port <= 65_535:
@@ -123,7 +123,8 @@ def _address(asked: AccessRequest) -> tuple[str, int]:
     return host.strip("[]"), port
 
 
-def _split(listen: str) -> tuple[str, int]:
+def split_address(listen: str) -> tuple[str, int]:
+    """Return host and port of HOST:PORT, or raise BadAccessError."""
     host, colon, port = listen.rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdigit() or len(port) > 5:
         raise BadAccessError(f"{listen!r} is not an address", hint="write it as 127.0.0.1:7878")
