@@ -3,9 +3,12 @@
 import json
 import os
 import resource
+import select
 import signal
 import socket
 import stat
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -79,6 +82,26 @@ def test_the_life_of_a_daemon(place: Place) -> None:
     asked = place.holon("daemon", "status")
     assert asked.returncode == 1
     assert "holon daemon start" in asked.stdout
+
+
+@pytest.mark.requirement("daemon:same-runtime-in-the-background")
+def test_what_the_caller_has_open_is_not_kept_open_by_the_daemon(place: Place) -> None:
+    taken, given = os.pipe()
+    try:
+        started = subprocess.run(
+            [sys.executable, "-m", "holon", "daemon", "start", "--port", "0"],
+            env=place.environ(),
+            pass_fds=(given,),
+            capture_output=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert started.returncode == 0, started.stderr
+        os.close(given)
+        assert select.select([taken], [], [], 0)[0], "nobody else can write into it any more"
+        assert os.read(taken, 1) == b""
+    finally:
+        os.close(taken)
 
 
 @pytest.mark.requirement("daemon:stale-files-are-recoverable")

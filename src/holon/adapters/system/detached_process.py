@@ -13,6 +13,7 @@ import select
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from typing import Final
 
@@ -47,6 +48,7 @@ class DetachedProcess:
                     (os.POSIX_SPAWN_DUP2, log, 1),
                     (os.POSIX_SPAWN_DUP2, log, 2),
                     (os.POSIX_SPAWN_DUP2, writing, READY_HANDLE),
+                    *((os.POSIX_SPAWN_CLOSE, handle) for handle in _inherited_handles()),
                 ),
                 setsid=True,
                 setsigmask=(),
@@ -137,6 +139,18 @@ def tell_ready(handle: int) -> None:
         pass
     finally:
         os.close(handle)
+
+
+def _inherited_handles() -> list[int]:
+    """What whoever called us left open for us, such as a lock that is held by being open."""
+    # One of them is the listing's own, and gone by now.
+    open_ones = [int(name) for name in os.listdir("/proc/self/fd") if int(name) > READY_HANDLE]
+    found: list[int] = []
+    for handle in open_ones:
+        with suppress(OSError):
+            if os.get_inheritable(handle):
+                found.append(handle)
+    return found
 
 
 def _readable(handle: int, *, ms_max: int) -> bool:
