@@ -3,14 +3,16 @@
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from holon.wire.runtime_responses import ShutdownAnswer
+from holon.wire.runtime_responses import Readiness, ShutdownAnswer
 from tests.daemon.conftest import place
-from tests.daemon.driving import PATIENCE_S, Place
+from tests.daemon.driving import PATIENCE_S, Place, until
 
 __all__ = ["place"]
 
@@ -60,6 +62,27 @@ def test_a_polite_signal_ends_it_in_good_order(place: Place, number: signal.Sign
     assert not place.files.record.exists()
     assert not place.files.pid.exists()
     assert not place.files.socket.exists()
+
+
+@pytest.mark.parametrize("arguments", [(), ("--json",)])
+def test_a_service_nobody_listens_to_comes_up_and_ends_in_good_order(
+    place: Place, arguments: tuple[str, ...]
+) -> None:
+    taken, given = os.pipe()
+    os.close(taken)
+    with subprocess.Popen(
+        [sys.executable, "-m", "holon", "serve", "--port", "0", *arguments],
+        env=place.environ(),
+        stdout=given,
+        stderr=given,
+    ) as process:
+        os.close(given)
+        until(lambda: place.files.record.exists() or process.poll() is not None)
+        assert place.client.get("/control/runtime/readiness", Readiness).ok
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=PATIENCE_S) == 0
+    assert not place.files.record.exists()
+    assert not place.files.shutdown_failure.exists()
 
 
 def test_whoever_asks_for_the_end_is_answered_before_it_comes(place: Place) -> None:

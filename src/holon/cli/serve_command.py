@@ -1,11 +1,16 @@
 """`holon serve`: the runtime in the foreground.
 
 Owns:  what is said when a service is up and when it goes down.
+Rule 1: a service runs whether or not anybody reads what it says: a pipe or a terminal that is gone
+        ends nothing.
 """
 
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, TextIO, Unpack
 
 import click
 
@@ -72,7 +77,8 @@ def serve(
     if failed is not None:
         raise failed
     if ready_handle is None:
-        click.echo("holon: ended; what was accepted is kept", err=True)
+        with _heard_or_not(sys.stderr):
+            click.echo("holon: ended; what was accepted is kept", err=True)
 
 
 def _announcer(as_json: bool, ready_handle: int | None) -> "Callable[[RuntimeFacts], None]":
@@ -88,18 +94,30 @@ def _first_of(several: "BaseExceptionGroup[HolonError]") -> "HolonError":
 
 
 def _announce(facts: "RuntimeFacts") -> None:
-    click.echo(f"holon: serving {facts.home_dir}", err=True)
-    click.echo(f"       http://{facts.http_addr} and {facts.socket_path}", err=True)
+    with _heard_or_not(sys.stderr):
+        click.echo(f"holon: serving {facts.home_dir}", err=True)
+        click.echo(f"       http://{facts.http_addr} and {facts.socket_path}", err=True)
 
 
 def _announce_json(facts: "RuntimeFacts") -> None:
-    echo_json(
-        {
-            "ok": True,
-            "pid": facts.pid,
-            "home_dir": facts.home_dir,
-            "http_addr": facts.http_addr,
-            "socket_path": facts.socket_path,
-            "config_fingerprint": facts.config_fingerprint,
-        }
-    )
+    with _heard_or_not(sys.stdout):
+        echo_json(
+            {
+                "ok": True,
+                "pid": facts.pid,
+                "home_dir": facts.home_dir,
+                "http_addr": facts.http_addr,
+                "socket_path": facts.socket_path,
+                "config_fingerprint": facts.config_fingerprint,
+            }
+        )
+
+
+@contextmanager
+def _heard_or_not(stream: TextIO) -> Iterator[None]:
+    """Let what is said in the block be lost when it cannot be written."""
+    try:
+        yield
+    except OSError:
+        with open(os.devnull, "wb") as nowhere:  # what is in the buffer is tried again at exit
+            os.dup2(nowhere.fileno(), stream.fileno())
