@@ -51,7 +51,7 @@ def test_an_unsafe_home_is_refused_before_anything_is_made(
     assert sorted(place.home.rglob("*")) == before
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_polite_signal_ends_it_in_good_order(place: Place, number: signal.Signals) -> None:
     with place.serving() as process:
         record = place.files.read_record()

@@ -227,12 +227,19 @@ async def _drain(host: Host) -> bool:
 async def _end_on_signal(
     ending: anyio.Event, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
 ) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    with anyio.open_signal_receiver(*_asking_to_end()) as signals:
         task_status.started()
         async for number in signals:
             if ending.is_set():
                 os._exit(128 + number)  # asked twice: what is durable is durable
             ending.set()
+
+
+def _asking_to_end() -> tuple[signal.Signals, ...]:
+    """The polite signals; a terminal that goes away asks as well, unless nohup had it ignored."""
+    polite = (signal.SIGTERM, signal.SIGINT)
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return polite if ignored else (*polite, signal.SIGHUP)
 
 
 @contextmanager
