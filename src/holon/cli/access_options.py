@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 import click
 from click.core import ParameterSource
 
+from holon.cli.places import Place
+
 if TYPE_CHECKING:
     from holon.serve.effective_config import ServeRequest
     from holon.serve.recorded_options import RecordedOptions
@@ -57,14 +59,14 @@ _OPTIONS = (
     click.option("--token", envvar="HOLON_CONTROL_TOKEN", help="The token callers need."),
     click.option(
         "--token-file",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=Place(dir_okay=False, path_type=Path),
         show_default="<home>/run/token, made on the first start",
         help="The file that holds it.",
     ),
     click.option(
         "--workspace-root",
         envvar="HOLON_WORKSPACE_DIR",
-        type=click.Path(exists=True, file_okay=False, resolve_path=True),
+        type=Place(exists=True, file_okay=False, resolve_path=True),
         show_default="each agent's own home",
         help="Where commands run and files change.",
     ),

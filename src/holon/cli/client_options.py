@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import click
 
+from holon.cli.places import Place
+
 if TYPE_CHECKING:
     from holon.client.control_client import ControlClient
 
@@ -34,7 +36,7 @@ _OPTIONS = (
     click.option("--token", help="The token it asks for.", show_default="$HOLON_CONTROL_TOKEN"),
     click.option(
         "--token-file",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=Place(dir_okay=False, path_type=Path),
         help="The file that holds the token.",
     ),
 )

@@ -31,15 +31,8 @@ def debug() -> None:
 
 
 @debug.command()
-@click.option(
-    "--home",
-    envvar="HOLON_HOME",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=lambda: Path.home() / ".holon",
-    show_default="$HOLON_HOME, or ~/.holon",
-    help="The home to check.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
+@home_option
+@json_option
 def check(home: Path, as_json: bool) -> None:
     """Check the twelve invariants of a database, read-only.
 

@@ -22,6 +22,7 @@ import click
 from holon import __version__
 from holon.cli import exit_codes
 from holon.cli.lazy_group import LazyCommand, LazyGroup
+from holon.cli.places import is_text
 
 if TYPE_CHECKING:
     from holon.model.errors import HolonError
@@ -154,6 +155,13 @@ class RootGroup(LazyGroup):
             if error.filename is not None or error.errno not in _NO_ROOM:
                 raise
             _give_up_output(error)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the command line; nothing on it may be anything but text."""
+        for each in args:
+            if not ctx.resilient_parsing and not is_text(each):
+                ctx.fail(f"{each!r} is not UTF-8 text")
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; end with a sentence when it raises a HolonError."""

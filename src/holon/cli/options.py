@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from holon.cli.places import Place, default_home
+
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
 
@@ -22,8 +24,8 @@ def home_option(command: _Command) -> _Command:
     return click.option(
         "--home",
         envvar="HOLON_HOME",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=lambda: Path.home() / ".holon",
+        type=Place(file_okay=False, path_type=Path),
+        default=default_home,
         show_default="$HOLON_HOME, or ~/.holon",
         help="The home to work on.",
     )(command)

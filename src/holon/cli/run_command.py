@@ -16,6 +16,7 @@ import click
 
 from holon.cli import exit_codes
 from holon.cli.options import home_option, json_option
+from holon.cli.places import Place
 from holon.cli.template_options import complete_template
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ TRUST_CHOICES: Final = (
     "trusted-integration",
     "untrusted-external",
 )
-_DIRECTORY: Final = click.Path(exists=True, file_okay=False, resolve_path=True)
+_DIRECTORY: Final = Place(exists=True, file_okay=False, resolve_path=True)
 
 
 class RunFlags(TypedDict):

@@ -49,7 +49,14 @@ def as_source(text: str) -> str:
     """Do the same where no id is meant: a bare name is a directory here."""
     import os
 
-    return as_address(text) if _is_address(text) else os.path.abspath(text)
+    if _is_address(text):
+        return as_address(text)
+    try:
+        return os.path.abspath(text)
+    except FileNotFoundError:
+        raise click.UsageError(
+            "the directory you stand in is gone; give the whole path of the template"
+        ) from None
 
 
 def _is_address(text: str) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holon.cli.places import Place
 from holon.cli.runtime_call import Target, agent_options
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def list_workspaces(target: Target) -> None:
 
 
 @workspace.command()
-@click.argument("path", metavar="PATH", type=click.Path())
+@click.argument("path", metavar="PATH", type=Place())
 @agent_options
 def attach(target: Target, *, path: str) -> None:
     """Let an agent work in a directory, from its next command on.
