@@ -162,6 +162,8 @@ def _read_secret() -> str:
     from holon.adapters.system.credential_file import BadCredentialError
     from holon.model.limits import CREDENTIAL_BYTES_MAX
 
+    if sys.stdin is None:  # closed by whoever called us
+        raise BadCredentialError("there is no standard input to read the secret from")
     if sys.stdin.isatty():
         asked: str = click.prompt("Secret", hide_input=True, err=True)
         return asked

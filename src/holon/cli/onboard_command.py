@@ -53,7 +53,8 @@ def onboard(as_json: bool, home: Path) -> None:
       holon onboard --json | jq .next_actions
     """
     opened = open_plane(home)
-    if not as_json and sys.stdin.isatty() and sys.stdout.isatty():
+    # One that is closed is no terminal either.
+    if not as_json and all(each and each.isatty() for each in (sys.stdin, sys.stdout)):
         _ask(opened, home)
         return
     report = _report(opened, home)

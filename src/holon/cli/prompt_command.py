@@ -68,8 +68,19 @@ def prompt(
 
 
 def _read_stdin() -> str:
+    from holon.model.limits import MESSAGE_BODY_BYTES_MAX
+
+    if sys.stdin is None:  # closed by whoever called us
+        raise click.UsageError("there is no stdin to read the text from")
+    # No further than a text can be long: what is piped in may never end.
+    content = sys.stdin.buffer.read(MESSAGE_BODY_BYTES_MAX + 1)
+    if len(content) > MESSAGE_BODY_BYTES_MAX:
+        raise click.UsageError(
+            f"stdin is longer than {MESSAGE_BODY_BYTES_MAX} bytes;"
+            " what is large belongs into a file the agent can read"
+        )
     try:
-        return sys.stdin.buffer.read().decode().replace("\r\n", "\n")
+        return content.decode().replace("\r\n", "\n")
     except UnicodeDecodeError:
         raise click.UsageError("stdin is not UTF-8 text") from None
 
