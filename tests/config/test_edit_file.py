@@ -85,6 +85,17 @@ def test_a_file_behind_a_link_is_edited_where_it_is(tmp_path: Path) -> None:
     assert 'default = "c/d"' in real.read_text(encoding="utf-8")
 
 
+def test_a_disk_that_takes_no_writes_is_told_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: "str | os.PathLike[str]", *_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), os.fspath(path))
+
+    monkeypatch.setattr(os, "unlink", refuse)  # as it is on a file system mounted read-only
+    with pytest.raises(FileUnusableError, match="cannot be written: Read-only file system"):
+        set_values(tmp_path, {find_key("model.default"): "scripted/hello"})
+
+
 @pytest.mark.parametrize("call", ["fsync", "fchmod", "write", "replace"])
 def test_a_disk_that_refuses_leaves_the_old_file_and_nothing_else(
     call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

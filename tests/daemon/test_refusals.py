@@ -1,5 +1,6 @@
 """What is not ours, in a runtime's place, stays as it is; what is ours is ended for certain."""
 
+import errno
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ from holon.daemon import health, start_stop
 from holon.daemon.health import Foreign, Gone, Running, look_at
 from holon.daemon.launch import launch_arguments, launch_environment
 from holon.daemon.start_stop import Daemon, DaemonError, OtherConfigError, stop
+from holon.model.errors import HomeUnusableError
 from holon.model.ids import AgentId
 from holon.projections.runtime_status import DaemonState, FailurePhase
 from holon.serve.access_plan import AccessMode, AccessRequest, BadAccessError
@@ -227,3 +229,14 @@ def test_the_newest_failure_is_the_one_that_is_told(run: Place) -> None:
     shown = health.status_of(files, fingerprint=None)
     assert shown.last_failure is not None
     assert shown.last_failure.summary == "older"
+
+
+def test_a_log_that_cannot_be_written_is_told_in_a_sentence(
+    run: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> int:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr(start_stop, "open_log", refuse)
+    with pytest.raises(HomeUnusableError, match=r"daemon\.log cannot be used: Read-only"):
+        daemon_of(run).start()

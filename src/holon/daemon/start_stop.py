@@ -156,7 +156,8 @@ class Daemon:
     def _launch(self) -> DaemonStatus:
         began = SystemClock().now()
         home = self.settings.home
-        log = open_log(self.files.log)
+        with home_errors(home):
+            log = open_log(self.files.log)
         try:
             process = DetachedProcess(
                 launch_arguments(home, self.asked),

@@ -13,7 +13,7 @@ import os
 import stat
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -103,7 +103,8 @@ def replace_file(path: Path, content: bytes, *, mode: int = PRIVATE_FILE) -> Non
         draft.replace(target)
         _sync_folder(target.parent)
     except OSError as error:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):  # a disk that takes no writes has no draft to remove
+            draft.unlink(missing_ok=True)
         raise _unusable(path, "written", error) from error
 
 
