@@ -299,25 +299,6 @@ def test_tasks_that_end_at_the_same_moment_each_deliver_their_result() -> None:
     run_house(story, script=script, setup=shell_setup())
 
 
-class HidesTheKey:
-    """Knows one secret."""
-
-    def redact(self, text: str) -> str:
-        """Hide it."""
-        return text.replace("compiling", "[redacted]")
-
-
-def test_the_result_of_a_task_names_no_secret() -> None:
-    async def story(house: House) -> None:
-        await house.prompt("build")
-        await a_minute(house)
-        assert house.model.heard("[redacted]")
-        assert not house.model.heard("compiling")
-        assert "compiling" not in (tasks(house)[0].result_summary or "")
-
-    run_house(story, script=BUILD, setup=shell_setup(redactor=HidesTheKey()))
-
-
 def test_the_disk_being_full_when_a_task_ends_only_delays_its_result() -> None:
     async def story(house: House) -> None:
         await house.prompt("build")

@@ -20,7 +20,7 @@ from holon.model.conversation import ToolUseBlock
 from holon.model.errors import StoreError
 from holon.model.ids import MessageId
 from holon.model.record import Record
-from holon.model.tool import ToolCallRecord, ToolCallState, ToolOk
+from holon.model.tool import ToolCallRecord, ToolCallState, ToolError, ToolOk
 from holon.model.turn import ToolReceipt
 from holon.ports.journal import LogLevel
 from holon.ports.places import PlaceRefusedError
@@ -146,10 +146,13 @@ class ToolRunner:
 
     def _without_secrets(self, receipt: ToolReceipt) -> ToolReceipt:
         """A result may quote a secret the host holds: neither model nor transcript sees it."""
-        content = self._services.redactor.redact(receipt.content)
-        if content == receipt.content:
+        redact = self._services.redactor.redact
+        content, error = redact(receipt.content), receipt.error
+        if error is not None:  # events and records tell of it apart from the content
+            error = msgspec.json.decode(redact(msgspec.json.encode(error).decode()), type=ToolError)
+        if (content, error) == (receipt.content, receipt.error):
             return receipt
-        return msgspec.structs.replace(receipt, content=content)
+        return msgspec.structs.replace(receipt, content=content, error=error)
 
 
 def _crashed(name: str) -> ToolExecution:
