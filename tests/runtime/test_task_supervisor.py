@@ -11,6 +11,7 @@ from holon.model.task import TaskStatus
 from holon.testing.builders import MAIN
 from holon.testing.crash_store import CrashPlan, CrashStore, Side
 from holon.testing.fault_store import DiskFault
+from holon.testing.scripted_shell import CommandScript
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
 from tests.runtime.shellwork import receipts, results, shell_setup, task_results, tasks
@@ -297,6 +298,25 @@ def test_tasks_that_end_at_the_same_moment_each_deliver_their_result() -> None:
         rule("build", *(calls("ExecCommand", **again) for _ in range(3)), says("three run")),
     ]
     run_house(story, script=script, setup=shell_setup())
+
+
+@pytest.mark.requirement("command-tools:nothing-nameless-runs-on")
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_what_a_task_leaves_running_ends_with_it_and_the_model_is_told(is_restarted: bool) -> None:
+    async def story(house: House) -> None:
+        await house.prompt("build")
+        await house.rest(20_000)
+        if is_restarted:
+            await house.restart(down_ms=120_000)  # it ends while nobody looks
+        await a_minute(house)
+        [process] = house.shell.started
+        assert process.exit is not None
+        assert not process.left_running
+        assert house.model.heard("compiling")
+        assert house.model.heard("left running in the background was ended with it")
+
+    make = CommandScript(after_ms=60_000, stdout=b"compiling\n", leaves_running=True)
+    run_house(story, script=BUILD, setup=shell_setup(commands={"make": make}))
 
 
 def test_the_disk_being_full_when_a_task_ends_only_delays_its_result() -> None:

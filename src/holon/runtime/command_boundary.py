@@ -57,5 +57,14 @@ async def ended_spared(journal: Journal, held: CommandTask) -> CommandExit:
     return CommandExit(exit_status=None)
 
 
+async def leftovers_ended(journal: Journal, held: CommandTask) -> bool:
+    """End what the ended command of a task left running; say whether there was anything."""
+    with spared(journal, "what a command left running could not be ended", **_about(held)):
+        if held.command.left_running:
+            await held.command.stop()
+            return True
+    return False
+
+
 def _about(held: CommandTask) -> Mapping[str, About]:
     return {"agent_id": held.task.agent_id, "task_id": held.task.id}

@@ -4,10 +4,13 @@ Owns:  turning the end of a command into the end of its task, and the patience t
 Rule 1: a report is repeated until it is recorded or cannot matter any more; the desk's commit makes
         a repeat harmless.
 Rule 2: a task whose output cannot be looked at ends all the same, without it.
-Rule 3: a result is freed of secrets before it is kept: it goes to the model.
+Rule 3: a task is over when it is told as ended: what its command left running has no name any more,
+        and is ended before the result is.
+Rule 4: a result is freed of secrets before it is kept: it goes to the model.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -22,11 +25,13 @@ from holon.model.refusal import RefusalCode, RefusedError
 from holon.model.task import TaskRecord, TaskStatus
 from holon.ports.journal import LogLevel
 from holon.ports.task_control import StopRequest
-from holon.runtime.command_boundary import spared
+from holon.runtime.command_boundary import leftovers_ended, spared
 from holon.runtime.command_task import CommandTask
 from holon.runtime.decided_commit import patiently
 from holon.runtime.services import Services
 from holon.runtime.task_desk import TaskDesk
+
+_LEFTOVERS_ENDED: Final = "[what it left running in the background was ended with it]"
 
 
 class TaskReporter:
@@ -37,7 +42,8 @@ class TaskReporter:
         self._desk = desk
 
     async def end(self, held: CommandTask, ended: CommandExit) -> None:
-        """Record how a task ended, with its result message."""
+        """Record how a task ended, with its result message; what it left running ends with it."""
+        had_leftovers = await leftovers_ended(self._services.journal, held)
         budget = TASK_OUTPUT_TOKENS * ESTIMATED_TOKEN_BYTES
         spans: Sequence[OutputSpan] = ()
         with spared(
@@ -50,6 +56,8 @@ class TaskReporter:
         redact = self._services.redactor.redact
         named = msgspec.structs.replace(held.task, summary=redact(held.task.summary or ""))
         output = redact(transcript_of(spans, bytes_max=budget).text)
+        if had_leftovers:
+            output = f"{output.rstrip()}\n{_LEFTOVERS_ENDED}".lstrip()
         await self._report(end_of_task(named, ended, asked=held.asked, output=output))
 
     async def cancelling(self, task: TaskRecord) -> None:
