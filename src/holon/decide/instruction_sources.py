@@ -16,8 +16,14 @@ from holon.model.provenance import AuthorityClass
 from holon.model.record import Record
 
 WATCHED_FILES: Final = ("AGENTS.md", "memory/self.md", "memory/operator.md")
-_GUIDANCE: Final = frozenset({"agents.md", "claude.md"})
-_SHARED_FOLDERS: Final = (".agents/skills/", ".codex/skills/", ".claude/skills/")
+# What lies in .agents counts for every agent where a workspace is the user's own home directory.
+_GUIDANCE: Final = frozenset({"agents.md", "claude.md", ".agents/agents.md"})
+_SHARED_FOLDERS: Final = (
+    ".agents/skills/",
+    ".agents/templates/",
+    ".codex/skills/",
+    ".claude/skills/",
+)
 _HOME_FOLDERS: Final = ("skills/", "memory/", *_SHARED_FOLDERS)
 
 
