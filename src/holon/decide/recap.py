@@ -169,7 +169,7 @@ def _entry_lines(entry: TranscriptEntry, receipts: _Receipts) -> Iterator[str]:
             for position, use in enumerate(uses[:RECAP_CALLS_COUNT_MAX]):
                 asked = _cut(quoted(msgspec.json.encode(use.input).decode()))
                 came = _came_back(receipts.get((number, position)))
-                yield f"round {number}: {use.name[:ID_CHARS_MAX]} {asked} -> {came}"
+                yield f"round {number}: {quoted(use.name)[:ID_CHARS_MAX]} {asked} -> {came}"
             if (more := len(uses) - RECAP_CALLS_COUNT_MAX) > 0:
                 yield f"round {number}: and {more} more calls"
         case _:
