@@ -125,6 +125,22 @@ async def test_what_is_not_ours_is_begun_anew(tmp_path: Path, spoil: Spoil) -> N
     await index.close()
 
 
+@pytest.mark.requirement("memory-index:disposable")
+async def test_a_link_in_the_place_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+    index = await an_index(tmp_path)
+    folder, elsewhere = tmp_path / ".holon" / "indexes", tmp_path / "elsewhere"
+    folder.rename(elsewhere)
+    folder.symlink_to(elsewhere)
+    before = sorted(each.name for each in elsewhere.iterdir())
+    with pytest.raises(IndexLostError):
+        await use(index)
+    assert (await index.facts()).documents_count == 0
+    await index.close()
+    assert not folder.is_symlink()
+    assert (folder / "memory.sqlite3").is_file()
+    assert sorted(each.name for each in elsewhere.iterdir()) == before
+
+
 async def test_an_index_that_is_whole_is_kept(tmp_path: Path) -> None:
     index = await an_index(tmp_path)
     facts = await index.facts()

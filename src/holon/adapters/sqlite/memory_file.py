@@ -4,6 +4,7 @@ Owns:  memory.sqlite3, its log, and memory.dirty beside it, which marks an index
        everything yet.
 Rule 1: the file is derived and lies in the reach of the agent's commands. Whatever is not exactly
         what we would have made is thrown away: a foreign file, a link, another schema, damage.
+        A link in the place of the folder goes too: where it leads, nothing is made or removed.
 Rule 2: the mark is there before anything is thrown away, and goes when the index is whole. A file
         that is found beside a mark was not finished, and is begun anew. One that nobody has fed
         yet goes on being none.
@@ -51,6 +52,8 @@ class MemoryFile:
 
     def open(self) -> apsw.Connection:
         """Open the index as it is; raises DamagedIndexError when there is none to use."""
+        if self._folder.is_symlink():
+            raise DamagedIndexError("its folder is a link")
         reason = self.dirty_reason()
         if reason == NO_INDEX_YET or (reason is None and not _is_plain_file(self.path)):
             raise DamagedIndexError(NO_INDEX_YET)
@@ -70,6 +73,8 @@ class MemoryFile:
     def make(self, reason: str) -> apsw.Connection:
         """Throw away what is there and make an empty index, marked with why."""
         try:
+            if self._folder.is_symlink():
+                self._folder.unlink()
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._write_mark(reason)
             for name in (INDEX_FILE, f"{INDEX_FILE}-wal", f"{INDEX_FILE}-shm"):
