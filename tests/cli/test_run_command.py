@@ -159,7 +159,7 @@ def test_a_used_up_account_puts_the_run_off_instead_of_failing_it(
         (("hi", "--agent", "../x", "--model", "scripted/hello"), "agent"),
         ((), "TEXT"),
         (("",), "TEXT is empty"),
-        (("hi\udcff",), "surrogate"),
+        (("hi\udcff",), "is not UTF-8 text"),
         (("hi", "--max-rounds", "0"), "--max-rounds"),
         (("hi", "--trust", "root"), "--trust"),
         (("hi", "--create-agent"), "--agent"),
