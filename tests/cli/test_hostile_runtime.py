@@ -13,6 +13,8 @@ from click.testing import CliRunner, Result
 
 from holon.cli import exit_codes
 from holon.cli.main import main
+from holon.client import event_stream
+from holon.client.event_stream import StreamedEvent
 
 EVIL = "x\x1b]0;owned\x07\x1b[2J\x9b31m\u202ey\nz"
 ENTRY = {
@@ -135,3 +137,20 @@ def test_a_list_of_something_else_is_told_as_such(tmp_path: Path, answer: Any) -
     done = asked(tmp_path, 200, answer, "agent", "list")
     assert (done.exit_code, done.stdout) == (exit_codes.FAILED, "")
     assert "something else" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("events", "stream"), ("events", "stream", "--all"), ("tail", "--follow")],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("sent", ["{nope", "[" * 100_000, "{}"], ids=lambda sent: sent[:5])
+def test_a_stream_of_something_else_is_told_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], sent: str
+) -> None:
+    came = [StreamedEvent(None, "x", sent)]
+    monkeypatch.setattr(event_stream, "follow", lambda *_args, **_kwargs: iter(came))
+    done = asked(tmp_path, 200, {"events": [], "briefs": []}, *command, "--agent", "a")
+    assert (done.exit_code, done.stdout) == (exit_codes.FAILED, "")
+    assert isinstance(done.exception, SystemExit), done.exception
+    assert "no event" in done.stderr

@@ -73,7 +73,10 @@ async def test_a_message_that_a_used_up_budget_holds_is_said_to_be_held(tmp_path
 async def test_a_budget_found_used_up_while_somebody_waits_is_told_once(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = '{"payload": {"kind": "budget_used_up", "until": "2026-01-02T03:04:05Z"}}'
+    held = (
+        '{"event_seq": 1, "ts": "2026-01-02T03:04:04Z", "agent_id": "main", "type": "x",'
+        ' "payload": {"kind": "budget_used_up", "until": "2026-01-02T03:04:05Z"}}'
+    )
 
     def followed(*args: Any, **kwargs: Any) -> Iterator[StreamedEvent]:
         yield from [StreamedEvent(None, "budget_used_up", held)] * 2

@@ -1,11 +1,13 @@
 """Calls to a real server, refusals, and streams that break."""
 
+import json
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio.to_thread
 import pytest
@@ -19,7 +21,7 @@ from holon.client.endpoint import (
     TcpEndpoint,
     UnixEndpoint,
 )
-from holon.client.event_stream import StreamedEvent, follow
+from holon.client.event_stream import StreamedEvent, envelope_of, follow
 from holon.projections.runtime_status import RuntimeStatus
 from holon.testing.control_server import MAIN, TOKEN, ControlServer, control_server
 from holon.wire.control_responses import Enqueued
@@ -166,6 +168,40 @@ def test_a_stream_goes_on_after_the_last_event_that_came() -> None:
         b"/s?after_seq=8",
     ]
     assert len(pauses) == 2
+
+
+def test_why_a_runtime_ended_a_stream_is_no_event() -> None:
+    last_word = 'event: stream_closed\ndata: {"ok":false,"code":"subscriber_lagged"}\n\n'
+    answers = [streamed(f"id: 7\ndata: {{}}\n\n{last_word}"), streamed("id: 8\ndata: {}\n\n")]
+    with answering(answers) as (endpoint, asked):
+        stream = follow(ControlClient(endpoint), "/s", pause=lambda _: None)
+        assert [next(stream).id, next(stream).id] == ["7", "8"]
+    assert asked[1].split()[1] == b"/s?after_seq=7"
+
+
+SOUND: dict[str, Any] = {"event_seq": 1, "ts": "x", "agent_id": "a", "type": "x", "payload": {}}
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "{nope",
+        "[]",
+        "1",
+        '"\\ud800"',
+        "[" * 100_000,
+        json.dumps(SOUND | {"event_seq": "1"}),
+        json.dumps(SOUND | {"event_seq": True}),
+        json.dumps(SOUND | {"payload": []}),
+        json.dumps(SOUND | {"ts": None}),
+        *(json.dumps({k: v for k, v in SOUND.items() if k != name}) for name in SOUND),
+    ],
+    ids=lambda sent: sent[:60],
+)
+def test_what_is_no_event_is_told_in_a_sentence(sent: str) -> None:
+    with pytest.raises(ForeignServerError, match="no event"):
+        envelope_of(StreamedEvent("1", "x", sent))
+    assert envelope_of(StreamedEvent("1", "x", json.dumps(SOUND))) == SOUND
 
 
 def test_a_stream_that_never_began_fails_at_once(tmp_path: Path) -> None:

@@ -7,13 +7,12 @@ Rule 2: nothing is asked again and again: events are followed from before the me
 Rule 3: a message that was sent before, under the same key, may have ended long ago.
 """
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from holon.client.event_stream import follow
+from holon.client.event_stream import envelope_of, follow
 from holon.model.limits import SURFACE_PAGE_COUNT_MAX
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def _ended_before(target: "Target", receipt: "JsonValue") -> str | None:
 def _told(target: "Target", after_seq: int) -> Iterator["JsonValue"]:
     stream = target.path("events/stream")
     for each in follow(target.client, stream, pause=time.sleep, query={"after_seq": after_seq}):
-        yield json.loads(each.data).get("payload") or {}
+        yield envelope_of(each)["payload"]
 
 
 def _noting_holds(

@@ -130,9 +130,7 @@ def stream(
 
 
 def _followed(target: Target, after_seq: int | None) -> Iterator["JsonValue"]:
-    import json
-
-    from holon.client.event_stream import follow
+    from holon.client.event_stream import envelope_of, follow
 
     start = after_seq
     if start is None:
@@ -147,17 +145,15 @@ def _followed(target: Target, after_seq: int | None) -> Iterator["JsonValue"]:
             start, has_newer = int(page.get("newest_seq") or start), bool(page.get("has_newer"))
     path = target.path("events/stream")
     for each in follow(target.client, path, pause=time.sleep, query={"after_seq": start}):
-        yield json.loads(each.data)
+        yield envelope_of(each)
 
 
 def _followed_all(target: Target, after_seq: int | None) -> Iterator["JsonValue"]:
-    import json
-
-    from holon.client.event_stream import follow
+    from holon.client.event_stream import envelope_of, follow
 
     query: Query = {"after_seq": after_seq}
     for each in follow(target.client, "/events/stream", pause=time.sleep, query=query):
-        yield json.loads(each.data)
+        yield envelope_of(each)
 
 
 def _page_seen(page: "JsonValue", order: str) -> Sequence["Seen"]:

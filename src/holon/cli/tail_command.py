@@ -90,14 +90,12 @@ def _newest(target: Target, limit: int, mode: "DisplayMode") -> tuple[list["Seen
 
 
 def _coming(target: Target, after_seq: int, mode: "DisplayMode") -> Iterator["Seen"]:
-    import json
-
-    from holon.client.event_stream import follow
+    from holon.client.event_stream import envelope_of, follow
     from holon.projections.display_mode import shows
 
     stream = target.path("events/stream")
     for each in follow(target.client, stream, pause=time.sleep, query={"after_seq": after_seq}):
-        seen = _seen(target, json.loads(each.data))
+        seen = _seen(target, envelope_of(each))
         if shows(mode, seen.presented):
             yield seen
 

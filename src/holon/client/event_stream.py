@@ -1,17 +1,22 @@
 """Following a stream of events, across breaks of the connection.
 
 Owns:  reading Server-Sent Events, and going on after the last one that came.
-Rule 1: an event is yielded once: after a break the stream is asked for from the last id on.
-Rule 2: a stream that breaks again and again is given up; a cursor the runtime does not know any
+Rule 1: an event is yielded once: after a break the stream is asked for from the last id on. That
+        a runtime says why it ends one is such a break; whether it goes on, the next answer says.
+Rule 2: what comes is an event of a runtime, or an error: it may be another program's stream.
+Rule 3: a stream that breaks again and again is given up; a cursor the runtime does not know any
         more is an error at once, for the caller to start over.
 """
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+import msgspec
 
 from holon.client.connection import Answer, ForeignServerError, SilentRuntimeError
 from holon.client.control_client import ControlClient, Query
 from holon.client.endpoint import NoRuntimeError
+from holon.model.json_value import JsonValue
 from holon.model.limits import (
     CLIENT_RECONNECT_MS_MAX,
     CLIENT_RECONNECTS_COUNT_MAX,
@@ -21,6 +26,8 @@ from holon.model.limits import (
 )
 
 _FIRST_PAUSE_MS = 100
+_LAST_WORD: Final = "stream_closed"
+_TEXTS: Final = ("agent_id", "ts", "type")  # of every event
 
 
 class StreamedEvent(NamedTuple):
@@ -47,6 +54,8 @@ def follow(
             with client.open_stream(path, asked, timeout_s=idle_s) as answer:
                 came_through = True
                 for event in read_events(answer):
+                    if event.kind == _LAST_WORD:
+                        break
                     broken_count = 0
                     if event.id is not None:
                         asked[cursor] = event.id
@@ -57,6 +66,22 @@ def follow(
         broken_count += 1
         wait_ms = min(_FIRST_PAUSE_MS * 2**broken_count, CLIENT_RECONNECT_MS_MAX)
         pause(wait_ms / SECOND_MS)
+
+
+def envelope_of(event: StreamedEvent) -> JsonValue:
+    """Return the event a runtime sent, or raise ForeignServerError for what is none."""
+    try:
+        found = msgspec.json.decode(event.data)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        found = None
+    told = found if isinstance(found, dict) else {}
+    is_whole = type(told.get("event_seq")) is int and isinstance(told.get("payload"), dict)
+    if not is_whole or not all(isinstance(told.get(name), str) for name in _TEXTS):
+        raise ForeignServerError(
+            "the stream holds something that is no event",
+            hint="is it a runtime of another version, or another program?",
+        )
+    return told
 
 
 def read_events(answer: Answer) -> Iterator[StreamedEvent]:
