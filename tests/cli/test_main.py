@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from holon import __version__
+from holon.cli import exit_codes
 from holon.cli.main import COMMANDS, main
 from holon.model.errors import BadInputError, HolonError, HomeInUseError, StoreError
 
@@ -122,3 +124,30 @@ def test_an_error_of_ours_ends_with_a_sentence(
 def test_an_error_that_is_not_ours_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(main, "get_command", lambda _context, _name: raising(KeyError("bug")))
     assert isinstance(CliRunner().invoke(main, ["fail"]).exception, KeyError)
+
+
+def interrupted(*_args: object, **_kwargs: object) -> str:
+    raise KeyboardInterrupt
+
+
+def asked_and_interrupted() -> None:
+    with pytest.MonkeyPatch.context() as patched:  # the runner has put its own there
+        patched.setattr("click.termui.hidden_prompt_func", interrupted)
+        click.prompt("Secret", hide_input=True)
+
+
+@pytest.mark.parametrize("callback", [interrupted, asked_and_interrupted])
+def test_ctrl_c_ends_every_command_with_the_same_number(
+    callback: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = click.Command("x", callback=callback)
+    monkeypatch.setattr(main, "get_command", lambda _context, _name: command)
+    result = CliRunner().invoke(main, ["x"])
+    assert result.exit_code == exit_codes.INTERRUPTED
+    assert result.stderr.endswith("holon: interrupted\n")
+
+
+def test_no_answer_to_a_question_is_no_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    asking = click.Command("ask", callback=lambda: click.prompt("Secret"))
+    monkeypatch.setattr(main, "get_command", lambda _context, _name: asking)
+    assert CliRunner().invoke(main, ["ask"], input="").exit_code == exit_codes.FAILED

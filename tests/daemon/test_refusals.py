@@ -7,10 +7,14 @@ import signal
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from holon.adapters.exec.process_table import boot_id, identity_of
+from holon.adapters.system.detached_process import DetachedProcess, Waited
 from holon.adapters.system.failure_files import FailureFiles
 from holon.adapters.system.run_files import RunFiles, RuntimeRecord, UnsafePlaceError
+from holon.cli import exit_codes
+from holon.cli.main import main
 from holon.client.control_client import ControlError
 from holon.config.load_settings import load_settings
 from holon.daemon import health, start_stop
@@ -188,6 +192,22 @@ def test_a_start_that_never_becomes_ready_is_ended_and_remembered(place: Place) 
     assert "holon daemon logs" in failed.value.hint
     assert isinstance(look_at(place.files), Gone)
     assert FailureFiles(place.files).of(FailurePhase.STARTUP) is not None
+
+
+def test_a_start_that_is_interrupted_leaves_nothing_running(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[int] = []
+
+    def interrupted(process: DetachedProcess, *, ms_max: int) -> Waited:
+        started.append(process.pid)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DetachedProcess, "wait_ready", interrupted)
+    done = CliRunner().invoke(main, ["daemon", "start", "--port", "0"], env=place.environ())
+    assert done.exit_code == exit_codes.INTERRUPTED
+    assert done.stderr == "holon: interrupted; nothing was started\n"
+    assert [identity_of(pid) for pid in started] == [None]
 
 
 def test_a_token_is_part_of_what_must_be_the_same(place: Place) -> None:

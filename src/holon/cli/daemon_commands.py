@@ -14,6 +14,7 @@ import click
 from holon.cli import exit_codes
 from holon.cli.access_options import AccessFlags, access_options, is_told, serve_request
 from holon.cli.options import echo_json, home_option, json_option
+from holon.cli.runtime_call import until_interrupted
 
 if TYPE_CHECKING:
     from holon.daemon.start_stop import Daemon
@@ -76,7 +77,9 @@ def start(home: Path, as_json: bool, wait_s: int, **flags: Unpack[AccessFlags]) 
     bare = not is_told(click.get_current_context())
     known = options_in_use(RunFiles(home.absolute())) if bare else None
     asked = serve_request(flags, known)
-    _answer(_daemon(home, wait_s, asked).start(), as_json=as_json)
+    with until_interrupted("interrupted; nothing was started"):
+        found = _daemon(home, wait_s, asked).start()
+    _answer(found, as_json=as_json)
 
 
 @daemon.command()
@@ -100,7 +103,9 @@ def restart(home: Path, as_json: bool, wait_s: int, **flags: Unpack[AccessFlags]
     from holon.daemon.restart_checks import options_last_used
 
     asked = serve_request(flags, options_last_used(RunFiles(home.absolute())))
-    _answer(_daemon(home, wait_s, asked).restart(), as_json=as_json)
+    with until_interrupted("interrupted; see what runs now with: holon daemon status"):
+        found = _daemon(home, wait_s, asked).restart()
+    _answer(found, as_json=as_json)
 
 
 @daemon.command()
@@ -123,7 +128,9 @@ def stop(home: Path, as_json: bool) -> None:
     """
     from holon.daemon.start_stop import stop as stop_daemon
 
-    _answer(stop_daemon(home.absolute()), as_json=as_json)
+    with until_interrupted("interrupted; see whether it still runs with: holon daemon status"):
+        found = stop_daemon(home.absolute())
+    _answer(found, as_json=as_json)
 
 
 @daemon.command()

@@ -7,7 +7,7 @@ Rule 2: what is loaded at the start lives to the end, so it is not searched for 
         and not when the program ends.
 Rule 3: a HolonError ends the process with one sentence and, where there is one, a hint; so does
         an output that cannot be written. Who closes the pipe has read enough: that is no failure
-        to speak of.
+        to speak of. Ctrl-C ends every command with the same number.
 """
 
 import errno
@@ -167,10 +167,21 @@ class RootGroup(LazyGroup):
         """Run the command; end with a sentence when it raises a HolonError."""
         try:
             return super().invoke(ctx)
-        except (click.exceptions.Exit, click.ClickException, click.Abort):
+        except (click.exceptions.Exit, click.ClickException):
+            raise
+        except KeyboardInterrupt:
+            _end_interrupted()
+        except click.Abort as abort:
+            if isinstance(abort.__context__, KeyboardInterrupt):  # at a question
+                _end_interrupted()
             raise
         except _holon_error() as error:
             _tell(error)
+
+
+def _end_interrupted() -> NoReturn:
+    click.echo("holon: interrupted", err=True)
+    sys.exit(exit_codes.INTERRUPTED)
 
 
 def _give_up_output(error: OSError) -> NoReturn:

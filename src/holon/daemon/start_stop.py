@@ -7,6 +7,7 @@ Rule 2: starting what already runs with the same effective configuration is a su
 Rule 3: what is asked for is checked before anything is stopped.
 Rule 4: an end is asked for first, then signalled to exactly the process that serves, and only then
         forced; a runtime that declines to end for whoever asks is left alone.
+Rule 5: a start that is interrupted leaves nothing running that it has not told of.
 """
 
 import os
@@ -167,7 +168,12 @@ class Daemon:
         finally:
             os.close(log)
         with closing(process):
-            return self._watched(process, began)
+            try:
+                return self._watched(process, began)
+            except KeyboardInterrupt:
+                process.end(grace_ms=DAEMON_SIGNAL_MS_MAX)
+                remove_stale(self.files)
+                raise
 
     def _watched(self, process: DetachedProcess, began: datetime) -> DaemonStatus:
         """Wait until it is ready, and a moment longer."""
