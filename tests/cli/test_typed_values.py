@@ -6,6 +6,7 @@ from click.testing import CliRunner
 from holon.cli import exit_codes, typed_values
 from holon.cli.main import main
 from holon.model import limits
+from tests.cli.operator_desk import Desk
 
 
 def test_the_bounds_are_those_of_the_runtime() -> None:
@@ -33,5 +34,22 @@ def test_the_bounds_are_those_of_the_runtime() -> None:
 )
 def test_a_value_that_cannot_be_meant_is_bad_usage(command: tuple[str, ...], said: str) -> None:
     done = CliRunner().invoke(main, command)
+    assert (done.exit_code, done.stdout) == (exit_codes.UNUSABLE, "")
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("prompt", "-"), "a text holds a NUL character"),
+        (("task", "status", "no id!"), "is not a valid task id"),
+        (("events", "tail", "--after-seq", "9" * 20), "after_seq takes a whole number"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+async def test_what_the_runtime_finds_cannot_be_meant_is_bad_usage_too(
+    desk: Desk, command: tuple[str, ...], said: str
+) -> None:
+    done = await desk.holon(*command, stdin="a\0b")
     assert (done.exit_code, done.stdout) == (exit_codes.UNUSABLE, "")
     assert said in done.stderr

@@ -19,7 +19,17 @@ if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
 
 # What an option or an argument cannot mean, whatever state the runtime is in.
-_SLIPS: Final = frozenset({"bad_duration", "bad_idempotency_key", "bad_model_ref", "bad_objective"})
+_SLIPS: Final = frozenset(
+    {
+        "bad_duration",
+        "bad_id",
+        "bad_idempotency_key",
+        "bad_model_ref",
+        "bad_objective",
+        "bad_query",
+        "bad_syntax",
+    }
+)
 _HINTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "agent_not_found": "see which there are with: holon agent list",
