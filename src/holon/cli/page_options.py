@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from holon.cli.typed_values import WORDS
+
 if TYPE_CHECKING:
     from holon.cli.runtime_call import Target
     from holon.model.json_value import JsonValue
@@ -26,7 +28,7 @@ def page_options(command: _Command) -> _Command:
         show_default=True,
         help="How many to show.",
     )
-    follows = click.option("--after", metavar="ID", help="Go on after this one.")
+    follows = click.option("--after", type=WORDS, metavar="ID", help="Go on after this one.")
     return limited(follows(command))
 
 

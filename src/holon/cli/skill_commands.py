@@ -13,6 +13,7 @@ import click
 
 from holon.cli import exit_codes
 from holon.cli.runtime_call import Target, agent_options
+from holon.cli.typed_values import WORDS
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
@@ -48,7 +49,7 @@ def list_skills(target: Target) -> None:
 
 
 @skills.command()
-@click.argument("name", metavar="NAME_OR_PATH")
+@click.argument("name", metavar="NAME_OR_PATH", type=WORDS)
 @click.option("--builtin", is_flag=True, help="NAME is a skill that comes with Holon.")
 @click.option("--remote", is_flag=True, help="NAME is owner/repo@skill on GitHub.")
 @click.option("--skill", metavar="SKILL", help="With --remote owner/repo: which of its skills.")
@@ -80,7 +81,7 @@ def install(target: Target, /, *, name: str, skill: str | None, **flags: bool) -
 
 
 @skills.command()
-@click.argument("name", metavar="NAME")
+@click.argument("name", metavar="NAME", type=WORDS)
 @click.option("--force", is_flag=True, help="Also one that was changed, or made by hand.")
 @agent_options
 def uninstall(target: Target, *, name: str, force: bool) -> None:

@@ -126,7 +126,7 @@ def _table(page: "JsonValue") -> list[str]:
 
 
 @task.command("status")
-@click.argument("task_id", metavar="TASK")
+@click.argument("task_id", metavar="TASK", type=WORDS)
 @agent_options
 def status(target: Target, *, task_id: str) -> None:
     """Say where one task stands, and where its output is kept.
@@ -163,7 +163,7 @@ def _facts(answer: "JsonValue") -> list[str]:
 
 
 @task.command("output")
-@click.argument("task_id", metavar="TASK")
+@click.argument("task_id", metavar="TASK", type=WORDS)
 @click.option("--block", is_flag=True, help="Wait until the task has ended, or the time is up.")
 @click.option(
     "--timeout-ms",
@@ -217,7 +217,7 @@ def _output_lines(shown: "JsonValue") -> Iterator[str]:
 
 
 @task.command("input")
-@click.argument("task_id", metavar="TASK")
+@click.argument("task_id", metavar="TASK", type=WORDS)
 @click.option("--text", required=True, help="What to type; Enter follows it.")
 @click.option("--no-enter", is_flag=True, help="Do not press Enter after it.")
 @agent_options
@@ -253,7 +253,7 @@ def _said(answer: "JsonValue") -> str:
 
 
 @task.command("stop")
-@click.argument("task_id", metavar="TASK")
+@click.argument("task_id", metavar="TASK", type=WORDS)
 @agent_options
 def stop(target: Target, *, task_id: str) -> None:
     """End a task; asked a second time, it is ended by force.

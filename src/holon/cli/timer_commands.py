@@ -10,7 +10,7 @@ import click
 
 from holon.cli.page_options import page_options, tell_of_more
 from holon.cli.runtime_call import Target, agent_options, quoted
-from holon.cli.typed_values import LABEL, TIMER_AFTER, TIMER_EVERY
+from holon.cli.typed_values import LABEL, TIMER_AFTER, TIMER_EVERY, WORDS
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
@@ -137,7 +137,7 @@ def list_timers(target: Target, *, limit: int, after: str | None) -> None:
 
 
 @timer.command()
-@click.argument("timer_id", metavar="TIMER")
+@click.argument("timer_id", metavar="TIMER", type=WORDS)
 @agent_options
 def cancel(target: Target, *, timer_id: str) -> None:
     """Cancel a timer; it is silent from then on.

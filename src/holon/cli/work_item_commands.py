@@ -10,7 +10,7 @@ import click
 
 from holon.cli.page_options import page_options, tell_of_more
 from holon.cli.runtime_call import Target, agent_options, quoted
-from holon.cli.typed_values import LABEL, OBJECTIVE, TIMER_AFTER
+from holon.cli.typed_values import LABEL, OBJECTIVE, TIMER_AFTER, WORDS
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
@@ -47,7 +47,7 @@ def list_items(target: Target, *, limit: int, after: str | None) -> None:
 
 
 @work_item.command("get")
-@click.argument("item_id", metavar="ITEM")
+@click.argument("item_id", metavar="ITEM", type=WORDS)
 @agent_options
 def get(target: Target, *, item_id: str) -> None:
     """Show one work item: its state, what it waits for, its plan and its checklist.
@@ -77,7 +77,7 @@ def create(target: Target, *, objective: str) -> None:
 
 
 @work_item.command("update")
-@click.argument("item_id", metavar="ITEM")
+@click.argument("item_id", metavar="ITEM", type=WORDS)
 @click.option("--objective", type=OBJECTIVE, metavar="TEXT", help="What it is about now.")
 @click.option("--plan-status", type=click.Choice(_PLAN_STATUSES), help="How far its plan has come.")
 @click.option("--blocked-by", type=LABEL, metavar="TEXT", help="What keeps it from going on.")
@@ -121,7 +121,7 @@ def update(
 
 
 @work_item.command("pick")
-@click.argument("item_id", metavar="ITEM")
+@click.argument("item_id", metavar="ITEM", type=WORDS)
 @agent_options
 def pick(target: Target, *, item_id: str) -> None:
     """Make a work item the one the agent is at.
@@ -135,7 +135,7 @@ def pick(target: Target, *, item_id: str) -> None:
 
 
 @work_item.command("complete")
-@click.argument("item_id", metavar="ITEM")
+@click.argument("item_id", metavar="ITEM", type=WORDS)
 @agent_options
 def complete(target: Target, *, item_id: str) -> None:
     """Mark a work item as done, for good.

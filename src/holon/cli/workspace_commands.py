@@ -12,6 +12,7 @@ import click
 
 from holon.cli.places import Place
 from holon.cli.runtime_call import Target, agent_options
+from holon.cli.typed_values import WORDS
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
@@ -78,7 +79,7 @@ def leave(target: Target) -> None:
 
 
 @workspace.command()
-@click.argument("workspace_id", metavar="ID")
+@click.argument("workspace_id", metavar="ID", type=WORDS)
 @agent_options
 def detach(target: Target, *, workspace_id: str) -> None:
     """Make an agent forget a workspace it is not in. No file is touched.
