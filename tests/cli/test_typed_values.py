@@ -30,6 +30,8 @@ def test_the_bounds_are_those_of_the_runtime() -> None:
         (("work-item", "create", ""), "'OBJECTIVE': it is empty"),
         (("work-item", "create", "x" * 4_001), "longer than 4000 characters"),
         (("prompt", "--idempotency-key", "", "x"), "'--idempotency-key': it is empty"),
+        (("prompt", "--idempotency-key", "caf\u00e9", "x"), "'--idempotency-key': it may hold"),
+        (("prompt", "--idempotency-key", "a\tb", "x"), "'--idempotency-key': it may hold"),
         (("task", "status", ""), "'TASK': it is empty"),
         (("task", "output", ""), "'TASK': it is empty"),
         (("task", "input", "", "--text", "x"), "'TASK': it is empty"),

@@ -34,7 +34,17 @@ class Words(click.ParamType[str]):
         return value
 
 
+class HeaderWords(Words):
+    """A text that travels in a header."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text as it is."""
+        if not value.isascii() or not value.isprintable():
+            self.fail("it may hold letters, digits and signs of ASCII only", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 WORDS: Final = Words()
 LABEL: Final = Words(500)
 OBJECTIVE: Final = Words(4_000)
-IDEMPOTENCY_KEY: Final = Words(200)
+IDEMPOTENCY_KEY: Final = HeaderWords(200)
