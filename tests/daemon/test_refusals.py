@@ -260,3 +260,27 @@ def test_a_log_that_cannot_be_written_is_told_in_a_sentence(
     monkeypatch.setattr(start_stop, "open_log", refuse)
     with pytest.raises(HomeUnusableError, match=r"daemon\.log cannot be used: Read-only"):
         daemon_of(run).start()
+
+
+def disk(*, blocks: int, files: int, files_free: int) -> os.statvfs_result:
+    return os.statvfs_result(
+        (4096, 4096, 99, blocks, blocks, files, files_free, files_free, 0, 255)
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (disk(blocks=3, files=9, files_free=9), "ready, and the disk of .*/h is full"),
+        (disk(blocks=9_999, files=9, files_free=0), "ready, and the disk of .*/h is full"),
+        (disk(blocks=9_999, files=0, files_free=0), "ready$"),
+        (disk(blocks=9_999, files=9, files_free=9), "ready$"),
+    ],
+)
+def test_a_start_that_failed_on_a_full_disk_says_so(
+    run: Place, monkeypatch: pytest.MonkeyPatch, found: os.statvfs_result, said: str
+) -> None:
+    monkeypatch.setattr(os, "statvfs", lambda _path: found)
+    monkeypatch.setattr(start_stop, "launch_arguments", lambda *_: ["/bin/false"])
+    with pytest.raises(DaemonError, match=f"it ended before it was {said}"):
+        daemon_of(run).start()

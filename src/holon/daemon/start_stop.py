@@ -25,7 +25,7 @@ from holon.adapters.exec.process_table import ProcessIdentity
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.detached_process import DetachedProcess, LivingProcess, Waited
 from holon.adapters.system.failure_files import FailureFiles
-from holon.adapters.system.home_checks import home_errors, require_safe_home
+from holon.adapters.system.home_checks import home_errors, is_full, require_safe_home
 from holon.adapters.system.listening_sockets import prepare_run_folder
 from holon.adapters.system.log_file import open_log
 from holon.adapters.system.private_file import folder_lock, make_home
@@ -205,8 +205,12 @@ class Daemon:
             known = failures.of(phase)
             if known is not None and known.occurred_at >= began:
                 return DaemonError(f"the runtime did not start: {known.summary}")
+        hint = SEE_LOGS
+        if is_full(self.settings.home):  # then neither the log nor a failure file could say so
+            what += f", and the disk of {self.settings.home} is full"
+            hint = "make room there, then start it again"
         failures.note(FailurePhase.STARTUP, what, now=SystemClock().now())
-        return DaemonError(f"the runtime did not start: {what}")
+        return DaemonError(f"the runtime did not start: {what}", hint=hint)
 
 
 def stop(home: Path) -> DaemonStatus:

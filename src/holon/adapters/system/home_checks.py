@@ -26,6 +26,7 @@ from holon.model.errors import HomeUnusableError
 _WRITING: Final = 0o022
 _EVERYTHING: Final = 0o077
 _FOLDERS: Final = ((".", _WRITING), (RUN_FOLDER, _EVERYTHING), ("state", _WRITING))
+_ROOM_BYTES_MIN: Final = 1_048_576  # less, and not even an empty database fits
 _DATABASE: Final = ("runtime.sqlite", "runtime.sqlite-wal", "runtime.sqlite-shm")
 
 
@@ -38,6 +39,17 @@ def home_errors(home: Path) -> Iterator[None]:
         named = Path(os.fsdecode(error.filename)) if error.filename is not None else home
         where = f"{named}" if named.is_relative_to(home) else f"{home} ({named})"
         raise HomeUnusableError(f"{where} cannot be used: {error.strerror}") from error
+
+
+def is_full(home: Path) -> bool:
+    """Whether the disk of a home has no room for what a runtime writes as it starts."""
+    try:
+        disk = os.statvfs(home)
+    except OSError:
+        return False
+    # A disk that does not count its files says it may have none.
+    has_files = disk.f_favail > 0 or disk.f_files == 0
+    return disk.f_bavail * disk.f_frsize < _ROOM_BYTES_MIN or not has_files
 
 
 def require_safe_home(home: Path) -> None:
