@@ -6,7 +6,7 @@ Rule 1: nothing here changes a home, whether or not a host is running on it.
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
 
@@ -58,31 +58,27 @@ def check(home: Path, as_json: bool) -> None:
       holon debug check --home /srv/holon
       holon debug check --json | jq .violations
     """
-    report = _checked(home)
+    report = _checked(home, as_json=as_json)
     click.echo(_as_json(report) if as_json else _as_text(report))
     if not report.is_clean:
         sys.exit(exit_codes.FOUND_FAULTS)
 
 
-def _checked(home: Path) -> "CheckReport":
+def _checked(home: Path, *, as_json: bool) -> "CheckReport":
     # Imported here: the store and the model take most of the start-up time of this program.
     from holon.adapters.sqlite.check.checker import check_database
     from holon.adapters.sqlite.home_lock import database_path
-    from holon.model.errors import HolonError
+    from holon.cli.failure_report import end_failed
+    from holon.model.errors import HolonError, HomeUnusableError
 
     try:
         return check_database(database_path(home))
     except HolonError as error:
-        _give_up(error.message, error.hint)
+        end_failed(error, exit_codes.UNUSABLE, as_json=as_json)
     except OSError as error:
-        _give_up(f"{error.filename or home} cannot be read: {error.strerror}", None)
-
-
-def _give_up(message: str, hint: str | None) -> NoReturn:
-    click.echo(f"holon: {message}", err=True)
-    if hint is not None:
-        click.echo(f"       {hint}", err=True)
-    sys.exit(exit_codes.UNUSABLE)
+        raise HomeUnusableError(
+            f"{error.filename or home} cannot be read: {error.strerror}"
+        ) from None
 
 
 @debug.command()

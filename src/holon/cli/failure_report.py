@@ -1,14 +1,15 @@
-"""What is told when a command that talks to a runtime fails.
+"""What is told when a command fails.
 
 Owns:  the error body on stdout under --json, which of the runtime's refusals are slips of the
        command line, and the hints that name a command where the runtime's own speak of HTTP.
 Rule 1: the sentence for people goes to stderr whether or not there is a body for a script.
 """
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
@@ -57,6 +58,23 @@ def reported(*, as_json: bool) -> Iterator[None]:
         if as_json:
             echo_json(_body(told))
         raise _as_slip(told) from None
+
+
+def end_failed(error: "HolonError", exit_code: int, *, as_json: bool) -> NoReturn:
+    """Tell of a failure and end with this number, where the error alone would mean another."""
+    if as_json:
+        echo_json(_body(error))
+    say(error)
+    sys.exit(exit_code)
+
+
+def say(error: "HolonError") -> None:
+    """Tell a person of a failure; a sentence may quote what others wrote."""
+    from holon.cli.terminal_text import plain
+
+    click.echo(f"holon: {plain(error.message)}", err=True)
+    if error.hint is not None:
+        click.echo(f"       {plain(error.hint)}", err=True)
 
 
 def _with_command(error: "HolonError") -> "HolonError":

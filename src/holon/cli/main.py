@@ -201,7 +201,7 @@ def _holon_error() -> "type[HolonError]":
 
 
 def _tell(error: "HolonError") -> None:
-    from holon.cli.terminal_text import plain
+    from holon.cli.failure_report import say
     from holon.model import errors
 
     unusable = (
@@ -212,10 +212,7 @@ def _tell(error: "HolonError") -> None:
         errors.NotAHolonDatabaseError,
         errors.StoreUnwritableError,
     )
-    # A sentence may quote what others wrote.
-    click.echo(f"holon: {plain(error.message)}", err=True)
-    if error.hint is not None:
-        click.echo(f"       {plain(error.hint)}", err=True)
+    say(error)
     sys.exit(exit_codes.UNUSABLE if isinstance(error, unusable) else exit_codes.FAILED)
 
 

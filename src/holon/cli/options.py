@@ -3,11 +3,13 @@
 Owns:  `--home`, `--json`, and the one line of JSON a script reads.
 Rule 1: a line of JSON is as harmless on a terminal as text is: whatever a terminal would obey
         stands in it as an escape, so nothing is lost to a reader of JSON either.
+Rule 2: who asked for JSON gets an object whether the command succeeds or fails.
 """
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -32,7 +34,20 @@ def home_option(command: _Command) -> _Command:
 
 
 def json_option(command: _Command) -> _Command:
-    """Let the command be asked for JSON."""
+    """Let the command be asked for JSON, and tell its failure in JSON then."""
+
+    @functools.wraps(command)
+    def reporting(*args: Any, as_json: bool, **kwargs: Any) -> Any:
+        from holon.cli.failure_report import reported
+
+        with reported(as_json=as_json):
+            return command(*args, as_json=as_json, **kwargs)
+
+    return cast(_Command, json_flag(reporting))
+
+
+def json_flag(command: _Command) -> _Command:
+    """Let the command be asked for JSON, where it tells of its failure itself."""
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")(command)
 
 

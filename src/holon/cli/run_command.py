@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 import click
 
 from holon.cli import exit_codes
-from holon.cli.options import home_option, json_option
+from holon.cli.options import home_option, json_flag
 from holon.cli.places import Place
 from holon.cli.template_options import complete_template
 
@@ -95,7 +95,7 @@ class RunFlags(TypedDict):
     help="Where commands start; inside the workspace root.",
 )
 @home_option
-@json_option
+@json_flag
 @click.pass_context
 def run(context: click.Context, text: str, **flags: Unpack[RunFlags]) -> None:
     """Ask an agent one thing and print what it says when it has come to rest.

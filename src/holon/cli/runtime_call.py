@@ -170,11 +170,8 @@ def runtime_options(command: Callable[Concatenate[Target, P], None]) -> Callable
             token=rest.pop("token"),
             token_file=rest.pop("token_file"),
         )
-        from holon.cli.failure_report import reported
-
-        with reported(as_json=as_json):
-            target = Target(home, flags, agent=agent, as_json=as_json)
-            command(target, **rest)  # type: ignore[call-arg]
+        target = Target(home, flags, agent=agent, as_json=as_json)
+        command(target, **rest)  # type: ignore[call-arg]
 
     return called
 

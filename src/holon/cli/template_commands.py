@@ -107,7 +107,7 @@ def info(selector: str, home: Path, as_json: bool) -> None:
 
     selector = as_selector(selector)
     parse_selector(selector)
-    with _failing():
+    with _failing(as_json=as_json):
         found, unusable = anyio.run(_looked_at, _store(home, seeded=True), selector)
     if as_json:
         missing = [{"skill": _skill(each.ref), "problem": each.problem} for each in unusable]
@@ -164,7 +164,7 @@ def install(source: str, name: str | None, home: Path, as_json: bool) -> None:
     async def carried_out() -> "ListedTemplate":
         return await _store(home, seeded=False).install(source, name=name)
 
-    with _failing():
+    with _failing(as_json=as_json):
         made = anyio.run(carried_out)
     if as_json:
         echo_json({"template": _described(made)})
@@ -190,7 +190,7 @@ def remove(template_id: str, home: Path, as_json: bool) -> None:
     from holon.decide.template_selector import parse_template_id
 
     parse_template_id(template_id)
-    with _failing():
+    with _failing(as_json=as_json):
         path = _store(home, seeded=False).remove(template_id)
     comes_back = builtin_template(template_id) is not None
     if as_json:
@@ -203,19 +203,16 @@ def remove(template_id: str, home: Path, as_json: bool) -> None:
 
 
 @contextmanager
-def _failing() -> Iterator[None]:
+def _failing(*, as_json: bool) -> Iterator[None]:
     """End with a failure where a template that was named well cannot be used."""
-    from holon.cli.terminal_text import plain
+    from holon.cli.failure_report import end_failed
     from holon.model.skill_ref import BadSkillRefError
     from holon.model.template import BadTemplateError
 
     try:
         yield
     except (BadTemplateError, BadSkillRefError) as error:
-        click.echo(f"holon: {plain(error.message)}", err=True)
-        if error.hint is not None:
-            click.echo(f"       {plain(error.hint)}", err=True)
-        sys.exit(exit_codes.FAILED)
+        end_failed(error, exit_codes.FAILED, as_json=as_json)
 
 
 def _store(home: Path, *, seeded: bool) -> "TemplateStore":
