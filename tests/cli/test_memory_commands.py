@@ -29,14 +29,14 @@ async def test_a_memory_is_searched_read_looked_at_and_rebuilt(desk: Desk) -> No
 @pytest.mark.requirement("memory-index:surfaces")
 async def test_what_cannot_be_found_is_said_in_a_sentence(desk: Desk) -> None:
     assert await desk.said("memory", "search", '" OR 1=1') == "nothing found\n"
-    for arguments, words in (
-        (("get", "brief:none"), "nothing in the agent's memory"),
-        (("get", "../secret"), "not a source_ref"),
-        (("search", "x", "--agent", "nobody"), "no agent nobody"),
-        (("status", "--agent", "nobody"), "no agent nobody"),
+    for arguments, code, words in (
+        (("get", "brief:none"), exit_codes.FAILED, "nothing in the agent's memory"),
+        (("get", "../secret"), exit_codes.UNUSABLE, "not a source_ref"),
+        (("search", "x", "--agent", "nobody"), exit_codes.FAILED, "no agent nobody"),
+        (("status", "--agent", "nobody"), exit_codes.FAILED, "no agent nobody"),
     ):
         done = await desk.holon("memory", *arguments)
-        assert (done.exit_code, done.stdout) == (exit_codes.FAILED, ""), arguments
+        assert (done.exit_code, done.stdout) == (code, ""), arguments
         assert words in done.stderr
 
 

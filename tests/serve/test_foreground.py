@@ -5,7 +5,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -51,9 +52,19 @@ def test_an_unsafe_home_is_refused_before_anything_is_made(
     assert sorted(place.home.rglob("*")) == before
 
 
+@contextmanager
+def hangups(handling: signal.Handlers) -> Iterator[None]:
+    """Start children that ignore a hangup or do not, however these tests were started."""
+    before = signal.signal(signal.SIGHUP, handling)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_polite_signal_ends_it_in_good_order(place: Place, number: signal.Signals) -> None:
-    with place.serving() as process:
+    with hangups(signal.SIG_DFL), place.serving() as process:
         record = place.files.read_record()
         assert record is not None
         assert record.pid == process.pid == int(place.files.pid.read_text(encoding="ascii"))
@@ -62,6 +73,14 @@ def test_a_polite_signal_ends_it_in_good_order(place: Place, number: signal.Sign
     assert not place.files.record.exists()
     assert not place.files.pid.exists()
     assert not place.files.socket.exists()
+
+
+def test_a_service_under_nohup_outlives_its_terminal(place: Place) -> None:
+    with hangups(signal.SIG_IGN), place.serving() as process:
+        process.send_signal(signal.SIGHUP)
+        assert place.client.get("/control/runtime/readiness", Readiness).ok
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=PATIENCE_S) == 0
 
 
 @pytest.mark.parametrize("arguments", [(), ("--json",)])
