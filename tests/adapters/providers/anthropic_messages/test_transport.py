@@ -191,7 +191,8 @@ async def test_what_could_be_cleared_is_noted_with_success_and_failure() -> None
     told = await _model(MemoryExchange(_json(answer(TEXT))), editing).answer(asked, unheard)
     assert told.diagnostics is not None
     assert told.diagnostics.notes == (NOTE,)
+    unreadable = MemoryExchange(_json(answer(stop="unheard_of")))
     with pytest.raises(UnreadableResponseError) as caught:
-        await _model(MemoryExchange(_json(answer(stop="unheard_of"))), editing).answer(asked, unheard)
+        await _model(unreadable, editing).answer(asked, unheard)
     assert caught.value.diagnostics is not None
     assert caught.value.diagnostics.notes == (NOTE,)
