@@ -91,7 +91,9 @@ class Stage:
         """Kill its processes, the supervisor first: it would write down how its command ended."""
         for supervisor in self._living_supervisors():
             os.kill(supervisor.pid, signal.SIGKILL)
-        assert end_for_certain(lambda: marked_with(marker_of_home(self.home)))
+        marker = marker_of_home(self.home)
+        end_for_certain(lambda: marked_with(marker))
+        wait_until(lambda: not marked_with(marker))  # what is killed takes a moment to be gone
 
     def _living_supervisors(self) -> list[ProcessIdentity]:
         runs = [RunFolder(path) for path in (self.home / COMMANDS_FOLDER).iterdir()]

@@ -128,7 +128,10 @@ class ServedHost:
         line = said.readline() if ready else b""
         if not line.endswith(b"\n"):
             raise HostGoneError("it never said that it is ready")
-        self._http_addr = str(msgspec.json.decode(line)["http_addr"])
+        told = msgspec.json.decode(line)
+        if not told["ok"]:
+            raise HostGoneError(f"it did not start: {told['error']}")
+        self._http_addr = str(told["http_addr"])
 
     def endpoint(self, *, over_tcp: bool = False) -> Endpoint:
         """Where it is to be found: at its socket file, or at its address with its token."""
