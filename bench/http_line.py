@@ -1,6 +1,7 @@
 """The least HTTP client that keeps its connection: what a bench loads a server with.
 
-Owns:  one request at a time on one connection, and the body of its answer. It believes the server.
+Owns:  one request at a time on one connection, and the body of its answer. It believes the server,
+       also that a connection ends with an answer: a body nobody wants is not read.
 """
 
 import asyncio
@@ -34,10 +35,13 @@ class HttpLine:
         self._writer: asyncio.StreamWriter | None = None
 
     async def __aenter__(self) -> Self:
+        await self._connect()
+        return self
+
+    async def _connect(self) -> None:
         self._reader, self._writer = await asyncio.open_connection(
             "127.0.0.1", self._port, limit=READ_BYTES_MAX
         )
-        return self
 
     async def __aexit__(self, *raised: object) -> None:
         assert self._writer is not None
@@ -69,4 +73,8 @@ class HttpLine:
         head = await self._reader.readuntil(b"\r\n\r\n")
         named = head.lower().partition(b"content-length:")[2]
         length = int(named.partition(b"\r\n")[0] or b"0")
-        return Answer(int(head[9:12]), await self._reader.readexactly(length) if length else b"")
+        body = await self._reader.readexactly(length) if length else b""
+        if b"\r\nconnection: close" in head.lower():
+            self._writer.close()
+            await self._connect()
+        return Answer(int(head[9:12]), body)

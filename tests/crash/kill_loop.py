@@ -58,6 +58,7 @@ from tests.crash.stage import Ledger, Stage
 
 KILLS_PER_HOME_MAX: Final = 40
 DEATH_S_MAX: Final = 3.0  # an armed host that lives longer missed its failpoint
+RARE_DEATH_S_MAX: Final = 15.0  # at a failpoint that was missed before: some are seldom reached
 OWNED_S_MAX: Final = 5.0  # once a host is up, for every task to have an owner or an end
 ENDED_S_MAX: Final = COMMAND_STOP_GRACE_MS / SECOND_MS + 3.0  # for what is being ended
 LOOK_AGAIN_S: Final = 0.01
@@ -101,6 +102,7 @@ class HomeUnderFire:
         self._report = KillReport(seed=seed)
         self._errors = home.with_name(f"{home.name}.stderr")
         self._has_been_ready = False
+        self._missed: set[Failpoint] = set()
         self._left_open: tuple[str, ...] = ()  # tasks the host of the moment found
         self._inherited: set[str] = set()  # those of them that are commands, over all lives
         self._callers = [
@@ -168,7 +170,8 @@ class HomeUnderFire:
         )
 
     def _one_life(self, armed: Failpoint | None, points: "deque[Failpoint]") -> None:
-        visit = 1 if armed is Failpoint.RECOVERY_BETWEEN_AGENTS else self._chance.randrange(1, 4)
+        is_rare = armed is Failpoint.RECOVERY_BETWEEN_AGENTS or armed in self._missed
+        visit = 1 if is_rare else self._chance.randrange(1, 4)
         host = self._start(f"{armed}=kill@{visit}" if armed else None)
         manner = self._drawn_manner(armed)
         try:
@@ -184,6 +187,7 @@ class HomeUnderFire:
         )
         self._report.died_at[place] += 1
         if armed is not None and place != armed:
+            self._missed.add(armed)
             points.append(armed)
         if code not in _expected_codes(manner, place):
             self._note([f"the host ended {place} by {manner} with code {code}"])
@@ -216,8 +220,10 @@ class HomeUnderFire:
         except HostGoneError:
             return armed.value if armed else "nowhere"
         life_s = min(LIFE_S_MAX, self._chance.expovariate(1 / LIFE_S_MEAN))
+        if armed is not None:
+            life_s = RARE_DEATH_S_MAX if armed in self._missed else DEATH_S_MAX
         try:
-            host.process.wait(DEATH_S_MAX if armed else life_s)
+            host.process.wait(life_s)
         except subprocess.TimeoutExpired:
             return "missed" if armed else "running"
         return armed.value if armed else "nowhere"
