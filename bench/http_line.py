@@ -44,8 +44,8 @@ class HttpLine:
         )
 
     async def __aexit__(self, *raised: object) -> None:
-        assert self._writer is not None
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
 
     async def get(self, path: str) -> Answer:
         """Read something."""
@@ -67,6 +67,8 @@ class HttpLine:
             yield line
 
     async def _ask(self, request: bytes) -> Answer:
+        if self._writer is None:
+            await self._connect()
         assert self._writer is not None
         assert self._reader is not None
         self._writer.write(request)
@@ -76,5 +78,5 @@ class HttpLine:
         body = await self._reader.readexactly(length) if length else b""
         if b"\r\nconnection: close" in head.lower():
             self._writer.close()
-            await self._connect()
+            self._writer = None  # the next request opens another: who stays silent is let go
         return Answer(int(head[9:12]), body)
