@@ -19,6 +19,7 @@ from holon.runtime import event_feed
 from holon.testing.control_server import MAIN, ControlServer, control_server
 from holon.testing.http_caller import StreamedAnswer
 from holon.testing.manual_clock import ManualClock
+from holon.wire.error_body import STREAM_CLOSED
 from tests.http.serving import make_agent, settled
 
 STREAM = f"/agents/{MAIN}/events/stream"
@@ -109,7 +110,7 @@ async def test_a_reader_that_was_held_up_gets_no_gap_but_the_end(
         monkeypatch.setattr(event_feed, "FEED_LAG_EVENTS_MAX", 2)
         released.set()
         seen = begun
-        while (frame := await stream.event()).event != event_stream.CLOSED:
+        while (frame := await stream.event()).event != STREAM_CLOSED:
             seen += 1
             assert frame.id == str(seen), "an event was left out"
     assert begun < seen < await newest(server)
@@ -170,7 +171,7 @@ async def test_a_reader_that_falls_behind_is_told_and_let_go(
         await stream.frame()
         monkeypatch.setattr(event_feed, "FEED_LAG_EVENTS_MAX", -1)
         await server.operator.post(f"/control/agents/{MAIN}/prompt", {"text": "more"})
-        while (frame := await stream.event()).event != event_stream.CLOSED:
+        while (frame := await stream.event()).event != STREAM_CLOSED:
             continue
         assert frame.json()["code"] == "subscriber_lagged"
         assert frame.json()["hint"]
@@ -205,7 +206,7 @@ async def test_s13_a_stream_ends_when_its_token_is_rotated(
         monkeypatch.setattr("holon.adapters.system.control_token.GivenToken.digest", lambda _: b"")
         assert (await server.operator.get("/status")).status == 401
         closed = await stream.event()
-        assert (closed.event, closed.json()["code"]) == (event_stream.CLOSED, "unauthorized")
+        assert (closed.event, closed.json()["code"]) == (STREAM_CLOSED, "unauthorized")
         assert await stream.frame() is None
         for _ in range(3):  # nobody needs a token there
             assert await local.frame() is not None
@@ -222,7 +223,7 @@ async def test_s13_silent_streams_end_by_one_look_at_the_token_for_all(
         for each in (stream, other):
             closed = await each.frame()  # the very next: no heartbeat was waited for
             assert closed is not None
-            assert (closed.event, closed.json()["code"]) == (event_stream.CLOSED, "unauthorized")
+            assert (closed.event, closed.json()["code"]) == (STREAM_CLOSED, "unauthorized")
 
 
 async def test_a_token_is_looked_at_only_while_there_are_streams_that_need_one() -> None:

@@ -24,9 +24,9 @@ from holon.model.limits import (
     CLIENT_STREAM_LINE_BYTES_MAX,
     SECOND_MS,
 )
+from holon.wire.error_body import STREAM_CLOSED
 
 _FIRST_PAUSE_MS = 100
-_LAST_WORD: Final = "stream_closed"
 _TEXTS: Final = ("agent_id", "ts", "type")  # of every event
 
 
@@ -54,7 +54,7 @@ def follow(
             with client.open_stream(path, asked, timeout_s=idle_s) as answer:
                 came_through = True
                 for event in read_events(answer):
-                    if event.kind == _LAST_WORD:
+                    if event.kind == STREAM_CLOSED:
                         break
                     broken_count = 0
                     if event.id is not None:

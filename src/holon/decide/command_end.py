@@ -24,6 +24,7 @@ COMMAND_TIMED_OUT: Final = "command_timed_out"
 COMMAND_OUTPUT_TOO_LARGE: Final = "command_output_too_large"
 COMMAND_TOO_MANY_PROCESSES: Final = "command_too_many_processes"
 COMMAND_OUTPUT_LOST: Final = "command_output_lost"
+LEFTOVERS_ENDED: Final = "what it left running in the background was ended with it"
 TASK_CANCELLED: Final = "task_cancelled"
 AGENT_STOPPED: Final = "task_interrupted_on_agent_stop"
 
@@ -80,11 +81,16 @@ def _ending_of(ended: CommandExit, asked: EndAsked) -> _Ending:
             told=f"stopped on request ({how_it_ended(ended)})",
             kind=TASK_CANCELLED,
         )
-    if ended.exit_status is None and ended.signal is None and ended.stopped is None:
+    if was_lost(ended):
         return _Ending(status=TaskStatus.INTERRUPTED, told=how_it_ended(ended), kind=COMMAND_LOST)
     if ended.exit_status == 0 and ended.stopped is None:
         return _Ending(status=TaskStatus.COMPLETED, told=how_it_ended(ended))
     return _Ending(status=TaskStatus.FAILED, told=how_it_ended(ended), kind=failure_kind_of(ended))
+
+
+def was_lost(ended: CommandExit) -> bool:
+    """Whether nobody saw how a command ended."""
+    return ended.exit_status is None and ended.signal is None and ended.stopped is None
 
 
 def failure_kind_of(ended: CommandExit) -> str:

@@ -25,10 +25,9 @@ from holon.model.errors import BadInputError, HolonError, StoreError
 from holon.model.limits import EVENT_HEARTBEAT_MS, SECOND_MS
 from holon.runtime.event_feed import CursorLostError, EventReader, Page, SubscriberLaggedError
 from holon.wire.codec import encode
-from holon.wire.error_body import ErrorBody
+from holon.wire.error_body import STREAM_CLOSED, ErrorBody
 
 LAST_EVENT_ID: Final = b"last-event-id"
-CLOSED: Final = "stream_closed"
 _OPENED: Final = b": open\n\n"
 _HEARTBEAT: Final = b": heartbeat\n\n"
 _NUMBER_DIGITS_MAX: Final = 18
@@ -106,4 +105,4 @@ def _last_word(error: HolonError) -> bytes:
 
 def _closed(code: str, error: str, hint: str | None) -> bytes:
     body = encode(ErrorBody(ok=False, error=error, code=code, hint=hint))
-    return b"event: %s\ndata: %s\n\n" % (CLOSED.encode(), body)
+    return b"event: %s\ndata: %s\n\n" % (STREAM_CLOSED.encode(), body)

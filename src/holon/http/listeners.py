@@ -83,7 +83,7 @@ class Listeners:
     async def _serve_one(self, connected: socket.socket, room: "_Room") -> None:
         async with SocketStream(connected) as stream:
             peer = peer_of(connected)
-            if peer is None or not room.has_place():
+            if peer is None or not room.make_place():
                 return
             connection = Connection(stream, peer, self.answer)
             with room.entered(connection):
@@ -104,8 +104,8 @@ class _Room:
     def __len__(self) -> int:
         return len(self._within)
 
-    def has_place(self) -> bool:
-        """Whether one more may come in; who has rested the longest goes for it if need be."""
+    def make_place(self) -> bool:
+        """Make room for one more, if need be by who has rested the longest; False when none is."""
         if len(self._within) < self._count_max:
             return True
         rests = ((each.resting_since_s, each) for each in self._within)

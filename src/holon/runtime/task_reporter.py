@@ -10,12 +10,11 @@ Rule 4: a result is freed of secrets before it is kept: it goes to the model.
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 import msgspec
 
 from holon.decide.bounded_text import transcript_of
-from holon.decide.command_end import end_of_task
+from holon.decide.command_end import LEFTOVERS_ENDED, end_of_task
 from holon.decide.task_lifecycle import is_terminal
 from holon.model.command import CommandExit, OutputSpan
 from holon.model.commit import AdvanceTask
@@ -30,8 +29,6 @@ from holon.runtime.command_task import CommandTask
 from holon.runtime.decided_commit import patiently
 from holon.runtime.services import Services
 from holon.runtime.task_desk import TaskDesk
-
-_LEFTOVERS_ENDED: Final = "[what it left running in the background was ended with it]"
 
 
 class TaskReporter:
@@ -57,7 +54,7 @@ class TaskReporter:
         named = msgspec.structs.replace(held.task, summary=redact(held.task.summary or ""))
         output = redact(transcript_of(spans, bytes_max=budget).text)
         if had_leftovers:
-            output = f"{output.rstrip()}\n{_LEFTOVERS_ENDED}".lstrip()
+            output = f"{output.rstrip()}\n[{LEFTOVERS_ENDED}]".lstrip()
         await self._report(end_of_task(named, ended, asked=held.asked, output=output))
 
     async def cancelling(self, task: TaskRecord) -> None:

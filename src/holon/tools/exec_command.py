@@ -14,7 +14,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from holon.decide.command_end import how_it_ended
+from holon.decide.command_end import how_it_ended, was_lost
 from holon.decide.command_promotion import (
     PromotionFacts,
     already_running_result,
@@ -152,7 +152,7 @@ async def _completed(
     asked: ExecCommandArguments, ended: CommandExit, running: RunningCommand, ports: ToolPorts
 ) -> ToolExecution:
     notes = await without_leftovers(running)
-    if ended.exit_status is None and ended.signal is None:
+    if was_lost(ended):
         notes = (*notes, f"{how_it_ended(ended)}: look at what it has done before you go on")
     bytes_max = ports.output_budget.bytes_for(asked.max_output_tokens)
     spans = running.output(head_bytes=bytes_max, tail_bytes=bytes_max)

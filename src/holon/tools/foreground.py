@@ -16,6 +16,7 @@ from typing import Final
 
 import anyio
 
+from holon.decide.command_end import LEFTOVERS_ENDED
 from holon.model.command import CommandExit, CommandSpec
 from holon.model.limits import COMMAND_TEXT_BYTES_MAX
 from holon.model.record import Record
@@ -24,9 +25,9 @@ from holon.ports.places import Places
 from holon.ports.shell import CommandSpawnError, RunningCommand, Shell
 from holon.tools.tool import ToolExecution, ToolScene, refuse
 
-_LEFTOVERS_ENDED: Final = (
-    "what it left running in the background was ended with it; for a server, run it in the"
-    " foreground with ExecCommand and a small yield_time_ms, and it goes on as a task"
+_SERVER_ADVICE: Final = (
+    "for a server, run it in the foreground with ExecCommand and a small yield_time_ms, and it goes"
+    " on as a task"
 )
 
 
@@ -159,7 +160,7 @@ async def without_leftovers(running: RunningCommand) -> tuple[str, ...]:
     if not running.left_running:
         return ()
     await running.stop()
-    return (_LEFTOVERS_ENDED,)
+    return (f"{LEFTOVERS_ENDED}; {_SERVER_ADVICE}",)
 
 
 def spawn_refused(error: CommandSpawnError) -> ToolExecution:

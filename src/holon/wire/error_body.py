@@ -1,12 +1,14 @@
 """The one shape of an error over HTTP.
 
-Owns:  the body every refused request gets.
+Owns:  the body every refused request gets, and the event under which a stream ends with one.
 Rule 1: `code` is stable and for programs; `error` is a sentence; `hint` says what to do next.
 """
 
-from typing import Literal
+from typing import Final, Literal
 
 from holon.model.record import Record
+
+STREAM_CLOSED: Final = "stream_closed"
 
 
 class ErrorBody(Record, frozen=True, kw_only=True):

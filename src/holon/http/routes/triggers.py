@@ -44,12 +44,22 @@ async def enqueue(plane: Plane, call: Call) -> CallbackAnswer | Reply:
     return await _deliver(plane, call, TriggerDeliveryMode.ENQUEUE_MESSAGE)
 
 
-async def judge(plane: Plane, call: Call) -> Reply | None:
+async def judge_wake(plane: Plane, call: Call) -> Reply | None:
+    """Judge an address before its body."""
+    return await _judge(plane, call, TriggerDeliveryMode.WAKE_HINT)
+
+
+async def judge_enqueue(plane: Plane, call: Call) -> Reply | None:
+    """Judge an older address before its body."""
+    return await _judge(plane, call, TriggerDeliveryMode.ENQUEUE_MESSAGE)
+
+
+async def _judge(plane: Plane, call: Call, mode: TriggerDeliveryMode) -> Reply | None:
     """Turn away a body for an address that opens nothing, as if nothing were served there."""
     if not has_body(call.head):
         return None  # the delivery itself is as quickly judged
     desk, token = plane.host.triggers, call.params["token"]
-    delivery = read_delivery(call, addressed_mode=TriggerDeliveryMode.WAKE_HINT)
+    delivery = read_delivery(call, addressed_mode=mode)
     target = await desk.open(token, delivery)
     if target is None:
         return nothing_here()
@@ -138,7 +148,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         access=Access.CAPABILITY,
         summary="Wake the agent this address belongs to. Any body is kept as evidence.",
         answer=wake,
-        gate=judge,
+        gate=judge_wake,
         headers=(*DELIVERED, RESOURCE_NAME),
         takes=RAW_BODY,
         body_bytes_max=TRIGGER_BODY_BYTES_MAX,
@@ -153,7 +163,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         access=Access.CAPABILITY,
         summary="An older form of the wake address; it wakes, and is recorded as deprecated.",
         answer=enqueue,
-        gate=judge,
+        gate=judge_enqueue,
         headers=(*DELIVERED, RESOURCE_NAME),
         takes=RAW_BODY,
         body_bytes_max=TRIGGER_BODY_BYTES_MAX,
