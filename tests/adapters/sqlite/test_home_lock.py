@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from holon.model.errors import HomeInUseError, StoreUnwritableError
 
 HOLD = """
 import sys
+import time
 from pathlib import Path
 from holon.adapters.sqlite.home_lock import HomeLock, prepare_home
 home = Path(sys.argv[1])
@@ -82,6 +84,23 @@ def test_what_is_written_in_the_lock_file_is_only_for_people(tmp_path: Path) -> 
     with pytest.raises(HomeInUseError, match="process unknown"):
         HomeLock(tmp_path)
     held.release()
+    held.release()
+
+
+@pytest.mark.parametrize("written", ["", "4194305\n"])  # nothing yet, or the pid of one long gone
+def test_a_holder_that_has_only_just_come_is_waited_for_to_say_who_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    prepare_home(tmp_path)
+    held = HomeLock(tmp_path)
+    held.path.write_text(written, encoding="ascii")
+
+    def until_it_says(_: float) -> None:
+        held.path.write_text(f"{os.getpid()}\n", encoding="ascii")
+
+    monkeypatch.setattr(time, "sleep", until_it_says)
+    with pytest.raises(HomeInUseError, match=f"process {os.getpid()}"):
+        HomeLock(tmp_path)
     held.release()
 
 

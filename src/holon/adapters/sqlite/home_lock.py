@@ -3,19 +3,23 @@
 Owns:  the lock on `<home>/run/lock` and the directories of a home.
 Rule 1: the lock is the kernel's (`flock`) and is held for life, so a crash releases it and a stale
         file means nothing. The pid inside is only there to be shown to a person.
-Rule 2: whoever comes second is refused at once and has changed nothing.
+Rule 2: whoever comes second is refused and has changed nothing: at once, or a moment later where
+        the first has not come to say who it is.
 """
 
 import errno
 import fcntl
 import os
+import time
 from pathlib import Path
 from typing import Final
 
 from holon.model.errors import HomeInUseError, StoreUnwritableError
 
 NO_LOCKS: Final = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
-_PID_BYTES_MAX = 32
+_PID_BYTES_MAX: Final = 32
+_LOOKS_COUNT_MAX: Final = 20
+_LOOK_PAUSE_S: Final = 0.01
 _HELD: Final = "stop that process first, or use another HOLON_HOME"
 _SERVED: Final = (
     "it is a service: ask its agents with `holon prompt --wait`, end it with `holon daemon stop`,"
@@ -82,14 +86,33 @@ class HomeLock:
             raise _unwritable(self.path, error) from error
 
     def _holder(self) -> str:
+        """Name the holder, which has the lock a moment before it has written who it is."""
+        for _ in range(_LOOKS_COUNT_MAX):
+            if _is_alive(self._written()):
+                break
+            time.sleep(_LOOK_PAUSE_S)
+        return self._written() or "unknown"
+
+    def _written(self) -> str:
         text = os.pread(self._handle, _PID_BYTES_MAX, 0).decode("ascii", "replace").strip()
-        return text if text.isdigit() else "unknown"
+        return text if text.isdecimal() else ""
 
     def release(self) -> None:
         """Let the next process have the home."""
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
+
+
+def _is_alive(pid: str) -> bool:
+    """Whether there is such a process; the pid of an earlier holder is mostly none any more."""
+    try:
+        os.kill(int(pid), 0)
+    except PermissionError:
+        return True
+    except (ValueError, OverflowError, ProcessLookupError):
+        return False
+    return True
 
 
 def _unwritable(path: Path, error: OSError) -> StoreUnwritableError:
