@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+import msgspec
 import pytest
 
 from holon.model.agent_status import AgentStatus
@@ -15,6 +16,7 @@ from holon.model.message import MessageState, Priority
 from holon.model.model_ref import BadModelRefError
 from holon.model.prompt_frame import ProviderRequest
 from holon.model.provider_errors import UsageLimitedError
+from holon.model.retention import RetentionPolicy
 from holon.ports.clock import Clock
 from holon.ports.provider import Hear
 from holon.testing.builders import MAIN
@@ -45,6 +47,10 @@ class UsedUp:
     def reopen(self) -> None:
         """Take requests again from now on, before the moment that was named."""
         self._reopens = self._clock.now()
+
+    def reopen_at(self, moment: datetime) -> None:
+        """Take requests again from another moment on."""
+        self._reopens = moment
 
     async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
         """Answer, unless the allowance is spent."""
@@ -316,3 +322,51 @@ def test_a_clock_that_was_set_back_leaves_a_put_off_message_with_its_moment() ->
         assert (await house.briefs())[-1].text == "hello yourself"
 
     run_house(story, setup=used_up())
+
+
+AGED = RetentionPolicy(age_ms=30 * MINUTE_MS, events_count_min=5, turns_count_min=2)
+
+
+def used_up_for(days: int) -> Setup:
+    def model(clock: ManualClock) -> UsedUp:
+        spent = UsedUp(clock)
+        spent.reopen_at(DAWN + timedelta(days=days))
+        return spent
+
+    return Setup(model=model, retention=AGED)
+
+
+def test_a_tick_that_was_put_off_for_days_outlives_its_timer() -> None:
+    async def story(house: House) -> None:
+        await house.host.timers.create(MAIN, after_ms=1_000, summary="hello")
+        await house.rest(4 * DAY_MS)
+        assert (await house.briefs())[-1].text == "hello yourself"
+
+    run_house(story, setup=used_up_for(days=3))
+
+
+def test_a_tick_whose_timer_is_not_there_any_more_is_taken_up_all_the_same() -> None:
+    async def story(house: House) -> None:
+        await house.host.timers.create(MAIN, after_ms=1_000, summary="hello")
+        await house.rest(MINUTE_MS)
+        house.rows("delete from timers")
+        await house.rest(4 * HOUR_MS)
+        assert (await house.briefs())[-1].text == "hello yourself"
+
+    run_house(story, setup=used_up())
+
+
+def test_a_message_that_was_put_off_is_known_as_such_however_old_its_turn_is() -> None:
+    async def story(house: House) -> None:
+        put_off = await house.webhook("hello from outside")
+        for number in range(4):
+            await house.prompt(f"hello {number}")
+            await house.rest(MINUTE_MS)
+        await house.rest(2 * HOUR_MS)
+        entry = await house.store.reads.message(put_off)
+        assert entry is not None
+        assert entry.was_put_off
+        await house.rest(HOUR_MS)
+        assert [b.text for b in await house.briefs()][-5:] == ["hello yourself"] * 5
+
+    run_house(story, setup=msgspec.structs.replace(used_up(), retention=AGED))

@@ -8,12 +8,14 @@ import pytest
 from holon.model.brief import BriefRecord
 from holon.model.budget import Budget, BudgetPolicy
 from holon.model.limits import (
+    BUDGET_WINDOW_MS,
     DAY_MS,
     HOUR_MS,
     MINUTE_MS,
     SELF_STARTED_COUNT_MAX,
     SELF_STARTED_FREE_COUNT_MAX,
     SELF_STARTED_HOLD_MS_MIN,
+    USAGE_STEP_MS,
 )
 from holon.model.pace_event import BudgetFreed, BudgetUsedUp, MessageHeld, SelfStartsEnded
 from holon.testing.builders import MAIN, an_identity
@@ -254,11 +256,10 @@ def test_control_works_while_a_budget_holds_the_agent() -> None:
 def test_usage_is_added_up_in_few_rows_and_shown() -> None:
     async def story(house: House) -> None:
         await house.host.timers.create(MAIN, after_ms=1_000, every_ms=15 * MINUTE_MS)
-        await house.rest(2 * DAY_MS)
+        await house.rest(4 * DAY_MS)
         [(count,)] = house.rows("select count(*) from usage")
-        assert count <= 2 * (DAY_MS // (15 * MINUTE_MS) + 2)
-        view = await house.host.pace.look(MAIN)
-        assert view is not None
+        assert count <= 2 * (BUDGET_WINDOW_MS // USAGE_STEP_MS + 2)
+        view = await house.host.pace.pace_of(await house.agent())
         turns = [each for each in view.measures if each.measure == "turns_per_hour"]
         assert [each.scope for each in turns] == ["agent", "runtime"]
         assert {4, 5} >= {each.used for each in turns}
@@ -277,6 +278,23 @@ def test_a_clock_that_was_set_back_holds_nobody_for_years() -> None:
         await house.prompt("question 3")
         await house.rest(MINUTE_MS)
         assert house.rows("select count(*) from turns") == [(4,)]
+
+    run_house(story, script=[MUTTERER], setup=TWO_TURNS)
+
+
+def test_a_turn_that_ended_while_the_clock_stood_ahead_makes_nothing_forgotten() -> None:
+    async def story(house: House) -> None:
+        for number in range(2):
+            await house.prompt(f"question {number}")
+        await house.rest(MINUTE_MS)
+        house.clock.jump(2 * DAY_MS)
+        await house.prompt("question 2")
+        await house.rest(MINUTE_MS)
+        house.clock.jump(-2 * DAY_MS)
+        await house.prompt("question 3")
+        await house.rest(MINUTE_MS)
+        assert house.rows("select count(*) from turns") == [(3,)]
+        assert [e for e in await house.events() if isinstance(e, BudgetUsedUp)]
 
     run_house(story, script=[MUTTERER], setup=TWO_TURNS)
 

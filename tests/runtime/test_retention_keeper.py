@@ -5,8 +5,17 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 
-from holon.model.limits import HOUR_MS, MIB, RETENTION_COMMITS_COUNT, RETENTION_INTERVAL_MS
+from holon.decide.work_item_changes import Edit
+from holon.model.agent_event import UnseenLetGo
+from holon.model.limits import (
+    HOUR_MS,
+    MIB,
+    RETENTION_COMMITS_COUNT,
+    RETENTION_INTERVAL_MS,
+    UNSEEN_FULL_COUNT_MAX,
+)
 from holon.model.retention import PruneReport, RetentionPolicy
+from holon.model.work_item import PlanStatus
 from holon.testing.builders import MAIN
 from holon.testing.fault_store import DiskFault
 from holon.testing.manual_clock import DAWN
@@ -43,7 +52,7 @@ def test_old_finished_turns_leave_in_small_steps_and_new_ones_stay() -> None:
 def test_unfinished_business_is_never_pruned() -> None:
     async def story(house: House) -> None:
         item = await house.host.work.create(MAIN, objective="keep me")
-        await house.host.work.block(item.id, blocked_by="x", recheck_after_ms=20 * HOUR_MS)
+        await house.host.work.edit(item.id, Edit(), blocked_by="x", recheck_after_ms=20 * HOUR_MS)
         await house.host.timers.create(MAIN, after_ms=20 * HOUR_MS)
         await house.prompt("slow")
         await house.rest(5 * HOUR_MS)
@@ -125,3 +134,64 @@ def test_when_nothing_more_may_go_pruning_waits_for_many_commits() -> None:
 
     run_house(story, setup=Setup(retention=msgspec.structs.replace(FULL, bytes_max=4_096)))
     assert passes.count(False) == 1
+
+
+async def _only_its_operator_matters(house: House) -> None:
+    """Have the agent wait for its operator: what others send starts no turn."""
+    item = await house.host.work.create(MAIN, objective="keep me")
+    await house.rest(1_000)
+    await house.host.work.focus(item.id)
+    await house.host.work.edit(item.id, Edit(plan_status=PlanStatus.NEEDS_INPUT))
+    await house.rest(1_000)
+
+
+async def _let_go(house: House) -> list[UnseenLetGo]:
+    return [event for event in await house.events() if isinstance(event, UnseenLetGo)]
+
+
+def _unseen(house: House) -> list[str]:
+    found = house.rows("select message_id from messages where unseen = 1 order by seq")
+    return [str(message_id) for (message_id,) in found]
+
+
+def test_of_what_an_agent_does_not_get_to_see_the_newest_is_kept_and_the_rest_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holon.runtime.retention_keeper.UNSEEN_PER_AGENT_COUNT_MAX", 5)
+
+    async def story(house: House) -> None:
+        await _only_its_operator_matters(house)
+        sent = [await house.webhook(f"gate {number} is open") for number in range(12)]
+        await house.rest(1_000)
+        assert _unseen(house) == sent
+        await house.rest(RETENTION_INTERVAL_MS)
+        assert _unseen(house) == sent[-5:]
+        told = await _let_go(house)
+        assert sum(event.message_count for event in told) == 7
+        assert told[0].first_message_id == sent[0]
+        assert told[-1].last_message_id == sent[6]
+        [(count,)] = house.rows("select count(*) from messages where kind = 'webhook_event'")
+        assert count == 12, "young as they are, they stay as history"
+        await house.prompt("anything new?")
+        await house.rest(1_000)
+        assert not house.model.heard("gate 6 is open")
+        assert house.model.heard("gate 7 is open")
+        assert _unseen(house) == []
+
+    run_house(story, setup=Setup(retention=SHORT))
+
+
+def test_whoever_writes_to_an_agent_that_does_not_listen_cannot_fill_the_disk() -> None:
+    async def story(house: House) -> None:
+        await _only_its_operator_matters(house)
+        for number in range(200):
+            sent = await house.webhook(f"n {number} " + "x" * 30_000)
+            await house.rest(100)
+        await house.rest(RETENTION_INTERVAL_MS)
+        assert _bytes(house) <= FULL.bytes_max * 1.05
+        unseen = _unseen(house)
+        assert len(unseen) >= UNSEEN_FULL_COUNT_MAX
+        assert unseen[-1] == sent
+        assert (await _let_go(house))[-1].message_count > 0
+
+    run_house(story, setup=Setup(retention=FULL))

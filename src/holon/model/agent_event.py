@@ -1,10 +1,12 @@
 """What happens to an agent itself, beside its posture.
 
-Owns:  the events of an agent's own model and of the end of its identity's use.
+Owns:  the events of an agent's own model, of what it will never see, and of the end of its
+       identity's use.
 """
 
 from typing import TypeAlias
 
+from holon.model.ids import MessageId
 from holon.model.record import Record
 
 
@@ -16,10 +18,18 @@ class ModelOverrideChanged(
     model: str | None = None
 
 
+class UnseenLetGo(Record, tag_field="kind", tag="unseen_let_go", frozen=True, kw_only=True):
+    """More came in than the agent was shown: the oldest will not be, from one to the other."""
+
+    message_count: int
+    first_message_id: MessageId
+    last_message_id: MessageId
+
+
 class AgentArchived(Record, tag_field="kind", tag="agent_archived", frozen=True, kw_only=True):
     """An agent is kept for its history only from here on."""
 
     reason: str
 
 
-AgentEvent: TypeAlias = ModelOverrideChanged | AgentArchived
+AgentEvent: TypeAlias = ModelOverrideChanged | UnseenLetGo | AgentArchived

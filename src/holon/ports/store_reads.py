@@ -15,7 +15,6 @@ from holon.model.event import AuditEvent
 from holon.model.ids import AgentId, MessageId, TaskId, TimerId, TriggerId, TurnId, WorkItemId
 from holon.model.message import MessageEnvelope, QueueEntry
 from holon.model.provenance import DeliverySurface
-from holon.model.provider_attempt import TokenUsage
 from holon.model.skill import SkillActivation
 from holon.model.snapshot import (
     AdmissionTarget,
@@ -67,6 +66,16 @@ class QueueReads(Protocol):
 
     async def unseen(self, agent_id: AgentId, *, limit: int) -> Sequence[MessageEnvelope]:
         """Processed messages no turn has shown to the model yet, oldest first."""
+        ...
+
+    async def crowded(self, *, kept: int) -> Sequence[AgentId]:
+        """Agents in use that more than so many messages wait to be shown to."""
+        ...
+
+    async def oldest_unseen(
+        self, agent_id: AgentId, *, kept: int, limit: int
+    ) -> Sequence[MessageId]:
+        """What waits to be shown beyond the newest so many, oldest first. No results of tasks."""
         ...
 
     async def queued_ticks(self, agent_id: AgentId, *, timer_id: TimerId) -> Sequence[MessageId]:
@@ -179,10 +188,6 @@ class RecordReads(Protocol):
         self, agent_id: AgentId, *, limit: int, from_turn: int = 0
     ) -> Sequence[TurnLog]:
         """The newest settled turns, none before `from_turn`, oldest of them first."""
-        ...
-
-    async def last_reported_usage(self, agent_id: AgentId) -> TokenUsage | None:
-        """What the newest turn used, of the last settled ones that reported any tokens."""
         ...
 
     async def briefs(self, agent_id: AgentId, *, limit: int) -> Sequence[BriefRecord]:

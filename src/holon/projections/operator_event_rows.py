@@ -59,6 +59,11 @@ _MESSAGES: Final[Mapping[type[Record], Row]] = {
     events.MessageProcessed: Row(Category.MESSAGE, "Message", "{message_id} is done: {reason}"),
     events.MessageAborted: Row(Category.MESSAGE, "Message", "{message_id} was aborted: {reason}"),
     events.MessageDropped: Row(Category.MESSAGE, "Message", "{message_id} was dropped: {reason}"),
+    agents.UnseenLetGo: Row(
+        Category.MESSAGE,
+        "Messages let go",
+        "{message_count} messages, up to {last_message_id}, are too many to be shown to the agent",
+    ),
     events.InterjectionAdmitted: Row(
         Category.MESSAGE, "Interjection", "{message_id} entered the running turn"
     ),

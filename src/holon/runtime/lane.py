@@ -200,8 +200,8 @@ class Lane:
         match message.origin:
             case TimerOrigin(timer_id=timer_id) if entry.was_put_off:
                 timer = await reads.timer(timer_id)
-                gone = timer is None or timer.status is TimerStatus.CANCELLED
-                return "timer_cancelled" if gone else None
+                is_cancelled = timer is not None and timer.status is TimerStatus.CANCELLED
+                return "timer_cancelled" if is_cancelled else None
             case SystemOrigin(subsystem=TickDesk.WORK_QUEUE) if message.work_item_id is not None:
                 item = await reads.work_item(message.work_item_id)
                 waits = await reads.item_waits(message.work_item_id)

@@ -89,13 +89,8 @@ class PaceDesk:
             await self._apply(extend_hold_commit(commit_id, snapshot, hold, now=now))
         return True
 
-    async def look(self, agent_id: AgentId) -> PaceView | None:
-        """Show how fast an agent may go on, whether or not anything is bounded."""
-        agent = await self._services.store.reads.agent(agent_id)
-        return None if agent is None else await self.pace_of(agent)
-
     async def pace_of(self, agent: AgentState) -> PaceView:
-        """Show how fast an agent that was read just now may go on."""
+        """Show how fast an agent may go on, whether or not anything is bounded."""
         now = self._services.clock.now()
         facts = await self._facts(agent.identity.agent_id, now=now)
         return pace_view(agent.pace, facts, now=now)

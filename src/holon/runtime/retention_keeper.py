@@ -7,19 +7,27 @@ Rule 2: the size is looked at every few commits. When pruning cannot bring it do
         is left must be kept, the next look comes as late as if there were room.
 Rule 3: the files of a command stay while its task runs, and until its result was read. What keeps
         them from being looked at ends nothing: the next pass looks again.
+Rule 4: what waits to be shown to an agent is bounded as well, and more tightly while the database
+        is nearly full: else whoever may write to an agent that is not listening fills the disk.
+        What is let go is finished history from then on.
 """
 
 from typing import Final
 
 from holon.decide.command_promotion import run_id_of
 from holon.decide.run_retention import runs_to_forget
+from holon.decide.unseen_commits import let_go_commit
 from holon.model.errors import StoreFullError
+from holon.model.expectation import Applied
+from holon.model.ids import AgentId
 from holon.model.instant import later
 from holon.model.limits import (
     RETENTION_COMMITS_COUNT,
     RETENTION_FULL_PERCENT,
     RETENTION_INTERVAL_MS,
     RETENTION_LOOK_COMMITS_COUNT,
+    UNSEEN_FULL_COUNT_MAX,
+    UNSEEN_PER_AGENT_COUNT_MAX,
 )
 from holon.ports.failpoint import Failpoint
 from holon.runtime.alarm import Alarm
@@ -67,17 +75,40 @@ class RetentionKeeper:
         """Prune until the policy is met."""
         with spared(self._services.journal, "the files of ended commands are left for later"):
             await self._forget_runs()
-        more = True
-        while more:
-            try:
-                report = await self._services.store.prune(
-                    self._services.retention, now=self._services.clock.now()
-                )
-            except StoreFullError:
-                return  # the next interval tries again
-            more = report.more
-            await self._services.failpoints.reach(Failpoint.RETENTION_BETWEEN_BATCHES)
+        try:
+            await self._let_go_unseen(kept=UNSEEN_PER_AGENT_COUNT_MAX)
+            await self._prune_rows()
+            if await self._is_full() and await self._let_go_unseen(kept=UNSEEN_FULL_COUNT_MAX):
+                await self._prune_rows()
+        except StoreFullError:
+            return  # the next interval tries again
         self._is_stuck = await self._is_full()
+
+    async def _prune_rows(self) -> None:
+        services, more = self._services, True
+        while more:
+            report = await services.store.prune(services.retention, now=services.clock.now())
+            more = report.more
+            await services.failpoints.reach(Failpoint.RETENTION_BETWEEN_BATCHES)
+
+    async def _let_go_unseen(self, *, kept: int) -> bool:
+        """Bound what waits to be shown to each agent; returns whether something was let go."""
+        crowded = await self._services.store.reads.crowded(kept=kept)
+        return any([await self._let_go_oldest(agent_id, kept=kept) for agent_id in crowded])
+
+    async def _let_go_oldest(self, agent_id: AgentId, *, kept: int) -> bool:
+        """Let go a batch at a time, as long as the agent begins no turn meanwhile."""
+        services, has_let_go = self._services, False
+        reads, batch_count = services.store.reads, services.retention.batch_count
+        while agent := await reads.agent(agent_id):
+            oldest = await reads.oldest_unseen(agent_id, kept=kept, limit=batch_count)
+            if not oldest:
+                break
+            commit = let_go_commit(agent, oldest, now=services.clock.now())
+            if await services.store.apply(commit) != Applied():
+                break
+            has_let_go = True
+        return has_let_go
 
     async def _forget_runs(self) -> None:
         """Drop what ended commands left on disk, as far as the policy wants it."""

@@ -37,6 +37,7 @@ WALKED: Final = re.compile(
     r"|work_items USING INDEX work_items_runnable|waiting|w$|up$|o$|last_one$|ahead$"
     r"|agents USING (COVERING )?INDEX agents_up|tasks USING INDEX tasks_open_by_agent"
     r"|messages USING INDEX messages_(unread_results|unseen)"
+    r"|m USING COVERING INDEX messages_unseen"
     r"|skill_activations USING (COVERING )?INDEX skill_activations_to_restore"
     r"|waits USING INDEX waits_visible|briefs USING INDEX briefs_failed$"
     r"|(g|json_each) VIRTUAL TABLE|\(subquery|\(join|CONSTANT ROW)"

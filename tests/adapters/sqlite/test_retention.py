@@ -33,7 +33,7 @@ from holon.model.limits import (
     MINUTE_MS,
 )
 from holon.model.message import MessageEnvelope, MessageKind
-from holon.model.provenance import TaskOrigin
+from holon.model.provenance import TaskOrigin, TimerOrigin
 from holon.model.retention import RetentionPolicy
 from holon.model.task import TaskStatus
 from holon.model.work_item import WorkItemState
@@ -211,6 +211,22 @@ def test_what_a_key_gave_its_id_stays_as_long_as_the_key(history: History) -> No
         history.prune(greedy, now=moment(now))
         for table in ("tasks", "work_items", "timers"):
             assert history.count(table) == count, table
+
+
+def test_a_timer_stays_as_long_as_a_tick_of_it_waits(history: History) -> None:
+    timer = a_timer()
+    tick = a_tick("msg_1", kind=MessageKind.TIMER_TICK, origin=TimerOrigin(timer_id=timer.id))
+    history.make(
+        "cancelled",
+        CreateTimer(timer=timer),
+        QueueMessage(message=tick),
+        CancelTimer(agent_id=MAIN, timer_id=timer.id),
+    )
+    history.prune(BY_AGE)
+    assert history.count("timers") == 1
+    history.make("silent", settled(tick))
+    history.prune(BY_AGE)
+    assert history.count("timers") == 0
 
 
 def a_result(message_id: str) -> MessageEnvelope:

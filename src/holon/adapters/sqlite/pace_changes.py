@@ -3,6 +3,8 @@
 Owns:  the columns of `agents` about their pace, `not_before` of messages that were held, and the
        rows of `usage`.
 Rule 1: usage is added up per agent and for all together in the transaction that ends the turn.
+Rule 2: usage is forgotten by its age and by how much came after it: one turn that ended while the
+        clock stood ahead makes nobody's day forgotten.
 """
 
 from typing import TypeAlias, assert_never
@@ -63,7 +65,9 @@ class PaceChanges:
         used = (step, settled.usage.total_tokens, settled.cost_micros)
         self._statements.run(self._sql["count_usage"], (settled.agent_id, *used))
         self._statements.run(self._sql["count_usage"], (EVERYBODY, *used))
-        self._statements.run(self._sql["forget_usage"], (step - _STEPS_KEPT_COUNT,))
+        self._statements.run(
+            self._sql["forget_usage"], (step - _STEPS_KEPT_COUNT, _STEPS_KEPT_COUNT)
+        )
 
     def _update(self, name: str, parameters: tuple[str | int | None, ...]) -> None:
         self._statements.change_one(self._sql[name], parameters, missing=_MISSING)

@@ -48,6 +48,17 @@ class SqliteQueueReads(ReadSession):
         """Processed messages no turn has shown to the model yet, oldest first."""
         return self._envelopes("unseen", agent_id, limit)
 
+    async def crowded(self, *, kept: int) -> Sequence[AgentId]:
+        """Agents in use that more than so many messages wait to be shown to."""
+        return [AgentId(str(row[0])) for row in self._all("crowded", (kept,))]
+
+    async def oldest_unseen(
+        self, agent_id: AgentId, *, kept: int, limit: int
+    ) -> Sequence[MessageId]:
+        """What waits to be shown beyond the newest so many, oldest first. No results of tasks."""
+        found = self._all("oldest_unseen", (agent_id, kept, limit))
+        return [MessageId(str(row[0])) for row in found]
+
     async def queued_ticks(self, agent_id: AgentId, *, timer_id: TimerId) -> Sequence[MessageId]:
         """Ticks of this timer that have not been claimed."""
         return [MessageId(str(row[0])) for row in self._all("queued_ticks", (agent_id, timer_id))]

@@ -18,4 +18,8 @@ on conflict (scope, step) do update set
     cost_micros = cost_micros + excluded.cost_micros;
 
 -- forget_usage --
-delete from usage where step < ?1;
+-- What lies before the window, and before so many steps in which some turn ended: a clock that stands
+-- ahead moves the window, but adds only as many steps as time has really passed.
+delete from usage where step < min(?1, (
+    select step from usage where scope = '' order by step desc limit 1 offset ?2 - 1
+));

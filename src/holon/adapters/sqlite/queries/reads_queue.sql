@@ -20,6 +20,21 @@ order by seq limit ?2;
 -- unseen --
 select envelope from messages where agent_id = ?1 and unseen = 1 order by seq limit ?2;
 
+-- crowded --
+select m.agent_id from messages m cross join agents a on a.agent_id = m.agent_id
+where m.unseen = 1 and a.archived = 0
+group by m.agent_id
+having count(*) > ?1;
+
+-- oldest_unseen --
+-- What a task of the agent came to is not displaced by what others send.
+select message_id from messages
+where agent_id = ?1 and unseen = 1 and kind <> 'task_result' and seq < (
+    select n.seq from messages n
+    where n.agent_id = ?1 and n.unseen = 1 order by n.seq desc limit 1 offset ?2 - 1
+)
+order by seq limit ?3;
+
 -- queued_ticks --
 select message_id from messages
 where timer_id = ?2 and timer_id is not null and state in ('queued', 'claimed')

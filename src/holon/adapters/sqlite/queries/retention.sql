@@ -48,10 +48,15 @@ update event_heads set floor_seq = ?2 where agent_id = ?1 and floor_seq < ?2;
 delete from events where agent_id = ?1 and event_seq <= ?2;
 
 -- leaving_turns --
--- Transcript, tool calls and briefs of a turn go with it. An archived agent never looks back.
+-- Transcript, tool calls and briefs of a turn go with it. An archived agent never looks back. A turn
+-- is what says of a message in the queue that it was put off: it stays as long as that.
 select t.turn_id from turns t join agents a on a.agent_id = t.agent_id
 where t.state = 'settled' and t.settled_at > :low and t.settled_at <= :high
     and t.turn_index <= a.turn_index - iif(a.archived, 0, :turns_kept)
+    and not exists (
+        select 1 from messages m
+        where m.message_id = t.message_id and m.state in ('queued', 'claimed')
+    )
 order by t.settled_at, t.turn_id
 limit :batch;
 
@@ -103,9 +108,15 @@ limit :batch;
 delete from tasks where task_id in (select value from json_each(?1));
 
 -- leaving_timers --
-select timer_id from timers
-where ended_at is not null and ended_at > :low and ended_at <= min(:high, :keys_until)
-order by ended_at
+-- A timer says of a tick that was put off whether it still has a meaning.
+select t.timer_id from timers t
+where t.ended_at is not null and t.ended_at > :low and t.ended_at <= min(:high, :keys_until)
+    and not exists (
+        select 1 from messages m
+        where m.timer_id = t.timer_id and m.timer_id is not null
+            and m.state in ('queued', 'claimed')
+    )
+order by t.ended_at
 limit :batch;
 
 -- delete_timers --
