@@ -18,7 +18,7 @@ from holon.model.errors import BadIdError, HolonError, StoreBrokenError, StoreFu
 from holon.model.ids import AgentId
 from holon.model.refusal import RefusalCode, RefusedError
 from holon.model.template import DEFAULT_TEMPLATE, BadTemplateError
-from holon.ports.agent_homes import HomeOccupiedError
+from holon.ports.agent_homes import AgentHomeError, HomeOccupiedError
 from holon.runtime.agent_birth import AgentBirth
 from holon.runtime.services import Services
 from holon.testing.builders import an_identity
@@ -40,6 +40,7 @@ class Homes:
     completed: list[tuple[str, str | None]] = field(default_factory=list)
     left: tuple[AgentId, ...] = ()
     problem: HolonError | None = None
+    unsettled: HolonError | None = None
     hold: anyio.Event | None = None
 
     async def make(self, agent_id: AgentId, *, template: str | None, at: datetime) -> None:
@@ -51,12 +52,20 @@ class Homes:
         self.made.append((agent_id, template))
 
     async def keep(self, agent_id: AgentId) -> None:
+        self._require_room()
         self.settled.append(f"keep {agent_id}")
 
     async def discard(self, agent_id: AgentId) -> None:
+        self._require_room()
         self.settled.append(f"discard {agent_id}")
 
+    def _require_room(self) -> None:
+        if self.unsettled is not None:
+            raise self.unsettled
+
     async def provisional(self) -> Sequence[AgentId]:
+        if self.unsettled is not None and not self.left:
+            raise self.unsettled
         return self.left
 
     async def complete(self, agent_id: AgentId, *, template: str | None) -> None:
@@ -152,6 +161,24 @@ async def test_a_start_settles_the_births_an_earlier_process_left(tmp_path: Path
         ward.homes.left = (ADA, AgentId("unborn"))
         await ward.births.settle()
         assert ward.homes.settled == ["keep ada", "discard unborn"]
+
+
+@pytest.mark.parametrize("left", [(), (ADA, AgentId("unborn"))], ids=["unread", "unsettled"])
+async def test_births_that_cannot_be_settled_end_no_start(
+    tmp_path: Path, left: tuple[AgentId, ...]
+) -> None:
+    async with open_ward(tmp_path) as ward:
+        await ward.births.create(an_identity(ADA))
+        ward.homes.left, ward.homes.unsettled = left, AgentHomeError("no way in")
+        await ward.births.settle()
+        assert await ward.is_there()
+
+
+async def test_a_birth_whose_agent_is_durable_does_not_fail_for_its_home(tmp_path: Path) -> None:
+    async with open_ward(tmp_path) as ward:
+        ward.homes.unsettled = AgentHomeError("no way in")
+        await ward.births.create(an_identity(ADA))
+        assert await ward.is_there()
 
 
 async def test_one_birth_of_a_name_at_a_time(tmp_path: Path) -> None:

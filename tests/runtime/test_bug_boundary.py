@@ -1,26 +1,50 @@
 """What a bug about one agent costs: its turn, or else its lane, and nobody else anything."""
 
+from asyncio import CancelledError
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
+import msgspec
 import pytest
 
+from holon.decide.task_lifecycle import is_terminal
 from holon.model.brief import BriefKind
 from holon.model.errors import StoreBrokenError
 from holon.model.ids import AgentId
-from holon.model.limits import BACKSTOP_INTERVAL_MS, HOUR_MS, TURN_RESUMES_COUNT_MAX
+from holon.model.ingress import IngressRequest
+from holon.model.limits import (
+    BACKSTOP_INTERVAL_MS,
+    HOUR_MS,
+    TURN_RESUMES_COUNT_MAX,
+    WAIT_DEADLINE_DEFAULT_MS,
+)
+from holon.model.task import TaskStatus
+from holon.model.wake_event import TimerFired
 from holon.ports.journal import LogLevel
-from holon.runtime.bug_boundary import raise_unless_bug
+from holon.runtime.bug_boundary import bug_noted, raise_unless_bug
+from holon.runtime.command_task import CommandTask
 from holon.runtime.turn_writer import LaneFencedError
-from holon.testing.builders import an_identity
-from tests.runtime.cast import rule, says
+from holon.testing.builders import MAIN, a_task, an_identity
+from holon.testing.fault_store import DiskFault
+from holon.testing.scripted_shell import ScriptedProcess
+from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
 from tests.runtime.notes import Notes
+from tests.runtime.shellwork import shell_setup, task_results, tasks
 
 BOB = AgentId("bob")
 SLOW = rule("slow", says("done", after_ms=1_000))
+ENDED = rule("make: ended", says("built"))
+BUILD = rule("build", calls("ExecCommand", cmd="make"), says("it runs on"))
+SERVE = rule("serve", calls("ExecCommand", cmd="server"), says("it serves"))
 SETTLED_PLAINLY = frozenset({"settlement_crashed"})
 LEFT_DOWN = frozenset({"agent_left_down"})
+TICK_CRASHED = frozenset({"tick_crashed"})
+TASK_CRASHED = frozenset({"task_crashed"})
+
+
+def crashes(*_: object, **__: object) -> NoReturn:
+    raise KeyError("a bug about one task")
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, where: str, about: Callable[..., str]) -> None:
@@ -71,6 +95,35 @@ def test_what_is_no_bug_goes_through_however_it_is_wrapped(error: Exception) -> 
 def test_a_store_that_broke_is_told_before_a_fence() -> None:
     with pytest.raises(StoreBrokenError):
         raise_unless_bug(ExceptionGroup("", [LaneFencedError("taken"), StoreBrokenError("gone")]))
+
+
+def test_a_bug_where_no_lane_runs_is_noted_and_held_back() -> None:
+    notes = Notes()
+    for error in (KeyError(), LaneFencedError("taken"), ExceptionGroup("", [KeyError()])):
+        with bug_noted(notes, "crashed", "it stays as it is", agent_id=BOB) as boundary:
+            raise error
+        assert boundary.met_bug
+        assert notes.lines[-1] == (
+            "crashed",
+            "it stays as it is",
+            LogLevel.ERROR,
+            error,
+            {"agent_id": BOB},
+        )
+
+
+def test_what_is_no_bug_is_neither_noted_nor_held_back() -> None:
+    notes = Notes()
+    broken = StoreBrokenError("gone")
+    for error in (broken, ExceptionGroup("", [KeyError(), broken])):
+        with pytest.raises(StoreBrokenError), bug_noted(notes, "crashed", "it stays as it is"):
+            raise error
+    with pytest.raises(CancelledError), bug_noted(notes, "crashed", "it stays as it is"):
+        raise CancelledError
+    with bug_noted(notes, "crashed", "it stays as it is") as boundary:
+        pass
+    assert not boundary.met_bug
+    assert notes.lines == []
 
 
 @pytest.mark.requirement("runtime:a-bug-fails-one-turn")
@@ -240,6 +293,178 @@ def test_a_start_that_cannot_take_up_one_agent_takes_up_the_others(
 
     setup = Setup(journal=notes, bugs=frozenset({"recovery_crashed"}))
     run_house(story, script=[rule("there", says("yes")), SLOW], setup=setup)
+
+
+def test_a_timer_that_cannot_fire_is_left_alone_until_there_is_news_of_its_agent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notes = Notes()
+    where = "holon.runtime.timer_wheel.decide_fire"
+
+    async def story(house: House) -> None:
+        await house.host.control.create_agent(an_identity(BOB))
+        timer = await house.host.timers.create(BOB, after_ms=1_000, summary="bob's")
+        await house.host.timers.create(MAIN, after_ms=1_000, every_ms=60_000)
+        plant(monkeypatch, where, lambda due: due.timer.agent_id)
+        await house.rest(HOUR_MS)
+        [note] = notes.of("tick_crashed")
+        assert (note.level, note.error.__class__) == (LogLevel.ERROR, KeyError)
+        assert note.about == {"agent_id": BOB, "timer_id": timer.id, "wait_id": None}
+        fired = [event for event in await house.events() if isinstance(event, TimerFired)]
+        assert len(fired) == 60, "the others go on"
+        await house.host.timers.create(BOB, after_ms=HOUR_MS)
+        await house.rest(60_000)
+        assert len(notes.of("tick_crashed")) == 2, "there was news, and it is tried once"
+        monkeypatch.undo()
+        await house.host.timers.create(BOB, after_ms=HOUR_MS)
+        await house.rest(60_000)
+        assert await asked_by_bob(house) == 1
+        assert house.deaths == []
+
+    run_house(story, setup=Setup(journal=notes, bugs=TICK_CRASHED))
+
+
+def test_a_timer_that_could_not_fire_fires_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    where = "holon.runtime.timer_wheel.decide_fire"
+
+    async def story(house: House) -> None:
+        await house.host.control.create_agent(an_identity(BOB))
+        await house.host.timers.create(BOB, after_ms=1_000)
+        plant(monkeypatch, where, lambda due: due.timer.agent_id)
+        await house.rest(HOUR_MS)
+        monkeypatch.undo()
+        await house.restart()
+        await house.rest(1_000)
+        assert await asked_by_bob(house) == 1
+
+    run_house(story, setup=Setup(bugs=TICK_CRASHED))
+
+
+def test_a_timer_whose_agent_was_touched_while_it_could_not_fire_is_tried_once_more() -> None:
+    async def story(house: House) -> None:
+        door = house.host._ingress
+        tries = 0
+
+        async def judge(request: IngressRequest) -> NoReturn:
+            nonlocal tries
+            tries += 1
+            await house.clock.sleep_for(10)
+            raise KeyError(request.agent_id)
+
+        await house.host.timers.create(MAIN, after_ms=1_000)
+        await house.rest(999)
+        door.judge = judge  # type: ignore[method-assign]  # the bug
+        await house.rest(5)
+        await house.host.timers.create(MAIN, after_ms=2 * HOUR_MS)
+        await house.rest(HOUR_MS)
+        assert tries == 2
+
+    run_house(story, setup=Setup(bugs=TICK_CRASHED))
+
+
+def test_a_wait_that_cannot_run_out_ends_no_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    notes = Notes()
+
+    async def story(house: House) -> None:
+        await house.host.control.create_agent(an_identity(BOB))
+        task = msgspec.structs.replace(a_task(), agent_id=BOB)
+        await house.host.tasks.open(task)
+        wait_id = await house.host.tasks.wait_for(task.id)
+        plant(monkeypatch, "holon.runtime.timer_wheel.expired_text", lambda wait: wait.agent_id)
+        await house.rest(WAIT_DEADLINE_DEFAULT_MS + HOUR_MS)
+        [note] = notes.of("tick_crashed")
+        assert note.about == {"agent_id": BOB, "timer_id": None, "wait_id": wait_id}
+        monkeypatch.undo()
+        await house.host.timers.create(BOB, after_ms=HOUR_MS)
+        await house.rest(1_000)
+        assert house.rows("select state from waits") == [("expired",)]
+        assert house.deaths == []
+
+    run_house(story, setup=Setup(journal=notes, bugs=TICK_CRASHED))
+
+
+def test_a_store_that_breaks_under_a_timer_still_ends_the_host() -> None:
+    async def story(house: House) -> None:
+        await house.host.timers.create(MAIN, after_ms=1_000)
+        await house.rest(500)
+        house.disk.fault = DiskFault.BROKEN_AND_LOST
+        await house.rest(60_000)
+        assert len(house.deaths) == 1
+        assert len(house.model.requests) == 1
+
+    run_house(story)
+
+
+def test_a_task_whose_end_cannot_be_told_stays_open_and_the_next_start_tells_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notes = Notes()
+
+    async def story(house: House) -> None:
+        await house.host.control.create_agent(an_identity(BOB))
+        await house.prompt("build", agent=BOB)
+        await house.prompt("build")
+        await house.rest(20_000)
+        plant(monkeypatch, "holon.runtime.task_reporter.end_of_task", lambda task, _: task.agent_id)
+        await house.rest(HOUR_MS)
+        bobs = next(task for task in tasks(house) if task.agent_id == BOB)
+        [note] = notes.of("task_crashed")
+        assert (note.level, note.about) == (LogLevel.ERROR, {"agent_id": BOB, "task_id": bobs.id})
+        assert house.deaths == [], "and the other one was told"
+        assert len(await task_results(house)) == 1
+        await house.restart()
+        await house.rest(HOUR_MS)
+        assert len(notes.of("task_crashed")) == 2, "a start goes on without it as well"
+        monkeypatch.undo()
+        await house.restart()
+        await house.rest(1_000)
+        assert [task.status for task in tasks(house)] == [TaskStatus.COMPLETED] * 2
+        assert len(house.deaths) == 2, "the crashes alone"
+
+    setup = shell_setup(journal=notes, bugs=TASK_CRASHED)
+    run_house(story, script=[ENDED, BUILD], setup=setup)
+
+
+def test_a_task_nobody_can_see_through_is_still_stopped_with_its_agent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(house: House) -> None:
+        await house.prompt("serve")
+        await house.rest(20_000)
+        monkeypatch.setattr(ScriptedProcess, "wait", crashes)
+        await house.restart()
+        await house.rest(1_000)
+        assert tasks(house)[0].status is TaskStatus.RUNNING
+        await house.host.control.stop(MAIN)
+        await house.rest(60_000)
+        assert house.shell.running == []
+        monkeypatch.undo()
+        await house.restart()
+        assert is_terminal(tasks(house)[0].status)
+
+    run_house(story, script=[SERVE], setup=shell_setup(bugs=TASK_CRASHED))
+
+
+@pytest.mark.parametrize(
+    ("of", "name"), [(ScriptedProcess, "stop"), (CommandTask, "ask_end")], ids=["stop", "look"]
+)
+def test_a_bug_in_stopping_a_command_ends_no_host(
+    monkeypatch: pytest.MonkeyPatch, of: type, name: str
+) -> None:
+    async def story(house: House) -> None:
+        await house.prompt("serve")
+        await house.rest(20_000)
+        monkeypatch.setattr(of, name, crashes)
+        await house.host.control.stop(MAIN)
+        await house.rest(60_000)
+        assert house.deaths == []
+        monkeypatch.undo()
+        await house.restart()
+        await house.rest(1_000)
+        assert house.shell.running == []
+        assert tasks(house)[0].status is TaskStatus.INTERRUPTED
+
+    run_house(story, script=[SERVE], setup=shell_setup(bugs=TASK_CRASHED))
 
 
 @pytest.mark.requirement("runtime:poison-turn-is-given-up")

@@ -114,6 +114,25 @@ def test_a_command_that_cannot_be_attached_to_is_interrupted_and_ended(
     run_house(story, script=BUILD, setup=shell_setup())
 
 
+def test_a_start_that_cannot_look_for_strays_goes_on_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notes = Notes()
+
+    async def unreadable(_shell: ScriptedShell) -> list[str]:
+        return fails()
+
+    async def story(house: House) -> None:
+        monkeypatch.setattr(ScriptedShell, "unended_runs", unreadable)
+        await house.restart()
+        await house.prompt("build")
+        await house.rest(120_000)
+        assert tasks(house)[0].status is TaskStatus.COMPLETED
+
+    run_house(story, script=BUILD, setup=shell_setup(journal=notes))
+    assert len(notes.of(NOTED)) == 1
+
+
 def test_retention_without_a_handle_leaves_the_files_for_the_next_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,19 +1,21 @@
 """Finished episodes are copied into their agent's ledger once, whatever is cut off on the way."""
 
 from collections.abc import Sequence
-from itertools import repeat
 from pathlib import Path
 
 import anyio
 import msgspec
 import pytest
 
+from holon.adapters.files.episode_ledger import FileEpisodeLedger
 from holon.adapters.system.clock import SystemClock
+from holon.model.errors import StoreBrokenError
 from holon.model.ids import EpisodeId
 from holon.model.memory import EpisodeBoundary, EpisodeRecord
 from holon.model.memory_change import ArchiveEpisode
 from holon.model.memory_limits import EPISODE_CANDIDATES_COUNT
 from holon.ports.episode_ledger import LedgerError, NoLedger
+from holon.ports.journal import LogLevel
 from holon.runtime.episode_ledger import EpisodeLedgerKeeper
 from holon.serve.compose import open_host
 from holon.testing.builders import MAIN, a_commit, an_agent, an_identity
@@ -36,9 +38,12 @@ class Shelf:
         self.ids: list[EpisodeId] = []
         self.appended_count = 0
         self.is_broken = False
+        self.bug: Exception | None = None
 
     async def last_id(self, agent_home: str) -> EpisodeId | None:
         assert agent_home == "/home/agents/main"
+        if self.bug is not None:
+            raise self.bug
         return self.ids[-1] if self.ids else None
 
     async def append(self, agent_home: str, episodes: Sequence[EpisodeRecord]) -> None:
@@ -110,6 +115,31 @@ def test_a_ledger_that_cannot_be_written_is_noted_and_made_good_later() -> None:
 
 
 @pytest.mark.requirement("episode:ledger")
+def test_a_bug_about_one_ledger_is_noted_and_ends_nothing() -> None:
+    shelf, notes = Shelf(), Notes()
+
+    async def scene(stage: Stage) -> None:
+        desk = Desk(stage, shelf, notes)
+        await desk.open()
+        shelf.bug = KeyError("nobody foresaw it")
+        await desk.archive(1)
+        [note] = notes.of("episode_ledger_crashed")
+        assert (note.level, note.error, note.about) == (
+            LogLevel.ERROR,
+            shelf.bug,
+            {"agent_id": MAIN},
+        )
+        shelf.bug = None
+        await desk.archive(2)
+        assert shelf.ids == ["ep_1", "ep_2"]
+        shelf.bug = StoreBrokenError("gone")
+        with pytest.raises(StoreBrokenError):
+            await desk.archive(3)
+
+    play(scene, {"scripted/one": [said()]})
+
+
+@pytest.mark.requirement("episode:ledger")
 def test_a_start_copies_what_an_earlier_process_did_not_come_to() -> None:
     shelf = Shelf()
 
@@ -136,18 +166,23 @@ def test_a_host_without_ledgers_has_nothing_to_do() -> None:
     play(scene, {"scripted/one": [said()]})
 
 
-async def first_line(ledger: Path) -> bytes:
-    """Return the first line of a ledger, once there is one."""
-    for _ in repeat(None):  # the caller's patience ends it
-        line, ended, _ = (ledger.read_bytes() if ledger.exists() else b"").partition(b"\n")
-        if ended:
-            return line
-        await anyio.sleep(0.01)
-    raise AssertionError
+class WatchedLedger(FileEpisodeLedger):
+    """Ledgers on disk that say when one was written."""
+
+    def __init__(self) -> None:
+        self.written = anyio.Event()
+
+    async def append(self, agent_home: str, episodes: Sequence[EpisodeRecord]) -> None:
+        await super().append(agent_home, episodes)
+        self.written.set()
 
 
 @pytest.mark.requirement("episode:ledger")
-async def test_a_real_host_leaves_its_episodes_in_the_agents_home(tmp_path: Path) -> None:
+async def test_a_real_host_leaves_its_episodes_in_the_agents_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = WatchedLedger()
+    monkeypatch.setattr("holon.serve.compose.FileEpisodeLedger", lambda: watched)
     worked = rule(
         "work",
         calls("CreateWorkItem", objective="mend the roof"),
@@ -160,6 +195,8 @@ async def test_a_real_host_leaves_its_episodes_in_the_agents_home(tmp_path: Path
             await host.control.create_agent(an_identity())
             ledger.parent.mkdir(parents=True, exist_ok=True)
             await host.admit(prompt_for("work"))
-            told = msgspec.json.decode(await first_line(ledger), type=EpisodeRecord)
+            await watched.written.wait()
+            line, *_ = ledger.read_bytes().splitlines()
+            told = msgspec.json.decode(line, type=EpisodeRecord)
             assert told in await host.reads.episodes(MAIN, limit=10)
             assert told.boundary_reason is EpisodeBoundary.WAIT_BOUNDARY

@@ -4,6 +4,7 @@ import anyio
 import pytest
 
 from holon.model.errors import StoreBrokenError, StoreFullError
+from holon.model.limits import RETENTION_INTERVAL_MS
 from holon.model.refusal import RefusalCode, RefusedError
 from holon.ports.failpoint import Failpoint
 from holon.runtime.host import Host
@@ -125,11 +126,12 @@ def test_a_recovery_that_fails_ends_the_host_before_it_is_ready() -> None:
 
 def test_a_part_that_breaks_ends_the_host_and_the_next_start_takes_everything_up() -> None:
     """The other parts are cancelled, not killed; what they were at is not lost either way."""
-    failpoints = ArmedFailpoints({Failpoint.TIMER_BEFORE_FIRE: Armed(FailAction.RAISE, 1)})
+    failpoints = ArmedFailpoints({Failpoint.RETENTION_BETWEEN_BATCHES: Armed(FailAction.RAISE, 1)})
 
     async def story(house: House) -> None:
+        await house.host.timers.create(MAIN, after_ms=RETENTION_INTERVAL_MS)
+        await house.rest(RETENTION_INTERVAL_MS - 500)
         await house.prompt("slow")
-        await house.host.timers.create(MAIN, after_ms=500)
         await house.rest(60_000)
         assert len(house.deaths) == 1
         assert [b.text for b in await house.briefs()] == ["done", "done"]

@@ -2,8 +2,10 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import anyio
+import anyio.lowlevel
 import apsw
 import msgspec
 import pytest
@@ -13,13 +15,16 @@ from holon.adapters.sqlite.memory_indexes import SqliteMemoryIndexes
 from holon.adapters.sqlite.store import open_store
 from holon.adapters.system.clock import SystemClock
 from holon.model.commit import AppendBrief, Change, PutWorkItem
+from holon.model.errors import StoreBrokenError
 from holon.model.expectation import Applied
 from holon.model.ids import AgentId, WorkspaceId
 from holon.model.limits import DAY_MS, MEMORY_FILE_BYTES_MAX, MEMORY_GONE_KEPT_MS
 from holon.model.memory_index import IndexState
 from holon.model.provenance import AuthorityClass
 from holon.model.retention import RetentionPolicy
+from holon.ports.journal import LogLevel
 from holon.ports.memory_index import IndexLostError, IndexUpdate, MemoryIndexError, NoRecall
+from holon.runtime.memory_feeder import MemoryFeeder
 from holon.runtime.memory_indexer import MemoryIndexer
 from holon.runtime.services import Services
 from holon.testing.builders import MAIN, a_brief, a_commit, a_work_item, an_agent, moment
@@ -27,6 +32,7 @@ from holon.testing.scripted_provider import Script, ScriptedProvider
 from holon.testing.sequential_ids import SequentialIds
 from holon.testing.single_model import SingleModel
 from holon.tools.registry import builtin_tools
+from tests.runtime.notes import Notes
 
 POLICY = RetentionPolicy(age_ms=DAY_MS, events_count_min=1, turns_count_min=1, batch_count=50)
 
@@ -260,6 +266,44 @@ async def test_what_has_changed_is_fed_in_the_background(
             while (await index.facts()).documents_count < 2:
                 pass
             group.cancel_scope.cancel()
+
+
+async def test_a_bug_about_one_index_is_noted_and_ends_no_feeding(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holon.runtime.memory_indexer.MEMORY_FEED_PAUSE_MS", 0)
+    notes, honest = Notes(), MemoryFeeder.feed
+    memory = MemoryIndexer(msgspec.structs.replace(shelf.services, journal=notes))
+    await memory.search(MAIN, "anything", limit=1)
+    bug: Exception | None = KeyError("nobody foresaw it")
+
+    async def feed(*args: Any, **how: Any) -> tuple[str, ...]:
+        if bug is not None:
+            raise bug
+        return await honest(*args, **how)
+
+    monkeypatch.setattr(MemoryFeeder, "feed", feed)
+    index = shelf.indexes.of(str(shelf.agent_home))
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            group.start_soon(memory.run)
+            await shelf.brief("brief_1", "hush")
+            memory.commit_applied([MAIN])
+            while not notes.of("memory_feed_crashed"):
+                await anyio.lowlevel.checkpoint()
+            await anyio.wait_all_tasks_blocked()
+            [note] = notes.of("memory_feed_crashed")  # and it is not tried again by itself
+            assert (note.level, note.error) == (LogLevel.ERROR, bug)
+            assert note.about == {"agent_id": MAIN}
+            bug = None
+            memory.commit_applied([MAIN])
+            while (await index.facts()).documents_count < 1:
+                pass
+            group.cancel_scope.cancel()
+    bug = StoreBrokenError("gone")
+    memory.commit_applied([MAIN])
+    with anyio.fail_after(60), pytest.raises(StoreBrokenError):
+        await memory.run()
 
 
 @pytest.mark.requirement("memory-index:retention")

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from holon.model.command_limits import COMMAND_STOP_GRACE_MS
 from holon.model.ids import TaskId
-from holon.model.limits import COMMAND_STOP_GRACE_MS
 from holon.model.task import TaskStatus
 from holon.testing.builders import MAIN
 from holon.testing.crash_store import CrashPlan, CrashStore, Side

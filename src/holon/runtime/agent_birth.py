@@ -9,7 +9,12 @@ Rule 2: one birth of a name at a time. Asked for again under the key of the birt
 Rule 3: where nobody knows whether the commit is durable, the home stays provisional.
 Rule 4: the default agent gets a missing AGENTS.md from the default template. What it has is kept,
         and a template that cannot be used does not keep a service from starting.
+Rule 5: a home that cannot be settled is told of and stays provisional until the next start. It
+        neither ends a start nor makes a birth fail whose agent is durable.
 """
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import anyio
 
@@ -77,12 +82,22 @@ class AgentBirth:
 
     async def settle(self) -> None:
         """Settle the births an earlier process left: keep the homes of agents, and no others."""
-        homes = self._services.homes
-        for agent_id in await homes.provisional():
+        provisional: Sequence[AgentId] = ()
+        with self._noted():
+            provisional = await self._services.homes.provisional()
+        for agent_id in provisional:
             if await self._services.store.reads.agent(agent_id) is None:
-                await homes.discard(agent_id)
+                await self._discard(agent_id)
             else:
-                await homes.keep(agent_id)
+                await self._keep(agent_id)
+
+    async def _keep(self, agent_id: AgentId) -> None:
+        with self._noted():
+            await self._services.homes.keep(agent_id)
+
+    async def _discard(self, agent_id: AgentId) -> None:
+        with self._noted():
+            await self._services.homes.discard(agent_id)
 
     def _birth(self, identity: AgentIdentity, *, template: str | None, key: str | None) -> Commit:
         agent_id = identity.agent_id
@@ -113,8 +128,6 @@ class AgentBirth:
             await self._commit(identity.agent_id, birth)
 
     async def _commit(self, agent_id: AgentId, birth: Commit) -> None:
-        homes = self._services.homes
-
         async def decide() -> Commit | Refusal:
             return await self._refusal(agent_id) or birth
 
@@ -123,9 +136,9 @@ class AgentBirth:
         except (StoreBrokenError, StoreClosedError):
             raise
         except HolonError:
-            await homes.discard(agent_id)
+            await self._discard(agent_id)
             raise
-        await homes.keep(agent_id)
+        await self._keep(agent_id)
 
     async def _refusal(self, agent_id: AgentId) -> Refusal | None:
         reads = self._services.store.reads
@@ -134,8 +147,14 @@ class AgentBirth:
         return agent_quota(await reads.agent_count(limit=AGENTS_COUNT_MAX))
 
     async def _complete(self, agent_id: AgentId) -> None:
-        try:
+        with self._noted():
             await self._services.homes.complete(agent_id, template=DEFAULT_TEMPLATE)
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        """Go on although something is wrong with a home, having told of it."""
+        try:
+            yield
         except HolonError as problem:
             self._note(problem)
 

@@ -6,6 +6,8 @@ Rule 1: the rows are the truth. A ledger that cannot be written is noted in the 
         next episode of that agent tries again.
 Rule 2: an episode is added once: what follows the newest id that stands in the file is added, in
         order, however often somebody was cut off in between.
+Rule 3: an agent's commands can write into its ledger. Whatever that brings about is noted, and
+        costs neither another agent's ledger nor the host anything.
 """
 
 from holon.decide.execution_place import agent_home_of
@@ -19,6 +21,7 @@ from holon.model.memory_limits import (
 from holon.ports.episode_ledger import LedgerError
 from holon.ports.journal import LogLevel
 from holon.runtime.alarm import Alarm
+from holon.runtime.bug_boundary import bug_noted
 from holon.runtime.services import Services
 
 
@@ -52,12 +55,21 @@ class EpisodeLedgerKeeper:
         while self._behind:
             agent_id = next(iter(self._behind))
             del self._behind[agent_id]
-            try:
-                await self._copy(agent_id)
-            except LedgerError as error:
-                self._services.journal.note(
-                    "episode_ledger", error.message, level=LogLevel.WARNING, agent_id=agent_id
-                )
+            with bug_noted(
+                self._services.journal,
+                "episode_ledger_crashed",
+                f"the ledger of {agent_id} is behind until its next episode (a bug)",
+                agent_id=agent_id,
+            ):
+                await self._copy_if_possible(agent_id)
+
+    async def _copy_if_possible(self, agent_id: AgentId) -> None:
+        try:
+            await self._copy(agent_id)
+        except LedgerError as error:
+            self._services.journal.note(
+                "episode_ledger", error.message, level=LogLevel.WARNING, agent_id=agent_id
+            )
 
     async def _copy(self, agent_id: AgentId) -> None:
         ledger = self._services.ledger

@@ -5,8 +5,9 @@ Owns:  the wiring of the runtime's parts, their start order and their end; the d
 Rule 1: recovery is complete before the host is ready; nothing is admitted before.
 Rule 2: every agent some row gives a reason to run is looked at when the host starts.
 Rule 3: what a part cannot handle ends the host; a restart recovers from what is durable. So does a
-        store that fails. A bug about one agent, in its lane or in its recovery, does not: it fails
-        the turn, or else the agent is left down (Scheduler, rule 5).
+        store that fails. A bug about one agent, in its lane, in its recovery or in what is looked
+        after for it, does not: it fails the turn, or the agent is left down (Scheduler, rule 5),
+        or what was to be done is left undone; it is noted in any case.
 """
 
 from collections.abc import Collection

@@ -10,6 +10,7 @@ Rule 3: the index says which texts fit. What is in them and what they are worth 
         rows and files every time: the index lies where an agent's commands can write.
 Rule 4: an index that was lost is fed from the beginning. A search does not wait for all of that; it
         says how much is still missing.
+Rule 5: a bug about one index is noted, and costs neither another agent's nor the host anything.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -41,6 +42,7 @@ from holon.model.memory_index import (
 from holon.ports.journal import LogLevel
 from holon.ports.memory_index import IndexLostError, MemoryIndexError
 from holon.runtime.alarm import Alarm
+from holon.runtime.bug_boundary import bug_noted
 from holon.runtime.execution_place import current_place
 from holon.runtime.memory_feeder import MemoryFeeder
 from holon.runtime.services import Services
@@ -81,7 +83,7 @@ class MemoryIndexer:
                 await self._services.clock.sleep_for(MEMORY_FEED_PAUSE_MS)
             self._is_awaited = False
             while self._due:
-                await self._feed_quietly(self._due.pop())
+                await self._feed_guarded(self._due.pop())
 
     async def search(
         self, agent_id: AgentId, query: str, *, limit: int, include_all_workspaces: bool = False
@@ -160,6 +162,15 @@ class MemoryIndexer:
             behind_count=behind,
             reason=facts.dirty_reason,
         )
+
+    async def _feed_guarded(self, agent_id: AgentId) -> None:
+        with bug_noted(
+            self._services.journal,
+            "memory_feed_crashed",
+            f"the memory of {agent_id} is not fed until there is news of it (a bug)",
+            agent_id=agent_id,
+        ):
+            await self._feed_quietly(agent_id)
 
     async def _feed_quietly(self, agent_id: AgentId) -> None:
         try:

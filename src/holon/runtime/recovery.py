@@ -14,7 +14,6 @@ Rule 5: a bug about one agent ends no start. It is noted, the agent stays as it 
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from functools import partial
 
 from holon.decide.command_promotion import run_id_of, run_ids_of_call
@@ -34,8 +33,7 @@ from holon.model.snapshot import AgentSnapshot
 from holon.model.task import TaskRecord
 from holon.model.transcript import TurnLog
 from holon.ports.failpoint import Failpoint
-from holon.ports.journal import LogLevel
-from holon.runtime.bug_boundary import raise_unless_bug
+from holon.runtime.bug_boundary import bug_noted
 from holon.runtime.command_boundary import spared
 from holon.runtime.decided_commit import apply_patiently, patiently
 from holon.runtime.pace_desk import review_holds
@@ -44,7 +42,6 @@ from holon.runtime.settler import Settler
 from holon.runtime.task_desk import TaskDesk
 from holon.runtime.task_supervisor import TaskSupervisor
 from holon.runtime.turn_driver import TurnEnd
-from holon.runtime.turn_writer import LaneFencedError
 
 
 class Recovery:
@@ -76,19 +73,15 @@ class Recovery:
         self._tell()
 
     async def _guarded(self, agent_id: AgentId, step: Callable[[], Awaitable[None]]) -> None:
-        try:
+        with bug_noted(
+            self._services.journal,
+            "recovery_crashed",
+            f"what {agent_id} had left could not be taken up, and stays as it is (a bug)",
+            agent_id=agent_id,
+        ) as boundary:
             await step()
-        except Exception as error:  # noqa: BLE001 - named boundary: a bug leaves one agent, not the host
-            with suppress(LaneFencedError):  # only a bug can fence when no lane runs
-                raise_unless_bug(error)
+        if boundary.met_bug:
             self.left.add(agent_id)
-            self._services.journal.note(
-                "recovery_crashed",
-                f"what {agent_id} had left could not be taken up, and stays as it is (a bug)",
-                level=LogLevel.ERROR,
-                error=error,
-                agent_id=agent_id,
-            )
 
     async def _interrupt(self, plan: InterruptTask) -> None:
         self._figures["tasks_interrupted"] += 1
@@ -140,7 +133,10 @@ class Recovery:
 
     async def _end_strays(self, live: Sequence[TaskRecord]) -> None:
         shell, owned = self._services.shell, {run_id_of(task) for task in live}
-        for run_id in await shell.unended_runs():
+        unended: Sequence[str] = ()
+        with spared(self._services.journal, "whether commands go on astray cannot be looked at"):
+            unended = await shell.unended_runs()
+        for run_id in unended:
             if run_id in owned:
                 continue
             with spared(self._services.journal, "a stray command could not be ended"):

@@ -10,6 +10,8 @@ Rule 4: a stopped agent's commands are ended first and recorded as interrupted a
         crash in between leaves no process behind.
 Rule 5: an error about one command is an error about that one: a task that cannot be waited for has
         an end nobody saw, what cannot be attached to was not found, and the host goes on.
+Rule 6: so is a bug about one task. It is noted, and the task stays as it is: it can be stopped, and
+        the next start takes it up again.
 """
 
 from collections.abc import Collection, Sequence
@@ -22,8 +24,10 @@ from holon.decide.command_promotion import run_id_of
 from holon.model.agent_status import AgentStatus
 from holon.model.ids import AgentId, TaskId, TurnId
 from holon.model.task import TaskRecord
+from holon.ports.journal import Journal
 from holon.ports.shell import RunningCommand
 from holon.ports.task_control import StopRequest
+from holon.runtime.bug_boundary import BugBoundary, bug_noted
 from holon.runtime.command_boundary import ended_spared, spared, stop_spared
 from holon.runtime.command_task import CommandTask, OfferedBy, became_durable
 from holon.runtime.services import Services
@@ -96,17 +100,18 @@ class TaskSupervisor:
         services, found = self._services, list[TaskId]()
         for task in tasks:
             run_id, command, ended = run_id_of(task), None, None
-            with spared(services.journal, "a command cannot be attached to", task_id=task.id):
-                command = await services.shell.attach(run_id) if run_id is not None else None
-                ended = command.exit if command is not None else None
-            if command is None:
-                continue
-            found.append(task.id)
-            held = CommandTask(task, command)
-            if ended is None:
-                self._hold(held)
-            else:
-                await self._reporter.end(held, ended)
+            with _guarded(services.journal, task):
+                with spared(services.journal, "a command cannot be attached to", task_id=task.id):
+                    command = await services.shell.attach(run_id) if run_id is not None else None
+                    ended = command.exit if command is not None else None
+                if command is None:
+                    continue
+                found.append(task.id)
+                held = CommandTask(task, command)
+                if ended is None:
+                    self._hold(held)
+                else:
+                    await self._reporter.end(held, ended)
         return found
 
     async def run(self) -> None:
@@ -129,30 +134,54 @@ class TaskSupervisor:
 
     def _end(self, held: CommandTask, *, force: bool = False) -> None:
         if self._watching is not None:
-            self._watching.start_soon(stop_spared, self._services.journal, held, force)
+            self._watching.start_soon(_stop, self._services.journal, held, force)
 
     async def _see_through(self, held: CommandTask) -> None:
         journal = self._services.journal
-        if await became_durable(held, self._services.store.reads):
-            await self._reporter.end(held, await ended_spared(journal, held))
-        else:
-            journal.note(
-                "command_unowned",
-                "the call that started a command was answered otherwise; it is ended",
-                agent_id=held.task.agent_id,
-                task_id=held.task.id,
-            )
-            await stop_spared(journal, held, force=False)
-            with spared(journal, "the files of a command are left for later", task_id=held.task.id):
-                await self._services.shell.forget(held.command.run_id)
-        del self._held[held.task.id]
-        held.ended.set()
+        with _guarded(journal, held.task):
+            if await became_durable(held, self._services.store.reads):
+                await self._reporter.end(held, await ended_spared(journal, held))
+            else:
+                journal.note(
+                    "command_unowned",
+                    "the call that started a command was answered otherwise; it is ended",
+                    agent_id=held.task.agent_id,
+                    task_id=held.task.id,
+                )
+                await stop_spared(journal, held, force=False)
+                with spared(
+                    journal, "the files of a command are left for later", task_id=held.task.id
+                ):
+                    await self._services.shell.forget(held.command.run_id)
+            del self._held[held.task.id]
+            held.ended.set()
 
     async def _end_if_stopped(self, agent_id: AgentId) -> None:
-        agent = await self._services.store.reads.agent(agent_id)
-        if agent is None or agent.posture.status is not AgentStatus.STOPPED:
-            return
-        for held in self._held.values():
-            if held.task.agent_id == agent_id:
-                held.ask_end(EndAsked.AGENT_STOP)
-                self._end(held)
+        with bug_noted(
+            self._services.journal,
+            "task_crashed",
+            f"whether the commands of {agent_id} are to end could not be found out (a bug)",
+            agent_id=agent_id,
+        ):
+            agent = await self._services.store.reads.agent(agent_id)
+            if agent is None or agent.posture.status is not AgentStatus.STOPPED:
+                return
+            for held in self._held.values():
+                if held.task.agent_id == agent_id:
+                    held.ask_end(EndAsked.AGENT_STOP)
+                    self._end(held)
+
+
+async def _stop(journal: Journal, held: CommandTask, force: bool) -> None:
+    with _guarded(journal, held.task):
+        await stop_spared(journal, held, force)
+
+
+def _guarded(journal: Journal, task: TaskRecord) -> BugBoundary:
+    return bug_noted(
+        journal,
+        "task_crashed",
+        f"task {task.id} stays as it is, at the longest until the next start (a bug)",
+        agent_id=task.agent_id,
+        task_id=task.id,
+    )

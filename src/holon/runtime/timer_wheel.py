@@ -8,9 +8,11 @@ Rule 2: the wheel reads on from where it has come, as much as its hands hold; th
         disk itself.
 Rule 3: what an agent did not take is behind the wheel and costs nothing; a commit that touches the
         agent has it looked at again. A new host, or a clock that was set back, begins at the start.
+Rule 4: a bug about one timer or wait is noted, and what came due is then as if it was not taken.
 """
 
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
@@ -36,8 +38,10 @@ from holon.model.snapshot import DueTimer
 from holon.model.wait import WaitRecord
 from holon.model.wake import TimerRecord
 from holon.ports.failpoint import Failpoint
+from holon.ports.journal import Journal
 from holon.ports.store_reads import DuePlace
 from holon.runtime.alarm import Alarm
+from holon.runtime.bug_boundary import BugBoundary, bug_noted
 from holon.runtime.decided_commit import apply_patiently
 from holon.runtime.ingress import Ingress
 from holon.runtime.scheduler import Scheduler
@@ -149,11 +153,11 @@ class TimerWheel:
 
     async def _do(self, what: TimerRecord | WaitRecord, act: Callable[[], Awaitable[None]]) -> None:
         try:
-            await act()
-            self._touched[what.agent_id] = None  # if the rows had moved, it is still due
-        except RefusedError:
+            with _guarded(self._services.journal, what), suppress(RefusedError):
+                await act()
+                self._touched[what.agent_id] = None  # if the rows had moved, it is still due
             if what.id in self._met_again:
-                self._touched[what.agent_id] = None  # it may take something by now
+                self._touched[what.agent_id] = None  # what was not taken may be taken by now
         finally:
             self._in_hand.discard(what.id)
             self._met_again.discard(what.id)
@@ -178,6 +182,18 @@ class TimerWheel:
             wait, tick, expects=(AgentAdmits(agent_id=wait.agent_id),), now=now
         )
         await apply_patiently(self._services.store, commit, clock=self._services.clock)
+
+
+def _guarded(journal: Journal, what: TimerRecord | WaitRecord) -> BugBoundary:
+    is_timer = isinstance(what, TimerRecord)
+    return bug_noted(
+        journal,
+        "tick_crashed",
+        f"what came due for {what.agent_id} is left alone until there is news of it (a bug)",
+        agent_id=what.agent_id,
+        timer_id=what.id if is_timer else None,
+        wait_id=None if is_timer else what.id,
+    )
 
 
 def _tick_of(due: DueTimer, fire: FireDecision) -> IngressRequest:

@@ -10,7 +10,17 @@ from typing import Final
 
 from holon.ports.journal import About, Journal, LogLevel
 
-OF_AN_AGENT: Final = frozenset({"settlement_crashed", "agent_left_down", "recovery_crashed"})
+OF_AN_AGENT: Final = frozenset(
+    {
+        "settlement_crashed",
+        "agent_left_down",
+        "recovery_crashed",
+        "episode_ledger_crashed",
+        "memory_feed_crashed",
+        "tick_crashed",
+        "task_crashed",
+    }
+)
 OF_A_TURN: Final = frozenset({"turn_crashed", "tool_crashed"})
 
 

@@ -46,11 +46,23 @@ async def test_a_line_that_was_cut_short_goes_before_the_next_is_added(
     assert episodes_in(tmp_path) == [an_episode(1), an_episode(2)]
 
 
-async def test_lines_of_somebody_else_are_passed_over(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"hello",
+        b"[]",
+        b'{"id":"\xff"}',
+        b'{"note":' + b"[" * 20_000 + b"]" * 20_000 + b',"id":"ep_9"}',
+    ],
+    ids=["no json", "no episode", "no text", "too deep"],
+)
+async def test_lines_of_somebody_else_are_passed_over(tmp_path: Path, line: bytes) -> None:
     await LEDGER.append(str(tmp_path), [an_episode(1)])
     with file_of(tmp_path).open("ab") as ledger:
-        ledger.write(b"hello\n[]\n")
+        ledger.write(line + b"\n")
     assert await LEDGER.last_id(str(tmp_path)) == "ep_1"
+    await LEDGER.append(str(tmp_path), [an_episode(2)])
+    assert await LEDGER.last_id(str(tmp_path)) == "ep_2"
 
 
 async def test_an_agent_without_a_home_has_no_ledger(tmp_path: Path) -> None:

@@ -236,6 +236,16 @@ async def test_only_the_very_directory_that_was_placed_is_taken_away(town: Town)
     assert os.listdir(town.home) == ["mine"]
 
 
+async def test_a_sign_that_cannot_be_read_is_told_as_a_problem_of_that_home(town: Town) -> None:
+    await town.make()
+    sign = town.agents / ".births" / ADA / "placed.json"
+    sign.unlink()
+    sign.mkdir()
+    with pytest.raises(AgentHomeError, match="cannot be removed"):
+        await town.births.discard(ADA)
+    assert town.home.is_dir()
+
+
 async def test_a_directory_that_was_there_is_completed_or_refused(town: Town) -> None:
     town.home.mkdir(parents=True)
     (town.home / "AGENTS.md").write_text("mine")

@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import apsw
 import pytest
 
+from holon.adapters.sqlite import memory_file
 from holon.adapters.sqlite.memory_index import SqliteMemoryIndex
 from holon.model.memory_index import MemoryScope
 from holon.ports.memory_index import IndexLostError, MemoryIndexError
@@ -58,6 +60,27 @@ def emptied_of_its_progress(file: Path) -> None:
     connection.close()
 
 
+def with_a_digest_that_is_no_text(file: Path) -> None:
+    connection = apsw.Connection(str(file))
+    connection.execute("update documents set digest = cast(x'ff' as text)")
+    connection.close()
+
+
+def with_a_body_that_is_no_text(file: Path) -> None:
+    connection = apsw.Connection(str(file))
+    connection.execute("update documents set body = cast(x'ff' as text)")
+    connection.close()
+
+
+def with_a_schema_that_is_no_text(file: Path) -> None:
+    connection = apsw.Connection(str(file))
+    connection.pragma("writable_schema", 1)
+    connection.execute(
+        "update sqlite_schema set sql = cast(sql || x'202d2dff' as text) where name = 'progress'"
+    )
+    connection.close()
+
+
 def a_link(file: Path) -> None:
     elsewhere = file.parent.parent / "elsewhere.sqlite3"
     file.rename(elsewhere)
@@ -82,6 +105,9 @@ SPOILT = (
     older,
     with_a_trigger,
     emptied_of_its_progress,
+    with_a_digest_that_is_no_text,
+    with_a_body_that_is_no_text,
+    with_a_schema_that_is_no_text,
     a_link,
     a_pipe,
     marked,
@@ -101,6 +127,7 @@ async def an_index(home: Path) -> SqliteMemoryIndex:
 async def use(index: SqliteMemoryIndex) -> None:
     """Damage shows at opening, or when the pages it is in are needed."""
     await index.facts()
+    await index.digests(["brief:last"])
     await index.search("remembered", MemoryScope(), limit=50)
 
 
@@ -164,6 +191,31 @@ async def test_a_place_that_cannot_be_written_is_a_typed_error(tmp_path: Path) -
     with pytest.raises(MemoryIndexError) as refused:
         await SqliteMemoryIndex(str(tmp_path)).facts()
     assert refused.value.code == "memory_index_unavailable"
+
+
+async def test_a_file_that_is_spoilt_while_it_is_made_is_a_typed_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = await an_index(tmp_path)
+    file = tmp_path / ".holon" / "indexes" / "memory.sqlite3"
+    honest = memory_file._remove
+
+    def remove(path: Path) -> None:
+        honest(path)
+        if path == file:  # a command that does nothing but write there
+            garbage(file)
+
+    monkeypatch.setattr(memory_file, "_remove", remove)
+    garbage(file)
+    for attempt in (index.facts, partial(index.begin_anew, "a test")):
+        with pytest.raises(MemoryIndexError) as refused:
+            await attempt()
+        assert not isinstance(refused.value, IndexLostError)
+    monkeypatch.undo()
+    with pytest.raises(IndexLostError):
+        await index.facts()
+    assert (await index.facts()).documents_count == 0, "it is well once nobody writes there"
+    await index.close()
 
 
 async def test_somebody_elses_lock_is_a_typed_error(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from holon.adapters.files.builtin_templates import home_guidance
-from holon.adapters.files.whole_folder import sync_folder
+from holon.adapters.system.private_file import sync_folder
 from holon.model.json_value import JsonValue
 
 AGENTS_FILE: Final = "AGENTS.md"

@@ -58,7 +58,7 @@ def _last_id(agent_home: str) -> EpisodeId | None:
         for line in reversed(_whole_lines(ledger)):
             try:
                 return EpisodeId(_LINES.decode(line).id)
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 continue  # not ours: somebody else wrote into the file
         return None
     except OSError as error:

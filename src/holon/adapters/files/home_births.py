@@ -81,12 +81,19 @@ class HomeBirths:
 
     async def keep(self, agent_id: AgentId) -> None:
         """The agent is born: its home is no longer provisional."""
-        remove_tree(self._births / parse_agent_id(agent_id))
+        sign = self._births / parse_agent_id(agent_id)
+        try:
+            remove_tree(sign)
+        except OSError as error:
+            raise _home_error(f"{sign} cannot be removed", error) from error
 
     async def discard(self, agent_id: AgentId) -> None:
         """The agent was not born: take its provisional home away."""
         sign = self._births / parse_agent_id(agent_id)
-        await anyio.to_thread.run_sync(_undone, sign, self._agents / agent_id)
+        try:
+            await anyio.to_thread.run_sync(_undone, sign, self._agents / agent_id)
+        except OSError as error:
+            raise _home_error(f"what {sign} tells of cannot be removed", error) from error
 
     async def provisional(self) -> Sequence[AgentId]:
         """Name the agents whose homes are provisional."""

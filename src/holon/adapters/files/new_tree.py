@@ -167,18 +167,12 @@ class NewTree:
         return folder
 
 
-def copy_tree(
-    source: Path,
-    into: Path,
-    bounds: TreeBounds | None = None,
-    *,
-    passed_over: Collection[str] = (),
-) -> None:
+def copy_tree(source: Path, into: Path, *, passed_over: Collection[str] = ()) -> None:
     """Copy a directory of plain files into an empty one, or raise BadTreeError or OSError.
 
     What has one of the names that are `passed_over` is not copied, wherever it stands.
     """
-    with NewTree(into, bounds) as tree:
+    with NewTree(into) as tree:
         for parts, facts in _walked(source, (), passed_over):
             path = source.joinpath(*parts)
             if stat.S_ISDIR(facts.st_mode):

@@ -23,8 +23,8 @@ import msgspec
 
 from holon.adapters.files.skill_install import FolderSkillInstaller, name_of
 from holon.adapters.files.skill_record import read_record, tree_hash
-from holon.adapters.files.whole_folder import SCRATCH_PREFIX, scratch_in, sync_folder
-from holon.adapters.system.private_file import FileUnusableError, read_bounded
+from holon.adapters.files.whole_folder import SCRATCH_PREFIX, scratch_in
+from holon.adapters.system.private_file import FileUnusableError, read_bounded, sync_folder
 from holon.decide.template_selector import is_simple_name
 from holon.model.limits import SKILLS_PER_ROOT_COUNT_MAX, TREE_FILE_BYTES_MAX
 from holon.model.refusal import Refusal, RefusalCode, RefusedError

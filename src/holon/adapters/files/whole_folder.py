@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from holon.adapters.system.private_file import sync_folder
+
 SCRATCH_PREFIX: Final = ".holon-new-"
 
 
@@ -50,12 +52,3 @@ def sweep_scratch(parent: Path) -> None:
     for name in os.listdir(parent):
         if name.startswith(SCRATCH_PREFIX):
             remove_tree(parent / name)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a directory durable."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -84,12 +84,19 @@ class MemoryFile:
             raise MemoryIndexError(
                 f"the memory index under {self._folder} cannot be made: {error.strerror}"
             ) from error
+        try:
+            return self._laid_out()
+        except (apsw.Error, DamagedIndexError, UnicodeDecodeError) as error:
+            # Somebody writes where we do: to begin anew once more would help no more than this.
+            raise MemoryIndexError(f"the memory index cannot be written: {error}") from error
+
+    def _laid_out(self) -> apsw.Connection:
         connection = self._connected()
         try:
             _lay_out(connection)
-        except apsw.Error as error:
+        except BaseException:
             connection.close()
-            raise MemoryIndexError(f"the memory index cannot be written: {error}") from error
+            raise
         return connection
 
     def dirty_reason(self) -> str | None:

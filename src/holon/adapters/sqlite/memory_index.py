@@ -3,7 +3,7 @@
 Owns:  feeding, searching and reading one index, on a worker thread, one call at a time.
 Rule 1: the exact text is stored beside its projection, which is never shown.
 Rule 2: damage that shows only while working is answered like damage that shows at opening: an
-        empty index, and IndexLostError for whoever asked.
+        empty index, and IndexLostError for whoever asked. Text that is no UTF-8 is damage.
 """
 
 import hashlib
@@ -117,7 +117,7 @@ class SqliteMemoryIndex:
     def _guarded(self, work: Callable[[apsw.Connection], T]) -> T:
         try:
             return work(self._opened())
-        except DamagedIndexError as damage:
+        except (DamagedIndexError, UnicodeDecodeError) as damage:
             raise self._lost(str(damage)) from damage
         except apsw.Error as error:
             if is_damage(error):
