@@ -58,7 +58,7 @@ from tests.decide.sample_rows import (
     wait_of,
     weighed,
 )
-from tests.decide.turn_rows import ATTEMPT, TIMELINE, TURN, USAGE, prompt, running_snapshot, spoke
+from tests.decide.turn_rows import TIMELINE, TURN, USAGE, prompt, running_snapshot, spoke
 
 C = TypeVar("C")
 VAIN = ActivationMemory(
@@ -70,7 +70,7 @@ VAIN = ActivationMemory(
     not_before=NOW + seconds(60),
 )
 HELD = weighed(activation=VAIN)  # runnable, but it was offered a moment ago
-TIMEOUT = failure_of(ProviderTimeoutError("no answer", hint="try again"), attempts=(ATTEMPT,))
+TIMEOUT = failure_of(ProviderTimeoutError("no answer", hint="try again"))
 COMPLETED_ITEM = WeighedItem(
     item=msgspec.structs.replace(
         ITEM, state=WorkItemState.COMPLETED, revision=4, workspace_id=WorkspaceId("space_1")

@@ -98,7 +98,11 @@ def test_a_named_moment_that_is_far_is_left_to_the_fallback() -> None:
             LATENCY_MS + HOUR_MS,
         ),
         (UsageLimitedError("used up"), None, None),
-        (UsageLimitedError("used up", retry_after_ms=PROVIDER_WAIT_INLINE_MS_MAX), None, None),
+        (
+            UsageLimitedError("used up", retry_after_ms=PROVIDER_WAIT_INLINE_MS_MAX),
+            None,
+            LATENCY_MS + PROVIDER_WAIT_INLINE_MS_MAX,
+        ),
         (AuthRejectedError("bad key", retry_after_ms=HOUR_MS), None, None),
         (
             UsageLimitedError("used up", retry_after_ms=HOUR_MS),
@@ -260,7 +264,7 @@ def test_waiting_for_the_next_attempt_can_be_called_off() -> None:
             await asking
         await stage.rest(HOUR_MS)
         assert stage.asked == {ONE: 1}
-        assert stage.services.gate.last_failures["lab"].failure_kind == "timeout"
+        assert stage.last_failures["lab"].failure_kind == "timeout"
         assert not stage.services.gate.is_resting(parse_model_ref(ONE))
 
     play(scene, {ONE: [TIMEOUT], TWO: [said()]})

@@ -2,6 +2,7 @@
 
 import pytest
 
+from holon.decide.work_item_changes import Edit
 from holon.model.agent_status import AgentStatus
 from holon.model.commit import SetAgentStatus
 from holon.model.event import AgentStateChanged, ClosureDecided, TurnEnded
@@ -81,7 +82,7 @@ def test_a_settlement_that_meets_a_changed_work_item_is_decided_anew() -> None:
         await house.host.work.focus(item.id)
         await house.prompt("slow")
         await house.rest(500)
-        await house.host.work.block(item.id, blocked_by="review")
+        await house.host.work.edit(item.id, Edit(), blocked_by="review")
         await house.rest(60_000)
         assert house.rows("select count(*) from turns where state = 'open'") == [(0,)]
         [(briefs, turns)] = house.rows(

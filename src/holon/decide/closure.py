@@ -28,7 +28,7 @@ from holon.model.closure import (
 from holon.model.ids import WorkItemId
 from holon.model.record import Record
 from holon.model.snapshot import AgentSnapshot, WeighedItem
-from holon.model.turn import TerminalKind, TurnTerminal
+from holon.model.turn import ENDED_WELL, TurnTerminal
 from holon.model.wait import WaitKind
 from holon.model.work_item import SchedulingState
 
@@ -50,8 +50,6 @@ ITEM_WAIT_REASONS: Final[dict[SchedulingState, WaitingReason | None]] = {
     SchedulingState.WAITING_TIMER: WaitingReason.AWAITING_TIMER,
     SchedulingState.WAITING_SYSTEM: None,
 }
-
-_ENDED_WELL: Final = frozenset({TerminalKind.COMPLETED, TerminalKind.DEFERRED})
 
 _AWAKE: Final = frozenset(
     {AgentStatus.AWAKE_IDLE, AgentStatus.AWAKE_RUNNING, AgentStatus.AWAITING_TASK}
@@ -114,7 +112,7 @@ def posture_of(status: AgentStatus) -> RuntimePosture:
 def derive_closure(facts: ClosureFacts) -> Closure:
     """Name the outcome. First matching rule wins; read top to bottom."""
     terminal = facts.last_terminal
-    if terminal is not None and terminal.kind not in _ENDED_WELL:
+    if terminal is not None and terminal.kind not in ENDED_WELL:
         return _failed(terminal, facts.posture)
     if facts.put_off:
         return _waiting(facts, WaitingReason.AWAITING_TIMER, "provider_deferred")

@@ -93,12 +93,15 @@ def names_a_far_moment(retry_after_ms: int | None) -> bool:
 
 
 def moment_named(error: ProviderError, *, failed_at: datetime) -> datetime | None:
-    """Return when a provider that is used up or overrun will be back, if that is far away."""
+    """Return when a provider that is used up or overrun will be back, if nobody waited for it."""
     if not isinstance(error, RateLimitedError | UsageLimitedError | ProviderOverloadedError):
         return None
-    if error.retry_after_ms is None or not names_a_far_moment(error.retry_after_ms):
+    if error.retry_after_ms is None:
         return None
-    return later(failed_at, by_ms=min(error.retry_after_ms, PROVIDER_DEFERRAL_MS_MAX))
+    if error.retryable and not names_a_far_moment(error.retry_after_ms):
+        return None  # that was waited for
+    wait_ms = max(error.retry_after_ms, PROVIDER_BACKOFF_MS_MAX)  # a moment that is now is no wait
+    return later(failed_at, by_ms=min(wait_ms, PROVIDER_DEFERRAL_MS_MAX))
 
 
 def backoff_ms(attempt: int, *, jitter: float, retry_after_ms: int | None = None) -> int:

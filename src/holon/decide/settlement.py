@@ -57,7 +57,7 @@ from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.record import Record
 from holon.model.snapshot import AgentSnapshot, WeighedItem
 from holon.model.transcript import RuntimeFailure
-from holon.model.turn import Finish, TerminalKind, TurnRecord, TurnTerminal
+from holon.model.turn import ENDED_WELL, Finish, TerminalKind, TurnRecord, TurnTerminal
 from holon.model.wait import WaitKind, WaitRecord, WaitState
 from holon.model.work_item import WorkItemRecord
 
@@ -141,8 +141,7 @@ def terminal_of(facts: SettlementFacts, *, now: datetime) -> TurnTerminal:
 
 def _failed_kind(failure: FailureArtifact) -> TerminalKind:
     """Failures named like a terminal kind end as that kind; every other one is an abort."""
-    ends = {TerminalKind.COMPLETED, TerminalKind.DEFERRED}
-    named = {kind.value: kind for kind in TerminalKind if kind not in ends}
+    named = {kind.value: kind for kind in TerminalKind if kind not in ENDED_WELL}
     return named.get(failure.kind, TerminalKind.ABORTED)
 
 

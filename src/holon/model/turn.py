@@ -6,7 +6,7 @@ Rule 2: a turn ends by facts (the loop drained, failed or was aborted), never by
 """
 
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from holon.model.brief import FailureArtifact
 from holon.model.conversation import AssistantBlock, ToolUseBlock
@@ -139,6 +139,9 @@ class TerminalKind(StrEnum):
     BASELINE_OVER_BUDGET = "baseline_over_budget"
     DEFERRED_TO_FALLBACK = "deferred_to_fallback"
     PROVIDER_FAILED_NEEDS_RECOVERY = "provider_failed_needs_recovery"
+
+
+ENDED_WELL: Final = frozenset({TerminalKind.COMPLETED, TerminalKind.DEFERRED})
 
 
 class TurnTerminal(Record, frozen=True, kw_only=True):

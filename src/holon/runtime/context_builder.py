@@ -34,7 +34,7 @@ from holon.model.snapshot import WeighedItem
 from holon.model.task import TaskRecord
 from holon.model.template import TemplateEntry
 from holon.model.transcript import IncomingMessage, TurnLog
-from holon.model.turn import TerminalKind
+from holon.model.turn import ENDED_WELL
 from holon.model.work_item import PlanArtifact
 from holon.model.workspace import AGENT_HOME, ActiveWorkspace, ExecutionPolicy, ExecutionSnapshot
 from holon.prompt.facts import PromptFacts, WakeFacts, WorkFacts
@@ -48,7 +48,6 @@ from holon.tools.plan_artifact import look_at_plan
 from holon.tools.tool import ToolPorts, ToolScene
 
 _AGENT_MAKERS: Final = frozenset({"SpawnAgent", "CreateAgent"})
-_ENDED_WELL: Final = frozenset({TerminalKind.COMPLETED, TerminalKind.DEFERRED})
 
 
 class Moment(Record, frozen=True, kw_only=True):
@@ -249,7 +248,7 @@ def _wake(moment: Moment) -> WakeFacts | None:
         return None
     agent, message = moment.agent, moment.incoming.message
     closure, terminal = agent.last_closure, agent.last_terminal
-    has_failed = terminal is not None and terminal.kind not in _ENDED_WELL
+    has_failed = terminal is not None and terminal.kind not in ENDED_WELL
     return WakeFacts(
         trigger_kind=message.trigger_kind or trigger_kind_of(message.kind),
         prior_outcome=None if closure is None else outcome_of(closure),

@@ -197,9 +197,7 @@ class ControlDesk:
             round_count=spent.round_count,
             final_round=abort_calls(log),
         )
-        commit = await self._settler.settlement(
-            end, entry.message, snapshot, generation=snapshot.agent.generation
-        )
+        commit = await self._settler.cutting(end, entry.message, snapshot)
         settled = tuple(c for c in commit.changes if not isinstance(c, SetAgentStatus))
         return settled, commit.expects
 

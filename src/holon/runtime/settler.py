@@ -3,7 +3,8 @@
 Owns:  gathering what settlement decides on, and applying its commit.
 Rule 1: a settlement is one commit, or the turn is not settled.
 Rule 2: a bug in settling costs the turn, not its agent: it is noted, and the turn ends as failed in
-        a plain settlement of what its durable log says: no memory, no work items, no reports.
+        a plain settlement of what its durable log says: no memory, no work items, no reports. A
+        settlement that the database keeps refusing is such a bug: nobody asks a model again for it.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -21,7 +22,7 @@ from holon.decide.no_progress import got_somewhere
 from holon.decide.recovery_plan import plan_turn
 from holon.decide.settlement import SettlementFacts, settle_turn
 from holon.model.commit import AppendTranscript, Commit
-from holon.model.expectation import Applied, CommitOutcome
+from holon.model.expectation import Applied, CommitOutcome, ConstraintRefused
 from holon.model.ids import BriefId, IdPrefix, SummaryId
 from holon.model.memory_change import ArchiveEpisode
 from holon.model.message import MessageEnvelope
@@ -39,6 +40,10 @@ from holon.runtime.turn_driver import TurnEnd
 from holon.runtime.turn_writer import LaneFencedError
 
 _Build: TypeAlias = Callable[[AgentSnapshot], Awaitable[Commit]]
+
+
+class UnsettleableError(Exception):
+    """The database refuses a settlement again and again: the rows would contradict each other."""
 
 
 class Settler:
@@ -64,8 +69,29 @@ class Settler:
             await self._settle(plain, hold)
         return end
 
+    async def cutting(
+        self, end: TurnEnd, message: MessageEnvelope, snapshot: AgentSnapshot
+    ) -> Commit:
+        """Build the commit that settles a turn which somebody cuts off, whatever is in its way."""
+        hold = LaneHold(
+            agent_id=snapshot.agent.identity.agent_id,
+            turn_id=end.log.turn.turn_id,
+            generation=snapshot.agent.generation,
+        )
+        try:
+            return await self.settlement(end, message, snapshot, generation=hold.generation)
+        except Exception as error:  # noqa: BLE001 - named boundary: whoever stops an agent stops it
+            raise_unless_bug(error)
+            self._tell_of_crash(error, hold)
+            cost_micros = self._cost_micros(end)
+            plain = await self._plain_end(end, error)
+            return await self._plain_settlement(
+                plain, message, hold, snapshot, cost_micros=cost_micros
+            )
+
     async def _settle(self, build: _Build, hold: LaneHold) -> None:
         services = self._services
+        outcome: CommitOutcome | None = None
         for _ in range(DECISIONS_COUNT_MAX):
             snapshot = await services.store.reads.snapshot(hold.agent_id, now=services.clock.now())
             if snapshot is None:
@@ -81,6 +107,9 @@ class Settler:
                 return
             if snapshot.agent.generation != hold.generation:
                 break
+        else:
+            if isinstance(outcome, ConstraintRefused):
+                raise UnsettleableError(outcome.constraint)
         raise LaneFencedError(f"turn {hold.turn_id} could not be settled by this lane")
 
     def _tell_of_crash(self, error: Exception, hold: LaneHold) -> None:
