@@ -1,10 +1,12 @@
 """Which runtime a command talks to, and with which token."""
 
+import os
 import socket
 from pathlib import Path
 
 import pytest
 
+from holon.adapters.exec.process_table import identity_of
 from holon.adapters.system.control_token import BadTokenError
 from holon.adapters.system.run_files import RunFiles, RuntimeRecord
 from holon.client.endpoint import (
@@ -20,12 +22,26 @@ OWN = "the-token-of-this-home"
 GIVEN = "a-token-somebody-gave"
 
 
+def write_record(files: RunFiles, *, alive: bool) -> None:
+    """Write what a runtime says of itself: this very process, or an earlier one of its number."""
+    own = identity_of(os.getpid())
+    assert own is not None
+    files.write_record(
+        RuntimeRecord(
+            pid=own.pid,
+            start_ticks=own.start_ticks - (not alive),
+            boot_id=own.boot_id,
+            http_addr="127.0.0.1:7878",
+        )
+    )
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A home whose runtime wrote down where it listens, and has no socket file."""
     files = RunFiles(tmp_path)
     files.folder.mkdir(mode=0o700)
-    files.write_record(RuntimeRecord(pid=1, http_addr="127.0.0.1:7878"))
+    write_record(files, alive=True)
     files.token.write_text(OWN + "\n", encoding="ascii")
     files.token.chmod(0o600)
     return tmp_path
@@ -61,6 +77,22 @@ def test_flags_come_before_the_environment_and_that_before_the_home(
     home: Path, wanted: Wanted, environ: dict[str, str], expected: object
 ) -> None:
     assert find_endpoint(home, wanted, environ) == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "environ"),
+    [
+        (Wanted(connect="http://127.0.0.1:7878"), {}),
+        (Wanted(), {"HOLON_HTTP_ADDR": "127.0.0.1:7878"}),
+    ],
+)
+def test_whoever_listens_where_a_dead_runtime_did_gets_no_token(
+    home: Path, wanted: Wanted, environ: dict[str, str]
+) -> None:
+    write_record(RunFiles(home), alive=False)
+    assert find_endpoint(home, wanted, environ) == local(7878, None)
+    with pytest.raises(NoRuntimeError):
+        find_endpoint(home, Wanted(), {})
 
 
 def test_the_socket_file_is_the_first_choice(home: Path) -> None:

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.decide.bounded_text import OutputBudget, preview_of, previews_of, transcript_of
+from holon.decide.bounded_text import (
+    OutputBudget,
+    beginning_of,
+    preview_of,
+    previews_of,
+    transcript_of,
+)
 from holon.model.command import OutputSpan, OutputStream
 
 MARK_CHARS_MAX = 60
@@ -115,3 +121,23 @@ def test_streams_become_one_text_that_names_them_where_needed(
 ) -> None:
     spans = (look(out), look(err, stream=OutputStream.STDERR))
     assert transcript_of(spans, bytes_max=1_000).text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "room", "shown"),
+    [
+        ("as it is", 8, "as it is"),
+        ("one two three", 9, "one two …"),
+        ("one two three", 8, "one two…"),
+        ("one two three", 7, "one …"),
+        ('{"key":"sk-0123456789"}', 15, '{"key":"…'),
+        ("sk-0123456789", 5, "…"),
+    ],
+)
+def test_a_line_is_cut_between_words(text: str, room: int, shown: str) -> None:
+    assert beginning_of(text, chars_max=room) == shown
+
+
+@given(text=st.text(), room=st.integers(1, 50))
+def test_a_cut_line_keeps_to_its_room(text: str, room: int) -> None:
+    assert len(beginning_of(text, chars_max=room)) <= room

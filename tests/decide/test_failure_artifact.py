@@ -77,28 +77,34 @@ def test_a_provider_failure_names_provider_model_status_and_attempts() -> None:
         ATTEMPT, transport_diagnostics=TransportDiagnostics(status=429, request_id="req-7")
     )
     error = RateLimitedError("come back later", hint="wait a minute", retry_after_ms=1500)
-    found = failure_of(error, attempts=(ATTEMPT, last))
+    found = round_failure([lost("scripted/one", error)], (ATTEMPT, last))
     assert found == FailureArtifact(
         category=TRANSPORT,
         kind="rate_limited",
-        summary="come back later",
+        summary="come back later (gave up after 2 attempts)",
         provider="scripted",
         model_ref="scripted/one",
         status=429,
         retryable=True,
         recovery_hint="wait a minute",
-        metadata={"attempt_count": "2", "request_id": "req-7", "retry_after_ms": "1500"},
+        metadata={
+            "attempt_count": "2",
+            "candidates": "scripted/one",
+            "request_id": "req-7",
+            "retry_after_ms": "1500",
+        },
     )
 
 
 def test_a_provider_failure_without_an_exchange_names_what_is_known() -> None:
     assert failure_of(ProviderError("no")).metadata == {}
-    found = failure_of(ProviderError("no"), attempts=(ATTEMPT,))
+    error = lost("scripted/one", ProviderError("no"))
+    found = round_failure([error], (ATTEMPT,))
     assert (found.provider, found.status) == ("scripted", None)
     silent = msgspec.structs.replace(
         ATTEMPT, transport_diagnostics=TransportDiagnostics(status=500)
     )
-    assert failure_of(ProviderError("no"), attempts=(silent,)).metadata == {"attempt_count": "1"}
+    assert "request_id" not in round_failure([error], (silent,)).metadata
 
 
 def lost(ref: str, error: ProviderError, *, asked: bool = True) -> LostCandidate:

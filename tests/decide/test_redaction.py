@@ -42,6 +42,8 @@ FORMS: dict[str, Callable[[str], str]] = {
     "JSON-escaped as Unicode": lambda value: json.dumps(value, ensure_ascii=False)[1:-1],
     "JSON-escaped with slashes": lambda value: json.dumps(value)[1:-1].replace("/", "\\/"),
     "JSON-escaped throughout": _every_unit,
+    "hexadecimal": lambda value: value.encode().hex(),
+    "hexadecimal in upper case": lambda value: value.encode().hex().upper(),
 }
 
 

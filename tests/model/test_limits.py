@@ -4,12 +4,13 @@ import re
 
 import pytest
 
-from holon.model import compaction_limits, limits
+from holon.model import command_limits, compaction_limits, limits
 
 UNITS = r"(BYTES|COUNT|MS|CHARS|DEPTH|PAGES|PERCENT|EVENTS|TOKENS|DAYS)(_(MAX|MIN|DEFAULT))*"
 NUMBERS = {
     name: value
-    for name, value in {**vars(limits), **vars(compaction_limits)}.items()
+    for module in (limits, command_limits, compaction_limits)
+    for name, value in vars(module).items()
     if name.isupper()
 }
 UNIT_SIZES = {"KIB", "MIB", "SECOND_MS", "MINUTE_MS", "HOUR_MS", "DAY_MS", "COST_MICROS"}

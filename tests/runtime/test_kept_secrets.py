@@ -3,9 +3,11 @@
 import msgspec
 import pytest
 
+from holon.model.limits import ESTIMATED_TOKEN_BYTES, TASK_OUTPUT_TOKENS, TOOL_RESULT_BYTES_MAX
+from holon.testing.scripted_shell import CommandScript
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
-from tests.runtime.shellwork import shell_setup, tasks
+from tests.runtime.shellwork import COMMANDS, results, shell_setup, tasks
 
 
 class Hides:
@@ -49,3 +51,55 @@ def test_neither_a_receipt_nor_an_event_names_a_secret_that_an_error_quotes() ->
     [(kept,)] = house.rows("select receipt from tool_calls")
     assert "no such shell" not in kept
     assert "[redacted]" in msgspec.json.decode(kept)["error"]["message"]
+
+
+SECRET = "SECRET-0123456789"
+HALVES = [SECRET[:8], SECRET[-8:]]
+
+
+def _with_secret_across(cut: int) -> bytes:
+    """Long output with the secret half before and half behind both ends that are shown of it."""
+    begin = b"." * (cut - 8) + SECRET.encode()
+    return (
+        begin
+        + b"-" * TOOL_RESULT_BYTES_MAX
+        + begin[::-1].replace(SECRET.encode()[::-1], SECRET.encode())
+    )
+
+
+@pytest.mark.requirement("tools:receipts-name-no-secret")
+@pytest.mark.parametrize("tokens", [3, 8, 100, 3_000])
+def test_no_half_of_a_secret_is_left_where_output_is_cut(tokens: int) -> None:
+    async def story(house: House) -> None:
+        await house.prompt("look")
+        await house.rest(120_000)
+
+    output = _with_secret_across(tokens * ESTIMATED_TOKEN_BYTES // 2)
+    commands = COMMANDS | {"dump": CommandScript(after_ms=50, stdout=output)}
+    asked = calls("ExecCommand", cmd="dump", max_output_tokens=tokens)
+    house = run_house(
+        story,
+        script=[rule("look", asked, says("seen"))],
+        setup=shell_setup(redactor=Hides(SECRET), commands=commands),
+    )
+    [result] = results(house)
+    assert result["truncated"]
+    assert not any(half in msgspec.json.encode(result).decode() for half in HALVES)
+
+
+@pytest.mark.requirement("tools:receipts-name-no-secret")
+def test_no_half_of_a_secret_is_left_where_the_output_of_a_task_is_cut() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("look")
+        await house.rest(120_000)
+        assert house.model.heard("dump: ended")
+        assert not any(house.model.heard(half) for half in HALVES)
+
+    output = _with_secret_across(TASK_OUTPUT_TOKENS * ESTIMATED_TOKEN_BYTES // 2)
+    commands = COMMANDS | {"dump": CommandScript(after_ms=60_000, stdout=output)}
+    script = [
+        rule("dump: ended", says("seen")),
+        rule("look", calls("ExecCommand", cmd="dump"), says("it runs on")),
+    ]
+    setup = shell_setup(redactor=Hides(SECRET), commands=commands)
+    run_house(story, script=script, setup=setup)

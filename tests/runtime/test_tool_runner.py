@@ -2,6 +2,7 @@
 
 import pytest
 
+from holon.decide.work_item_changes import Edit
 from holon.model.commit import RecordEvent
 from holon.model.event import ControlApplied, ToolExecuted
 from holon.model.expectation import WorkItemAtRevision
@@ -32,7 +33,7 @@ class Watcher:
             "select work_item_id, revision from work_items"
         )
         if self.run_count <= self.moves:
-            await self.house.host.work.unblock(work_item_id)
+            await self.house.host.work.edit(work_item_id, Edit(), blocked_by=None)
         return ToolExecution(
             outcome=ToolOk(result={"seen": revision}),
             changes=(
@@ -49,7 +50,7 @@ def _watch(tool: Watcher, expected: int) -> None:
     async def story(house: House) -> None:
         tool.house = house
         item = await house.host.work.create(MAIN, objective="moving")
-        await house.host.work.block(item.id, blocked_by="nobody")
+        await house.host.work.edit(item.id, Edit(), blocked_by="nobody")
         await house.prompt("look")
         await house.rest(1_000)
         watched = [
@@ -79,7 +80,7 @@ def test_a_tool_with_an_outside_effect_is_run_once_whatever_its_rows_do() -> Non
     async def story(house: House) -> None:
         tool.house = house
         item = await house.host.work.create(MAIN, objective="moving")
-        await house.host.work.block(item.id, blocked_by="nobody")
+        await house.host.work.edit(item.id, Edit(), blocked_by="nobody")
         await house.prompt("look")
         await house.rest(1_000)
         assert tool.run_count == 1

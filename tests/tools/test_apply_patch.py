@@ -10,10 +10,11 @@ import msgspec
 import pytest
 
 from holon.adapters.files.contained_files import ContainedFiles
+from holon.model.command_limits import PATCH_FILE_BYTES_MAX, PATCH_QUOTED_CHARS_MAX
 from holon.model.conversation import ToolUseBlock
 from holon.model.ids import AgentId, CallId, MessageId, TurnId
 from holon.model.json_value import JsonValue
-from holon.model.limits import PATCH_FILE_BYTES_MAX, TOOL_ARGUMENTS_BYTES_MAX
+from holon.model.limits import TOOL_ARGUMENTS_BYTES_MAX, TOOL_ERROR_DETAIL_CHARS_MAX
 from holon.model.tool import ToolOk, ToolRefused
 from holon.testing.sequential_ids import SequentialIds
 from holon.tools.apply_patch import ApplyPatch
@@ -124,12 +125,18 @@ async def test_the_error_a_model_reads_is_whole_and_bounded(root: Path) -> None:
     patch = f"{HEAD}@@ -1 +1 @@\n-{'long ' * 60}x\n+y\n"
     outcome = await call(root, {"patch": patch})
     use = ToolUseBlock(call_id=CallId("c1"), name="ApplyPatch", input={})
-    told = msgspec.json.decode(receipt_of(use, outcome).content)
+    content = receipt_of(use, outcome).content
+    told = msgspec.json.decode(content)
     assert told["ok"] is False
     assert told["kind"] == "context_not_found"
     assert told["field"] == "patch"
-    assert told["details"]["path"] == "f"
-    assert told["details"]["candidates"][0]["line"] >= 1
+    details = told["details"]
+    assert details["path"] == "f"
+    assert [near["line"] for near in details["candidates"]] == [1, 2, 3]
+    quoted = [details["expected"], *(near["text"] for near in details["candidates"])]
+    cut = ("long " * 60)[: PATCH_QUOTED_CHARS_MAX - 1] + "…"
+    assert quoted == [cut] * 4
+    assert len(content) <= 2 * TOOL_ERROR_DETAIL_CHARS_MAX
 
 
 def outward_link(root: Path) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holon.model.limits import COMMAND_TEXT_BYTES_MAX
+from holon.model.command_limits import COMMAND_TEXT_BYTES_MAX
 from holon.model.task import TaskStatus
 from holon.testing.builders import MAIN
 from holon.testing.scripted_shell import CommandScript

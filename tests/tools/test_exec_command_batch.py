@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holon.model.limits import COMMAND_BATCH_ITEMS_COUNT_MAX
+from holon.model.command_limits import COMMAND_BATCH_ITEMS_COUNT_MAX
 from holon.testing.scripted_shell import CommandScript
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house

@@ -6,13 +6,10 @@ from typing import Any
 import pytest
 
 from holon.model.agent import AgentIdentity
+from holon.model.command_limits import COMMAND_INPUT_BYTES_MAX, COMMAND_STOP_GRACE_MS
 from holon.model.commit import AdvanceTask, CreateTask
 from holon.model.ids import TaskId
-from holon.model.limits import (
-    COMMAND_INPUT_BYTES_MAX,
-    COMMAND_STOP_GRACE_MS,
-    TASKS_ENDED_LISTED_COUNT_MAX,
-)
+from holon.model.limits import TASKS_ENDED_LISTED_COUNT_MAX
 from holon.model.task import TaskKind, TaskRecord, TaskStatus
 from holon.testing.builders import MAIN, START, a_commit, an_identity
 from holon.testing.scripted_provider import ScriptedRound

@@ -2,6 +2,7 @@
 
 import pytest
 
+from holon.decide.work_item_changes import Edit
 from holon.model.ids import WorkItemId
 from holon.model.json_value import JsonValue
 from holon.model.limits import WORK_ITEMS_LISTED_COUNT_MAX, WORK_ITEMS_WEIGHED_COUNT_MAX
@@ -22,7 +23,7 @@ async def furnish(house: House) -> None:
     for objective in ("runs", "current", "blocked", "asks", "done", "done later"):
         await house.host.work.create(MAIN, objective=objective)
     await house.host.work.focus(WorkItemId("work_2"))
-    await house.host.work.block(WorkItemId("work_3"), blocked_by="rain")
+    await house.host.work.edit(WorkItemId("work_3"), Edit(), blocked_by="rain")
     asks: JsonValue = {"work_item_id": "work_4", "plan_status": "needs_input"}
     await perform(house, "UpdateWorkItem", asks)
     await house.host.work.complete(WorkItemId("work_5"))

@@ -1,8 +1,9 @@
 """Where the runtime is that a command wants to talk to.
 
 Owns:  finding it: flags, then the environment, then the files of the home.
-Rule 1: a home's own token goes only to the address its own runtime wrote down; whoever is named
-        by hand gets the token that is named by hand.
+Rule 1: a home's own token goes only to the address its own runtime wrote down, while that very
+        process lives: afterwards anybody may listen there. Whoever is named by hand gets the token
+        that is named by hand.
 Rule 2: nothing is sent here. That somebody listens is found out by calling.
 """
 
@@ -119,11 +120,12 @@ def _token(
 
 # Imported where they are needed: most commands find the socket file and need neither.
 def _written_down(files: RunPaths) -> str | None:
-    """The address the home's runtime says it has."""
+    """The address the home's runtime says it has, while it lives."""
+    from holon.adapters.exec.process_table import is_living
     from holon.adapters.system.run_files import RunFiles
 
     record = RunFiles(files.home).read_record()
-    return None if record is None else record.http_addr
+    return record.http_addr if record is not None and is_living(record.identity()) else None
 
 
 def _read_token(path: Path) -> str:

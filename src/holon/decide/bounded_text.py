@@ -4,10 +4,13 @@ Owns:  the head and tail view of output, and how a budget is shared among stream
 Rule 1: what fits is shown whole; what does not keeps its beginning and its end, with a line between
         them that says how much was left out.
 Rule 2: a cut never splits a character; bytes that are no UTF-8 become replacement characters.
-Rule 3: a budget is counted in bytes before decoding, so the text has at most as many characters.
+Rule 3: a single line that is cut keeps whole words.
+Rule 4: a budget is counted in bytes before decoding, so the text has at most as many characters.
 """
 
+import re
 from collections.abc import Sequence
+from typing import Final
 
 from holon.model.command import OutputSpan, OutputStream
 from holon.model.limits import (
@@ -16,6 +19,8 @@ from holon.model.limits import (
     TOOL_OUTPUT_TOKENS_MAX,
 )
 from holon.model.record import Record
+
+_ENDS_WORD: Final = re.compile(r"""[\s"'`=,;|&(){}\[\]<>]""")
 
 
 class BoundedText(Record, frozen=True, kw_only=True):
@@ -72,6 +77,19 @@ def shortened(text: str, *, bytes_max: int) -> BoundedText:
         tail=data[-bytes_max:],
     )
     return preview_of(span, bytes_max=room)
+
+
+def beginning_of(text: str, *, chars_max: int) -> str:
+    """Return a text as far as there is room for it, without the word that would be cut in two.
+
+    Half a word may be half a secret, which nobody recognizes any more.
+    """
+    if len(text) <= chars_max:
+        return text
+    kept = text[: chars_max - 1]
+    if not _ENDS_WORD.match(text[chars_max - 1]):
+        kept = kept[: max((found.end() for found in _ENDS_WORD.finditer(kept)), default=0)]
+    return kept + "…"
 
 
 def previews_of(spans: Sequence[OutputSpan], *, bytes_max: int) -> tuple[BoundedText, ...]:

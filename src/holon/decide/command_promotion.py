@@ -16,9 +16,10 @@ import msgspec
 
 from holon.decide.bounded_text import previews_of, transcript_of
 from holon.model.command import CommandExit, CommandSpec, OutputSpan, OutputStream
+from holon.model.command_limits import COMMAND_BATCH_ITEMS_COUNT_MAX
 from holon.model.ids import AgentId, MessageId, TaskId, WorkItemId
 from holon.model.json_value import JsonValue
-from holon.model.limits import COMMAND_BATCH_ITEMS_COUNT_MAX, EVENT_TEXT_CHARS_MAX
+from holon.model.limits import EVENT_TEXT_CHARS_MAX
 from holon.model.provenance import TrustLevel
 from holon.model.record import Record
 from holon.model.task import (

@@ -11,11 +11,12 @@ Rule 5: ABORTED_KINDS are ends from outside the turn: their message counts as ab
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 
+from holon.decide.redaction import Redact
 from holon.model.brief import FailureArtifact, FailureCategory
 from holon.model.errors import HolonError
 from holon.model.ids import TaskId
@@ -36,8 +37,6 @@ ABORTED_KINDS: Final = frozenset({OPERATOR_ABORT, POISON_TURN})
 _CAUSES_COUNT_MAX: Final = 8
 _CANDIDATES_NAMED_COUNT_MAX: Final = 8
 
-Redact: TypeAlias = Callable[[str], str]
-
 
 class LostCandidate(msgspec.Struct, frozen=True, kw_only=True):
     """A model that did not answer, and its last word. `asked` is false when it never got so far."""
@@ -47,11 +46,11 @@ class LostCandidate(msgspec.Struct, frozen=True, kw_only=True):
     asked: bool = True
 
 
-def failure_of(error: Exception, *, attempts: Sequence[ProviderAttempt] = ()) -> FailureArtifact:
-    """Return the artifact of an error; `attempts` say which provider it came from."""
+def failure_of(error: Exception) -> FailureArtifact:
+    """Return the artifact of an error that came up outside a round."""
     match error:
         case ProviderError():
-            return _provider_failure(error, attempts, redact=str)
+            return _provider_failure(error, (), redact=str)
         case HolonError():
             return FailureArtifact(
                 category=FailureCategory.RUNTIME,

@@ -1,6 +1,7 @@
 """Finding secrets in text, in the forms they take on the way out.
 
-Owns:  the forms (raw, URL-encoded, JSON-escaped, base64), the matcher, and its streaming twin.
+Owns:  the forms (raw, URL-encoded, JSON-escaped, base64, hexadecimal), the matcher, and its
+       streaming twin.
 Rule 1: what is found is replaced by `[secret:NAME]`; the value itself appears nowhere.
 Rule 2: a value shorter than SECRET_CHARS_MIN is not looked for: it would hide half of every text.
 Rule 3: findings that overlap are hidden as one, so that no tail of the longer one is left over.
@@ -14,13 +15,15 @@ Rule 5: a form is a sequence of pieces, one for each sign of the secret, and no 
 
 import base64
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from holon.model.limits import SECRET_CHARS_MIN
+
+Redact: TypeAlias = Callable[[str], str]
 
 _SHORT_ESCAPES: Final = {
     "\b": "b",
@@ -49,7 +52,7 @@ class _Found(NamedTuple):
 
 
 class _RawForm(msgspec.Struct, frozen=True, kw_only=True):
-    """A secret as it is."""
+    """A secret as it is, or as an encoding writes it that has one way to."""
 
     name: str
     value: str
@@ -93,13 +96,34 @@ class _WrittenForm(msgspec.Struct, frozen=True, kw_only=True):
         return at
 
 
-_Form: TypeAlias = _RawForm | _WrittenForm
+class SecretShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Secrets that are known by what they look like, whatever their value."""
+
+    name: str
+    looks_like: re.Pattern[str]
+    mark: str  # without it in a text, none of them is there
+    chars_max: int
+
+    def found_in(self, text: str) -> Iterator[_Found]:
+        """Return where they are."""
+        if self.mark not in text:
+            return
+        found = self.looks_like.search(text)
+        while found is not None:
+            yield _Found(found.start(), found.end(), self.name)
+            found = self.looks_like.search(text, found.start() + 1)
+
+
+_Form: TypeAlias = _RawForm | _WrittenForm | SecretShape
 
 
 class SecretMatcher:
     """Knows a set of secrets, once and for all. Of two names for one value the later counts."""
 
-    def __init__(self, secrets: Iterable[tuple[str, str]]) -> None:
+    def __init__(
+        self, secrets: Iterable[tuple[str, str]], *, shapes: tuple[SecretShape, ...] = ()
+    ) -> None:
+        self._shapes = shapes
         self._know(
             {
                 value: tuple(_forms_of(name, value))
@@ -108,20 +132,22 @@ class SecretMatcher:
             }
         )
 
-    def knowing(self, name: str, value: str) -> "SecretMatcher":
+    def knowing(self, name: str, value: str, *, instead_of: str | None = None) -> "SecretMatcher":
         """Return a matcher that knows one secret more; what is known is not built again."""
-        grown = SecretMatcher([(name, value)])
-        grown._know({**self._forms_by_value, **grown._forms_by_value})
+        grown = SecretMatcher([(name, value)], shapes=self._shapes)
+        kept = {old: forms for old, forms in self._forms_by_value.items() if old != instead_of}
+        grown._know({**kept, **grown._forms_by_value})
         return grown
 
     def _know(self, forms_by_value: Mapping[str, tuple[_Form, ...]]) -> None:
         self._forms_by_value = forms_by_value
-        self._forms = tuple(form for forms in forms_by_value.values() for form in forms)
+        known = (form for forms in forms_by_value.values() for form in forms)
+        self._forms: tuple[_Form, ...] = (*self._shapes, *known)
         self.chars_max = max((form.chars_max for form in self._forms), default=0)
 
     def redact(self, text: str) -> str:
         """Return the text with every secret replaced by its mark."""
-        if not self._forms:
+        if not self._found_in(text, len(text)):
             return text
         redacted, _ = self.redact_part(text, until=len(text), begin=0)
         return redacted
@@ -189,6 +215,8 @@ def _forms_of(name: str, value: str) -> Iterator[_Form]:
     yield _written(name, json, marks=("\\",), chars_max=12 * len(value))
     for shift in range(3):
         yield _base64_form(name, data, shift)
+    for digits in (data.hex(), data.hex().upper()):
+        yield _RawForm(name=name, value=digits)
 
 
 def _written(

@@ -8,14 +8,14 @@ Rule 1: a command is identified by a run id that exists before the process does;
 from collections.abc import Mapping
 from enum import StrEnum
 
-from holon.model.instant import Instant
-from holon.model.limits import (
+from holon.model.command_limits import (
     COMMAND_FILE_BYTES_MAX,
     COMMAND_HANDLES_COUNT_MAX,
     COMMAND_OUTPUT_BYTES_MAX,
     COMMAND_PROCESSES_COUNT_MAX,
     COMMAND_WALL_CLOCK_MS_MAX,
 )
+from holon.model.instant import Instant
 from holon.model.record import Record
 
 

@@ -39,6 +39,7 @@ PROVIDER_HTTP_TIMEOUT_MS_DEFAULT: Final = 300 * SECOND_MS
 PROVIDER_CONNECT_TIMEOUT_MS_DEFAULT: Final = 15 * SECOND_MS
 PROVIDER_STREAM_IDLE_MS_DEFAULT: Final = 300 * SECOND_MS
 PROVIDER_ANSWER_BYTES_MAX: Final = 32 * MIB
+PROVIDER_STREAM_MS_MAX: Final = 2 * HOUR_MS  # the longest answer of the slowest model takes less
 PROVIDER_STREAM_BYTES_MAX: Final = 128 * MIB  # it says most things more than once; not kept
 PROVIDER_ANSWER_CHARS_MAX: Final = PROVIDER_ANSWER_BYTES_MAX  # of what is kept of a stream
 PROVIDER_ERROR_BYTES_MAX: Final = 64 * KIB
@@ -50,6 +51,7 @@ SSE_LINE_BYTES_MAX: Final = 16 * MIB  # a whole response may arrive as one line
 SSE_EVENT_BYTES_MAX: Final = 32 * MIB
 TOOL_ARGUMENTS_BYTES_MAX: Final = 1 * MIB
 SECRET_CHARS_MIN: Final = 8  # a shorter value is not looked for: it would hide half of every text
+SECRETS_PER_SOURCE_COUNT_MAX: Final = 32  # that are looked for; the newest
 RECORDED_EXCHANGE_BYTES_MAX: Final = 64 * MIB
 RECORDED_DIFFERENCE_LINES_COUNT_MAX: Final = 24
 LOCAL_THREADS_COUNT_DEFAULT: Final = 1
@@ -63,33 +65,6 @@ CREDENTIAL_KEPT_MS_MAX: Final = 5 * MINUTE_MS  # what such a program said is use
 SETTING_TEXT_CHARS_MAX: Final = 4_096
 MODEL_FALLBACKS_COUNT_MAX: Final = 16
 MODEL_TOKENS_COUNT_MAX: Final = 100_000_000  # what a setting may claim a model takes or gives
-
-# Commands and patches.
-COMMAND_YIELD_MS_DEFAULT: Final = 10 * SECOND_MS  # in the foreground, before it becomes a task
-COMMAND_YIELD_MS_MAX: Final = 10 * MINUTE_MS
-COMMAND_TEXT_BYTES_MAX: Final = 96 * KIB  # the system takes no single argument of 128 KiB
-COMMAND_BATCH_ITEMS_COUNT_MAX: Final = 12
-COMMAND_BATCH_ITEM_MS_DEFAULT: Final = 30 * SECOND_MS
-COMMAND_INPUT_BYTES_MAX: Final = 64 * KIB  # in one go
-COMMAND_WALL_CLOCK_MS_MAX: Final = DAY_MS
-COMMAND_OUTPUT_BYTES_MAX: Final = 256 * MIB  # of one stream, on disk
-COMMAND_PROCESSES_COUNT_MAX: Final = 512
-COMMAND_FILE_BYTES_MAX: Final = 32 * 1024 * MIB  # of one file it writes itself
-COMMAND_HANDLES_COUNT_MAX: Final = 65_536  # open at once, of one process
-COMMAND_STOP_GRACE_MS: Final = 3 * SECOND_MS  # between the polite signal and the certain one
-COMMAND_DRAIN_MS_MAX: Final = 2 * SECOND_MS  # after the end, for what is still in the pipe
-PATCH_BYTES_MAX: Final = 1 * MIB  # no call has more
-PATCH_FILES_COUNT_MAX: Final = 500
-PATCH_FILE_BYTES_MAX: Final = 32 * MIB
-PATCH_TREE_BYTES_MAX: Final = 128 * MIB  # of all files one patch touches, read together
-PATCH_FILE_LINES_COUNT_MAX: Final = 500_000
-PATCH_LINES_COUNT_MAX: Final = 20_000  # of the patch itself
-PATCH_HUNKS_COUNT_MAX: Final = 2_000
-PATCH_HUNK_CLAIM_COUNT_MAX: Final = 9_999_999  # a line number or count a hunk header may name
-PATCH_MATCH_STEPS_COUNT_MAX: Final = 400_000  # of looking for places, beside reading each file
-PATCH_PATH_BYTES_MAX: Final = 4_096
-PATCH_NOTES_COUNT_MAX: Final = 50
-PATCH_QUOTED_CHARS_MAX: Final = 120  # of a line of a file in an error
 
 # The HTTP surface.
 HTTP_HEAD_BYTES_MAX: Final = 32 * KIB
@@ -164,6 +139,8 @@ WEBHOOK_SIGNATURES_COUNT_MAX: Final = 8  # offered for one request, while secret
 QUEUED_PER_AGENT_COUNT_MAX: Final = 10_000
 CLAIMS_PASSED_OVER_COUNT_MAX: Final = 16  # then the oldest waiting message is served, any band
 UNSEEN_SHOWN_COUNT_MAX: Final = 16
+UNSEEN_PER_AGENT_COUNT_MAX: Final = 1_000  # the newest; older ones are let go, and that is told
+UNSEEN_FULL_COUNT_MAX: Final = 2 * UNSEEN_SHOWN_COUNT_MAX  # while the database is above its cap
 
 # Senders may repeat a key for a day; only we repeat a commit, and we do so within moments.
 IDEMPOTENCY_KEPT_MS_MIN: Final = DAY_MS
@@ -310,6 +287,7 @@ MEMORY_GONE_KEPT_MS: Final = 7 * DAY_MS  # how long it is told that a record was
 
 # Homes, templates and guidance files.
 INSTRUCTIONS_BYTES_MAX: Final = 64 * KIB  # of one AGENTS.md, in a prompt
+INSTRUCTIONS_UNTOLD_COUNT_MAX: Final = 64  # changes, of an agent whose calls are cut off each time
 INSTRUCTION_LOOKS_COUNT_MAX: Final = 1_024  # agents of which is known what their files were like
 TEMPLATE_TEXT_BYTES_MAX: Final = 256 * KIB  # of a template's AGENTS.md
 TEMPLATE_MANIFEST_BYTES_MAX: Final = 64 * KIB  # of its skills.json
@@ -386,6 +364,7 @@ RUN_KEPT_MS_MIN: Final = 10 * MINUTE_MS  # after a command's end, whatever room 
 
 assert TRIGGER_BODY_BYTES_MAX * 2 <= WAKE_HINT_BODY_BYTES_MAX  # also in base64
 assert max(PUBLIC_BODY_BYTES_MAX, ENQUEUE_TEXT_BYTES_MAX) <= MESSAGE_BODY_BYTES_MAX
+assert UNSEEN_SHOWN_COUNT_MAX <= UNSEEN_FULL_COUNT_MAX <= UNSEEN_PER_AGENT_COUNT_MAX
 assert NO_PROGRESS_BACKOFF_MS_MIN <= NO_PROGRESS_BACKOFF_MS_MAX
 assert SELF_STARTED_FREE_COUNT_MAX < SELF_STARTED_COUNT_MAX
 assert SELF_STARTED_HOLD_MS_MAX < SELF_STARTED_APART_MS  # else it would end its own count
@@ -393,7 +372,6 @@ assert BUDGET_TURNS_WINDOW_MS % USAGE_STEP_MS == BUDGET_WINDOW_MS % USAGE_STEP_M
 assert EVENT_PAGE_COUNT_DEFAULT <= EVENT_PAGE_COUNT_MAX
 assert STORE_RETRY_MS_MIN <= STORE_RETRY_MS_MAX
 assert RETENTION_AGE_MS_DEFAULT >= IDEMPOTENCY_KEPT_MS_MIN
-assert COMMAND_YIELD_MS_DEFAULT <= COMMAND_YIELD_MS_MAX
 assert TOOL_OUTPUT_TOKENS_MAX <= TOOL_OUTPUT_SETTING_TOKENS_MAX
 assert TOOL_OUTPUT_SETTING_TOKENS_MAX * ESTIMATED_TOKEN_BYTES < TOOL_RESULT_BYTES_MAX
 assert PROMPT_LASTING_PERCENT + PROMPT_TURN_PERCENT + PROMPT_INPUT_PERCENT <= 100

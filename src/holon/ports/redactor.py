@@ -1,8 +1,8 @@
 """Keeping secrets out of what is written down.
 
 Contract: `redact` replaces every known secret in a text, in any of the forms it is likely to take
-(raw, URL-encoded, base64, JSON-escaped), by a mark that names the secret and not its value; a text
-without a secret comes back unchanged.
+(raw, URL-encoded, base64, hexadecimal, JSON-escaped), by a mark that names the secret and not its
+value; a text without a secret comes back unchanged. Half a secret is not found: redact, then cut.
 """
 
 from typing import Protocol

@@ -6,7 +6,6 @@ Rule 1: a command of an operator runs where the agent's own would: inside its ex
 Rule 2: no process without a row: when the row is refused, the command is ended.
 Rule 3: a key runs its command at most once: the run goes by the task's own id, so a repeat finds
         what an attempt began that was cut off before its row, and tells how that ended.
-Rule 4: what a look shows is freed of secrets.
 """
 
 import anyio
@@ -18,9 +17,9 @@ from holon.decide.command_promotion import one_line, spec_of
 from holon.decide.execution_place import agent_home_of
 from holon.decide.keyed_record import key_conflict, keyed_id
 from holon.model.command import CommandSpec
+from holon.model.command_limits import COMMAND_INPUT_BYTES_MAX, COMMAND_YIELD_MS_DEFAULT
 from holon.model.errors import BadInputError, StoreFullError
 from holon.model.ids import AgentId, IdPrefix, MessageId, TaskId, TurnId, parse_agent_id
-from holon.model.limits import COMMAND_INPUT_BYTES_MAX, COMMAND_YIELD_MS_DEFAULT
 from holon.model.provenance import TrustLevel
 from holon.model.record import Record
 from holon.model.refusal import RefusedError
@@ -145,8 +144,9 @@ class CommandDesk:
     async def output(self, task: TaskRecord) -> BoundedText:
         """Look at what a task has written."""
         services = self._services
-        shown = await shown_output(task, tasks=self._supervisor, shell=services.shell)
-        return BoundedText(text=services.redactor.redact(shown.text), truncated=shown.truncated)
+        return await shown_output(
+            task, services.redactor, tasks=self._supervisor, shell=services.shell
+        )
 
     async def _require_admits(self, agent_id: AgentId) -> None:
         agent = await self._services.store.reads.agent(parse_agent_id(agent_id))

@@ -15,7 +15,6 @@ Rule 4: of the agents that acted last it is known what was seen; for one that ha
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Final
 
 import msgspec
 
@@ -25,14 +24,12 @@ from holon.decide.shown_authority import is_tainted
 from holon.model.commit import Change
 from holon.model.ids import AgentId, TurnId
 from holon.model.instruction_change import NoteInstructionChange
-from holon.model.limits import INSTRUCTION_LOOKS_COUNT_MAX
+from holon.model.limits import INSTRUCTION_LOOKS_COUNT_MAX, INSTRUCTIONS_UNTOLD_COUNT_MAX
 from holon.model.tool import ToolCallRecord
 from holon.model.transcript import TurnLog
 from holon.runtime.services import Services
 from holon.tools.tool import ToolExecution
 from holon.tools.turn_worth import turn_worth
-
-UNTOLD_COUNT_MAX: Final = 64  # changes kept of an agent whose calls are cut off each time
 
 
 class InstructionWatch:
@@ -48,7 +45,7 @@ class InstructionWatch:
         if self._is_looked_at(call.name):
             seen = await self._changes(call.agent_id, call.turn_id)
             untold = (*self._untold.get(call.agent_id, ()), *seen)  # of a call that was cut off
-            self._untold[call.agent_id] = untold[-UNTOLD_COUNT_MAX:]
+            self._untold[call.agent_id] = untold[-INSTRUCTIONS_UNTOLD_COUNT_MAX:]
 
     async def noticed(self, call: ToolCallRecord, execution: ToolExecution) -> ToolExecution:
         """Return the execution with the events about what changed."""

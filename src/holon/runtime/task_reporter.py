@@ -29,6 +29,7 @@ from holon.runtime.command_task import CommandTask
 from holon.runtime.decided_commit import patiently
 from holon.runtime.services import Services
 from holon.runtime.task_desk import TaskDesk
+from holon.tools.command_output import looked_at
 
 
 class TaskReporter:
@@ -41,6 +42,7 @@ class TaskReporter:
     async def end(self, held: CommandTask, ended: CommandExit) -> None:
         """Record how a task ended, with its result message; what it left running ends with it."""
         had_leftovers = await leftovers_ended(self._services.journal, held)
+        redactor = self._services.redactor
         budget = TASK_OUTPUT_TOKENS * ESTIMATED_TOKEN_BYTES
         spans: Sequence[OutputSpan] = ()
         with spared(
@@ -49,10 +51,9 @@ class TaskReporter:
             agent_id=held.task.agent_id,
             task_id=held.task.id,
         ):
-            spans = held.command.output(head_bytes=budget, tail_bytes=budget)
-        redact = self._services.redactor.redact
-        named = msgspec.structs.replace(held.task, summary=redact(held.task.summary or ""))
-        output = redact(transcript_of(spans, bytes_max=budget).text)
+            spans = looked_at(held.command, redactor, bytes_max=budget)
+        named = msgspec.structs.replace(held.task, summary=redactor.redact(held.task.summary or ""))
+        output = transcript_of(spans, bytes_max=budget).text
         if had_leftovers:
             output = f"{output.rstrip()}\n[{LEFTOVERS_ENDED}]".lstrip()
         await self._report(end_of_task(named, ended, asked=held.asked, output=output))

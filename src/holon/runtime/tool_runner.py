@@ -6,21 +6,21 @@ Rule 2: a tool with an effect outside the database is never run twice; one that 
         planned again when the rows it saw have moved on.
 Rule 3: an agent's home exists before its first tool runs; where it works is asked anew for every
         call, so that the next one follows an agent into another workspace.
+Rule 4: a result may quote a secret the host holds: neither model nor transcript sees it.
 """
 
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from holon.decide.execution_place import agent_home_of
 from holon.decide.lane_commits import LaneHold, finish_call, tool_done_commit
+from holon.decide.without_secrets import outcome_without_secrets
 from holon.model.commit import Commit
 from holon.model.conversation import ToolUseBlock
 from holon.model.errors import StoreError
 from holon.model.ids import MessageId
 from holon.model.record import Record
-from holon.model.tool import ToolCallRecord, ToolCallState, ToolError, ToolOk
+from holon.model.tool import ToolCallRecord, ToolCallState, ToolOk
 from holon.model.turn import ToolReceipt
 from holon.ports.journal import LogLevel
 from holon.ports.places import PlaceRefusedError
@@ -57,6 +57,7 @@ class ToolRunner:
             places=services.places,
             tasks=services.tasks,
             recall=services.recall,
+            redactor=services.redactor,
             output_budget=services.output_budget,
         )
 
@@ -122,8 +123,9 @@ class ToolRunner:
     ) -> FinishedCall:
         clock = self._services.clock
         use = ToolUseBlock(call_id=call.call_id, name=call.name, input=call.input)
-        receipt = self._without_secrets(receipt_of(use, execution.outcome))
-        succeeded = isinstance(execution.outcome, ToolOk)
+        outcome = outcome_without_secrets(execution.outcome, self._services.redactor.redact)
+        receipt = receipt_of(use, outcome)
+        succeeded = isinstance(outcome, ToolOk)
         finished = finish_call(
             call,
             receipt,
@@ -143,16 +145,6 @@ class ToolRunner:
             commit=commit,
             only_planned=self._services.tools.named(call.name).only_plans,
         )
-
-    def _without_secrets(self, receipt: ToolReceipt) -> ToolReceipt:
-        """A result may quote a secret the host holds: neither model nor transcript sees it."""
-        redact = self._services.redactor.redact
-        content, error = redact(receipt.content), receipt.error
-        if error is not None:  # events and records tell of it apart from the content
-            error = msgspec.json.decode(redact(msgspec.json.encode(error).decode()), type=ToolError)
-        if (content, error) == (receipt.content, receipt.error):
-            return receipt
-        return msgspec.structs.replace(receipt, content=content, error=error)
 
 
 def _crashed(name: str) -> ToolExecution:

@@ -17,7 +17,6 @@ from holon.adapters.system.log_file import GrowingLog
 from holon.adapters.system.python_log import python_log_into
 from holon.adapters.system.run_files import RunFiles
 from holon.http.traffic import Traffic
-from holon.model.instant import later
 from holon.model.limits import JOURNAL_WINDOW_MS
 from holon.ports.clock import Clock
 from holon.ports.journal import Journal, LogLevel
@@ -43,7 +42,7 @@ def service_journal(files: RunFiles, level: LogLevel, redactor: Redactor) -> Ite
 async def sum_up(journal: JournalFile, traffic: Traffic, clock: Clock) -> None:
     """Once a minute, tell of what was only counted; for ever."""
     while True:
-        await clock.sleep_until(later(clock.now(), by_ms=JOURNAL_WINDOW_MS))
+        await clock.sleep_for(JOURNAL_WINDOW_MS)  # of real time, wherever the clock is set
         journal.sweep()
         tell_refusals(journal, traffic)
 

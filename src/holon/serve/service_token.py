@@ -6,6 +6,7 @@ Rule 2: only the home's own file is made by us. One the operator names must be t
 """
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -33,7 +34,7 @@ def service_token(
     if asked.token is not None:
         secrets.learn(_NAME, asked.token)
         return GivenToken(asked.token)
-    file = TokenFile(asked.token_file or own)
+    file = TokenFile(asked.token_file or own, learn=partial(secrets.learn, _NAME))
     if asked.token_file is None:
         file.make_if_missing()
     require_usable_token(asked, own)

@@ -13,12 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import anyio.to_thread
 import msgspec
 
+from holon.model.command_limits import PATCH_FILE_BYTES_MAX, PATCH_TREE_BYTES_MAX
 from holon.model.json_value import JsonValue
-from holon.model.limits import (
-    PATCH_FILE_BYTES_MAX,
-    PATCH_TREE_BYTES_MAX,
-    TOOL_ERROR_DETAIL_CHARS_MAX,
-)
+from holon.model.limits import TOOL_ERROR_DETAIL_CHARS_MAX
 from holon.model.tool import FreeformGrammar, ToolError, ToolOk, ToolRefused, ToolSpec
 from holon.ports.files import FileRefusedError, PathEscapeError, RootedFiles, StoredFile
 from holon.tools.arguments import decode_arguments, leniently, schema_of

@@ -24,14 +24,15 @@ from holon.decide.command_promotion import (
     running_twin,
 )
 from holon.model.command import CommandExit, CommandSpec
+from holon.model.command_limits import COMMAND_YIELD_MS_DEFAULT, COMMAND_YIELD_MS_MAX
 from holon.model.commit import CreateTask
 from holon.model.ids import IdPrefix, TaskId
 from holon.model.json_value import JsonValue
-from holon.model.limits import COMMAND_YIELD_MS_DEFAULT, COMMAND_YIELD_MS_MAX
 from holon.model.provenance import TrustLevel
 from holon.model.tool import ToolOk, ToolSpec
 from holon.ports.shell import CommandSpawnError, RunningCommand
 from holon.tools.arguments import decode_arguments, leniently, schema_of
+from holon.tools.command_output import looked_at
 from holon.tools.fitting_result import fitting_result
 from holon.tools.foreground import (
     CommandAsked,
@@ -155,7 +156,7 @@ async def _completed(
     if was_lost(ended):
         notes = (*notes, f"{how_it_ended(ended)}: look at what it has done before you go on")
     bytes_max = ports.output_budget.bytes_for(asked.max_output_tokens)
-    spans = running.output(head_bytes=bytes_max, tail_bytes=bytes_max)
+    spans = looked_at(running, ports.redactor, bytes_max=bytes_max)
     result = fitting_result(partial(completed_result, ended, spans), bytes_max=bytes_max)
     if not result["truncated"]:
         await ports.shell.forget(running.run_id)  # everything it wrote is in the result
@@ -170,7 +171,7 @@ async def _promoted(
     ports: ToolPorts,
 ) -> ToolExecution:
     bytes_max = ports.output_budget.bytes_for(asked.max_output_tokens)
-    spans = tuple(running.output(head_bytes=bytes_max, tail_bytes=bytes_max))
+    spans = looked_at(running, ports.redactor, bytes_max=bytes_max)
     cause = await ports.reads.message(scene.message_id)
     task = promoted_task(
         PromotionFacts(

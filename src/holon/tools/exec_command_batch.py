@@ -16,17 +16,17 @@ import msgspec
 from holon.decide.bounded_text import OutputBudget, shortened
 from holon.decide.command_end import COMMAND_TIMED_OUT, failure_kind_of, how_it_ended
 from holon.decide.command_promotion import batch_run_id, completed_result, one_line
-from holon.model.json_value import JsonValue
-from holon.model.limits import (
+from holon.model.command_limits import (
     COMMAND_BATCH_ITEM_MS_DEFAULT,
     COMMAND_BATCH_ITEMS_COUNT_MAX,
     COMMAND_YIELD_MS_MAX,
-    KIB,
-    TOOL_ERROR_DETAIL_CHARS_MAX,
 )
+from holon.model.json_value import JsonValue
+from holon.model.limits import KIB, TOOL_ERROR_DETAIL_CHARS_MAX
 from holon.model.tool import ToolOk, ToolRefused, ToolSpec
 from holon.ports.shell import CommandSpawnError
 from holon.tools.arguments import decode_arguments, leniently, schema_of
+from holon.tools.command_output import looked_at
 from holon.tools.fitting_result import ROOM_BYTES, fitting_result
 from holon.tools.foreground import (
     CommandAsked,
@@ -171,7 +171,7 @@ async def _run_item(
                 await running.stop()
                 ended = await running.wait()
             notes = await without_leftovers(running)
-            spans = running.output(head_bytes=bytes_max, tail_bytes=bytes_max)
+            spans = looked_at(running, ports.redactor, bytes_max=bytes_max)
             result = fitting_result(
                 partial(completed_result, ended, spans),
                 bytes_max=bytes_max,

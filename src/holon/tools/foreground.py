@@ -18,7 +18,7 @@ import anyio
 
 from holon.decide.command_end import LEFTOVERS_ENDED
 from holon.model.command import CommandExit, CommandSpec
-from holon.model.limits import COMMAND_TEXT_BYTES_MAX
+from holon.model.command_limits import COMMAND_TEXT_BYTES_MAX
 from holon.model.record import Record
 from holon.ports.clock import Clock
 from holon.ports.places import Places

@@ -10,8 +10,8 @@ from typing import Annotated, Final
 import msgspec
 
 from holon.decide.task_lifecycle import is_terminal
+from holon.model.command_limits import COMMAND_INPUT_BYTES_MAX
 from holon.model.json_value import JsonValue
-from holon.model.limits import COMMAND_INPUT_BYTES_MAX
 from holon.model.task import TaskRecord
 from holon.model.tool import ToolOk, ToolSpec
 from holon.ports.task_control import TaskControl

@@ -3,7 +3,8 @@
 Owns:  the TaskOutput tool.
 Rule 1: the task's files are shown where they can be read; where they are gone, the result that was
         recorded with its end is.
-Rule 2: a look that waits ends with the task or with its time, whichever comes first.
+Rule 2: what is shown is freed of secrets.
+Rule 3: a look that waits ends with the task or with its time, whichever comes first.
 """
 
 from typing import Annotated, Final
@@ -25,10 +26,12 @@ from holon.model.limits import (
 from holon.model.task import TaskRecord
 from holon.model.tool import ToolOk, ToolSpec
 from holon.ports.clock import Clock
+from holon.ports.redactor import Redactor
 from holon.ports.shell import Shell
 from holon.ports.task_control import TaskControl
 from holon.projections.task_view import output_view
 from holon.tools.arguments import decode_arguments, leniently, schema_of
+from holon.tools.command_output import looked_at
 from holon.tools.guidance_texts import guidance_for
 from holon.tools.task_lookup import TaskIdArgument, own_task
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
@@ -79,7 +82,7 @@ class TaskOutput:
         if asked.block and not is_terminal(task.status):
             await _wait(task, asked.patience_ms, ports)
             task = await ports.reads.task(task.id) or task
-        shown = await shown_output(task, tasks=ports.tasks, shell=ports.shell)
+        shown = await shown_output(task, ports.redactor, tasks=ports.tasks, shell=ports.shell)
         status = retrieval_status_of(task, waited=asked.block)
         paths = output_paths_of(task)
         return ToolExecution(outcome=ToolOk(result=output_view(task, status, shown, paths)))
@@ -97,13 +100,15 @@ async def _give_up(clock: Clock, ms: int, race: anyio.CancelScope) -> None:
     race.cancel()
 
 
-async def shown_output(task: TaskRecord, *, tasks: TaskControl, shell: Shell) -> BoundedText:
+async def shown_output(
+    task: TaskRecord, redactor: Redactor, *, tasks: TaskControl, shell: Shell
+) -> BoundedText:
     """Return a bounded look at what a task has written so far, or at its recorded result."""
     command = tasks.command(task.id)
     run_id = run_id_of(task)
     if command is None and run_id is not None:
         command = await shell.attach(run_id)
     if command is None:
-        return BoundedText(text=task.result_summary or "")
-    spans = command.output(head_bytes=_PREVIEW_BYTES, tail_bytes=_PREVIEW_BYTES)
+        return BoundedText(text=redactor.redact(task.result_summary or ""))
+    spans = looked_at(command, redactor, bytes_max=_PREVIEW_BYTES)
     return transcript_of(spans, bytes_max=_PREVIEW_BYTES)

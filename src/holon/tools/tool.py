@@ -25,6 +25,7 @@ from holon.ports.files import Files
 from holon.ports.id_source import IdSource
 from holon.ports.memory_index import MemoryRecall, NoRecall
 from holon.ports.places import Places
+from holon.ports.redactor import NothingToRedact, Redactor
 from holon.ports.shell import Shell
 from holon.ports.store_reads import StoreReads
 from holon.ports.task_control import TaskControl
@@ -65,6 +66,7 @@ class ToolPorts(msgspec.Struct, frozen=True, kw_only=True):
     places: Places = msgspec.field(default_factory=NoPlaces)
     tasks: TaskControl = msgspec.field(default_factory=NoTasks)
     recall: MemoryRecall = msgspec.field(default_factory=NoRecall)
+    redactor: Redactor = msgspec.field(default_factory=NothingToRedact)
     output_budget: OutputBudget = msgspec.field(default_factory=OutputBudget)
 
 

@@ -6,7 +6,6 @@ Rule 1: a view is bounded. The todo list is shown when asked for; its counts are
 Rule 2: readiness is projected from the scheduling state, never decided here.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -19,10 +18,10 @@ from holon.model.wait import WaitRecord
 from holon.model.work_item import (
     PlanArtifact,
     SchedulingState,
-    TodoState,
     WorkItemRecord,
     WorkItemState,
 )
+from holon.projections.work_item_view import todo_counts
 from holon.tools.plan_artifact import plan_view
 
 
@@ -67,7 +66,7 @@ def work_item_view(
         "scheduling_state": state.value,
         "plan_status": item.plan_status.value,
         "plan_artifact": plan and plan_view(plan, item.id, chars_max=preview_chars_max),
-        "todo_counts": _todo_counts(item),
+        "todo_counts": todo_counts(item),
         "todo_list": _todo_list(item) if include_todo_list else None,
         "blocked_by": item.blocked_by,
         "recheck_at": _moment(item.recheck_at),
@@ -92,11 +91,6 @@ def wait_views(waits: Sequence[WaitRecord]) -> list[JsonValue]:
         }
         for wait in waits[:AGENT_ROWS_SHOWN_COUNT_MAX]
     ]
-
-
-def _todo_counts(item: WorkItemRecord) -> JsonValue:
-    counts = Counter(todo.state for todo in item.todo_list)
-    return {state.value: counts[state] for state in TodoState}
 
 
 def _todo_list(item: WorkItemRecord) -> JsonValue:

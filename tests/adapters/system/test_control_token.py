@@ -45,3 +45,16 @@ def test_a_file_that_is_not_there_is_not_promised_to_be_made(tmp_path: Path) -> 
     with pytest.raises(BadTokenError, match="there is no token file") as refused:
         TokenFile(tmp_path / "none").require_usable()
     assert "start" not in str(refused.value.hint)
+
+
+def test_a_token_is_known_as_a_secret_before_it_opens_anything(tmp_path: Path) -> None:
+    learned: list[str] = []
+    path = tmp_path / "token"
+    token_file(tmp_path, f"{GOOD}\n")
+    file = TokenFile(path, learn=learned.append)
+    assert file.digest() == GivenToken(GOOD).digest()
+    other = GOOD[::-1]
+    path.unlink()
+    token_file(tmp_path, f"{other}\n")
+    assert file.digest() == GivenToken(other).digest()
+    assert learned == [GOOD, other]

@@ -3,6 +3,7 @@
 import threading
 
 from holon.adapters.system.secrets import SecretRegistry
+from holon.model.limits import SECRETS_PER_SOURCE_COUNT_MAX
 from holon.ports.redactor import Redactor
 
 VALUE = "sk-0123456789abcdef"
@@ -57,6 +58,26 @@ def test_learning_in_many_threads_loses_nothing() -> None:
     for thread in threads:
         thread.join()
     assert all(v[::-1] not in registry.redact(f"({v[::-1]})") for v in values)
+
+
+def test_of_a_source_without_end_the_newest_stay_known() -> None:
+    registry = taught(VALUE)
+    minted = [f"minted-secret-{number:04}" for number in range(SECRETS_PER_SOURCE_COUNT_MAX + 5)]
+    for number, value in enumerate(minted):
+        registry.learn(f"trigger:{number}", value)
+    hidden = [value for value in minted if value not in registry.redact(value)]
+    assert hidden == minted[-SECRETS_PER_SOURCE_COUNT_MAX:]
+    assert VALUE not in registry.redact(VALUE), "another source makes no room for it"
+
+
+def test_the_address_of_a_trigger_is_known_by_its_look() -> None:
+    secret = "Ab9_-" * 8 + "xyz"
+    said = f"curl http://127.0.0.1:7878/callbacks/wake/trig_0abc9.{secret} -d x"
+    shown = "curl http://127.0.0.1:7878/callbacks/wake/[secret:trigger] -d x"
+    assert SecretRegistry().redact(said) == shown
+    stream = SecretRegistry().stream()
+    assert "".join(map(stream.feed, said)) + stream.finish() == shown
+    assert SecretRegistry().redact("trig_0abc9.short") == "trig_0abc9.short"
 
 
 def taught(value: str) -> SecretRegistry:

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from holon.model.limits import (
+from holon.model.command_limits import (
     PATCH_BYTES_MAX,
     PATCH_FILE_LINES_COUNT_MAX,
     PATCH_FILES_COUNT_MAX,

@@ -4,12 +4,13 @@ Owns:  making the file, checking who may read it, and reading it anew when it ch
 Rule 1: the file is made by us with mode 0600, whole or not at all; one that others can read is
         refused with the way to repair it.
 Rule 2: a token is taken from its file as it is now: whoever replaces the file replaces the token,
-        and the next request already needs the new one.
+        and the next request already needs the new one. Whoever hides secrets knows it by then.
 """
 
 import hashlib
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +29,10 @@ class BadTokenError(BadInputError):
     code = "bad_token"
 
 
+def _nobody(token: str) -> None:
+    """Tell nobody."""
+
+
 class GivenToken:
     """A token the operator named; it is in force for as long as the process runs."""
 
@@ -43,8 +48,10 @@ class GivenToken:
 class TokenFile:
     """A token that lives in a file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, learn: Callable[[str], object] = _nobody) -> None:
+        """Know the file; `learn` is told of every token that is in force, before it is."""
         self._path = path
+        self._learn = learn
         self._seen: tuple[int, int, int] | None = None
         self._digest: bytes | None = None
 
@@ -110,8 +117,10 @@ class TokenFile:
             found = os.stat(self._path, follow_symlinks=False)
             seen = (found.st_ino, found.st_mtime_ns, found.st_size)
             if seen != self._seen:
-                self._digest = _digest_of(self.text(), what=str(self._path), repair=_RULE)
-                self._seen = seen
+                text = self.text()
+                digest = _digest_of(text, what=str(self._path), repair=_RULE)
+                self._learn(text)
+                self._seen, self._digest = seen, digest
         except (OSError, BadTokenError):
             self._seen, self._digest = None, None
         return self._digest

@@ -101,11 +101,20 @@ def replace_file(path: Path, content: bytes, *, mode: int = PRIVATE_FILE) -> Non
     try:
         _write_draft(draft, content, mode=mode)
         draft.replace(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     except OSError as error:
         with suppress(OSError):  # a disk that takes no writes has no draft to remove
             draft.unlink(missing_ok=True)
         raise _unusable(path, "written", error) from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _write_draft(draft: Path, content: bytes, *, mode: int) -> None:
@@ -116,14 +125,6 @@ def _write_draft(draft: Path, content: bytes, *, mode: int) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _folder_unusable(path: Path, deed: str, error: OSError) -> FolderUnusableError:

@@ -26,8 +26,9 @@ def open_files_max() -> int:
     return OPEN_FILES_COUNT_DEFAULT if soft == resource.RLIM_INFINITY else soft
 
 
-def raise_open_files(wanted: int = OPEN_FILES_COUNT_DEFAULT) -> int:
+def raise_open_files() -> int:
     """Let us have more files open, as far as the system lets us; return how many."""
+    wanted = OPEN_FILES_COUNT_DEFAULT
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return soft

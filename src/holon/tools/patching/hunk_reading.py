@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from holon.model.limits import PATCH_HUNK_CLAIM_COUNT_MAX
+from holon.model.command_limits import PATCH_HUNK_CLAIM_COUNT_MAX
 from holon.model.record import Record
 from holon.tools.patching.document import Hunk, HunkLine
 from holon.tools.patching.problem import (

@@ -9,7 +9,7 @@ Rule 2: names are exact: nothing is folded, decoded twice or completed.
 import re
 from typing import Final, NamedTuple
 
-from holon.model.limits import PATCH_PATH_BYTES_MAX
+from holon.model.command_limits import PATCH_PATH_BYTES_MAX
 from holon.tools.patching.problem import ESCAPE, SYNTAX, PatchRefusedError, quoted
 
 NULL_PATH: Final = "/dev/null"

@@ -10,7 +10,7 @@ from typing import Final, assert_never
 
 import msgspec
 
-from holon.model.limits import PATCH_MATCH_STEPS_COUNT_MAX, PATCH_NOTES_COUNT_MAX
+from holon.model.command_limits import PATCH_MATCH_STEPS_COUNT_MAX, PATCH_NOTES_COUNT_MAX
 from holon.model.record import Record
 from holon.ports.files import FileChange, StoredFile
 from holon.tools.patching.document import Action, FileEntry, Hunk, Note, Patch

@@ -6,9 +6,10 @@ Rule 1: a patch that is refused has changed nothing.
 
 from typing import Final
 
+from holon.decide.bounded_text import beginning_of
+from holon.model.command_limits import PATCH_FILES_COUNT_MAX, PATCH_QUOTED_CHARS_MAX
 from holon.model.errors import HolonError
 from holon.model.json_value import JsonValue
-from holon.model.limits import PATCH_FILES_COUNT_MAX, PATCH_QUOTED_CHARS_MAX
 
 TOO_LARGE: Final = "patch_too_large"
 SYNTAX: Final = "invalid_patch_syntax"
@@ -49,4 +50,4 @@ def require_files(count: int) -> None:
 def quoted(text: str) -> str:
     """Return a line of a patch or file as it may stand in an error: short, and plain Unicode."""
     plain = text.rstrip("\r\n").encode("utf-8", "replace").decode("utf-8")
-    return plain if len(plain) <= PATCH_QUOTED_CHARS_MAX else plain[:PATCH_QUOTED_CHARS_MAX] + "…"
+    return beginning_of(plain, chars_max=PATCH_QUOTED_CHARS_MAX)

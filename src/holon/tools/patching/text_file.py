@@ -9,7 +9,7 @@ import codecs
 from collections.abc import Sequence
 from typing import Final
 
-from holon.model.limits import PATCH_FILE_LINES_COUNT_MAX
+from holon.model.command_limits import PATCH_FILE_LINES_COUNT_MAX
 from holon.model.record import Record
 from holon.tools.patching.problem import TOO_LARGE, PatchRefusedError, quoted
 

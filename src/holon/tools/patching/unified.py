@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from holon.model.limits import PATCH_NOTES_COUNT_MAX
+from holon.model.command_limits import PATCH_NOTES_COUNT_MAX
 from holon.tools.patching.document import Action, FileEntry, Hunk, Patch
 from holon.tools.patching.hunk_reading import is_file_header, read_hunk
 from holon.tools.patching.paths import (

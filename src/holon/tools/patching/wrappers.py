@@ -7,11 +7,7 @@ Rule 1: sizes are judged by counting, before anything is split or kept.
 import re
 from typing import Final
 
-from holon.model.limits import (
-    PATCH_BYTES_MAX,
-    PATCH_HUNKS_COUNT_MAX,
-    PATCH_LINES_COUNT_MAX,
-)
+from holon.model.command_limits import PATCH_BYTES_MAX, PATCH_HUNKS_COUNT_MAX, PATCH_LINES_COUNT_MAX
 from holon.tools.patching.problem import SYNTAX, TOO_LARGE, PatchRefusedError
 
 _HEREDOC: Final = re.compile(r"""<<-?\s*(['"]?)(?P<word>[A-Za-z_][A-Za-z0-9_]*)\1""")

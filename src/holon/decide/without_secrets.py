@@ -1,0 +1,76 @@
+"""Hiding secrets in what tools say and commands write, before any of it is cut.
+
+Owns:  the outcome of a tool call and the looked-at ends of an output, as they may be kept and told.
+Rule 1: secrets are hidden first, texts are cut afterwards: half a secret is not recognized.
+Rule 2: what a value holds is looked through piece by piece, never as encoded JSON, where hiding
+        could take away half of an escape.
+Rule 3: where only the ends of an output were read, the margin at each inner edge may hold half a
+        secret, and is left out.
+"""
+
+import msgspec
+
+from holon.decide.redaction import Redact
+from holon.model.command import OutputSpan
+from holon.model.command_limits import COMMAND_LOOK_MARGIN_BYTES
+from holon.model.json_value import JsonValue
+from holon.model.tool import ToolError, ToolOk, ToolOutcome, ToolRefused
+
+
+def outcome_without_secrets(outcome: ToolOutcome, redact: Redact) -> ToolOutcome:
+    """Return what came of a call as model and transcript may see it."""
+    match outcome:
+        case ToolOk():
+            return msgspec.structs.replace(
+                outcome,
+                result=_hidden(outcome.result, redact),
+                notes=tuple(redact(note) for note in outcome.notes),
+            )
+        case ToolRefused(error=error):
+            return ToolRefused(error=_error_without_secrets(error, redact))
+
+
+def _error_without_secrets(error: ToolError, redact: Redact) -> ToolError:
+    return msgspec.structs.replace(
+        error,
+        message=redact(error.message),
+        hint=None if error.hint is None else redact(error.hint),
+        field=None if error.field is None else redact(error.field),
+        details=_hidden(error.details, redact),
+    )
+
+
+def _hidden(value: JsonValue, redact: Redact) -> JsonValue:
+    match value:
+        case str():
+            return redact(value)
+        case list() | tuple():
+            return [_hidden(item, redact) for item in value]
+        case dict():
+            return {redact(key): _hidden(item, redact) for key, item in value.items()}
+        case _:
+            return value
+
+
+def span_without_secrets(span: OutputSpan, redact: Redact) -> OutputSpan:
+    """Return a look at an output without its secrets; its size is what is left to be shown.
+
+    The look must have gone COMMAND_LOOK_MARGIN_BYTES further than will be shown.
+    """
+    read = len(span.head) + len(span.tail)
+    if read >= span.total_bytes:
+        whole = _hidden_bytes(span.head + span.tail[read - span.total_bytes :], redact)
+        return msgspec.structs.replace(span, head=whole, tail=b"", total_bytes=len(whole))
+    head, tail = _hidden_bytes(span.head, redact), _hidden_bytes(span.tail, redact)
+    return msgspec.structs.replace(
+        span,
+        head=head[:-COMMAND_LOOK_MARGIN_BYTES],
+        tail=tail[COMMAND_LOOK_MARGIN_BYTES:],
+        total_bytes=span.total_bytes - read + len(head) + len(tail),
+    )
+
+
+def _hidden_bytes(data: bytes, redact: Redact) -> bytes:
+    text = data.decode(errors="surrogateescape")  # which gives every byte back
+    hidden = redact(text)
+    return data if hidden == text else hidden.encode(errors="surrogateescape")
