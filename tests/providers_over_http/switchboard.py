@@ -103,6 +103,7 @@ class Line:
     stream: bool = False
     has_key: bool = True
     effort: str | None = None
+    program: str | None = None  # that hands out the secret
     transport: str | None = None  # as the configuration has it, when it is not the wire's own
 
     @property
@@ -129,8 +130,13 @@ class Line:
         return (
             f'[providers.{self.provider}]\ntransport = "{self.transport or self.kind.value}"\n'
             f'base_url = "{self.base_url}"\nstream = {str(self.stream).lower()}\n'
-            f'auth.source = "env"\nauth.kind = "api_key"\nauth.env = "{self.variable}"\n{effort}'
+            f'auth.kind = "api_key"\n{self._source()}{effort}'
         )
+
+    def _source(self) -> str:
+        if self.program is None:
+            return f'auth.source = "env"\nauth.env = "{self.variable}"\n'
+        return f'auth.source = "credential_process"\nauth.external = {json.dumps(self.program)}\n'
 
 
 def line_to(server: WireServer, kind: TransportKind, **others: object) -> Line:

@@ -1,5 +1,6 @@
 """Where credentials come from, how they are sent, and what is said when they are missing."""
 
+import json
 import os
 import select
 import shlex
@@ -13,8 +14,9 @@ import anyio.to_thread
 import pytest
 
 from holon.adapters.providers.catalog import ProviderRoute, provider_route
+from holon.adapters.providers.credential_headers import Secret, credential_headers
 from holon.adapters.providers.credential_process import secret_from, words_of
-from holon.adapters.providers.credentials import Secret, credential_headers
+from holon.adapters.providers.kept_secrets import learn_kept_secrets
 from holon.adapters.system.credential_file import CredentialFile
 from holon.adapters.system.secrets import SecretRegistry
 from holon.model.limits import CREDENTIAL_KEPT_MS_MAX
@@ -331,3 +333,19 @@ def test_a_state_names_the_credential_and_not_its_value(tmp_path: Path) -> None:
     assert SECRET not in repr(state)
     missing = credentials.chosen(provider_route("anthropic", PLAIN))
     assert (missing.name, missing.is_present) == ("ANTHROPIC_AUTH_TOKEN", False)
+
+
+def test_what_is_kept_and_not_used_is_hidden_as_well(tmp_path: Path) -> None:
+    registry = SecretRegistry()
+    file = CredentialFile(tmp_path)
+    login = {"tokens": {"access_token": f"a-{SECRET}", "refresh_token": f"r-{SECRET}"}, "id": "me"}
+    stored = {
+        "work": StoredCredential(kind=CredentialKind.API_KEY, material=f"w-{SECRET}"),
+        "codex": StoredCredential(kind=CredentialKind.OAUTH, material=json.dumps(login)),
+    }
+    for name, each in stored.items():
+        file.put(name, each)
+    environ = {"OTHER_API_KEY": f"o-{SECRET}", "MINE": f"m-{SECRET}", "EDITOR": f"e-{SECRET}"}
+    learn_kept_secrets(registry, environ, file.profiles, variables={"MINE"})
+    hidden = [first for first in "arwome" if SECRET not in registry.redact(f"({first}-{SECRET})")]
+    assert hidden == list("arwom")

@@ -124,6 +124,7 @@ async def test_a_connection_the_server_has_ended_meanwhile_is_replaced(
     [
         OK + b"content-length: 2\r\ncontent-length: 3\r\n\r\n{}",
         OK + b"content-length: -2\r\n\r\n{}",
+        OK + b"content-length: " + b"9" * 5_000 + b"\r\n\r\n{}",
         OK + b"content-length: two\r\n\r\n{}",
         OK + b"transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
         OK + b"broken header\r\n\r\n{}",

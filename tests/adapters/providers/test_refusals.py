@@ -186,7 +186,7 @@ def test_the_provider_s_words_are_found_in_any_shape(value: JsonValue) -> None:
     ],
 )
 def test_an_error_inside_a_200_has_its_class(error: JsonValue, kind: type[ProviderError]) -> None:
-    found = refusal_inside_200({"error": error}, diagnostics=SEEN, now=NOW)
+    found = refusal_inside_200({"error": error})
     assert type(found) is kind
 
 
@@ -209,9 +209,15 @@ def test_what_looks_like_a_key_is_not_repeated(told: str) -> None:
 
 
 def test_a_long_message_becomes_one_bounded_line() -> None:
-    line = one_line("a\nb\t\x07" + "x" * 10_000)
-    assert line.startswith("a b ?")
-    assert len(line) == PROVIDER_MESSAGE_CHARS_MAX
+    line = one_line("a\nb\t\x07" + " word" * 10_000)
+    assert line.startswith("a b ? word")
+    assert PROVIDER_MESSAGE_CHARS_MAX - len("word ") <= len(line) <= PROVIDER_MESSAGE_CHARS_MAX
+
+
+def test_a_word_that_is_cut_is_left_out_since_it_may_be_a_secret() -> None:
+    secret = "xy0123456789" * 10  # nothing that looks like a key
+    line = one_line("because " * 48 + secret)
+    assert line == "because " * 48 + "…"
 
 
 JSON = st.recursive(

@@ -1,7 +1,7 @@
-"""Where a credential comes from, and how it is put on a request.
+"""Where a credential comes from.
 
 Owns:  looking credentials up (environment, credentials file, another program, another program's
-       login), saying what is missing, and the headers each wire wants.
+       login), and saying what is missing.
 Rule 1: a secret is read when a request is about to be sent, so a changed key is used at once.
 Rule 2: every secret that is read is told to the registry before anything else can see it.
 Rule 3: looking whether a credential is there starts no program and uses no network.
@@ -12,15 +12,16 @@ Rule 5: what only one source needs is imported where that source is used: every 
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 import msgspec
 
 from holon.adapters.providers.catalog import ProviderRoute
+from holon.adapters.providers.credential_headers import Secret, credential_headers
 from holon.adapters.providers.endpoint import Authorization, NoAuthorization
 from holon.adapters.system.secrets import SecretRegistry
 from holon.model.errors import HolonError
-from holon.model.limits import CREDENTIAL_BYTES_MAX, CREDENTIAL_KEPT_MS_MAX
+from holon.model.limits import CREDENTIAL_BYTES_MAX
 from holon.model.provider_errors import AuthRejectedError, ModelUnavailableError, ProviderError
 from holon.model.provider_setting import (
     CredentialKind,
@@ -32,10 +33,12 @@ from holon.model.provider_setting import (
 from holon.model.record import Record
 from holon.ports.clock import Clock
 
+if TYPE_CHECKING:
+    from holon.adapters.providers.program_authorization import ProgramAuthorization
+
 Profiles: TypeAlias = Callable[[], Mapping[str, StoredCredential]]
 
 _NO_AUTH: Final = ProviderAuth()
-_MS_NS: Final = 1_000_000
 
 
 class _MissingError(ModelUnavailableError):
@@ -53,22 +56,12 @@ class CredentialState(Record, frozen=True, kw_only=True, omit_defaults=False):
     hint: str | None = None
 
 
-class Secret(msgspec.Struct, frozen=True, kw_only=True):
-    """A credential in hand, for as long as it takes to write a header."""
-
-    value: str
-    kind: CredentialKind
-    account_id: str | None = None
-
-    def __repr__(self) -> str:
-        return f"Secret(kind={self.kind.value!r}, value=<secret>)"
-
-
 class BoundCredential(msgspec.Struct, frozen=True, kw_only=True):
     """How one provider's requests are authorized; `account` names whose allowance they use."""
 
     authorization: Authorization
     account: str
+    renewable: "ProgramAuthorization | None" = None  # the same, where a refusal can be mended
 
 
 class Credentials:
@@ -143,8 +136,10 @@ class Credentials:
         if auth.source is CredentialSource.NONE:
             return BoundCredential(authorization=NoAuthorization(), account=route.provider)
         if auth.source is CredentialSource.PROCESS:
-            program = _ProgramAuthorization(self, route.transport, auth, self._clock)
-            return BoundCredential(authorization=program, account=account)
+            from holon.adapters.providers.program_authorization import ProgramAuthorization
+
+            program = ProgramAuthorization(self, route.transport, auth, self._clock)
+            return BoundCredential(authorization=program, account=account, renewable=program)
         kept = _LookedUpAuthorization(self, route.transport, auth)
         return BoundCredential(authorization=kept, account=account)
 
@@ -253,42 +248,6 @@ class _LookedUpAuthorization:
     async def headers(self) -> Mapping[str, str]:
         """Return the headers that carry the secret as it is now."""
         return credential_headers(self._transport, self._credentials.look_up(self._auth))
-
-
-class _ProgramAuthorization:
-    """For a secret a program hands out; what it said is used for a while."""
-
-    def __init__(
-        self,
-        credentials: Credentials,
-        transport: TransportKind,
-        auth: ProviderAuth,
-        clock: Clock,
-    ) -> None:
-        self._credentials = credentials
-        self._transport = transport
-        self._auth = auth
-        self._clock = clock
-        self._secret: Secret | None = None
-        self._asked_ns = 0
-
-    async def headers(self) -> Mapping[str, str]:
-        """Return the headers that carry the secret, asking the program when it is due."""
-        now_ns = self._clock.monotonic_ns()
-        if self._secret is None or now_ns - self._asked_ns >= CREDENTIAL_KEPT_MS_MAX * _MS_NS:
-            self._secret = await self._credentials.ask(self._auth)
-            self._asked_ns = now_ns
-        return credential_headers(self._transport, self._secret)
-
-
-def credential_headers(transport: TransportKind, secret: Secret) -> Mapping[str, str]:
-    """Return the headers that carry a secret on a wire."""
-    if transport is TransportKind.ANTHROPIC_MESSAGES and secret.kind is CredentialKind.API_KEY:
-        return {"x-api-key": secret.value}
-    headers = {"authorization": f"Bearer {secret.value}"}
-    if transport is TransportKind.OPENAI_CODEX_RESPONSES and secret.account_id:
-        headers["chatgpt-account-id"] = secret.account_id
-    return headers
 
 
 def _is_one_word(value: str) -> bool:

@@ -35,7 +35,6 @@ class Endpoint(Record, frozen=True, kw_only=True):
     # OpenAI Responses: let the provider store responses, and continue from the last one with only
     # what is new. Without it every request is whole and nothing is stored.
     incremental: bool = False
-    extra_headers: Mapping[str, str] = {}
     betas: tuple[str, ...] = ()
     context_editing: ContextEditing | None = None
 

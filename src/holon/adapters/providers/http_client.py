@@ -1,7 +1,7 @@
 """The real HTTP exchange, over httpx2.
 
-Owns:  the client, its limits and timeouts, and the mapping of its errors. Nothing else among the
-       providers imports the HTTP library.
+Owns:  the client, its limits and its timeouts. Among the providers only this and library_errors,
+       which says what its errors mean, import the HTTP library.
 Rule 1: redirects are not followed, certificates are verified: a credential goes only where it was
         configured to go. The operator's proxy is used, except for addresses of this machine.
 """

@@ -10,18 +10,16 @@ Rule 3: what leaves here (errors, diagnostics) carries no header and no body, on
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Final, Protocol
+from typing import Protocol
 
 from holon.model.limits import (
-    MINUTE_MS,
     PROVIDER_CONNECT_TIMEOUT_MS_DEFAULT,
     PROVIDER_HTTP_TIMEOUT_MS_DEFAULT,
     PROVIDER_STREAM_IDLE_MS_DEFAULT,
+    PROVIDER_STREAM_MS_MAX,
 )
 from holon.model.provider_attempt import TransportDiagnostics
 from holon.model.record import Record
-
-STREAM_MS_MAX: Final = 120 * MINUTE_MS  # the longest answer of the slowest model takes less
 
 
 class ExchangeTimeouts(Record, frozen=True, kw_only=True):
@@ -30,7 +28,7 @@ class ExchangeTimeouts(Record, frozen=True, kw_only=True):
     connect_ms: int = PROVIDER_CONNECT_TIMEOUT_MS_DEFAULT
     answer_ms: int = PROVIDER_HTTP_TIMEOUT_MS_DEFAULT  # a whole answer that is not streamed
     idle_ms: int = PROVIDER_STREAM_IDLE_MS_DEFAULT  # between two pieces of a stream
-    stream_ms: int = STREAM_MS_MAX  # a whole stream
+    stream_ms: int = PROVIDER_STREAM_MS_MAX  # a whole stream
 
 
 class HttpCall(Record, frozen=True, kw_only=True):

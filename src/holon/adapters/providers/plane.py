@@ -156,6 +156,10 @@ class ProviderPlane:
             local_threads_count=self.settings.local_threads_count,
         )
         provider = provider_at(endpoint_of(route, ref, self.settings), bound.authorization, parts)
+        if bound.renewable is not None:
+            from holon.adapters.providers.program_authorization import RenewingProvider
+
+            provider = RenewingProvider(provider, bound.renewable)
         return Candidate(
             model_ref=ref,
             provider=self._observed(ref, provider),

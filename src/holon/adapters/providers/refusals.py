@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from holon.adapters.providers.json_reading import decode_json
+from holon.decide.bounded_text import beginning_of
 from holon.model.json_value import JsonValue
 from holon.model.limits import PROVIDER_MESSAGE_CHARS_MAX
 from holon.model.provider_attempt import FailureFlags, TransportDiagnostics
@@ -132,38 +133,24 @@ def refused(
     )
 
 
-def refusal_inside_200(
-    value: JsonValue,
-    *,
-    diagnostics: TransportDiagnostics | None = None,
-    now: datetime | None = None,
-) -> ProviderError | None:
+def refusal_inside_200(value: JsonValue) -> ProviderError | None:
     """Return the error an otherwise successful answer or stream event holds, if it holds one."""
     if not isinstance(value, dict) or not value.get("error"):
         return None
-    return refusal_of(value["error"], diagnostics=diagnostics, now=now)
+    return refusal_of(value["error"])
 
 
-def refusal_of(
-    error: JsonValue,
-    *,
-    diagnostics: TransportDiagnostics | None = None,
-    now: datetime | None = None,
-) -> ProviderError:
+def refusal_of(error: JsonValue, *, now: datetime | None = None) -> ProviderError:
     """Return the error an error object stands for, when no status tells (streams, `failed`)."""
     told = _told_of(error)
     kind = _kind_of(told, told.status)
     from holon.adapters.providers.reset_times import error_reset_ms
 
     wait = error_reset_ms(told.fields, now=now)
-    seen = diagnostics
-    if seen is not None:
-        seen = msgspec.structs.replace(seen, retry_after_ms=wait)
     return kind(
         _sentence("an error inside the answer", told, is_html=False),
-        hint=_hint(kind, told.status, told, diagnostics),
+        hint=_hint(kind, told.status, told, None),
         retry_after_ms=wait,
-        diagnostics=seen,
     )
 
 
@@ -185,12 +172,11 @@ def is_html(body: bytes) -> bool:
 
 def one_line(text: str) -> str:
     """Return foreign text as one bounded line without anything that looks like a key."""
-    bounded = text[: 4 * PROVIDER_MESSAGE_CHARS_MAX].encode("utf-8", "replace").decode()
+    bounded = beginning_of(text, chars_max=4 * PROVIDER_MESSAGE_CHARS_MAX)
+    bounded = bounded.encode("utf-8", "replace").decode()
     line = " ".join(_KEY_LIKE.sub("[redacted]", bounded).split())
     line = "".join(char if char.isprintable() else "?" for char in line)
-    if len(line) <= PROVIDER_MESSAGE_CHARS_MAX:
-        return line
-    return line[: PROVIDER_MESSAGE_CHARS_MAX - 1] + "…"
+    return beginning_of(line, chars_max=PROVIDER_MESSAGE_CHARS_MAX)
 
 
 def _told_in(body: bytes) -> Told:

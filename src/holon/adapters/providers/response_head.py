@@ -16,6 +16,7 @@ PIECE_BYTES: Final = 64 * 1024
 INTERIM_COUNT_MAX: Final = 8  # heads that only say an answer will come
 _STATUS: Final = re.compile(rb"HTTP/1\.([01]) (\d{3})(?: [^\r\n\0]*)?")
 _FIELD: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*?)[ \t]*")
+_LENGTH: Final = re.compile(r"[0-9]{1,18}")
 _CHUNK: Final = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n\0]*)?\r\n")
 _GZIP_OR_ZLIB: Final = zlib.MAX_WBITS | 32
 _PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
@@ -92,7 +93,7 @@ def _framed(status: int, headers: Mapping[str, str], *, is_old: bool) -> Respons
     if coding not in ("", "chunked"):
         raise NotHttpError("an unknown transfer coding")
     lengths = {each.strip() for each in headers.get("content-length", "").split(",")} - {""}
-    if len(lengths) > 1 or not all(each.isascii() and each.isdecimal() for each in lengths):
+    if len(lengths) > 1 or not all(_LENGTH.fullmatch(each) for each in lengths):
         raise NotHttpError("a broken length")
     is_chunked = coding == "chunked"
     length = None if is_chunked or not lengths else int(lengths.pop())

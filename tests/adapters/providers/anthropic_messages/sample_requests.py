@@ -45,7 +45,6 @@ class EndpointFields(TypedDict, total=False):
     stream: bool
     output_tokens_max: int
     reasoning_effort: str
-    extra_headers: dict[str, str]
     betas: tuple[str, ...]
     context_editing: ContextEditing
 

@@ -83,8 +83,7 @@ def noted(answer: ModelAnswer | ProviderError) -> str | None:
 
 async def test_a_round_is_sent_with_its_credential_and_comes_back_with_diagnostics() -> None:
     exchange = CannedExchange({"id": "r", "output": [message_item("Hello")]})
-    endpoint = msgspec.structs.replace(OPENAI, extra_headers={"x-team": "a"})
-    answer = await OpenAiResponsesTransport(endpoint, exchange, Bearer()).answer(HELLO, unheard)
+    answer = await OpenAiResponsesTransport(OPENAI, exchange, Bearer()).answer(HELLO, unheard)
     assert answer.blocks == (TextBlock(text="Hello"),)
     assert answer.stop_reason is StopReason.END_TURN
     assert answer.diagnostics == TransportDiagnostics(
@@ -96,7 +95,6 @@ async def test_a_round_is_sent_with_its_credential_and_comes_back_with_diagnosti
     assert dict(call.headers) == {
         "accept": "application/json",
         "authorization": "Bearer secret",
-        "x-team": "a",
     }
 
 

@@ -25,11 +25,9 @@ from holon.model.conversation import (
 from holon.model.json_value import JsonValue
 from holon.model.prompt_frame import ConversationPlace, PromptBlock
 
-MARKERS_COUNT_MAX: Final = 4
 MARKER: Final[Mapping[str, JsonValue]] = {"type": "ephemeral"}
 
-_SYSTEM_MARKERS_COUNT_MAX: Final = 2
-_CONVERSATION_MARKERS_COUNT_MAX: Final = MARKERS_COUNT_MAX - _SYSTEM_MARKERS_COUNT_MAX
+_SYSTEM_MARKERS_COUNT_MAX: Final = 2  # the other two are for the conversation
 
 
 def system_marks(system: Sequence[PromptBlock]) -> frozenset[int]:

@@ -92,15 +92,12 @@ def _url(base_url: str) -> str:
 
 
 def _headers(endpoint: Endpoint) -> Mapping[str, str]:
-    extra = {name.lower(): value for name, value in endpoint.extra_headers.items()}
     own = (BETA,) if endpoint.context_editing is not None else ()
-    asked = [beta.strip() for beta in extra.pop("anthropic-beta", "").split(",") if beta.strip()]
-    betas = dict.fromkeys((*endpoint.betas, *own, *asked))
+    betas = dict.fromkeys((*endpoint.betas, *own))
     return {
         "anthropic-version": API_VERSION,
         "accept": "text/event-stream" if endpoint.stream else "application/json",
         **({"anthropic-beta": ",".join(betas)} if betas else {}),
-        **extra,
     }
 
 

@@ -36,7 +36,7 @@ class OpenAiChatTransport:
             provider=endpoint.provider,
             model_ref=endpoint.model_ref,
             url=endpoint.base_url + CHAT_PATH,
-            headers={**endpoint.extra_headers, **await self._authorization.headers()},
+            headers=await self._authorization.headers(),
             body=lower(endpoint, request, self._memo),
         )
         async with self._exchange.open(call) as reply:

@@ -11,9 +11,9 @@ from holon.adapters.providers.http_exchange import HttpCall, HttpExchange
 from holon.adapters.providers.openai_codex.lower import lower
 from holon.adapters.providers.openai_codex.replay import OutputReplay
 from holon.adapters.providers.openai_responses.items import items_of
-from holon.adapters.providers.openai_responses.lift import LiftStyle, lift
+from holon.adapters.providers.openai_responses.lift import lift
 from holon.adapters.providers.openai_responses.lower import LoweredRequest, RequestMemo
-from holon.adapters.providers.openai_responses.reading import response_in
+from holon.adapters.providers.openai_responses.reading import lift_style, response_in
 from holon.adapters.providers.reply_reading import blaming, completed
 from holon.model.answer import ModelAnswer
 from holon.model.conversation import AssistantMessage
@@ -55,7 +55,6 @@ class OpenAiCodexTransport:
             url=f"{self._endpoint.base_url}/responses",
             headers={
                 **_HEADERS,
-                **self._endpoint.extra_headers,
                 **await self._authorization.headers(),
             },
             body=lowered.body,
@@ -63,17 +62,9 @@ class OpenAiCodexTransport:
         async with self._exchange.open(call) as reply:
             with blaming(reply):
                 response = await response_in(reply, hear)
-                answer = completed(lift(response, self._style(lowered)), reply)
+                answer = completed(lift(response, lift_style(lowered, self._clock)), reply)
         self._remember(answer, response, lowered)
         return answer
-
-    def _style(self, lowered: LoweredRequest) -> LiftStyle:
-        return LiftStyle(
-            thinking_origin=lowered.style.thinking_origin,
-            freeform=lowered.style.freeform,
-            now=None if self._clock is None else self._clock.now(),
-            silence_counts=lowered.silence_counts,
-        )
 
     def _remember(
         self, answer: ModelAnswer, response: dict[str, Any], lowered: LoweredRequest

@@ -22,14 +22,14 @@ from holon.adapters.providers.openai_responses.continuation import (
 )
 from holon.adapters.providers.openai_responses.conversation_memo import Progress
 from holon.adapters.providers.openai_responses.items import items_of
-from holon.adapters.providers.openai_responses.lift import LiftStyle, lift
+from holon.adapters.providers.openai_responses.lift import lift
 from holon.adapters.providers.openai_responses.lower import (
     LoweredRequest,
     RequestMemo,
     continued_body,
     lower,
 )
-from holon.adapters.providers.openai_responses.reading import response_in
+from holon.adapters.providers.openai_responses.reading import lift_style, response_in
 from holon.adapters.providers.reply_reading import blaming, completed
 from holon.model.answer import ModelAnswer
 from holon.model.conversation import AssistantMessage
@@ -116,17 +116,11 @@ class OpenAiResponsesTransport:
             url=f"{self._endpoint.base_url}/responses",
             headers={
                 "accept": _ACCEPT[self._endpoint.stream],
-                **self._endpoint.extra_headers,
                 **await self._authorization.headers(),
             },
             body=body,
         )
-        style = LiftStyle(
-            thinking_origin=lowered.style.thinking_origin,
-            freeform=lowered.style.freeform,
-            now=None if self._clock is None else self._clock.now(),
-            silence_counts=lowered.silence_counts,
-        )
+        style = lift_style(lowered, self._clock)
         try:
             async with self._exchange.open(call) as reply:
                 with blaming(reply):
