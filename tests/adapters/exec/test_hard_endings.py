@@ -13,6 +13,7 @@ import pytest
 
 from holon.adapters.exec import fork_client
 from holon.adapters.exec import supervisor as supervision
+from holon.adapters.exec.agent_ancestry import runs_for_an_agent
 from holon.adapters.exec.environment import marker_of
 from holon.adapters.exec.fork_server import READY_COUNT_MAX
 from holon.adapters.exec.local_shell import LocalShell
@@ -37,8 +38,16 @@ async def shell(tmp_path: Path) -> AsyncIterator[LocalShell]:
     assert not [facts for facts in living() if facts.parent == os.getpid()]
 
 
-def spec(cmd: str, *, run_id: str = "run_1", **limits: int) -> CommandSpec:
-    return CommandSpec(run_id=run_id, cmd=cmd, workdir="/", limits=CommandLimits(**limits))
+def spec(
+    cmd: str, *, run_id: str = "run_1", accepts_input: bool = False, **limits: int
+) -> CommandSpec:
+    return CommandSpec(
+        run_id=run_id,
+        cmd=cmd,
+        workdir="/",
+        accepts_input=accepts_input,
+        limits=CommandLimits(**limits),
+    )
 
 
 @pytest.mark.requirement("commands:whole-tree-ends")
@@ -315,3 +324,48 @@ def test_the_supervisor_names_causes_as_the_runtime_does() -> None:
     source = Path(supervision.__file__).read_text(encoding="utf-8")
     for cause in StopCause:
         assert f'self._stop("{cause.value}"' in source
+
+
+@pytest.mark.requirement("commands:whole-tree-ends")
+@pytest.mark.parametrize(
+    "spoil", ['exec 9<"$HOLON_RUN/run.jsonl"; flock -x 9', 'rm -rf "$HOLON_RUN"']
+)
+async def test_s64_a_command_that_spoils_its_folder_is_ended_all_the_same(
+    shell: LocalShell, spoil: str, tmp_path: Path
+) -> None:
+    told = tmp_path / "told"
+    os.mkfifo(told)
+    hidden = f"env -i setsid /bin/sh -c 'echo $$ >{told}; exec sleep 600'"
+    command = await shell.start(spec(f"{spoil}; {hidden}"))
+    pid = int(await anyio.to_thread.run_sync(told.read_text, "ascii"))
+    await command.stop()
+    await becomes(lambda: gone(pid))
+
+
+async def test_s56_what_a_command_leaves_that_killed_its_supervisor_is_still_an_agents(
+    shell: LocalShell, tmp_path: Path
+) -> None:
+    told = tmp_path / "told"
+    os.mkfifo(told)
+    hidden = f"env -i setsid /bin/sh -c 'echo $$ >{told}; exec sleep 600' &"
+    command = await shell.start(spec(f"{hidden} read line; kill -9 $PPID", accepts_input=True))
+    pid = int(await anyio.to_thread.run_sync(told.read_text, "ascii"))
+    assert runs_for_an_agent(pid)
+    await command.feed(b"go\n")
+    await command.wait()
+    try:
+        assert runs_for_an_agent(pid)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+    await becomes(lambda: gone(pid))
+
+
+async def test_a_command_that_ran_is_lost_and_not_refused_when_its_supervisor_is_gone_at_once(
+    shell: LocalShell, tmp_path: Path
+) -> None:
+    for number in range(12):
+        ran = tmp_path / f"ran-{number}"
+        killing = f"touch {ran}; kill -9 $PPID; kill -9 $$"
+        command = await shell.start(spec(killing, run_id=f"run_{number}"))
+        assert await command.wait() == CommandExit(exit_status=None)
+        assert ran.exists()

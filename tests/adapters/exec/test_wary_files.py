@@ -1,6 +1,7 @@
 """A command that makes something odd of the files in its own folder harms nobody but itself."""
 
 import errno
+import json
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -178,3 +179,23 @@ async def test_the_end_of_a_command_is_not_lost_while_there_are_no_handles(
     monkeypatch.setattr(os, "open", scarce)
     assert await command.wait() == CommandExit(exit_status=4)
     assert looks > 4
+
+
+def test_what_a_command_adds_to_its_record_costs_only_a_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = RunFolder(tmp_path / "run_1")
+    folder.make({"cmd": "x"}, takes_input=False)
+    with open(folder.record, "a", encoding="ascii") as record:
+        record.write('{"asked": {' + ",".join(f'"{n}": 0' for n in range(9_999)) + "}}\n")
+        record.write('{"ended": "' + "x" * 9_999 + '"}\n' + '{"a": 0}\n{}\n')
+    read: list[bytes] = []
+    honest = json.loads
+
+    def watched(line: bytes) -> object:
+        read.append(line)
+        return honest(line)
+
+    monkeypatch.setattr(json, "loads", watched)
+    assert folder.read().asked == {"cmd": "x"}
+    assert len(read) == 1

@@ -50,6 +50,7 @@ def main() -> None:
     os.closerange(3, HANDLES_COUNT_MAX)  # what the runtime had from whoever started it
     requests = socket.socket(fileno=0)
     boot, adopt_orphans = boot_id(), _orphan_adoption()
+    adopt_orphans()  # what a command leaves that killed its own supervisor stays below us
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors that end are nobody's business
     gc.disable()
     gc.freeze()  # what is never touched again need not be copied by each fork
@@ -279,7 +280,7 @@ def _start(
     except (OSError, ValueError) as error:
         _answer(pipe, {"failed": "spawn", "errno": getattr(error, "errno", None)})
         return None
-    _answer(pipe, {"pid": spawned.pid})
+    _answer(pipe, {"pid": spawned.pid, "supervisor": identity._asdict()})
     os.chdir("/")
     process = facts_of(spawned.pid)
     if process is not None:

@@ -2,7 +2,8 @@
 
 Owns:  waiting for a command, feeding it, stopping it, and looking at its output.
 Rule 1: nothing here depends on our having started it: all is found through the run folder, so a
-        command of an earlier life of the runtime is the same to us.
+        command of an earlier life of the runtime is the same to us. Only where a command has spoilt
+        its folder does it help that we know who answered when it was started.
 Rule 2: a command whose supervisor went without a word is lost. What is left of it is ended: a
         command that nobody can answer for must not run on.
 Rule 3: whatever a command has made of its files, looking at them neither fails nor waits: where
@@ -30,7 +31,8 @@ from holon.adapters.exec.process_table import (
 from holon.adapters.exec.run_folder import FORCED, POLITE, RunFolder
 from holon.adapters.exec.wary_files import SCARCE, is_within_reach, opened_pipe, opened_plain
 from holon.model.command import CommandExit, OutputSpan, OutputStream, StopCause
-from holon.model.limits import COMMAND_STOP_GRACE_MS, SECOND_MS
+from holon.model.command_limits import COMMAND_STOP_GRACE_MS
+from holon.model.limits import SECOND_MS
 
 FEED_MS_MAX: Final = 2 * SECOND_MS  # for a command that does not read what it is fed
 LOOK_AGAIN_MS: Final = 50  # for the end of a command that an earlier life of ours started
@@ -42,7 +44,13 @@ class LocalCommand:
     """A command that was started, by us or by an earlier life of the runtime."""
 
     def __init__(
-        self, run_id: str, folder: RunFolder, *, is_tty: bool, pipe: int | None = None
+        self,
+        run_id: str,
+        folder: RunFolder,
+        *,
+        is_tty: bool,
+        pipe: int | None = None,
+        supervisor: ProcessIdentity | None = None,
     ) -> None:
         self._run_id = run_id
         self._folder = folder
@@ -52,6 +60,7 @@ class LocalCommand:
         self._feeding = anyio.Lock()
         # Its supervisor holds the other end until it has ended; only one of our own has this.
         self._pipe = pipe
+        self._supervisor = supervisor  # as it answered on the pipe
         self._let_go = weakref.finalize(self, _close, pipe)
 
     @property
@@ -146,7 +155,9 @@ class LocalCommand:
         if record is None and self._folder.read().left_nothing:
             return
         identity = self._folder.read().supervisor
-        handle = None if identity is None or record is None else open_living(identity)
+        if record is None:
+            identity = self._supervisor_at_the_pipe()
+        handle = None if identity is None else open_living(identity)
         try:
             if identity is None or handle is None:
                 self._sweep()
@@ -155,6 +166,13 @@ class LocalCommand:
         finally:
             _close(handle)
             _close(record)
+
+    def _supervisor_at_the_pipe(self) -> ProcessIdentity | None:
+        """Who looks after the command, whatever that has made of its record.
+
+        The pipe is held until the end is on record: so its holder is still at this command.
+        """
+        return self._supervisor if self._pipe is not None and _is_held(self._pipe) else None
 
     def _end_ourselves(self, supervisor: ProcessIdentity, handle: int) -> None:
         """Do the work of a supervisor that does not do it."""

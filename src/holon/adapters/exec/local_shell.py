@@ -39,6 +39,7 @@ from holon.adapters.exec.run_folder import (
     ROOM_MAY_COME,
     RunFacts,
     RunFolder,
+    identity_said,
 )
 from holon.model.command import CommandSpec, EndedRun
 from holon.model.limits import ID_CHARS_MAX
@@ -89,17 +90,25 @@ class LocalShell:
             attempts_left -= 1
             self._make(folder, asked)
             answer, pipe = await self._ask(folder)
-            command = LocalCommand(spec.run_id, folder, is_tty=spec.tty, pipe=pipe)
-            refused = _refusal(spec, answer)
+            said = json.loads(answer) if answer else {}
+            command = LocalCommand(
+                spec.run_id,
+                folder,
+                is_tty=spec.tty,
+                pipe=pipe,
+                supervisor=identity_said(said.get("supervisor")),
+            )
+            refused = _refusal(spec, said)
             if refused is None:
                 return command
             command.close()
             is_untouched = not answer and _claim_for_nobody(folder)
             if not answer and not is_untouched:
                 command.found_or_lost()  # it may have begun, with nobody to look after it
+                return command
             folder.remove()
             # Whoever took the request may have been killed over it: then the next one will do.
-            if answer != b"" or not is_untouched or not attempts_left:
+            if answer != b"" or not attempts_left:
                 raise refused
 
     def _make(self, folder: RunFolder, asked: Mapping[str, Any]) -> None:
@@ -247,11 +256,10 @@ def _no_place(error: OSError) -> CommandSpawnError:
     return CommandSpawnError(f"a command has no place: {error.strerror}")
 
 
-def _refusal(spec: CommandSpec, answer: bytes | None) -> CommandSpawnError | None:
+def _refusal(spec: CommandSpec, said: Mapping[str, Any]) -> CommandSpawnError | None:
     """Return why no command runs, or nothing when one does."""
-    if not answer:
+    if not said:
         return CommandSpawnError("nobody could look after the command", hint="try again")
-    said = json.loads(answer)
     if "pid" in said:
         return None
     reason = os.strerror(said["errno"]) if said["errno"] else "it is no text a process can be given"

@@ -24,6 +24,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,7 +33,8 @@ from typing import Any, Final, NamedTuple
 from holon.adapters.exec.process_table import ProcessIdentity
 from holon.adapters.exec.wary_files import WARY, opened_plain
 
-RECORD_BYTES_MAX: Final = 16 * 1024 * 1024
+RECORD_BYTES_MAX: Final = 2 * 1024 * 1024  # a command of 96 KiB, escaped, with its environment
+SAID_BYTES_MAX: Final = 4 * 1024  # of a line, but for the one with the command
 RECORD_LINES_COUNT_MAX: Final = 4_096  # a handful, and what a full disk cut short
 PRIVATE_FILE: Final = 0o600
 PRIVATE_FOLDER: Final = 0o700
@@ -42,6 +44,7 @@ FORCED: Final = signal.SIGUSR1
 NOBODY: Final = ProcessIdentity(pid=0, start_ticks=0, boot_id="")
 ROOM_MAY_COME: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 NUMBER_MAX: Final = 2**31 - 1  # of a process, a signal or an exit status
+_SAYS: Final = re.compile(rb'\{"(asked|supervisor|process|ended)": ')
 _APPEND: Final = os.O_WRONLY | os.O_APPEND | WARY
 
 
@@ -150,19 +153,18 @@ class RunFolder:
         """Return what the record says; a record that cannot be read says nothing."""
         said: dict[str, Any] = {}
         for line in self._lines():
-            if not line:
+            name = _name_of(line)
+            if name is None or name in said:  # what a command has added costs only a look
                 continue
             try:
-                found = json.loads(line)
+                said[name] = json.loads(line)[name]
             except (ValueError, RecursionError):
                 continue
-            if isinstance(found, dict):
-                said = {**found, **said}
         asked = said.get("asked")
         return RunFacts(
             asked=asked if isinstance(asked, dict) else {},
-            supervisor=_identity(said.get("supervisor")),
-            process=_identity(said.get("process")),
+            supervisor=identity_said(said.get("supervisor")),
+            process=identity_said(said.get("process")),
             ended=_ending(said.get("ended")),
         )
 
@@ -209,7 +211,16 @@ def _is_locked(record: int, kind: int) -> bool:
     return True
 
 
-def _identity(said: Any) -> ProcessIdentity | None:
+def _name_of(line: bytes) -> str | None:
+    """Return what a line of ours is about; nothing when it is none of ours."""
+    found = _SAYS.match(line)
+    if found is None or (len(line) > SAID_BYTES_MAX and found[1] != b"asked"):
+        return None
+    return found[1].decode("ascii")
+
+
+def identity_said(said: Any) -> ProcessIdentity | None:
+    """Return who is named, or nothing when that is no process."""
     match said:
         case {
             "pid": int() as pid,

@@ -31,7 +31,7 @@ from holon.adapters.exec.process_table import (
 )
 from holon.adapters.exec.run_folder import FORCED, POLITE, ROOM_MAY_COME, RunFolder, is_held
 from holon.adapters.exec.spawning import Spawned, lasting_of
-from holon.model.limits import COMMAND_DRAIN_MS_MAX, COMMAND_STOP_GRACE_MS
+from holon.model.command_limits import COMMAND_DRAIN_MS_MAX, COMMAND_STOP_GRACE_MS
 
 TICK_MS: Final = 200  # how often processes are counted
 QUIET_MS: Final = 150  # after the end, a stream that says nothing for so long has said all
