@@ -2,17 +2,25 @@
 
 Rule 1: loading the command makes nothing that could be let go of, so nobody looks for garbage
         meanwhile; the command does from its first step on.
+Rule 2: Ctrl-C ends it in a sentence from the first moment on, also while it is loaded.
 """
 
 import gc
+import sys
+
+_INTERRUPTED = 130  # as in holon.cli.exit_codes, which may not be loaded yet
 
 
 def start() -> None:
     """Load the command and run it."""
     gc.disable()
-    from holon.cli.main import main
+    try:
+        from holon.cli.main import main
 
-    main()
+        main()
+    except KeyboardInterrupt:
+        sys.stderr.write("holon: interrupted\n")
+        sys.exit(_INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -99,6 +99,9 @@ async def test_a_name_that_could_be_a_path_is_refused_as_it_was_typed(desk: Desk
         (("status", "--agent", "nobody"), "agent_not_found"),
         (("status", "--agent", "../x"), "bad_id"),
         (("timer", "create"), "bad_usage"),
+        (("timer", "create", "--after-ms", "soon"), "bad_usage"),
+        (("status", "--nope"), "bad_usage"),
+        (("dance",), "bad_usage"),
         (("prompt", "hello", "--agent", "nobody"), "agent_not_found"),
     ],
 )

@@ -50,7 +50,8 @@ def test_a_value_is_set_got_and_unset_in_real_processes(home: Path) -> None:
     assert start(home, "get", "model.default") == (exit_codes.OK, "openai/gpt-5.4\n", "")
     code, out, err = start(home, "get", "model.default", env={"HOLON_MODEL": "a/b"})
     assert (code, out, err) == (exit_codes.OK, "a/b\n", "")
-    code, out, err = start(home, "set", "model.default", "c/d", env={"HOLON_MODEL": "a/b"})
+    other = ("set", "model.default", "anthropic/claude-sonnet-5-5")
+    code, out, err = start(home, *other, env={"HOLON_MODEL": "a/b"})
     assert (code, err) == (exit_codes.OK, "holon: HOLON_MODEL is set and wins over the file\n")
     assert start(home, "unset", "model.default")[0] == exit_codes.OK
     code, out, err = start(home, "get", "model.default")
@@ -172,3 +173,20 @@ def test_a_change_beside_a_running_service_says_that_it_waits_for_a_restart(home
     assert told not in run(home, "unset", key).stderr, "there was nothing to take out"
     files.write_record(RuntimeRecord(pid=we.pid, start_ticks=0, boot_id=we.boot_id))  # it is gone
     assert run(home, "set", key, "https://example.com").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("model.default", "foo/bar", "there is no provider 'foo'"),
+        ("model.fallbacks", "openai/gpt-5.4,foo/bar", "there is no provider 'foo'"),
+        ("model.default", "openai/gpt-none", "openai/gpt-none is not in the catalog"),
+    ],
+)
+def test_a_model_that_may_be_a_slip_is_set_with_a_warning(
+    home: Path, key: str, value: str, words: str
+) -> None:
+    done = run(home, "set", key, value)
+    assert (done.exit_code, done.stdout) == (exit_codes.OK, f"{key} = {value}\n")
+    assert words in done.stderr
+    assert run(home, "get", key).stdout == f"{value}\n"

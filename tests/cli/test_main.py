@@ -151,3 +151,22 @@ def test_no_answer_to_a_question_is_no_interrupt(monkeypatch: pytest.MonkeyPatch
     asking = click.Command("ask", callback=lambda: click.prompt("Secret"))
     monkeypatch.setattr(main, "get_command", lambda _context, _name: asking)
     assert CliRunner().invoke(main, ["ask"], input="").exit_code == exit_codes.FAILED
+
+
+LOADING = """
+import sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "holon.cli.main":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+from holon.__main__ import start
+start()
+"""
+
+
+def test_ctrl_c_while_the_command_is_loaded_is_told_in_a_sentence() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOADING], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (exit_codes.INTERRUPTED, "holon: interrupted\n")

@@ -136,6 +136,8 @@ def test_breaking_off_changes_nothing(tmp_path: Path) -> None:
     terminal.answer("Key (not shown", SECRET)
     terminal.answer("Model [", "\x04")  # the end of input
     assert terminal.end() == exit_codes.FAILED
+    assert "holon: the input ended before the question was answered" in terminal.shown
+    assert "Aborted!" not in terminal.shown
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,5 +1,6 @@
 """`holon prompt`, over a running server."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from holon.cli import awaited_answer, exit_codes
+from holon.client.endpoint import NoRuntimeError
 from holon.client.event_stream import StreamedEvent, follow
 from holon.model.budget import Budget, BudgetPolicy
 from tests.cli.operator_desk import HARMLESS, Desk, open_desk
@@ -104,3 +106,37 @@ async def test_who_stops_waiting_is_told_where_the_answer_will_be(
     done = await desk.holon("prompt", "--wait", "--agent", "main", "hello")
     assert done.exit_code == exit_codes.INTERRUPTED
     assert done.stderr == "holon: main goes on; see: holon tail --agent main\n"
+
+
+async def test_a_provider_that_puts_the_message_off_is_told(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_off = (
+        '{"event_seq": 1, "ts": "2026-01-02T03:04:04Z", "agent_id": "main", "type": "x",'
+        ' "payload": {"kind": "provider_deferred", "until": "2026-01-02T03:04:05Z"}}'
+    )
+
+    def followed(*args: Any, **kwargs: Any) -> Iterator[StreamedEvent]:
+        yield from [StreamedEvent(None, "provider_deferred", put_off)] * 2
+        yield from follow(*args, **kwargs)
+
+    monkeypatch.setattr(awaited_answer, "follow", followed)
+    done = await desk.holon("prompt", "--wait", "hello")
+    assert done.stdout == "Hello yourself.\n"
+    [line] = done.stderr.splitlines()
+    assert line.startswith("holon: held until 2026-01-02 03:04:05 UTC: the provider ")
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+async def test_who_loses_the_runtime_while_waiting_is_told_that_the_prompt_is_kept(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, form: tuple[str, ...]
+) -> None:
+    def gone(*_args: Any, **_kwargs: Any) -> Iterator[StreamedEvent]:
+        raise NoRuntimeError("nobody answers any more")
+
+    monkeypatch.setattr(awaited_answer, "follow", gone)
+    done = await desk.holon("prompt", "--wait", "--agent", "main", "hello", *form)
+    assert done.exit_code == exit_codes.FAILED
+    assert "nobody answers any more" in done.stderr
+    told = done.stdout if form else done.stderr
+    assert re.search(r"msg_\w+ is queued and will be answered; see: holon tail --agent main", told)

@@ -66,6 +66,14 @@ rules:
           - name: CreateWorkItem
             input: {objective: find out which colour, plan: ask, plan_status: needs_input}
       - text: Which colour?
+  - when: capital of France
+    rounds:
+      - calls:
+          - {name: CreateWorkItem, input: {objective: watch it, plan: look, plan_status: ready}}
+      - text: Paris.
+  - when: watch it
+    rounds:
+      - text: (nothing new)
   - when: look
     rounds:
       - calls: [{name: Enqueue, input: {text: and then that}}]
@@ -82,11 +90,14 @@ rules:
 """
 
 
-def run(home: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+def run(
+    home: Path, *arguments: str, stdin: str | None = None, **environ: str
+) -> subprocess.CompletedProcess[str]:
     bare = {"PATH": os.environ["PATH"], "HOME": str(home), "HOLON_HOME": str(home / "holon")}
     return subprocess.run(
         [sys.executable, "-m", "holon", "run", *arguments],
         env={**bare, **environ},
+        input=stdin,
         capture_output=True,
         text=True,
         timeout=120,
@@ -104,6 +115,26 @@ def scripted(tmp_path: Path) -> str:
 def test_the_answer_is_all_there_is_on_stdout(tmp_path: Path, scripted: str) -> None:
     done = run(tmp_path, "hi", "--model", scripted)
     assert (done.returncode, done.stdout, done.stderr) == (0, "Hello yourself.\n", "")
+
+
+def test_the_text_may_be_piped_in(tmp_path: Path, scripted: str) -> None:
+    asked = ("-", "--model", scripted)
+    assert run(tmp_path, *asked, stdin="step by step\n").stdout == "Two steps.\n"
+    empty = run(tmp_path, *asked, stdin="\n")
+    assert (empty.returncode, empty.stdout) == (2, "")
+    assert "TEXT is empty" in empty.stderr
+
+
+def test_the_answer_is_printed_though_left_work_has_the_last_word(
+    tmp_path: Path, scripted: str
+) -> None:
+    done = run(tmp_path, "What is the capital of France?", "--model", scripted)
+    said = done.stdout.splitlines()
+    assert (done.returncode, said[0], said[-1]) == (3, "Paris.", "(nothing new)")
+    assert "work is left" in done.stderr
+    told = told_by(run(tmp_path, "What is the capital of France?", "--model", scripted, "--json"))
+    assert (told["texts"][0], told["final_text"]) == ("Paris.", "(nothing new)")
+    assert told["waiting_reason"] == "work_left"
 
 
 def test_what_the_agent_enqueues_for_itself_is_part_of_the_run(
@@ -342,6 +373,18 @@ def test_a_home_in_use_is_said_in_a_sentence(tmp_path: Path, scripted: str) -> N
     done = run(tmp_path, "hi", "--model", scripted, "--json")
     lock.release()
     assert (done.returncode, told_by(done)["failure_artifact"]["kind"]) == (2, "home_in_use")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_database_that_cannot_be_read_is_said_in_a_sentence(
+    tmp_path: Path, scripted: str
+) -> None:
+    home = tmp_path / "holon"
+    prepare_home(home)
+    (database_path(home) / "something").mkdir(parents=True)
+    done = run(tmp_path, "hi", "--model", scripted)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"the database at {database_path(home)} cannot be read" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -139,7 +139,9 @@ async def test_the_list_counts_every_problem_and_cuts_what_is_long(tmp_path: Pat
     a_skill(skills / "mend", f"---\nname: mend\ndescription: {'word ' * 200}\n---\n")
     async with skilled(tmp_path) as desk:
         table = await desk.said("skills", "list")
-        assert "38 problems;" in table
+        assert "38 problems; see: holon skills check\n" in table
+        named = await desk.said("skills", "list", "--agent", "main")
+        assert named.endswith("see: holon skills check --agent main\n")
         assert max(map(len, table.splitlines())) < 250
         assert any(line.endswith("…") for line in table.splitlines())
         found = await desk.told("skills", "list")

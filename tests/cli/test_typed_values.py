@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from holon.cli import exit_codes, typed_values
 from holon.cli.main import main
-from holon.model import limits
+from holon.model import command_limits, limits
 from tests.cli.operator_desk import Desk
 
 
@@ -13,7 +13,7 @@ def test_the_bounds_are_those_of_the_runtime() -> None:
     after, every = typed_values.TIMER_AFTER, typed_values.TIMER_EVERY
     assert (after.min, after.max) == (limits.TIMER_DURATION_MS_MIN, limits.TIMER_DURATION_MS_MAX)
     assert (every.min, every.max) == (limits.TIMER_INTERVAL_MS_MIN, limits.TIMER_DURATION_MS_MAX)
-    assert typed_values.YIELD_TIME.max == limits.COMMAND_YIELD_MS_MAX
+    assert typed_values.YIELD_TIME.max == command_limits.COMMAND_YIELD_MS_MAX
     assert typed_values.OUTPUT_TOKENS.max == limits.TOOL_OUTPUT_SETTING_TOKENS_MAX
     assert typed_values.LABEL.chars_max == limits.LABEL_CHARS_MAX
     assert typed_values.OBJECTIVE.chars_max == limits.OBJECTIVE_CHARS_MAX

@@ -47,6 +47,22 @@ async def test_a_task_that_takes_input_is_fed_and_stopped(desk: Desk) -> None:
     assert refused.stderr.startswith("holon: ")
 
 
+async def test_a_task_without_a_terminal_names_the_option_it_lacks(desk: Desk) -> None:
+    slow = ("--cmd", "sleep 60", "--yield-time-ms", "0")
+    task_id = (await desk.told("task", "run", "Wait", *slow))["task"]["task_id"]
+    refused = await desk.holon("task", "input", task_id, "--text", "hello")
+    await desk.said("task", "stop", task_id)
+    await desk.told("task", "output", task_id, "--block")
+    assert refused.exit_code == exit_codes.FAILED
+    assert "started without --tty" in refused.stderr
+
+
+async def test_a_workspace_nobody_knows_is_looked_for_with_the_same_agent(desk: Desk) -> None:
+    done = await desk.holon("workspace", "detach", "ws_none", "--agent", "main")
+    assert done.exit_code == exit_codes.FAILED
+    assert "holon workspace list --agent main" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("command", "code", "words"),
     [
@@ -55,6 +71,7 @@ async def test_a_task_that_takes_input_is_fed_and_stopped(desk: Desk) -> None:
         (("task", "run", "no command"), exit_codes.UNUSABLE, "--cmd"),
         (("timer", "cancel", "timer_none"), exit_codes.FAILED, "timer_none"),
         (("timer", "create"), exit_codes.UNUSABLE, "--after-ms"),
+        (("timer", "create", "--every-ms", "5000"), exit_codes.UNUSABLE, "--every-ms needs"),
         (("timer", "create", "--after-ms", "0"), exit_codes.UNUSABLE, "--after-ms"),
         (("timer", "create", "--zone", "UTC", "--after-ms", "5000"), exit_codes.UNUSABLE, "--cron"),
         (("timer", "create", "--cron", "* * * * *", "--after-ms", "1"), exit_codes.UNUSABLE, "one"),
@@ -146,7 +163,7 @@ async def test_the_address_of_a_trigger_is_shown_replaced_and_taken_back(desk: D
     assert "nobody can wake it" in await desk.said("trigger", "revoke")
     done = await desk.holon("trigger", "url")
     assert (done.exit_code, done.stdout) == (exit_codes.FAILED, "")
-    assert "holon trigger rotate" in done.stderr
+    assert "holon trigger rotate --agent main\n" in done.stderr, "not somebody else's"
 
 
 async def test_what_an_agent_runs_is_not_shown_the_address(desk: Desk) -> None:

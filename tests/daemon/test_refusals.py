@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from holon.adapters.exec.process_table import boot_id, identity_of
+from holon.adapters.sqlite.home_lock import HomeLock
 from holon.adapters.system.detached_process import DetachedProcess, Waited
 from holon.adapters.system.failure_files import FailureFiles
 from holon.adapters.system.run_files import RunFiles, RuntimeRecord, UnsafePlaceError
@@ -21,7 +22,7 @@ from holon.daemon import health, start_stop
 from holon.daemon.health import Foreign, Gone, Running, look_at
 from holon.daemon.launch import launch_arguments, launch_environment
 from holon.daemon.start_stop import Daemon, DaemonError, OtherConfigError, stop
-from holon.model.errors import HomeUnusableError
+from holon.model.errors import HomeInUseError, HomeUnusableError
 from holon.model.ids import AgentId
 from holon.projections.runtime_status import DaemonState, FailurePhase
 from holon.serve.access_plan import AccessMode, AccessRequest, BadAccessError
@@ -284,3 +285,14 @@ def test_a_start_that_failed_on_a_full_disk_says_so(
     monkeypatch.setattr(start_stop, "launch_arguments", lambda *_: ["/bin/false"])
     with pytest.raises(DaemonError, match=f"it ended before it was {said}"):
         daemon_of(run).start()
+
+
+def test_a_home_that_a_run_holds_is_said_to_be_in_use(run: Place) -> None:
+    lock = HomeLock(run.home)
+    try:
+        for act in (daemon_of(run).start, daemon_of(run).restart):
+            with pytest.raises(HomeInUseError, match=f"in use by process {os.getpid()}"):
+                act()
+    finally:
+        lock.release()
+    assert not run.files.log.exists(), "nothing was started"

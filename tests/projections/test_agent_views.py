@@ -93,6 +93,17 @@ def test_an_entry_says_what_the_agent_waits_for_and_whose_model_it_has() -> None
     )
 
 
+@pytest.mark.requirement("provider-retry:model-state-is-explicit")
+@pytest.mark.parametrize(("own", "source"), [(None, "runtime_default"), ("m/a", "override")])
+def test_an_own_model_is_shown_as_such_even_when_it_is_the_default(
+    own: str | None, source: str
+) -> None:
+    agent = an_agent_state() if own is None else an_agent_state(override_model=own)
+    shown = agent_list_entry(a_listed_agent(agent), default_model="m/a").model
+    assert (shown.source, shown.override_model) == (source, own)
+    assert shown.effective_model == shown.runtime_default_model == "m/a"
+
+
 @pytest.mark.requirement("console:list-and-status-name-one-wait")
 @pytest.mark.parametrize(
     "listed",

@@ -42,7 +42,7 @@ def test_a_mode_has_a_name_and_a_number(text: str, mode: DisplayMode) -> None:
 def test_trace_and_everything_else_is_no_mode_of_a_conversation(text: str) -> None:
     with pytest.raises(UnknownDisplayModeError) as refused:
         parse_display_mode(text)
-    assert "events inspector" in (refused.value.hint or "")
+    assert "holon events tail" in (refused.value.hint or "")
 
 
 INFO, VERBOSE, DEBUG, ALL = DisplayMode

@@ -30,7 +30,6 @@ from holon.projections.event_envelope import (
     EventProjection,
     event_envelope,
     event_page,
-    is_cursor_lost,
     message_of,
 )
 from holon.testing.builders import MAIN, a_message, moment
@@ -158,12 +157,3 @@ def test_a_page_takes_messages_that_are_at_hand() -> None:
     found = EventSlice(events=(event,), last_seq=7)
     page = event_page(found, EventQuery(limit=1), messages={message.id: message})
     assert page.events[0].provenance.trust is message.trust
-
-
-@pytest.mark.parametrize(
-    ("after_seq", "lost"), [(2, True), (3, False), (10, False), (11, True), (0, True)]
-)
-def test_a_cursor_is_lost_when_it_was_pruned_or_is_of_the_future(
-    after_seq: int, lost: bool
-) -> None:
-    assert is_cursor_lost(after_seq, a_slice(floor=3)) is lost

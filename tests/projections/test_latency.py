@@ -3,8 +3,10 @@
 import msgspec
 import pytest
 
+from holon.decide.failure_artifact import failure_of
+from holon.model.provider_attempt import AttemptOutcome, AttemptTimeline, ProviderAttempt
 from holon.model.tool import ToolCallState
-from holon.model.transcript import IncomingMessage, RecordedCall, TurnLog
+from holon.model.transcript import IncomingMessage, RecordedCall, RuntimeFailure, TurnLog
 from holon.model.turn import RoundTiming, TurnRecord
 from holon.projections.latency import latency_report, turn_latency
 from holon.testing.builders import (
@@ -61,6 +63,39 @@ def test_a_turn_is_taken_apart_into_what_was_measured() -> None:
     assert latency.cleanup_ms == 200
     assert latency.other_ms == 150
     assert (latency.model_rounds, latency.tool_calls, latency.provider_attempts) == (1, 1, 1)
+
+
+def test_calls_that_begin_together_are_counted_one_after_the_other() -> None:
+    log = a_log(a_settled_turn())
+    [first] = log.calls
+    later = msgspec.structs.replace(first.call, position=1, finished_at=moment(900))
+    both = (first, RecordedCall(call=later, receipt=first.receipt))
+    latency = turn_latency(msgspec.structs.replace(log, calls=both))
+    assert latency is not None
+    assert (latency.tools_ms, latency.cleanup_ms) == (300, 100)
+
+
+def test_attempts_that_failed_the_turn_are_time_of_the_provider() -> None:
+    turn = a_settled_turn()
+    tries = [an_attempt(200, 400), an_attempt(600, 900)]
+    lost = RuntimeFailure(
+        failure=failure_of(KeyError()), timeline=AttemptTimeline(attempts=tuple(tries))
+    )
+    latency = turn_latency(TurnLog(turn=turn, entries=(an_entry(turn, position=0, data=lost),)))
+    assert latency is not None
+    assert (latency.provider_ms, latency.cleanup_ms, latency.provider_attempts) == (700, 100, 2)
+
+
+def an_attempt(start_ms: int, end_ms: int) -> ProviderAttempt:
+    return ProviderAttempt(
+        provider="lab",
+        model_ref="lab/one",
+        attempt=1,
+        max_attempts=3,
+        started_at=moment(start_ms),
+        completed_at=moment(end_ms),
+        outcome=AttemptOutcome.RETRYING,
+    )
 
 
 def test_a_clock_that_was_set_back_makes_no_negative_time() -> None:

@@ -8,7 +8,17 @@ import pytest
 from holon.decide.failure_artifact import failure_of, run_round_limit
 from holon.model.agent_status import AgentStatus
 from holon.model.brief import BriefKind, BriefRecord
-from holon.model.closure import Closure, Completed, Failed, Waiting, WaitingReason
+from holon.model.closure import (
+    Closure,
+    Completed,
+    Continuable,
+    Failed,
+    ReactivationMode,
+    Waiting,
+    WaitingReason,
+    WorkSignal,
+    WorkSignalStatus,
+)
 from holon.model.event import (
     AgentStateChanged,
     AssistantRoundRecorded,
@@ -20,7 +30,7 @@ from holon.model.event import (
     ToolExecuted,
     TurnEnded,
 )
-from holon.model.ids import AgentId, BriefId, MessageId, TurnId
+from holon.model.ids import AgentId, BriefId, MessageId, TurnId, WorkItemId
 from holon.model.instant import EPOCH
 from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.provider_errors import ProviderTimeoutError
@@ -175,6 +185,46 @@ def test_a_run_speaks_with_its_report_or_its_last_words(
     briefs = tuple(a_brief(text=text) for text in texts)
     told = RunFacts(agent_id=MAIN, briefs=briefs, completed=completed, closure=closure)
     assert run_result(told).final_text == said
+
+
+@pytest.mark.parametrize(
+    ("reports", "told", "closure", "texts"),
+    [
+        ((), ("Paris.", "(nothing new)"), Completed(), ("Paris.", "(nothing new)")),
+        ((), ("Paris.", "  "), Completed(), ("Paris.",)),
+        (("the report",), ("Paris.",), Completed(), ("Paris.", "the report")),
+        (("Paris.",), ("Paris.", "more"), Completed(), ("Paris.", "more")),
+        ((), (), Completed(), ()),
+    ],
+)
+def test_a_later_turn_does_not_take_the_place_of_the_answer(
+    reports: tuple[str, ...], told: tuple[str, ...], closure: Closure, texts: tuple[str, ...]
+) -> None:
+    completed = tuple(
+        msgspec.structs.replace(a_work_item(f"work_{i}"), result_summary=report)
+        for i, report in enumerate(reports)
+    )
+    briefs = tuple(a_brief(text=text) for text in told)
+    result = run_result(
+        RunFacts(agent_id=MAIN, briefs=briefs, completed=completed, closure=closure)
+    )
+    assert result.texts == texts
+
+
+def test_a_failure_is_not_among_what_was_said() -> None:
+    briefs = (a_brief(text="Paris."), a_brief(BriefKind.FAILURE, "no answer in time"))
+    result = run_result(RunFacts(agent_id=MAIN, briefs=briefs, closure=Failed(summary="gone")))
+    assert (result.texts, result.final_text) == (("Paris.",), "no answer in time")
+
+
+def test_a_run_that_leaves_work_says_so() -> None:
+    signal = WorkSignal(
+        work_item_id=WorkItemId("work_1"),
+        status=WorkSignalStatus.ACTIVE,
+        reactivation_mode=ReactivationMode.CONTINUE_ACTIVE,
+    )
+    result = run_result(facts(brief=a_brief(), closure=Continuable(work_signal=signal)))
+    assert (result.final_status, result.waiting_reason) == (FinalStatus.WAITING, "work_left")
 
 
 def test_the_models_own_last_words_and_the_tasks_are_kept() -> None:

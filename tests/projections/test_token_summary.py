@@ -2,8 +2,7 @@
 
 import pytest
 
-from holon.adapters.sqlite import turn_reads
-from holon.model.ids import AgentId
+from holon.adapters.sqlite import surface_reads
 from holon.model.limits import MINUTE_MS
 from holon.model.provider_attempt import TokenUsage
 from holon.projections.token_summary import token_summary
@@ -18,20 +17,22 @@ SCRIPT = [
 ]
 
 
+async def last_usage(house: House) -> TokenUsage | None:
+    """What a surface shows of the newest turn that reported tokens."""
+    surface = await house.store.reads.agent_surface(MAIN)
+    assert surface is not None
+    return surface.last_usage
+
+
 @pytest.mark.requirement("provider-plane:token-summary-from-persisted-state")
 def test_the_summary_has_the_totals_and_the_newest_turn_that_reported_tokens() -> None:
     async def story(house: House) -> None:
-        empty = token_summary(
-            (await house.agent()).totals, await house.store.reads.last_reported_usage(MAIN)
-        )
+        empty = token_summary((await house.agent()).totals, await last_usage(house))
         assert (empty.total.total_tokens, empty.total_model_rounds, empty.last_turn) == (0, 0, None)
         for text in ("count one", "count two", "fail now"):
             await house.prompt(text)
             await house.rest(MINUTE_MS)
-        found = token_summary(
-            (await house.agent()).totals,
-            await house.store.reads.last_reported_usage(AgentId(MAIN)),
-        )
+        found = token_summary((await house.agent()).totals, await last_usage(house))
         assert found.total.total_tokens == 84
         assert found.total_model_rounds == 2
         assert found.last_turn == USED
@@ -42,14 +43,14 @@ def test_the_summary_has_the_totals_and_the_newest_turn_that_reported_tokens() -
 def test_turns_without_tokens_are_not_looked_through_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(turn_reads, "SURFACE_USAGE_TURNS_COUNT_MAX", 2)
+    monkeypatch.setattr(surface_reads, "SURFACE_USAGE_TURNS_COUNT_MAX", 2)
 
     async def story(house: House) -> None:
-        reads, found = house.store.reads, list[TokenUsage | None]()
+        found: list[TokenUsage | None] = []
         for text in ("count one", "fail now", "fail again"):
             await house.prompt(text)
             await house.rest(MINUTE_MS)
-            found.append(await reads.last_reported_usage(MAIN))
+            found.append(await last_usage(house))
         assert found == [USED, USED, None]
 
     run_house(story, script=SCRIPT)

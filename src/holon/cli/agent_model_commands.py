@@ -3,6 +3,7 @@
 Owns:  reading, choosing and giving back an agent's own model, from a terminal.
 """
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +12,6 @@ from holon.cli.runtime_call import Target, agent_options
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
-    from holon.model.model_ref import ModelRef
 
 
 @click.group()
@@ -58,31 +58,16 @@ def set_(target: Target, *, ref: str) -> None:
     Examples:
       holon agent model set anthropic/claude-sonnet-5-5 --agent builder
     """
+    from holon.cli.model_warnings import warn_if_unlisted
+    from holon.cli.plane_access import open_plane
+    from holon.model.errors import HolonError
     from holon.model.model_ref import parse_model_ref
 
     named = parse_model_ref(ref)
     target.control("model", {"model": ref})
     _show(target)
-    if _is_unlisted(target, named):
-        from holon.cli.terminal_text import one_line
-
-        told = f"{one_line(ref)} is not in the catalog: is the name right? It gets default numbers."
-        click.echo(f"holon: {told}", err=True)
-
-
-def _is_unlisted(target: Target, ref: "ModelRef") -> bool:
-    """Whether nothing is known about a model of a network provider, as far as the home can tell."""
-    from holon.adapters.providers.catalog import NETWORKLESS, ModelInfoSource
-    from holon.cli.plane_access import open_plane
-    from holon.model.errors import HolonError
-
-    try:
-        plane = open_plane(target.home).plane
-        if plane.route(ref.provider).transport in NETWORKLESS:
-            return False
-    except HolonError:  # the runtime knows it, and this home's settings do not
-        return False
-    return plane.describe(ref).source is ModelInfoSource.UNKNOWN_FALLBACK
+    with suppress(HolonError):  # the runtime knows it, and this home's settings do not
+        warn_if_unlisted(open_plane(target.home).plane, named)
 
 
 @model.command("clear")

@@ -10,14 +10,14 @@ Rule 3: a message that was sent before, under the same key, may have ended long 
 import time
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from holon.client.event_stream import envelope_of, follow
+from holon.model.json_value import JsonValue
 from holon.model.limits import SURFACE_PAGE_COUNT_MAX
 
 if TYPE_CHECKING:
     from holon.cli.runtime_call import Target
-    from holon.model.json_value import JsonValue
 
 _ENDS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -27,7 +27,17 @@ _ENDS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 _INTERJECTED: Final = "interjected"
-_HELD: Final = "budget_used_up"
+BUDGET_HOLD: Final = "a budget is used up"
+# Events after which nothing happens for a while, and why.
+_HOLDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "budget_used_up": BUDGET_HOLD,
+        "provider_deferred": "the provider takes no more before then",
+    }
+)
+
+
+ToldHeld: TypeAlias = Callable[[JsonValue, str], None]  # until when, and why
 
 
 class Answer(NamedTuple):
@@ -48,7 +58,7 @@ def await_answer(
     receipt: "JsonValue",
     *,
     after_seq: int,
-    told_held: "Callable[[JsonValue], None]",
+    told_held: "ToldHeld",
 ) -> Answer:
     """Return the answer to a message once it has ended; say until when it is held meanwhile."""
     watch = _Watch(str(receipt["message_id"]))
@@ -74,15 +84,14 @@ def _told(target: "Target", after_seq: int) -> Iterator["JsonValue"]:
         yield envelope_of(each)["payload"]
 
 
-def _noting_holds(
-    events: Iterator["JsonValue"], told_held: "Callable[[JsonValue], None]"
-) -> Iterator["JsonValue"]:
-    """Pass events on; a budget that is found used up while somebody waits is told once."""
-    is_told = False
+def _noting_holds(events: Iterator["JsonValue"], told_held: ToldHeld) -> Iterator["JsonValue"]:
+    """Pass events on; what holds the message up while somebody waits is told once."""
+    told: set[tuple[str, str]] = set()
     for event in events:
-        if event.get("kind") == _HELD and not is_told:
-            is_told = True
-            told_held(event.get("until"))
+        why, until = _HOLDS.get(str(event.get("kind"))), str(event.get("until"))
+        if why is not None and (why, until) not in told:
+            told.add((why, until))
+            told_held(until, why)
         yield event
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from holon.cli.config_value_commands import in_words
+from holon.cli.config_value_commands import in_words, warn_if_served
 from holon.cli.lazy_group import LazyCommand, LazyGroup
 from holon.cli.options import echo_json, home_option, json_option
 
@@ -132,9 +132,10 @@ def set_provider(provider: str, home: Path, as_json: bool, **options: str | None
     set_values(home, values)
     if as_json:
         echo_json({"id": provider, "set": {str(key): value for key, value in values.items()}})
-        return
-    for key, value in values.items():
-        click.echo(f"{key} = {in_words(value)}")
+    else:
+        for key, value in values.items():
+            click.echo(f"{key} = {in_words(value)}")
+    warn_if_served(home)
 
 
 def _require_usable(home: Path, provider: str, fields: Mapping[str, str]) -> None:
@@ -238,6 +239,7 @@ def remove_provider(provider: str, home: Path, as_json: bool) -> None:
         echo_json({"id": provider, "removed": True, "file": str(config_path(home))})
     else:
         click.echo(f"{provider} is taken out of {config_path(home)}")
+    warn_if_served(home)
 
 
 def _builtin() -> set[str]:

@@ -14,6 +14,7 @@ import click
 
 from holon.cli import exit_codes
 from holon.cli.options import echo_json, home_option, json_option
+from holon.cli.suggested_commands import with_home
 
 if TYPE_CHECKING:
     from holon.config.load_settings import Settings
@@ -49,7 +50,8 @@ def get_setting(key: str, home: Path, as_json: bool) -> None:
         click.echo(in_words(settings.values[str(found)].value))
     else:
         click.echo(f"holon: {found} is not set", err=True)
-        click.echo(f"       holon config set {found} VALUE, {found.setting.form.words}", err=True)
+        set_it = with_home("holon config set")
+        click.echo(f"       {set_it} {found} VALUE, {found.setting.form.words}", err=True)
         sys.exit(exit_codes.FAILED)
 
 
@@ -83,8 +85,9 @@ def set_setting(key: str, value: str, home: Path, as_json: bool) -> None:
         echo_json({"key": str(found), "value": plain, "file": str(config_path(home))})
     else:
         click.echo(f"{found} = {in_words(plain)}")
+    _warn_of_models(home, found, plain)
     _warn_if_overruled(found)
-    _warn_if_served(home)
+    warn_if_served(home)
 
 
 @click.command("unset")
@@ -113,7 +116,7 @@ def unset_setting(key: str, home: Path, as_json: bool) -> None:
         deed = "is taken out of" if removed else "was not in"
         click.echo(f"{dotted(path)} {deed} {config_path(home)}")
     if removed:
-        _warn_if_served(home)
+        warn_if_served(home)
 
 
 @click.command("list")
@@ -198,22 +201,29 @@ def _line(key: "SettingKey", settings: "Settings") -> str:
     return f"{key} = {value}  ({found.where or found.source.value})"
 
 
+def _warn_of_models(home: Path, key: "SettingKey", value: "PlainValue") -> None:
+    if str(key) in ("model.default", "model.fallbacks"):
+        from holon.cli.model_warnings import warn_of_models
+
+        warn_of_models(home, value if isinstance(value, tuple) else (str(value),))
+
+
 def _warn_if_overruled(key: "SettingKey") -> None:
     variable = key.variable
     if variable is not None and os.environ.get(variable, "").strip():
         click.echo(f"holon: {variable} is set and wins over the file", err=True)
 
 
-def _warn_if_served(home: Path) -> None:
+def warn_if_served(home: Path) -> None:
     """Say that a change waits for a restart, if the files of the home name a living service."""
     from holon.adapters.exec.process_table import is_living
     from holon.adapters.system.run_files import RunFiles
 
     record = RunFiles(home.absolute()).read_record()
     if record is not None and is_living(record.identity()):
+        restart = with_home("holon daemon restart")
         click.echo(
-            "holon: a running service goes on with the old value until: holon daemon restart",
-            err=True,
+            f"holon: a running service goes on with the old value until: {restart}", err=True
         )
 
 

@@ -15,6 +15,7 @@ from holon.cli import exit_codes
 from holon.cli.access_options import AccessFlags, access_options, is_told, serve_request
 from holon.cli.options import echo_json, home_option, json_option
 from holon.cli.runtime_call import until_interrupted
+from holon.cli.suggested_commands import with_home
 
 if TYPE_CHECKING:
     from holon.daemon.start_stop import Daemon
@@ -168,9 +169,9 @@ def status(home: Path, as_json: bool, **flags: Unpack[AccessFlags]) -> None:
         replaced_by=replacing_command(asked, running),
     )
     if as_json:
-        _print_json(found)
+        _print_json(_with_home(found))
     else:
-        _print_status(found)
+        _print_status(_with_home(found))
     sys.exit(exit_codes.OK if found.ok else exit_codes.FOUND_FAULTS)
 
 
@@ -261,6 +262,7 @@ def _answer(found: "DaemonStatus", *, as_json: bool) -> None:
     from holon.cli.daemon_log_view import shown_failure
     from holon.cli.terminal_text import one_line
 
+    found = _with_home(found)
     if as_json:
         _print_json(found)
         return
@@ -269,6 +271,12 @@ def _answer(found: "DaemonStatus", *, as_json: bool) -> None:
         click.echo(f"       http://{found.http_addr} and {one_line(found.socket_path)}")
     if found.last_failure is not None:
         click.echo(f"       last failure: {shown_failure(found.last_failure)}")
+
+
+def _with_home(found: "DaemonStatus") -> "DaemonStatus":
+    from msgspec.structs import replace
+
+    return replace(found, message=with_home(found.message))
 
 
 def _print_json(found: object) -> None:

@@ -6,7 +6,7 @@ Rule 1: the sentence for people goes to stderr whether or not there is a body fo
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import click
 
 from holon.cli.options import echo_json
+from holon.cli.suggested_commands import with_home
 
 if TYPE_CHECKING:
     from holon.model.errors import HolonError
@@ -35,7 +36,7 @@ _HINTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "agent_not_found": "see which there are with: holon agent list",
         "unauthorized": "give the runtime's token with --token-file HOME/run/token, or --token",
-        "workspace_not_found": "see which there are with: holon workspace list",
+        "workspace_not_found": "see which there are with: holon workspace list{agent}",
     }
 )
 
@@ -45,10 +46,6 @@ def reported(*, as_json: bool) -> Iterator[None]:
     """Let a failure of the block be told in the form that was asked for, and go on its way."""
     try:
         yield
-    except click.UsageError as slip:
-        if as_json:
-            echo_json({"ok": False, "error": slip.message, "code": "bad_usage"})
-        raise
     except Exception as error:
         from holon.model.errors import HolonError
 
@@ -58,6 +55,12 @@ def reported(*, as_json: bool) -> Iterator[None]:
         if as_json:
             echo_json(_body(told))
         raise _as_slip(told) from None
+
+
+def tell_slip(slip: click.UsageError, words: Sequence[str]) -> None:
+    """Tell a script what is wrong with its command line, where the line asks for JSON."""
+    if "--json" in words:
+        echo_json({"ok": False, "error": slip.format_message(), "code": "bad_usage"})
 
 
 def end_failed(error: "HolonError", exit_code: int, *, as_json: bool) -> NoReturn:
@@ -74,7 +77,7 @@ def say(error: "HolonError") -> None:
 
     click.echo(f"holon: {plain(error.message)}", err=True)
     if error.hint is not None:
-        click.echo(f"       {plain(error.hint)}", err=True)
+        click.echo(f"       {with_home(plain(error.hint))}", err=True)
 
 
 def _with_command(error: "HolonError") -> "HolonError":
@@ -85,7 +88,15 @@ def _with_command(error: "HolonError") -> "HolonError":
         return error
     from msgspec.structs import replace
 
-    return ControlError(error.status, replace(error.body, hint=_HINTS[error.body.code]))
+    hint = _HINTS[error.body.code].format(agent=_agent_flag())
+    return ControlError(error.status, replace(error.body, hint=hint))
+
+
+def _agent_flag() -> str:
+    """What names the agent of this command in the next one, if it was named."""
+    context = click.get_current_context(silent=True)
+    agent = None if context is None else context.params.get("agent")
+    return "" if agent is None else f" --agent {agent}"
 
 
 def _body(error: "HolonError") -> "JsonValue":
@@ -93,9 +104,10 @@ def _body(error: "HolonError") -> "JsonValue":
     from holon.wire.codec import json_of
 
     if isinstance(error, ControlError):
-        return json_of(error.body)
-    told = {"ok": False, "error": error.message, "code": error.code}
-    return told if error.hint is None else {**told, "hint": error.hint}
+        told = json_of(error.body)
+    else:
+        told = {"ok": False, "error": error.message, "code": error.code}
+    return told if error.hint is None else {**told, "hint": with_home(error.hint)}
 
 
 def _as_slip(error: "HolonError") -> "HolonError":

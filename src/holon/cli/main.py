@@ -131,6 +131,7 @@ OTHER_NAMES: Final[Mapping[str, LazyCommand]] = MappingProxyType(
 # Between two searches for garbage. Python's 700 suit scripts; loading what a run needs makes 60,000
 # things, all of which stay.
 ALLOCATIONS_COUNT: Final = 100_000
+_WORDS: Final = "holon.words"  # of the command line, as they were given
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -158,6 +159,7 @@ class RootGroup(LazyGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the command line; nothing on it may be anything but text."""
+        ctx.meta[_WORDS] = tuple(args)
         for each in args:
             if not ctx.resilient_parsing and not is_text(each):
                 ctx.fail(f"{each!r} is not UTF-8 text")
@@ -167,6 +169,11 @@ class RootGroup(LazyGroup):
         """Run the command; end with a sentence when it raises a HolonError."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as slip:
+            from holon.cli.failure_report import tell_slip
+
+            tell_slip(slip, ctx.meta[_WORDS])
+            raise
         except (click.exceptions.Exit, click.ClickException):
             raise
         except KeyboardInterrupt:
@@ -174,6 +181,8 @@ class RootGroup(LazyGroup):
         except click.Abort as abort:
             if isinstance(abort.__context__, KeyboardInterrupt):  # at a question
                 _end_interrupted()
+            if isinstance(abort.__context__, EOFError):
+                _end_unanswered()
             raise
         except _holon_error() as error:
             _tell(error)
@@ -182,6 +191,11 @@ class RootGroup(LazyGroup):
 def _end_interrupted() -> NoReturn:
     click.echo("holon: interrupted", err=True)
     sys.exit(exit_codes.INTERRUPTED)
+
+
+def _end_unanswered() -> NoReturn:
+    click.echo("\nholon: the input ended before the question was answered", err=True)
+    sys.exit(exit_codes.FAILED)
 
 
 def _give_up_output(error: OSError) -> NoReturn:
@@ -232,7 +246,7 @@ def main() -> None:
       holon onboard                      what is configured, what is missing?
       holon config set model.default anthropic/claude-sonnet-5-5
       holon config doctor                can the model be used?
-      holon run "What is a holon?"       one prompt, one answer
+      holon run "What is the capital of France?"    one prompt, one answer
       holon daemon start                 the runtime, in the background
       holon prompt --wait "Is the build green?"
       holon tail --follow                what the agent tells you

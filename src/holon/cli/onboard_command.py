@@ -18,6 +18,7 @@ import click
 from holon.cli import exit_codes
 from holon.cli.options import echo_json, home_option, json_option
 from holon.cli.plane_access import OpenedPlane, open_plane
+from holon.cli.suggested_commands import with_home
 from holon.model.json_value import JsonValue
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _next_actions(opened: OpenedPlane, found: "DoctorReport", status: str) -> Js
 
 
 def _action(command: str, why: str) -> JsonValue:
-    return {"command": command, "why": why}
+    return {"command": with_home(command), "why": with_home(why)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -140,7 +141,7 @@ def _ask(opened: OpenedPlane, home: Path) -> None:
     click.echo(f"\n{answers.model} is now the default model of {home}.")
     report = _report(open_plane(home), home)
     if report["status"] != "ready":
-        click.echo("Something is still missing: run `holon config doctor`.")
+        click.echo(with_home("Something is still missing: run `holon config doctor`."))
     elif os.environ.get("HOLON_MODEL"):
         click.echo("HOLON_MODEL is set and wins over it.")
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from holon.cli.places import Place, default_home
+from holon.cli.suggested_commands import note_home
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
@@ -28,6 +29,7 @@ def home_option(command: _Command) -> _Command:
         envvar="HOLON_HOME",
         type=Place(file_okay=False, path_type=Path),
         default=default_home,
+        callback=note_home,
         show_default="$HOLON_HOME, or ~/.holon",
         help="The home to work on.",
     )(command)

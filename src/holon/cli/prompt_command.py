@@ -4,11 +4,14 @@ Owns:  what is sent, and how the answer is waited for.
 """
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
 from holon.cli import exit_codes
+from holon.cli.piped_text import text_of
 from holon.cli.runtime_call import Target, agent_options, until_interrupted
 from holon.cli.typed_values import IDEMPOTENCY_KEY
 
@@ -51,7 +54,7 @@ def prompt(
       holon prompt --interject "Leave the docs for later."
       holon prompt --idempotency-key "nightly-$(date +%F)" "Prepare the nightly report."
     """
-    said = _read_stdin() if text == "-" else text
+    said = text_of(text)
     if not said.strip():
         raise click.UsageError("there is nothing to say: the text is empty")
     after_seq = _newest_seq(target) if waits else 0
@@ -65,24 +68,6 @@ def prompt(
         target.show(
             receipt, lambda: [f"queued for {receipt['agent_id']}: {receipt['message_id']}{again}"]
         )
-
-
-def _read_stdin() -> str:
-    from holon.model.limits import MESSAGE_BODY_BYTES_MAX
-
-    if sys.stdin is None:  # closed by whoever called us
-        raise click.UsageError("there is no stdin to read the text from")
-    # No further than a text can be long: what is piped in may never end.
-    content = sys.stdin.buffer.read(MESSAGE_BODY_BYTES_MAX + 1)
-    if len(content) > MESSAGE_BODY_BYTES_MAX:
-        raise click.UsageError(
-            f"stdin is longer than {MESSAGE_BODY_BYTES_MAX} bytes;"
-            " what is large belongs into a file the agent can read"
-        )
-    try:
-        return content.decode().replace("\r\n", "\n")
-    except UnicodeDecodeError:
-        raise click.UsageError("stdin is not UTF-8 text") from None
 
 
 def _newest_seq(target: Target) -> int:
@@ -99,30 +84,49 @@ def _tell_if_held(target: Target, receipt: "JsonValue") -> bool:
     # The budget may have been used up by the answer to this very message.
     if target.read(f"messages/{receipt['message_id']}").get("state") != "queued":
         return False
-    _tell_held(until)
+    from holon.cli.awaited_answer import BUDGET_HOLD
+
+    _tell_held(until, BUDGET_HOLD)
     return True
 
 
-def _tell_held(until: "JsonValue") -> None:
+def _tell_held(until: "JsonValue", why: str) -> None:
     from holon.cli.tables import moment_utc
     from holon.cli.terminal_text import one_line
 
     told = one_line(moment_utc(until))
-    click.echo(f"holon: held until {told}: a budget is used up", err=True)
+    click.echo(f"holon: held until {told}: {why}", err=True)
 
 
 def _show_answer(target: Target, receipt: "JsonValue", after_seq: int, *, is_told: bool) -> None:
-    from holon.cli.awaited_answer import await_answer
+    from holon.cli.awaited_answer import BUDGET_HOLD, await_answer
 
-    whose = "" if target.named_agent is None else f" --agent {target.named_agent}"
-    told = (lambda _until: None) if is_told else _tell_held
-    with until_interrupted(f"{receipt['agent_id']} goes on; see: holon tail{whose}"):
-        answer = await_answer(target, receipt, after_seq=after_seq, told_held=told)
+    def tell(until: "JsonValue", why: str) -> None:
+        if not (is_told and why == BUDGET_HOLD):
+            _tell_held(until, why)
+
+    see = f"see: holon tail{target.agent_flag}"
+    with until_interrupted(f"{receipt['agent_id']} goes on; {see}"), _accepted(receipt, see):
+        answer = await_answer(target, receipt, after_seq=after_seq, told_held=tell)
     target.show({**receipt, **answer._asdict()}, lambda: _answer_lines(answer.brief))
     if answer.brief is None and not target.as_json:
         click.echo(f"holon: there is no answer: {answer.ended}", err=True)
     if not answer.is_well:
         sys.exit(exit_codes.FAILED)
+
+
+@contextmanager
+def _accepted(receipt: "JsonValue", see: str) -> Iterator[None]:
+    """Let who waits know, when the runtime goes away, that nothing need be sent again."""
+    try:
+        yield
+    except Exception as error:
+        from holon.model.errors import HolonError
+
+        if isinstance(error, HolonError):
+            told = f"{receipt['message_id']} is queued and will be answered; {see}"
+            error.hint = told if error.hint is None else f"{error.hint}; {told}"
+        raise
 
 
 def _answer_lines(brief: "JsonValue") -> list[str]:

@@ -16,7 +16,9 @@ import click
 
 from holon.cli import exit_codes
 from holon.cli.options import home_option, json_flag
+from holon.cli.piped_text import text_of
 from holon.cli.places import Place
+from holon.cli.suggested_commands import with_home
 from holon.cli.template_options import complete_template
 
 if TYPE_CHECKING:
@@ -96,13 +98,12 @@ class RunFlags(TypedDict):
 )
 @home_option
 @json_flag
-@click.pass_context
-def run(context: click.Context, text: str, **flags: Unpack[RunFlags]) -> None:
+def run(text: str, **flags: Unpack[RunFlags]) -> None:
     """Ask an agent one thing and print what it says when it has come to rest.
 
     Without --agent the run gets an agent of its own, which is archived when nothing is left to do.
     A named agent keeps its history under HOLON_HOME: the next run goes on from there. The run waits
-    for the agent's background tasks.
+    for the agent's background tasks. The text - is read from stdin.
 
     Ctrl-C ends the turn and the run; the agent keeps what it has done, its background tasks keep
     running, and it can be asked again. A second Ctrl-C ends at once.
@@ -110,15 +111,18 @@ def run(context: click.Context, text: str, **flags: Unpack[RunFlags]) -> None:
     \b
     Exit codes:
       0    the agent completed what it was asked
-      1    the run failed or used up its rounds; the reason is on stderr, and under
-           failure_artifact with --json
-      2    the command could not run: bad usage, bad settings, a home that is in use
-      3    the agent waits: for your answer, or for what waiting_reason says with --json
+      1    the run failed, the model cannot be used, or the rounds are used up; the reason
+           is on stderr, and under failure_artifact with --json
+      2    the command could not run: bad usage, settings that cannot be read, a home that
+           is in use
+      3    the agent waits for your answer, or for what waiting_reason says with --json;
+           work_left means that it is not done
       130  stopped with Ctrl-C
 
     \b
     Examples:
-      holon run "What is a holon?"
+      holon run "What is the capital of France?"
+      holon run - < question.txt
       holon run --cwd . "Why does the build fail?"
       holon run --agent ada --create-agent "You look after this machine."
       holon run --agent rev --create-agent --template holon-reviewer "Review the last commit."
@@ -127,8 +131,9 @@ def run(context: click.Context, text: str, **flags: Unpack[RunFlags]) -> None:
     """
     from holon.model.errors import HolonError
 
+    said = text_of(text)
     try:
-        end = _carried_out(text, flags)
+        end = _carried_out(said, flags)
     except HolonError as error:
         if flags["as_json"]:
             _show_failure(error)
@@ -137,7 +142,7 @@ def run(context: click.Context, text: str, **flags: Unpack[RunFlags]) -> None:
         sys.exit(exit_codes.INTERRUPTED)
     if flags["as_json"] or end.stopped_by is None:
         _show(end.result, as_json=flags["as_json"])
-    _tell_how_to_go_on(end, _home_flag(context, flags["home"]))
+    _tell_how_to_go_on(end)
     sys.exit(_exit_code(end))
 
 
@@ -214,8 +219,11 @@ def _show(result: "RunResult", *, as_json: bool) -> None:
         from holon.wire.codec import encode
 
         click.echo(encode(result).decode())
-    elif result.final_text:
-        click.echo(plain(result.final_text), err=result.failed)
+        return
+    for text in result.texts:
+        click.echo(plain(text))
+    if result.failed and result.final_text:
+        click.echo(with_home(plain(result.final_text)), err=True)
 
 
 def _show_failure(error: "HolonError") -> None:
@@ -225,14 +233,15 @@ def _show_failure(error: "HolonError") -> None:
     _show(run_result(RunFacts(agent_id=None, failure=failure_of(error))), as_json=True)
 
 
-def _tell_how_to_go_on(end: "RunEnd", home: str) -> None:
+def _tell_how_to_go_on(end: "RunEnd") -> None:
     """Say what is left to do, when something is."""
     from holon.cli.terminal_text import one_line
 
     said = _left_over(end)
     if said is not None:
         click.echo(f"holon: {said}; it keeps what it has done. Go on with:", err=True)
-        click.echo(f'       holon run{home} --agent {end.result.agent_id} "…"', err=True)
+        again = with_home(f'holon run --agent {end.result.agent_id} "…"')
+        click.echo(f"       {again}", err=True)
     for task in end.running:
         name = one_line(task.summary or task.kind.value)
         click.echo(f"holon: still running: {name} ({task.id})", err=True)
@@ -240,7 +249,7 @@ def _tell_how_to_go_on(end: "RunEnd", home: str) -> None:
 
 def _left_over(end: "RunEnd") -> str | None:
     from holon.model.closure import WaitingReason
-    from holon.projections.run_result import FinalStatus
+    from holon.projections.run_result import WORK_LEFT, FinalStatus
 
     if end.stopped_by is not None:
         return "the agent was stopped"
@@ -248,16 +257,11 @@ def _left_over(end: "RunEnd") -> str | None:
         return "the agent was not done"
     if end.result.final_status is not FinalStatus.WAITING:
         return None
-    if end.result.waiting_reason is WaitingReason.AWAITING_OPERATOR_INPUT:
+    if end.result.waiting_reason == WaitingReason.AWAITING_OPERATOR_INPUT:
         return "the agent waits for your answer"
-    return f"the agent waits ({end.result.waiting_reason or 'work is left'})"
-
-
-def _home_flag(context: click.Context, home: Path) -> str:
-    import shlex
-
-    given = context.get_parameter_source("home") is click.core.ParameterSource.COMMANDLINE
-    return f" --home {shlex.quote(str(home))}" if given else ""
+    if end.result.waiting_reason == WORK_LEFT:
+        return "the agent is not done: work is left"
+    return f"the agent waits ({end.result.waiting_reason or 'for its turn'})"
 
 
 def _exit_code(end: "RunEnd") -> int:

@@ -29,7 +29,7 @@ from holon.cli import exit_codes
 from holon.decide.command_promotion import run_ids_of_call
 from holon.model.answer import AnswerProgress
 from holon.model.brief import FailureArtifact
-from holon.model.errors import HolonError, StoreFullError
+from holon.model.errors import HolonError, StoreFullError, first_error
 from holon.model.event import Event, ToolExecuted, ToolExecutionFailed
 from holon.model.ids import AgentId
 from holon.model.provenance import TrustLevel
@@ -129,7 +129,7 @@ async def carry_out(settings: "Settings", order: RunOrder, view: "RunView") -> R
                 click.echo(f"holon: {served.plane.note}", err=True)
             end = await _Session(served.host, order, attention, commands).run()
     except* HolonError as several:
-        problem = _first_of(several)
+        problem = first_error(several)
     finally:
         view.close()
     if problem is not None:
@@ -237,8 +237,3 @@ def _end_at_the_next(attention: _Attention, commands: Path) -> None:
 
     for number in STOP_SIGNALS:
         signal.signal(number, end)
-
-
-def _first_of(several: BaseExceptionGroup[HolonError]) -> HolonError:
-    error = several.exceptions[0]
-    return _first_of(error) if isinstance(error, BaseExceptionGroup) else error

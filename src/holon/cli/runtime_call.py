@@ -19,6 +19,7 @@ from holon.cli import exit_codes
 from holon.cli.agent_names import complete_agent
 from holon.cli.client_options import ClientFlags, client_options, open_client
 from holon.cli.options import echo_json, home_option, json_option
+from holon.cli.suggested_commands import with_home
 
 if TYPE_CHECKING:
     from holon.client.connection import ForeignServerError
@@ -52,6 +53,11 @@ class Target:
             return self.named_agent
         told = as_object(self.client.get_json("/handshake")).get("runtime") or {}
         return str(told.get("default_agent") or _LAST_RESORT)
+
+    @property
+    def agent_flag(self) -> str:
+        """What a command that is suggested needs to be about the same agent."""
+        return "" if self.named_agent is None else f" --agent {self.named_agent}"
 
     def path(self, tail: str) -> str:
         """The path of something of the agent's that may be read."""
@@ -144,7 +150,7 @@ def until_interrupted(told: str | None = None) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if told is not None:
-            click.echo(f"holon: {told}", err=True)
+            click.echo(f"holon: {with_home(told)}", err=True)
         sys.exit(exit_codes.INTERRUPTED)
 
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holon.http.plane import RuntimeFacts
-    from holon.model.errors import HolonError
 
 
 @click.command()
@@ -50,7 +49,7 @@ def serve(
     from holon.adapters.system.home_checks import require_safe_home
     from holon.adapters.system.python_log import clean_crashes
     from holon.config.load_settings import load_settings
-    from holon.model.errors import HolonError
+    from holon.model.errors import HolonError, first_error
     from holon.serve.compose import Hooks
     from holon.serve.event_loop import run_service
     from holon.serve.foreground import ServiceSigns
@@ -73,7 +72,7 @@ def serve(
     try:
         run_service(served)
     except* HolonError as several:
-        failed = _first_of(several)
+        failed = first_error(several)
     if failed is not None:
         raise failed
     if ready_handle is None:
@@ -86,11 +85,6 @@ def _announcer(as_json: bool, ready_handle: int | None) -> "Callable[[RuntimeFac
     if ready_handle is not None:
         return lambda facts: None
     return _announce_json if as_json else _announce
-
-
-def _first_of(several: "BaseExceptionGroup[HolonError]") -> "HolonError":
-    error = several.exceptions[0]
-    return _first_of(error) if isinstance(error, BaseExceptionGroup) else error
 
 
 def _announce(facts: "RuntimeFacts") -> None:

@@ -13,6 +13,7 @@ import click
 
 from holon.cli import exit_codes
 from holon.cli.runtime_call import Target, agent_options
+from holon.cli.suggested_commands import with_home
 from holon.cli.typed_values import WORDS
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def list_skills(target: Target) -> None:
       holon skills list --json | jq -r '.skills[].path'
     """
     found = target.read("skills", part="skills")
-    target.show(found, lambda: _table(found))
+    target.show(found, lambda: _table(found, target.agent_flag))
 
 
 @skills.command()
@@ -129,7 +130,7 @@ def _reference(
     return None, name
 
 
-def _table(found: "JsonValue") -> Iterator[str]:
+def _table(found: "JsonValue", agent: str) -> Iterator[str]:
     from holon.cli.tables import Column, screen_cells, table_lines
     from holon.cli.terminal_text import fitted, one_line
 
@@ -154,7 +155,8 @@ def _table(found: "JsonValue") -> Iterator[str]:
         yield f"{len(changed)} changed or made by hand in the agent's home"
     if problems := found.get("problems"):
         count = found.get("problems_count") or len(problems)
-        yield f"{_counted(count, 'problem')}; see: holon skills check"
+        check_them = with_home(f"holon skills check{agent}")
+        yield f"{_counted(count, 'problem')}; see: {check_them}"
 
 
 def _counted(count: int, noun: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from holon.cli.runtime_call import Target, agent_options, as_object
+from holon.cli.suggested_commands import with_home
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
@@ -154,4 +155,5 @@ def _tainted(tainted: "JsonValue", agent_id: "JsonValue") -> str:
     when, turn = moment_utc(tainted.get("changed_at")), tainted.get("turn_id")
     told = f"{tainted.get('path')}, changed at {when} in {turn}, where others had a word"
     count = tainted.get("change_count")
-    return f"{told} ({count} such so far; read it, then: holon events tail --agent {agent_id})"
+    look = with_home(f"holon events tail --agent {agent_id}")
+    return f"{told} ({count} such so far; read it, then: {look})"

@@ -12,6 +12,7 @@ import click
 from holon.cli import exit_codes
 from holon.cli.page_options import page_options, tell_of_more
 from holon.cli.runtime_call import Target, agent_options, quoted
+from holon.cli.suggested_commands import with_home
 from holon.cli.typed_values import LABEL, OUTPUT_TOKENS, WORDS, YIELD_TIME
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _BLOCK_MS_DEFAULT: Final = 30_000
 _FIRST_PAUSE_MS: Final = 50
 _PAUSE_MS_MAX: Final = 1_000
+_TAKES_INPUT: Final = "--tty (accepts_input)"
 _NOT_READY: Final = "not_ready"
 _TIMEOUT: Final = "timeout"
 
@@ -190,7 +192,8 @@ def output(target: Target, *, task_id: str, block: bool, timeout_ms: int | None)
     answer = _awaited(target, f"tasks/{quoted(task_id)}/output", wait_ms if block else 0)
     target.show(answer, lambda: _output_lines(answer["task"]))
     if not target.as_json and answer["task"].get("output_truncated"):
-        click.echo("holon: this is not all of it; see holon task status", err=True)
+        see = with_home(f"holon task status {task_id}{target.agent_flag}")
+        click.echo(f"holon: this is not all of it; see {see}", err=True)
     if not target.as_json and answer.get("retrieval_status") in (_NOT_READY, _TIMEOUT):
         click.echo("holon: the task is still running", err=True)
 
@@ -249,7 +252,8 @@ def give_input(target: Target, *, task_id: str, text: str, no_enter: bool) -> No
 def _said(answer: "JsonValue") -> str:
     from holon.cli.tables import cell_text
 
-    return cell_text(answer.get("summary_text"))
+    # The runtime speaks of the field; here it is set with an option.
+    return cell_text(answer.get("summary_text")).replace("accepts_input", _TAKES_INPUT)
 
 
 @task.command("stop")

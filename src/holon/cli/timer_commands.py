@@ -98,6 +98,8 @@ def create(target: Target, /, **asked: Unpack[_Asked]) -> None:
 
 def _require_one_form(asked: _Asked) -> None:
     """Refuse what is no timer, whoever would be asked for it."""
+    if asked["every_ms"] is not None and not (asked["after_ms"] or asked["expression"]):
+        raise click.UsageError("--every-ms needs --after-ms: when it first fires")
     if (asked["after_ms"] is None) == (asked["expression"] is None):
         raise click.UsageError("give --after-ms or --cron, one of the two")
     if asked["expression"] is None and asked["zone"] is not None:

@@ -12,6 +12,7 @@ import click
 
 from holon.cli import exit_codes
 from holon.cli.runtime_call import Target, agent_options
+from holon.cli.suggested_commands import with_home
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
@@ -124,5 +125,6 @@ def _show(target: Target, found: "JsonValue") -> None:
     target.show(answer, lambda: [address] if address else [])
     if not address:
         click.echo(f"holon: the trigger of {target.agent_id} is {found.get('status')}", err=True)
-        click.echo("       give it a new address with: holon trigger rotate", err=True)
+        rotate_it = with_home(f"holon trigger rotate --agent {target.agent_id}")
+        click.echo(f"       give it a new address with: {rotate_it}", err=True)
         sys.exit(exit_codes.FAILED)

@@ -22,6 +22,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from holon.adapters.exec.process_table import ProcessIdentity
+from holon.adapters.sqlite.home_lock import HomeLock
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.detached_process import DetachedProcess, LivingProcess, Waited
 from holon.adapters.system.failure_files import FailureFiles
@@ -55,6 +56,7 @@ SEE_LOGS: Final = "see what happened with: holon daemon logs"
 READINESS_PATH: Final = "/control/runtime/readiness"
 SHUTDOWN_PATH: Final = "/control/runtime/shutdown"
 _UNAUTHORIZED: Final = 401
+_LOOKS_COUNT_MAX: Final = 3  # at one that is ready, each as long as a probe may take
 _NOTHING_RAN: Final = "no runtime was running"
 
 
@@ -129,6 +131,7 @@ class Daemon:
                 raise DaemonError(what, hint="nothing was touched; stop it, or move it away")
             case Gone():
                 require_token(self.asked)
+                _require_free(self.settings.home)
                 remove_stale(self.files)
                 return self._launch()
 
@@ -191,8 +194,12 @@ class Daemon:
         if process.ends_within(DAEMON_STABLE_MS):
             process.end(grace_ms=0)
             raise self._failed(began, "it ended right after it was ready")
-        found = look_at(self.files)
+        for _ in range(_LOOKS_COUNT_MAX):  # it may be busy with what the last process left
+            found = look_at(self.files)
+            if not isinstance(found, Silent):
+                break
         if not isinstance(found, Running) or found.status.pid != process.pid:
+            process.end(grace_ms=DAEMON_SIGNAL_MS_MAX)
             raise self._failed(began, "it is ready and does not answer")
         status = told(self.files, found, fingerprint=self.fingerprint)
         return _saying(status, f"started as process {process.pid}")
@@ -211,6 +218,11 @@ class Daemon:
             hint = "make room there, then start it again"
         failures.note(FailurePhase.STARTUP, what, now=SystemClock().now())
         return DaemonError(f"the runtime did not start: {what}", hint=hint)
+
+
+def _require_free(home: Path) -> None:
+    """Raise HomeInUseError when a process that is no service has the home: `holon run`, say."""
+    HomeLock(home).release()
 
 
 def stop(home: Path) -> DaemonStatus:

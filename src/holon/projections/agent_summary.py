@@ -34,6 +34,7 @@ from holon.model.limits import AGENT_ROWS_SHOWN_COUNT_MAX
 from holon.model.memory import MemoryFigures
 from holon.model.record import Record
 from holon.model.surface import AgentCounts, AgentSurface
+from holon.model.tool import ToolLatency
 from holon.model.turn import TerminalKind, TurnTerminal
 from holon.model.wake import ExternalTrigger
 from holon.model.workspace import ActiveWorkspace, ExecutionPolicy, ExecutionProfile
@@ -48,6 +49,7 @@ from holon.projections.agent_list import (
     workspace_view,
 )
 from holon.projections.budget_view import PaceView
+from holon.projections.execution_history import ExecutionHistory, execution_history
 from holon.projections.execution_view import ExecutionView, execution_view
 from holon.projections.preview import one_line
 from holon.projections.scheduling_posture import SchedulingPosture, scheduling_posture
@@ -123,6 +125,8 @@ class AgentStateView(Record, frozen=True, kw_only=True):
     total_model_rounds: int
     total_input_tokens: int
     total_output_tokens: int
+    execution_profile: ExecutionHistory
+    tool_latency: tuple[ToolLatency, ...] = ()
     current_run_id: TurnId | None = None
     current_work_item_id: WorkItemId | None = None
     sleeping_until: Instant | None = None
@@ -171,6 +175,7 @@ class Surroundings(Record, frozen=True, kw_only=True):
     profile: ExecutionProfile = ExecutionProfile()
     policy: ExecutionPolicy = ExecutionPolicy()
     triggers: tuple[ExternalTrigger, ...] = ()
+    latencies: tuple[ToolLatency, ...] = ()
     pace: PaceView | None = None
     guidance: tuple[LoadedInstructions, ...] = ()
     skills: SkillsSummary = SkillsSummary()
@@ -182,7 +187,7 @@ def agent_summary(surface: AgentSurface, around: Surroundings) -> AgentSummary:
     place = around.workspace
     return AgentSummary(
         identity=identity_view(agent.identity),
-        agent=_agent_view(surface),
+        agent=_agent_view(surface, around.latencies),
         scheduling_posture=scheduling_posture(listed),
         lifecycle=lifecycle_view(agent.identity, agent.posture.status),
         model=model_view(agent.model.override_model, around.default_model),
@@ -268,7 +273,7 @@ def failure_view(brief: BriefRecord) -> FailureView:
     )
 
 
-def _agent_view(surface: AgentSurface) -> AgentStateView:
+def _agent_view(surface: AgentSurface, latencies: tuple[ToolLatency, ...]) -> AgentStateView:
     agent: AgentState = surface.listed.agent
     posture, totals, wake = agent.posture, agent.totals, agent.posture.last_wake_reason
     failed, resolved = surface.last_failure, surface.last_continuation
@@ -283,6 +288,8 @@ def _agent_view(surface: AgentSurface) -> AgentStateView:
         total_model_rounds=totals.model_round_count,
         total_input_tokens=totals.input_tokens,
         total_output_tokens=totals.output_tokens,
+        execution_profile=execution_history(totals, latencies),
+        tool_latency=latencies,
         current_run_id=agent.focus.open_turn_id,
         current_work_item_id=agent.focus.current_work_item_id,
         sleeping_until=posture.sleeping_until,

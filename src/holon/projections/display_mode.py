@@ -30,7 +30,7 @@ class UnknownDisplayModeError(BadInputError):
     """There is no such display mode for a conversation."""
 
     code = "unknown_display_mode"
-    hint = "choose info (3), verbose (4) or debug (5); raw events are shown by the events inspector"
+    hint = "choose info (3), verbose (4) or debug (5); raw events: holon events tail"
 
 
 NUMBERS: Final[Mapping[str, DisplayMode]] = MappingProxyType(

@@ -151,11 +151,6 @@ def event_page(
     )
 
 
-def is_cursor_lost(after_seq: int, found: EventSlice) -> bool:
-    """Whether events after this number are gone, or the number is of another log's future."""
-    return not found.floor_seq <= after_seq <= found.last_seq
-
-
 def _looked_up(event: Event, known: dict[MessageId, MessageEnvelope]) -> MessageEnvelope | None:
     message_id = message_of(event)
     return None if message_id is None else known.get(message_id)

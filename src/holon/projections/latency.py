@@ -12,8 +12,9 @@ from datetime import datetime
 from typing import Final
 
 from holon.model.ids import MessageId, TurnId
+from holon.model.provider_attempt import ProviderAttempt
 from holon.model.record import Record
-from holon.model.transcript import AssistantRound, IncomingMessage, TurnLog
+from holon.model.transcript import AssistantRound, IncomingMessage, RuntimeFailure, TurnLog
 from holon.model.turn import RoundTiming, TerminalKind
 
 
@@ -82,14 +83,15 @@ def turn_latency(log: TurnLog) -> TurnLatency | None:
     if terminal is None:
         return None
     rounds = [entry.data for entry in log.entries if isinstance(entry.data, AssistantRound)]
+    lost = _attempts_in_vain(log)
     timings = [each.timing for each in rounds if each.timing is not None]
     arrived_at = _arrived_at(log)
     parts_ms = {
         "queue_wait_ms": _ms(arrived_at, turn.opened_at),
         "context_build_ms": sum(timing.context_build_ms for timing in timings),
-        "provider_ms": sum(timing.provider_round_ms for timing in timings),
+        "provider_ms": sum(timing.provider_round_ms for timing in timings) + _waited_ms(lost),
         "tools_ms": _tools_ms(log),
-        "cleanup_ms": _ms(_last_work_at(log, timings), terminal.completed_at),
+        "cleanup_ms": _ms(_last_work_at(log, timings, lost), terminal.completed_at),
     }
     total_ms = _ms(arrived_at, terminal.completed_at)
     return TurnLatency(
@@ -101,7 +103,7 @@ def turn_latency(log: TurnLog) -> TurnLatency | None:
         other_ms=max(0, total_ms - sum(parts_ms.values())),
         model_rounds=len(rounds),
         tool_calls=len(log.calls),
-        provider_attempts=sum(_attempt_count(each) for each in rounds),
+        provider_attempts=sum(_attempt_count(each) for each in rounds) + len(lost),
         **parts_ms,
     )
 
@@ -118,17 +120,32 @@ def _arrived_at(log: TurnLog) -> datetime:
     return log.turn.opened_at
 
 
+def _attempts_in_vain(log: TurnLog) -> tuple[ProviderAttempt, ...]:
+    """Every attempt of the round that failed the turn."""
+    failures = (entry.data for entry in log.entries if isinstance(entry.data, RuntimeFailure))
+    timelines = (failure.timeline for failure in failures if failure.timeline is not None)
+    return tuple(attempt for timeline in timelines for attempt in timeline.attempts)
+
+
+def _waited_ms(attempts: Sequence[ProviderAttempt]) -> int:
+    """From the first attempt to the end of the last: what lies between was a wait for them."""
+    return _ms(attempts[0].started_at, attempts[-1].completed_at) if attempts else 0
+
+
 def _tools_ms(log: TurnLog) -> int:
-    """Calls of one round run one after the other; what was cut off has no end to count."""
-    return sum(
-        _ms(each.call.started_at, each.call.finished_at)
-        for each in log.calls
-        if each.call.finished_at is not None
-    )
+    """Calls of one round begin together and run one after the other; those cut off have no end."""
+    total_ms, free_at = 0, log.turn.opened_at
+    for each in log.calls:
+        if each.call.finished_at is not None:
+            total_ms += _ms(max(each.call.started_at, free_at), each.call.finished_at)
+            free_at = max(free_at, each.call.finished_at)
+    return total_ms
 
 
-def _last_work_at(log: TurnLog, timings: Sequence[RoundTiming]) -> datetime:
-    ends = [timing.completed_at for timing in timings]
+def _last_work_at(
+    log: TurnLog, timings: Sequence[RoundTiming], lost: Sequence[ProviderAttempt]
+) -> datetime:
+    ends = [*(timing.completed_at for timing in timings), *(each.completed_at for each in lost)]
     ends += [each.call.finished_at for each in log.calls if each.call.finished_at is not None]
     return max(ends, default=log.turn.opened_at)
 

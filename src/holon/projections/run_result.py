@@ -6,14 +6,16 @@ Rule 2: tokens are what the turns spent, failed attempts included; the timelines
 Rule 3: the last thing the operator was told decides the status; a failure stays one, also when
         other work remains.
 Rule 4: a finished run speaks with the report of the work it completed, or else with its last words.
+        What earlier turns said is kept before it: the answer to the prompt may be among them.
 """
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from typing import Final
 
 from holon.decide.failure_artifact import ROUND_LIMIT
 from holon.model.brief import BriefKind, BriefRecord, FailureArtifact
-from holon.model.closure import Closure, Completed, Failed, WaitingReason, waiting_reason_of
+from holon.model.closure import Closure, Completed, Continuable, Failed, waiting_reason_of
 from holon.model.event import (
     AgentStateChanged,
     AssistantRoundRecorded,
@@ -35,6 +37,9 @@ from holon.model.transcript import TurnLog
 from holon.model.work_item import WorkItemRecord
 from holon.projections.run_effects import effects_of
 from holon.projections.task_view import status_view
+
+# Why a run waits whose agent could go on by itself; else it is a WaitingReason.
+WORK_LEFT: Final = "work_left"
 
 
 class FinalStatus(StrEnum):
@@ -73,8 +78,9 @@ class RunResult(Record, frozen=True, kw_only=True, omit_defaults=False):
 
     agent_id: AgentId | None
     final_status: FinalStatus
-    waiting_reason: WaitingReason | None
+    waiting_reason: str | None
     final_text: str
+    texts: tuple[str, ...]  # all it said, oldest first; a failure is not among them
     raw_final_text: str | None  # the model's last words, as it said them
     sleep_reason: str | None
     failure_artifact: FailureArtifact | None
@@ -109,12 +115,14 @@ def run_result(facts: RunFacts) -> RunResult:
     last = facts.briefs[-1] if facts.briefs else None
     failure = facts.failure or (last.failure if last is not None else None)
     status = _status(facts, last)
+    final_text = _final_text(facts, status)
     effects, usage = effects_of(facts.turns), _usage(told)
     return RunResult(
         agent_id=facts.agent_id,
         final_status=status,
-        waiting_reason=None if facts.closure is None else waiting_reason_of(facts.closure),
-        final_text=_final_text(facts, status),
+        waiting_reason=_waiting_reason(facts.closure),
+        final_text=final_text,
+        texts=_texts(facts, status, final_text),
         raw_final_text=_raw_final_text(facts.turns),
         sleep_reason=_sleep_reason(told),
         failure_artifact=failure,
@@ -132,6 +140,12 @@ def run_result(facts: RunFacts) -> RunResult:
         exec_command_items=effects.asked_count,
         batched_exec_command_items=effects.batched_count,
     )
+
+
+def _waiting_reason(closure: Closure | None) -> str | None:
+    if isinstance(closure, Continuable):
+        return WORK_LEFT
+    return None if closure is None else waiting_reason_of(closure)
 
 
 def _status(facts: RunFacts, last: BriefRecord | None) -> FinalStatus:
@@ -159,6 +173,15 @@ def _final_text(facts: RunFacts, status: FinalStatus) -> str:
     if last and last[0].kind is BriefKind.RESULT and not last[0].text.strip():
         return _last_words(facts.briefs)
     return last[0].text if last else ""
+
+
+def _texts(facts: RunFacts, status: FinalStatus, final_text: str) -> tuple[str, ...]:
+    """What each turn said, in order, and the final text if none of them said it."""
+    results = (brief.text for brief in facts.briefs if brief.kind is BriefKind.RESULT)
+    said = tuple(text for text in results if text.strip())
+    is_answer = status in (FinalStatus.COMPLETED, FinalStatus.WAITING)
+    is_new = final_text.strip() and final_text not in said
+    return (*said, final_text) if is_answer and is_new else said
 
 
 def _last_words(briefs: Sequence[BriefRecord]) -> str:

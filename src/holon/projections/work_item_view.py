@@ -120,7 +120,7 @@ def work_item_view(weighed: WeighedItem, *, focus: WorkItemId | None) -> WorkIte
         readiness=readiness_of(state),
         scheduling_state=state,
         plan_status=item.plan_status,
-        todo_counts=_todo_counts(item),
+        todo_counts=todo_counts(item),
         todo_list=_todo_list(item),
         active_wait_conditions=tuple(wait_view(wait) for wait in weighed.waits),
         created_at=item.created_at,
@@ -149,17 +149,18 @@ def wait_view(wait: WaitRecord) -> WaitView:
     )
 
 
+def todo_counts(item: WorkItemRecord) -> dict[str, int]:
+    """Return how many lines of the checklist are in each state."""
+    counts = Counter(todo.state for todo in item.todo_list)
+    return {state.value: counts[state] for state in TodoState}
+
+
 def _focus_of(item: WorkItemRecord, focus: WorkItemId | None) -> WorkItemFocus:
     if item.state is WorkItemState.COMPLETED:
         return WorkItemFocus.COMPLETED
     if item.id == focus:
         return WorkItemFocus.CURRENT
     return WorkItemFocus.BLOCKED if item.blocked_by is not None else WorkItemFocus.QUEUED
-
-
-def _todo_counts(item: WorkItemRecord) -> dict[str, int]:
-    counts = Counter(todo.state for todo in item.todo_list)
-    return {state.value: counts[state] for state in TodoState}
 
 
 def _todo_list(item: WorkItemRecord) -> tuple[TodoView, ...]:
