@@ -14,7 +14,7 @@ from holon.adapters.sqlite.migrate import (
     migrate,
     whole_schema,
 )
-from holon.model.errors import SchemaTooNewError
+from holon.model.errors import SchemaTooNewError, StoreUnwritableError
 from scripts.gen_schema import schema_text
 
 EVERYTHING = "select type, name, tbl_name, sql from sqlite_schema order by type, rowid"
@@ -120,3 +120,11 @@ def test_nothing_at_all_is_fine(tmp_path: Path, content: bytes | None) -> None:
     if content is not None:
         path.write_bytes(content)
     inspect_file(path)
+
+
+def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "runtime.sqlite").mkdir()
+    (tmp_path / "runtime.sqlite" / "something").touch()
+    with pytest.raises(StoreUnwritableError, match="cannot be read") as refused:
+        inspect_file(tmp_path / "runtime.sqlite")
+    assert refused.value.hint == "check who owns it and its directory"

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
+from holon.adapters.sqlite.number_columns import number
 from holon.adapters.sqlite.read_session import ReadSession
 from holon.adapters.sqlite.row_codec import (
     HINTS,
@@ -131,7 +132,7 @@ class SqliteAgentReads(ReadSession):
     def _heads(self, agent_id: AgentId, void: int | None, *, now: int) -> tuple[QueueHead, ...]:
         return tuple(
             QueueHead(
-                seq=_number(seq), message_id=MessageId(str(message_id)), priority=_PRIORITIES[band]
+                seq=number(seq), message_id=MessageId(str(message_id)), priority=_PRIORITIES[band]
             )
             for seq, message_id, band in self._all("heads", (agent_id, now, void))
             if isinstance(band, int)
@@ -164,8 +165,3 @@ def _unweighed(
     """The waits on items that are not among these."""
     known = {None, *(each.item.id for each in weighed if each is not None)}
     return tuple(wait for item_id, some in waits.items() if item_id not in known for wait in some)
-
-
-def _number(value: object) -> int:
-    assert isinstance(value, int), "the column holds a number"
-    return value

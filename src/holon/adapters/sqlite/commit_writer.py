@@ -1,4 +1,4 @@
-"""Applying commits: the only code that changes rows for the runtime.
+"""Applying commits: the only code that changes rows for the runtime; retention alone removes some.
 
 Owns:  the transaction. A group of commits is one transaction; each commit in it stands alone.
 Rule 1: a commit is atomic, and applying the same commit_id twice is the same as applying it once.

@@ -19,7 +19,6 @@ from holon.model.limits import WAL_BYTES_MAX
 APPLICATION_ID: Final = 0x484F4C4E  # "HOLN" in the file header
 BUSY_TIMEOUT_MS: Final = 5_000
 STATEMENTS_CACHED_COUNT: Final = 512  # all there are: preparing one costs more than running it
-_READ_ONLY: Final = apsw.SQLITE_OPEN_READONLY
 _READ_WRITE: Final = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 
 

@@ -17,7 +17,7 @@ import apsw
 
 from holon.adapters.sqlite.connection import APPLICATION_ID, open_inspector
 from holon.adapters.sqlite.error_mapping import not_a_holon_database, opening_errors
-from holon.model.errors import SchemaTooNewError
+from holon.model.errors import SchemaTooNewError, StoreUnwritableError
 
 SCHEMA_FILE: Final = Path(__file__).with_name("schema.sql")
 _SCHEMA_VERSION: Final = re.compile(r"-- version (\d+) --\n")
@@ -58,9 +58,15 @@ def whole_schema() -> Migration:
 
 def inspect_file(path: Path) -> None:
     """Raise unless `path` is absent, empty, or a database this program may migrate and use."""
-    if not path.exists() or path.stat().st_size == 0 or _is_half_made(path):
-        return
-    _require_own_header(path)
+    try:
+        if not path.exists() or path.stat().st_size == 0 or _is_half_made(path):
+            return
+        _require_own_header(path)
+    except OSError as error:
+        raise StoreUnwritableError(
+            f"the database at {path} cannot be read ({error.strerror})",
+            hint="check who owns it and its directory",
+        ) from error
     with opening_errors(path):
         connection = open_inspector(path)
         try:

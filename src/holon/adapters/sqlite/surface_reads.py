@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from holon.adapters.sqlite.error_mapping import running_errors
+from holon.adapters.sqlite.number_columns import numbers
 from holon.adapters.sqlite.read_session import ReadSession, at_most
 from holon.adapters.sqlite.row_codec import (
     BRIEFS,
@@ -87,7 +88,7 @@ class _AgentLooks(WorkspaceLooks, MemoryLooks):
         found = self._one("agent_counts", (agent_id, SURFACE_COUNTED_COUNT_MAX))
         if found is None:
             return None
-        queued, items, waits, tasks, timers, hints, briefs, events = _numbers(found)
+        queued, items, waits, tasks, timers, hints, briefs, events = numbers(found)
         return AgentCounts(
             queued_messages=queued,
             open_work_items=items,
@@ -107,6 +108,7 @@ class _AgentLooks(WorkspaceLooks, MemoryLooks):
         return [HINTS.decode(str(row[0])) for row in self._all("hints", (agent_id,))]
 
     def _usage(self, agent_id: AgentId) -> TokenUsage | None:
+        """What the newest turn used, of the last settled ones that reported any tokens."""
         found = self._one("last_reported_usage", (agent_id, SURFACE_USAGE_TURNS_COUNT_MAX))
         return None if found is None else USAGES.decode(str(found[0]))
 
@@ -207,7 +209,7 @@ class _Pages(ReadSession):
         found = self._one("item_place", (agent_id, after))
         if found is None:
             raise UnknownCursorError(f"{agent_id} has no work item {after}")
-        return _numbers(found)
+        return numbers(found)
 
 
 class SqliteSurfaceReads(_AgentLooks, _Pages):
@@ -227,7 +229,7 @@ class SqliteSurfaceReads(_AgentLooks, _Pages):
             found, counts = self._one("agent", (agent_id,)), self._counts(agent_id)
             if found is None or counts is None:
                 return None
-            _, last_seq = _numbers(self._one("event_bounds", (agent_id,)) or (0, 0))
+            _, last_seq = numbers(self._one("event_bounds", (agent_id,)) or (0, 0))
             return AgentSurface(
                 listed=self._listed(found),
                 counts=counts,
@@ -245,10 +247,6 @@ class SqliteSurfaceReads(_AgentLooks, _Pages):
                 memory=self._memory_figures(agent_id),
                 tainted=self._tainted(agent_id),
             )
-
-    async def agent_counts(self, agent_id: AgentId) -> AgentCounts | None:
-        """How much of everything an agent has."""
-        return self._counts(agent_id)
 
     async def tasks_page(
         self, agent_id: AgentId, *, after: TaskId | None, limit: int
@@ -271,19 +269,11 @@ class SqliteSurfaceReads(_AgentLooks, _Pages):
         with self._moment():
             return self._items(agent_id, after, limit=at_most(limit, SURFACE_PAGE_COUNT_MAX))
 
-    async def open_waits(self, agent_id: AgentId, *, limit: int) -> Sequence[WaitRecord]:
-        """Waits of an agent and its items that have not ended, oldest first."""
-        return self._some_waits(agent_id, limit=at_most(limit, SURFACE_PAGE_COUNT_MAX))
-
-    async def parked_hints(self, agent_id: AgentId) -> Sequence[WakeHint]:
-        """Wake hints that wait for the agent, oldest first."""
-        return self._hints(agent_id)
-
     async def runtime_activity(self) -> ActivityCounts:
         """What goes on in the whole runtime."""
         found = self._one("activity", (SURFACE_COUNTED_COUNT_MAX,))
         assert found is not None, "counts are always one row"
-        active, processing, waiting, tasks = _numbers(found)
+        active, processing, waiting, tasks = numbers(found)
         return ActivityCounts(
             active_agent_count=active,
             processing_agent_count=processing,
@@ -294,7 +284,7 @@ class SqliteSurfaceReads(_AgentLooks, _Pages):
     async def census(self) -> RuntimeCensus:
         """How many agents of each status there are, and how much is kept."""
         with self._moment():
-            queued, events = _numbers(self._one("kept", (CENSUS_ROWS_COUNT_MAX,)) or (0, 0))
+            queued, events = numbers(self._one("kept", (CENSUS_ROWS_COUNT_MAX,)) or (0, 0))
             found = self._all("statuses", (AGENTS_COUNT_MAX,))
             database_bytes, wal_bytes = self._file_bytes()
             return RuntimeCensus(
@@ -318,9 +308,3 @@ class SqliteSurfaceReads(_AgentLooks, _Pages):
     async def last_failure(self) -> BriefRecord | None:
         """The newest brief of a failed turn, of any agent."""
         return self._failure("last_failure")
-
-
-def _numbers(row: Row) -> list[int]:
-    found = [value for value in row if isinstance(value, int)]
-    assert len(found) == len(row), "the columns hold numbers"
-    return found

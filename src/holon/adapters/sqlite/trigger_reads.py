@@ -3,6 +3,7 @@
 Owns:  one look per delivery: the trigger, its agent, and whether the delivery is known already.
 """
 
+from holon.adapters.sqlite.number_columns import number
 from holon.adapters.sqlite.read_session import ReadSession
 from holon.adapters.sqlite.statements import Row
 from holon.model.agent_status import AgentStatus
@@ -32,8 +33,8 @@ class SqliteTriggerReads(ReadSession):
             trigger=_trigger(found[:9]),
             agent_status=AgentStatus(str(status)),
             is_archived=bool(archived),
-            queued_count=_number(queued),
-            parked_count=_number(parked),
+            queued_count=number(queued),
+            parked_count=number(parked),
             is_parked=bool(is_parked),
             earlier=None if earlier is None else _earlier(earlier, digest),
         )
@@ -46,11 +47,11 @@ def _trigger(row: Row) -> ExternalTrigger:
         target_agent_id=AgentId(str(agent_id)),
         delivery_mode=TriggerDeliveryMode(str(mode)),
         status=TriggerStatus(str(status)),
-        epoch=_number(epoch),
-        created_at=from_micros(_number(created_at)),
+        epoch=number(epoch),
+        created_at=from_micros(number(created_at)),
         revoked_at=_moment(revoked_at),
         last_delivered_at=_moment(delivered_at),
-        delivery_count=_number(count),
+        delivery_count=number(count),
     )
 
 
@@ -59,11 +60,6 @@ def _earlier(disposition: object, digest: object) -> EarlierDelivery:
         disposition=WakeDisposition(str(disposition)),
         content_digest=None if digest is None else str(digest),
     )
-
-
-def _number(value: object) -> int:
-    assert isinstance(value, int), "the column holds numbers"
-    return value
 
 
 def _moment(value: object) -> Instant | None:

@@ -7,12 +7,10 @@ from typing import NamedTuple, TypeVar
 import apsw
 
 from holon.adapters.sqlite.read_session import ReadSession
-from holon.adapters.sqlite.row_codec import USAGES, CallRow, EntryRow, TurnRow
+from holon.adapters.sqlite.row_codec import CallRow, EntryRow, TurnRow
 from holon.adapters.sqlite.settled_turns import SettledTurns, turn_log
 from holon.adapters.sqlite.statements import Row
 from holon.model.ids import AgentId, TurnId
-from holon.model.limits import SURFACE_USAGE_TURNS_COUNT_MAX
-from holon.model.provider_attempt import TokenUsage
 from holon.model.transcript import TurnLog
 
 _OfTurn = TypeVar("_OfTurn", EntryRow, CallRow)
@@ -65,11 +63,6 @@ class SqliteTurnReads(ReadSession):
         entries = [EntryRow._make(each) for each in self._all("entries", (row.turn_id,))]
         calls = [CallRow._make(each) for each in self._all("calls", (row.turn_id,))]
         return turn_log(row, entries, calls)
-
-    async def last_reported_usage(self, agent_id: AgentId) -> TokenUsage | None:
-        """What the newest turn used, of the last settled ones that reported any tokens."""
-        found = self._one("last_reported_usage", (agent_id, SURFACE_USAGE_TURNS_COUNT_MAX))
-        return None if found is None else USAGES.decode(str(found[0]))
 
 
 def _by_turn(rows: Iterable[_OfTurn]) -> defaultdict[str, list[_OfTurn]]:

@@ -6,6 +6,7 @@ Owns:  bounded lists of one agent's work items and tasks, and the counts beside 
 from collections import defaultdict
 from collections.abc import Sequence
 
+from holon.adapters.sqlite.number_columns import number, numbers
 from holon.adapters.sqlite.read_session import ReadSession
 from holon.adapters.sqlite.row_codec import ITEMS, TaskRow, WaitRow, task_record, wait_record
 from holon.model.ids import AgentId, MessageId
@@ -39,7 +40,9 @@ class SqliteWorkReads(ReadSession):
 
     async def work_item_counts(self, agent_id: AgentId) -> WorkItemCounts:
         """How many items the agent has open, and how many completed ones are kept."""
-        open_count, completed_count = _numbers(self._one("item_counts", (agent_id,)), 2)
+        found = self._one("item_counts", (agent_id,))
+        assert found is not None, "counts are always one row"
+        open_count, completed_count = numbers(found)
         return WorkItemCounts(open_count=open_count, completed_count=completed_count)
 
     async def ended_tasks(self, agent_id: AgentId, *, limit: int) -> Sequence[TaskRecord]:
@@ -58,7 +61,9 @@ class SqliteWorkReads(ReadSession):
 
     async def followup_count(self, root_id: MessageId) -> int:
         """How many follow-ups of one chain are known."""
-        return _numbers(self._one("followup_count", (root_id,)), 1)[0]
+        found = self._one("followup_count", (root_id,))
+        assert found is not None, "counts are always one row"
+        return number(found[0])
 
     async def tool_latencies(self, agent_id: AgentId, *, limit: int) -> Sequence[ToolLatency]:
         """How long the agent's calls took, by tool."""
@@ -66,12 +71,6 @@ class SqliteWorkReads(ReadSession):
             ToolLatency(
                 tool_name=str(name), call_count=calls, total_ms=total, max_ms=longest, last_ms=last
             )
-            for name, *numbers in self._all("tool_latencies", (agent_id, limit))
-            for calls, total, longest, last in [_numbers(numbers, 4)]
+            for name, *columns in self._all("tool_latencies", (agent_id, limit))
+            for calls, total, longest, last in [numbers(columns)]
         ]
-
-
-def _numbers(row: Sequence[object] | None, count: int) -> list[int]:
-    found = [value for value in row or () if isinstance(value, int)]
-    assert len(found) == count, "the columns hold numbers"
-    return found

@@ -5,6 +5,7 @@ Owns:  the workspaces' part of the reads.
 
 from collections.abc import Sequence
 
+from holon.adapters.sqlite.number_columns import number
 from holon.adapters.sqlite.read_session import ReadSession, at_most
 from holon.adapters.sqlite.statements import Row
 from holon.model.ids import AgentId, WorkspaceId
@@ -66,8 +67,8 @@ def workspace_entry(row: Row) -> WorkspaceEntry:
         workspace_id=WorkspaceId(str(workspace_id)),
         workspace_anchor=str(anchor),
         repo_name=None if repo_name is None else str(repo_name),
-        created_at=from_micros(_number(created_at)),
-        updated_at=from_micros(_number(updated_at)),
+        created_at=from_micros(number(created_at)),
+        updated_at=from_micros(number(updated_at)),
     )
 
 
@@ -93,11 +94,6 @@ def _occupancy(row: Row) -> WorkspaceOccupancy:
         workspace_id=WorkspaceId(str(workspace_id)),
         holder_agent_id=AgentId(str(holder)),
         access_mode=AccessMode(str(mode)),
-        acquired_at=from_micros(_number(acquired_at)),
+        acquired_at=from_micros(number(acquired_at)),
         released_at=from_micros(released_at) if isinstance(released_at, int) else None,
     )
-
-
-def _number(value: object) -> int:
-    assert isinstance(value, int), "the column holds numbers"
-    return value

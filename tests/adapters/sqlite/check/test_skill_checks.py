@@ -1,7 +1,10 @@
 """Skills in use: what a sound database holds of them, and faults that are seen."""
 
+from contextlib import closing
 from pathlib import Path
 
+import apsw
+import msgspec
 import pytest
 
 from holon.adapters.sqlite.check.checker import check_database
@@ -17,10 +20,19 @@ AGAIN = "update skill_activations set state = 'turn_active', turn_id = 'turn_2'"
 
 
 @pytest.mark.requirement("skills:promoted-in-silence")
-def test_a_skill_a_completed_turn_used_is_kept_and_the_check_agrees(database: Path) -> None:
+def test_a_skill_a_completed_turn_used_is_kept_in_silence_and_the_check_agrees(
+    database: Path,
+) -> None:
     report = check_database(database)
     assert report.violations == ()
     assert report.counts["skill_activations"] == 1
+    with closing(apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)) as rows:
+        assert rows.execute("select state, turn_id from skill_activations").fetchall() == [
+            ("session_active", "turn_1")
+        ]
+        told = rows.execute("select event from events where event like '%skill%'").fetchall()
+    [event] = [msgspec.json.decode(str(text)) for (text,) in told]
+    assert (event["kind"], event["turn_id"]) == ("skill_activated", "turn_1")
 
 
 def test_a_skill_the_open_turn_uses_again_is_sound(database: Path) -> None:
