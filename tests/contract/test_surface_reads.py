@@ -225,7 +225,6 @@ async def test_a_limit_that_makes_no_sense_gives_nothing_rather_than_everything(
         await reads.tasks_page(MAIN, after=None, limit=limit),
         await reads.timers_page(MAIN, after=None, limit=limit),
         await reads.work_items_page(MAIN, after=None, limit=limit),
-        await reads.open_waits(MAIN, limit=limit),
         await reads.briefs_page(MAIN, before=None, limit=limit),
         await reads.turns_page(MAIN, before_index=None, limit=limit),
         (await reads.events_page(MAIN, EventQuery(limit=limit))).events,
@@ -348,10 +347,12 @@ async def test_waits_hints_and_counts_of_an_agent(store: Store) -> None:
     )
     gone = MoveWait(agent_id=MAIN, wait_id=WaitId("wait_1"), state=WaitState.CANCELLED, by="test")
     await write(store, gone)
-    assert [wait.id for wait in await store.reads.open_waits(MAIN, limit=9)] == ["wait_2"]
-    assert [hint.source_key for hint in await store.reads.parked_hints(MAIN)] == ["github"]
+    surface = await store.reads.agent_surface(MAIN)
+    assert surface is not None
+    assert [wait.id for wait in surface.waits] == ["wait_2"]
+    assert [hint.source_key for hint in surface.hints] == ["github"]
     _, last_seq = await store.reads.event_bounds(MAIN)
-    assert await store.reads.agent_counts(MAIN) == AgentCounts(
+    assert surface.counts == AgentCounts(
         queued_messages=1,
         open_work_items=1,
         waits=1,
@@ -361,7 +362,6 @@ async def test_waits_hints_and_counts_of_an_agent(store: Store) -> None:
         briefs=1,
         events=last_seq,
     )
-    assert await store.reads.agent_counts(AgentId("nobody")) is None
 
 
 async def test_a_surface_is_one_look_that_can_be_followed_on(store: Store) -> None:
@@ -434,6 +434,6 @@ async def test_counting_stops_at_the_bound(store: Store) -> None:
     for batch in range(11):
         numbers = range(batch * 100, batch * 100 + 100)
         await write(store, *(AppendBrief(brief=a_brief(f"b_{n}")) for n in numbers))
-    counts = await store.reads.agent_counts(MAIN)
-    assert counts is not None
-    assert counts.briefs == SURFACE_COUNTED_COUNT_MAX
+    surface = await store.reads.agent_surface(MAIN)
+    assert surface is not None
+    assert surface.counts.briefs == SURFACE_COUNTED_COUNT_MAX

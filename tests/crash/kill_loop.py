@@ -34,7 +34,8 @@ from random import Random
 from typing import Final
 
 from holon.adapters.sqlite.check.untouched import open_untouched
-from holon.model.limits import COMMAND_STOP_GRACE_MS, SECOND_MS
+from holon.model.command_limits import COMMAND_STOP_GRACE_MS
+from holon.model.limits import SECOND_MS
 from holon.ports.failpoint import Failpoint
 from holon.testing.mixed_model import mixed_model
 from holon.testing.serve_process import PRUNE_OFTEN

@@ -307,7 +307,6 @@ def test_folding_a_change_gives_the_state_it_writes(
 ) -> None:
     folded = fold(event for _, event in events_of(change))
     assert folded.states == {(subject, id_): state}
-    assert folded.ids_of(subject) == {id_: state}
     assert folded.late == ()
 
 

@@ -20,8 +20,8 @@ from holon.decide.command_promotion import (
     spec_of,
 )
 from holon.model.command import CommandExit, CommandSpec, OutputSpan, OutputStream, StopCause
+from holon.model.command_limits import COMMAND_BATCH_ITEMS_COUNT_MAX
 from holon.model.ids import TaskId
-from holon.model.limits import COMMAND_BATCH_ITEMS_COUNT_MAX
 from holon.model.provenance import TrustLevel
 from holon.model.task import TaskStatus
 from holon.testing.builders import MAIN, START, a_task

@@ -8,7 +8,6 @@ from holon.decide.conversation_view import (
     INTERJECTION_HEADER,
     UNSEEN_HEADER,
     conversation_of,
-    is_sendable,
     problems_of,
 )
 from holon.decide.failure_artifact import operator_abort
@@ -131,7 +130,7 @@ def test_an_interjection_between_call_and_result_stands_behind_the_results() -> 
     last = conversation_of([log])[-1]
     assert [type(block) for block in last.blocks] == [ToolResultBlock, ToolResultBlock, TextBlock]
     assert last.blocks[-1] == said(f"{INTERJECTION_HEADER}\nwait")
-    assert is_sendable(conversation_of([log]))
+    assert problems_of(conversation_of([log])) == ()
 
 
 def test_what_the_model_has_not_seen_comes_before_the_message_of_the_turn() -> None:
@@ -153,7 +152,7 @@ def test_turns_follow_each_other_and_neighbours_of_one_role_are_joined() -> None
     told = [block.text for block in message.blocks if isinstance(block, TextBlock)]
     assert told[0] == told[2] == HELLO.text
     assert "the operator ended the turn: enough" in told[1]
-    assert is_sendable(conversation)
+    assert problems_of(conversation) == ()
 
 
 def test_a_nudge_is_a_user_message() -> None:
@@ -233,7 +232,6 @@ def test_what_a_provider_would_refuse_is_named(
     conversation: tuple[ConversationMessage, ...], problem: str | None
 ) -> None:
     found = problems_of(conversation)
-    assert is_sendable(conversation) is (problem is None)
     if problem is None:
         assert found == ()
     else:
@@ -242,4 +240,4 @@ def test_what_a_provider_would_refuse_is_named(
 
 def test_an_unanswered_call_is_a_problem_and_not_papered_over() -> None:
     log = log_of(incoming(), AssistantRound(round=1, spoke=TWO_READS), receipts=(ok(), None))
-    assert not is_sendable(conversation_of([log]))
+    assert problems_of(conversation_of([log]))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holon.decide.compaction import ShownPast
 from holon.decide.conversation_size import bytes_of
-from holon.decide.conversation_view import append_turn, conversation_of, problems_of
+from holon.decide.conversation_view import append_recap, append_turn, conversation_of, problems_of
 from holon.decide.history_window import HistoryFacts, marks, plan_history
 from holon.decide.recap import turn_line
 from holon.model.agent import AgentContext
@@ -39,9 +39,15 @@ def after(past: ShownPast, log: TurnLog, *, budget: int = BUDGET) -> ShownPast:
     return ShownPast(context=context, turns=tuple(kept))
 
 
-def shown(past: ShownPast) -> tuple[ConversationMessage, ...]:
-    """What a request begins with."""
-    return conversation_of(past.turns, context=past.context)
+def shown(past: ShownPast, *following: TurnLog) -> list[ConversationMessage]:
+    """What a request begins with: what is left of the turns that were let go, and the others."""
+    messages: list[ConversationMessage] = []
+    logs = (*past.turns, *following)
+    if logs:
+        append_recap(messages, logs[0].turn.agent_id, past.context)
+    for log in logs:
+        append_turn(messages, log)
+    return messages
 
 
 @pytest.mark.requirement("compaction:history-moves-by-epochs")
@@ -60,8 +66,7 @@ def test_between_two_epochs_every_past_begins_with_the_one_before(sizes: list[in
             assert shown(found)[: len(shown(past))] == shown(past)
         assert len(found.turns) < HISTORY_TURNS_COUNT_MAX
         assert sum(bytes_of(conversation_of([each])) for each in found.turns) <= high
-        following = conversation_of([*found.turns, opened_log()], context=now)
-        assert problems_of(following) == ()
+        assert problems_of(shown(found, opened_log())) == ()
         past = found
 
 

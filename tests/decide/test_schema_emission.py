@@ -13,7 +13,6 @@ from holon.decide.schema_emission import (
     arguments_from_strict,
     emit_schema,
     emitted_problems,
-    schema_problems,
     source_problems,
 )
 
@@ -203,13 +202,11 @@ FLAWED: Final[list[tuple[str, Any, str]]] = [
 
 
 @pytest.mark.requirement("tool-schemas:sources-are-validated")
-@pytest.mark.parametrize("mode", SchemaMode)
 @pytest.mark.parametrize(
     ("source", "flaw"), [row[1:] for row in FLAWED], ids=[row[0] for row in FLAWED]
 )
-def test_a_flawed_source_is_named(source: Any, flaw: str, mode: SchemaMode) -> None:
+def test_a_flawed_source_is_named(source: Any, flaw: str) -> None:
     assert any(flaw in problem for problem in source_problems(source))
-    assert set(source_problems(source)) <= set(schema_problems(source, mode))
 
 
 CLOSED: Final = {**_object({"a": TEXT}, ["a"]), "additionalProperties": False}

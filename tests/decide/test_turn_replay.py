@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from holon.decide.conversation_view import conversation_of, is_sendable, problems_of
+from holon.decide.conversation_view import conversation_of, problems_of
 from holon.decide.failure_artifact import operator_abort
 from holon.decide.lane_commits import entry_of
 from holon.decide.recovery_plan import ResumeTurnPlan, plan_turn
@@ -94,7 +94,7 @@ def test_a_log_with_unanswered_calls_is_neither_replayed_nor_sendable(
     for moment in LiveTurn().run(script):
         if all(each.receipt is not None for each in moment.log.calls):
             continue
-        assert not is_sendable(conversation_of([moment.log]))
+        assert problems_of(conversation_of([moment.log]))
         with pytest.raises(ForbiddenTransitionError):
             replay(moment.log, tools=TOOLS)
 

@@ -120,6 +120,20 @@ async def test_the_status_says_what_the_newest_message_amounted_to(server: Contr
     assert (first["trigger_kind"], first["prior_closure_outcome"]) == ("operator_input", "waiting")
 
 
+@pytest.mark.requirement("console:execution-profile-is-shown")
+async def test_the_status_describes_how_the_work_has_gone(server: ControlServer) -> None:
+    async def seen() -> dict[str, object]:
+        told = (await server.operator.get(f"/agents/{MAIN}/status")).json()
+        return cast("dict[str, object]", told["agent"])
+
+    assert (await seen())["execution_profile"] == {"turn_count": 0, "tool_call_count": 0}
+    await settled(server)
+    agent = await seen()
+    profile = cast("dict[str, object]", agent["execution_profile"])
+    assert (profile["turn_count"], profile["rounds_per_turn"]) == (1, 1.0)
+    assert profile["output_tokens_per_round"] == agent["total_output_tokens"]
+
+
 @pytest.mark.requirement("http:default-aliases")
 @pytest.mark.parametrize("part", ["status", "state", "briefs", "transcript"])
 async def test_a_path_that_names_no_agent_means_the_default_one(

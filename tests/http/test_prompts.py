@@ -1,10 +1,19 @@
 """The prompt an agent would be given, over a real server."""
 
+import hashlib
+from pathlib import Path
+
 import pytest
 
 from holon.prompt.prompt_view import PromptView
-from holon.testing.control_server import MAIN, ControlServer
+from holon.serve.compose import HostOptions
+from holon.serve.identity_parts import UserFiles
+from holon.testing.control_server import MAIN, ControlServer, ServerOptions, control_server
 from holon.wire.codec import decode
+
+NOWHERE = "http://127.0.0.1:9"
+CANARY = "canary-0123456789-abcdef"
+GUIDANCE = f"# Main\n\nGreet everybody with {CANARY}.\n"
 
 
 @pytest.mark.requirement("prompt:debug-shows-the-frame")
@@ -28,7 +37,25 @@ async def test_the_prompt_is_shown_section_by_section(server: ControlServer) -> 
 
 
 @pytest.mark.requirement("prompt:loaded-guidance-is-metadata")
-async def test_the_status_tells_where_guidance_came_from(server: ControlServer) -> None:
-    status = (await server.operator.get(f"/agents/{MAIN}/status")).json()
-    for file in status.get("loaded_agents_md", []):
-        assert set(file) == {"source", "kind", "path", "bytes", "sha256", "truncated"}
+async def test_the_status_tells_where_guidance_came_from_and_not_what_it_says(
+    tmp_path: Path,
+) -> None:
+    home, files = tmp_path / "home", UserFiles(user_home=tmp_path / "user", github_base=NOWHERE)
+    options = ServerOptions(host=HostOptions(user_files=files))
+    async with control_server(home, options) as server:
+        own = home / "agents" / MAIN / "AGENTS.md"
+        own.write_text(GUIDANCE)
+        prompt = await server.operator.post(f"/control/agents/{MAIN}/debug-prompt")
+        status = await server.operator.get(f"/agents/{MAIN}/status")
+    assert CANARY.encode() in prompt.body, "the model is told"
+    assert CANARY.encode() not in status.body
+    assert status.json()["loaded_agents_md"] == [
+        {
+            "source": "agent",
+            "kind": "agents_md",
+            "path": str(own),
+            "bytes": len(GUIDANCE),
+            "sha256": hashlib.sha256(GUIDANCE.encode()).hexdigest(),
+            "truncated": False,
+        }
+    ]

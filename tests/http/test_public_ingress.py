@@ -31,6 +31,12 @@ async def message_of(server: ControlServer, answer: Answer) -> MessageEnvelope:
     return entry.message
 
 
+async def queued_count(server: ControlServer) -> int:
+    surface = await server.host.reads.agent_surface(MAIN)
+    assert surface is not None
+    return surface.counts.queued_messages
+
+
 CONTENTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "text": ({"text": "hi"}, {"type": "text", "text": "hi"}),
     "json": ({"json": {"a": 1}}, {"type": "json", "value": {"a": 1}}),
@@ -102,9 +108,7 @@ async def test_the_public_cannot_claim_more_than_it_is(server: ControlServer, na
     claim, status = CLAIMS[name]
     answer = await server.operator.post(ENQUEUE, {"text": "I am the operator", **claim})
     assert answer.status == status, answer.body
-    counts = await server.host.reads.agent_counts(MAIN)
-    assert counts is not None
-    assert counts.queued_messages == 0
+    assert await queued_count(server) == 0
 
 
 async def test_a_key_makes_a_repeat_harmless_and_a_conflict_visible(server: ControlServer) -> None:
@@ -227,9 +231,7 @@ async def test_a_signature_that_does_not_hold_is_refused_whoever_sends_it(tmp_pa
             for caller in (server.stranger, server.operator, server.local):
                 answer = await caller.send("POST", WEBHOOK, body=body, headers=headers)
                 assert (answer.status, answer.json()["code"]) == (401, "bad_signature"), name
-        counts = await server.host.reads.agent_counts(MAIN)
-        assert counts is not None
-        assert counts.queued_messages == 0
+        assert await queued_count(server) == 0
 
 
 @pytest.mark.requirement("ingress:signer-before-body")
@@ -265,9 +267,7 @@ async def test_a_source_without_its_secret_is_shut_however_it_signs(
         for caller in (server.stranger, server.operator, server.local):
             answer = await caller.send("POST", WEBHOOK, body=BODY, headers=headers)
             assert (answer.status, answer.json()["code"]) == (401, "webhook_disabled")
-        counts = await server.host.reads.agent_counts(MAIN)
-        assert counts is not None
-        assert counts.queued_messages == 0
+        assert await queued_count(server) == 0
 
 
 @pytest.mark.requirement("ingress:webhook-evidence")

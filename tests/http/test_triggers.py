@@ -42,7 +42,9 @@ async def hold_back(server: ControlServer) -> None:
 
 
 async def hints(server: ControlServer) -> list[WakeHint]:
-    return list(await server.host.reads.parked_hints(MAIN))
+    surface = await server.host.reads.agent_surface(MAIN)
+    assert surface is not None
+    return list(surface.hints)
 
 
 def same(answer: Answer, other: Answer) -> bool:

@@ -17,6 +17,7 @@ from holon.model.provider_errors import ModelUnavailableError, ProviderError
 from holon.model.turn import ModelFailed, ModelSpoke, StopReason
 from holon.ports.provider import Candidate, Hear, ModelPreference
 from holon.runtime.provider_caller import ask_provider
+from holon.runtime.provider_gate import LastFailure, ProviderGate
 from holon.runtime.services import Services
 from holon.testing.inline_writer import InlineWriter, NoFaults
 from holon.testing.manual_clock import ManualClock
@@ -83,6 +84,7 @@ class Stage:
     def __init__(self, parts: Mapping[str, Sequence[Line]], **settings: Any) -> None:
         self.clock = ManualClock()
         self.bill = Playbill(self.clock, parts)
+        self.last_failures: dict[str, LastFailure] = {}  # of each provider
         writer = InlineWriter(memory_connection(), self.clock, NoFaults())
         self.services = Services(
             store=memory_store(memory_connection(), writer),
@@ -90,6 +92,7 @@ class Stage:
             ids=SequentialIds(),
             models=self.bill,
             tools=builtin_tools(),
+            gate=ProviderGate(notice=self.last_failures.__setitem__),
             **settings,
         )
 

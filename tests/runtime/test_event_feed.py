@@ -17,6 +17,7 @@ from holon.runtime.event_feed import (
     CursorAheadError,
     CursorLostError,
     SubscriberLaggedError,
+    require_kept,
 )
 from holon.testing.builders import MAIN, an_identity
 from tests.runtime.cast import rule, says
@@ -140,6 +141,21 @@ def test_a_cursor_whose_events_were_pruned_is_lost_and_says_so() -> None:
         assert await read(house, after=floor, upto=last) == list(range(floor + 1, last + 1))
 
     run_house(story, setup=Setup(retention=policy))
+
+
+@pytest.mark.parametrize(
+    ("cursor", "error"), [(0, CursorLostError), (2, CursorLostError), (11, CursorAheadError)]
+)
+def test_a_cursor_is_lost_when_it_was_pruned_or_is_of_the_future(
+    cursor: int, error: type[CursorLostError]
+) -> None:
+    with pytest.raises(error):
+        require_kept(MAIN, cursor, floor=3, newest=10)
+
+
+@pytest.mark.parametrize("cursor", [3, 10])
+def test_a_cursor_at_either_end_of_what_is_kept_is_good(cursor: int) -> None:
+    require_kept(MAIN, cursor, floor=3, newest=10)
 
 
 @pytest.mark.parametrize("agent", [MAIN, AgentId("nobody")])

@@ -259,7 +259,7 @@ def test_a_model_that_cannot_be_used_is_refused_before_anything_is_sent(
         expected = Expected(ONE).asked(TWO, 1).timeline(active=TWO, winner=TWO)
         attempts = (refused, *expected.attempts)
         assert spoke.timeline == msgspec.structs.replace(expected, attempts=attempts)
-        assert stage.services.gate.last_failures["lab"].failure_kind == error.code
+        assert stage.last_failures["lab"].failure_kind == error.code
         stage.bill.missing[TWO] = error
         failed = await stage.fail()
         assert failed.timeline is not None
@@ -385,7 +385,7 @@ def test_secrets_are_taken_out_of_whatever_is_written_down() -> None:
         failed = await stage.fail()
         assert "sk-1" not in msgspec.json.encode(failed).decode()
         assert failed.failure.summary == "[key] is not a key"
-        assert stage.services.gate.last_failures["lab"].summary == "[key] is not a key"
+        assert stage.last_failures["lab"].summary == "[key] is not a key"
 
     play(scene, {ONE: [error]}, redactor=Mask())
 

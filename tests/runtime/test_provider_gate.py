@@ -29,14 +29,13 @@ def test_routes_of_one_provider_rest_on_their_own() -> None:
     assert not gate.is_resting(ONE)
 
 
-def test_a_provider_shows_its_newest_failure() -> None:
-    gate = ProviderGate()
-    assert gate.last_failures == {}
+def test_every_failure_is_passed_on_with_its_provider() -> None:
+    noticed: list[tuple[str, LastFailure]] = []
+    gate = ProviderGate(notice=lambda *told: noticed.append(told))
     gate.note_failure(ONE, a_failure(ONE), retryable=True, now_ms=0)
     gate.note_refusal(TWO, a_failure(TWO, "model_unavailable"))
-    assert gate.last_failures == {"lab": a_failure(TWO, "model_unavailable")}
     gate.note_success(TWO, account="lab")
-    assert gate.last_failures["lab"].failure_kind == "model_unavailable", "it says when it was"
+    assert noticed == [("lab", a_failure(ONE)), ("lab", a_failure(TWO, "model_unavailable"))]
 
 
 def test_what_is_kept_is_bounded_and_the_oldest_is_forgotten_first() -> None:
@@ -45,7 +44,6 @@ def test_what_is_kept_is_bounded_and_the_oldest_is_forgotten_first() -> None:
     for ref in refs:
         wear_out(gate, ref)
         gate.spend_retry(ref.provider)
-    assert len(gate.last_failures) == PROVIDER_ROUTES_KEPT_COUNT_MAX
     assert not gate.is_resting(refs[0])
     assert gate.is_resting(refs[1])
     assert gate.is_resting(refs[-1])

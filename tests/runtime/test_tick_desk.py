@@ -5,6 +5,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from holon.decide.work_item_changes import Edit
 from holon.model.ids import AgentId, WaitId
 from holon.model.limits import HOUR_MS
 from holon.model.message import MessageKind
@@ -83,7 +84,7 @@ def test_a_crash_around_any_commit_of_a_reminder_neither_loses_nor_repeats_it(
 
     async def story(house: House) -> None:
         item = await house.host.work.create(MAIN, objective="deploy")
-        await house.host.work.block(item.id, blocked_by="review", recheck_after_ms=60_000)
+        await house.host.work.edit(item.id, Edit(), blocked_by="review", recheck_after_ms=60_000)
         await house.rest(59_000)
         plan.at = len(plan.commit_ids) + number  # the tick, its claim, its settlement
         await house.rest(HOUR_MS)

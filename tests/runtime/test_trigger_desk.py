@@ -23,7 +23,7 @@ from holon.model.refusal import RefusalCode, RefusedError
 from holon.model.retention import RetentionPolicy
 from holon.model.trigger import TriggerDelivery
 from holon.model.trigger_event import CallbackRefused
-from holon.model.wake import WakeDisposition
+from holon.model.wake import WakeDisposition, WakeHint
 from holon.ports.trigger_key import NoTriggerKey, TriggerKey
 from holon.runtime.services import Services
 from holon.runtime.trigger_desk import TriggerDesk
@@ -68,6 +68,11 @@ class Bench:
     async def count(self) -> int:
         return (await self.desk.ensure(MAIN)).delivery_count
 
+    async def hints(self) -> tuple[WakeHint, ...]:
+        surface = await self.store.reads.agent_surface(MAIN)
+        assert surface is not None
+        return surface.hints
+
 
 @pytest.fixture
 async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
@@ -84,7 +89,7 @@ async def test_no_delivery_is_lost_among_hundreds_at_once(bench: Bench) -> None:
         for number in range(300):
             sending.start_soon(bench.send, TriggerDelivery(body=f"{number}"), token)
     assert await bench.count() == 300
-    (hint,) = await bench.store.reads.parked_hints(MAIN)
+    (hint,) = await bench.hints()
     assert hint.revision == 300
 
 
@@ -98,7 +103,7 @@ async def test_an_address_rotated_while_a_delivery_was_on_its_way_takes_nothing(
     await bench.desk.rotate(MAIN)
     assert await bench.desk.deliver(token, KEYED, target) is None
     assert await bench.count() == 0
-    assert await bench.store.reads.parked_hints(MAIN) == []
+    assert await bench.hints() == ()
 
 
 @pytest.mark.requirement("triggers:stopped")

@@ -44,10 +44,20 @@ def test_spans_are_wanted_when_somebody_said_where_to_send_them(
 
 @pytest.mark.requirement("journal:spans-cost-nothing-unless-asked-for")
 def test_a_service_that_is_not_asked_for_spans_imports_nothing_for_them() -> None:
-    script = (
-        "import sys, holon.serve.foreground, holon.serve.service_tracer\n"
-        "sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
-    )
+    script = """
+import sys, anyio, holon.serve.foreground
+from holon.adapters.system.secrets import SecretRegistry
+from holon.ports.journal import NoJournal
+from holon.serve.service_tracer import service_tracer
+
+async def serve():
+    async with service_tracer({"OTEL_SERVICE_NAME": "x"}, NoJournal(), SecretRegistry()) as tracer:
+        with tracer.turn("main", "turn_1"):
+            pass
+
+anyio.run(serve)
+sys.exit(any(name.startswith("opentelemetry") for name in sys.modules))
+"""
     assert subprocess.run([sys.executable, "-c", script], check=False, timeout=60).returncode == 0
 
 

@@ -1,6 +1,6 @@
 """Die at any step of one eventful stretch of life: each is followed by a clean recovery.
 
-The suite tries every third step, the drill every one.
+The suite tries every sixth step, the drill every one.
 """
 
 import os

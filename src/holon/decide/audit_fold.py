@@ -128,10 +128,6 @@ class FoldedState(NamedTuple):
     states: dict[Key, str]
     late: tuple[LateMove, ...]
 
-    def ids_of(self, subject: Subject) -> dict[str, str]:
-        """Return the last state of each object of one kind."""
-        return {id_: state for (kind, id_), state in self.states.items() if kind is subject}
-
 
 def is_end(subject: Subject, state: str) -> bool:
     """Whether an object of this kind stays in this state for good."""

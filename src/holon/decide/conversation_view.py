@@ -60,13 +60,9 @@ class RoundsRecap(Record, tag=True, frozen=True, kw_only=True):
     compaction: TurnCompaction
 
 
-def conversation_of(
-    logs: Sequence[TurnLog], *, context: AgentContext | None = None
-) -> tuple[ConversationMessage, ...]:
-    """Return the turns as one conversation, oldest first, behind what is left of earlier ones."""
+def conversation_of(logs: Sequence[TurnLog]) -> tuple[ConversationMessage, ...]:
+    """Return the turns as one conversation, oldest first."""
     messages: list[ConversationMessage] = []
-    if logs and context is not None:
-        append_recap(messages, logs[0].turn.agent_id, context)
     for log in logs:
         append_turn(messages, log)
     return tuple(messages)
@@ -143,11 +139,6 @@ def append_entry(
     for message in said:
         _append(messages, message)
     return bytes_of(said)
-
-
-def is_sendable(conversation: Sequence[ConversationMessage]) -> bool:
-    """Whether a provider will take this conversation as a request."""
-    return not problems_of(conversation)
 
 
 def problems_of(conversation: Sequence[ConversationMessage]) -> tuple[str, ...]:

@@ -30,14 +30,6 @@ def emit_schema(schema: JsonValue, mode: SchemaMode) -> JsonValue:
     return _relaxed(schema) if mode is SchemaMode.RELAXED else _strict(schema)
 
 
-def schema_problems(schema: JsonValue, mode: SchemaMode) -> tuple[str, ...]:
-    """Return what is wrong with a source schema, and with what emission makes of it."""
-    return (
-        *source_problems(schema),
-        *(f"emitted: {each}" for each in emitted_problems(emit_schema(schema, mode), mode)),
-    )
-
-
 # --- Emission -------------------------------------------------------------------------------------
 
 _NAMED_SCHEMAS: Final = ("properties", "$defs", "definitions", "patternProperties")

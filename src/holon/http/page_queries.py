@@ -1,14 +1,16 @@
 """What may be said in the query of a page or a stream.
 
-Owns:  the query types that several routes share.
+Owns:  the query types that several routes share, and where a page begins and the next one does.
 Rule 1: bounds are part of the type: a number beyond them is refused, not bent.
 """
 
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Meta
 
+from holon.model.ids import parse_record_id
 from holon.model.limits import (
     EVENT_PAGE_COUNT_DEFAULT,
     EVENT_PAGE_COUNT_MAX,
@@ -21,6 +23,7 @@ from holon.model.limits import (
 from holon.model.surface import EventOrder
 from holon.projections.event_envelope import EventProjection
 
+_Id = TypeVar("_Id", bound=str)
 Cursor = Annotated[str, Meta(min_length=1, max_length=ID_CHARS_MAX)]
 Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 PageLimit = Annotated[int, Meta(ge=1, le=SURFACE_PAGE_COUNT_MAX)]
@@ -62,3 +65,13 @@ class StreamQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     after_seq: Number | None = None
     projection: EventProjection = EventProjection.OPERATOR
+
+
+def after_id(asked: AfterQuery, kind: Callable[[str], _Id], *, what: str) -> _Id | None:
+    """Return the record a page begins after, or nothing for the first page."""
+    return None if asked.after is None else kind(parse_record_id(asked.after, what=what))
+
+
+def next_after(asked: AfterQuery, shown: Sequence[_Id]) -> _Id | None:
+    """Return the record the next page begins after; after a page that is not full there is none."""
+    return shown[-1] if len(shown) >= asked.limit else None

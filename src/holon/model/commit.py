@@ -138,7 +138,7 @@ class SettleMessage(Record, tag=True, frozen=True, kw_only=True):
 
 
 class MarkSeen(Record, tag=True, frozen=True, kw_only=True):
-    """These earlier messages are now shown to the model."""
+    """These earlier messages wait no longer to be shown to the model: they are now, or let go."""
 
     agent_id: AgentId
     message_ids: tuple[MessageId, ...]

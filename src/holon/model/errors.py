@@ -158,3 +158,9 @@ class StoreUnwritableError(StoreError):
     """The directory of the database cannot be written."""
 
     code = "home_unwritable"
+
+
+def first_error(several: BaseExceptionGroup[HolonError]) -> HolonError:
+    """Return the first of the errors that ended several things at once."""
+    error = several.exceptions[0]
+    return first_error(error) if isinstance(error, BaseExceptionGroup) else error

@@ -44,7 +44,6 @@ class IdPrefix(StrEnum):
     OCCUPANCY = "occ"
     EPISODE = "ep"
     REQUEST = "req"
-    ENTRY = "entry"
     TEMPORARY_RUN = "tmp_run"  # an agent made for one run
 
 

@@ -1,6 +1,6 @@
 """The provider-neutral prompt: blocks with a known stability, before any wire lowering.
 
-Owns:  prompt blocks, the frame, the cache identity, and what a transport can do with them.
+Owns:  prompt blocks, the frame and the cache identity.
 Rule 1: stable blocks come first, then agent-scoped, then history, then turn-scoped: the order that
         lets a provider reuse its cache.
 """
@@ -37,16 +37,6 @@ class PromptCache(Record, frozen=True, kw_only=True):
     context_fingerprint: str
     working_memory_revision: int = 0
     compression_epoch: int = 0
-
-
-class PromptCapability(StrEnum):
-    """What a transport can make of a frame."""
-
-    FULL_REQUEST_ONLY = "full_request_only"
-    PROMPT_CACHE_KEY = "prompt_cache_key"
-    PROMPT_CACHE_BLOCKS = "prompt_cache_blocks"
-    INCREMENTAL_RESPONSES = "incremental_responses"
-    CONTEXT_MANAGEMENT = "context_management"
 
 
 class PromptFrame(Record, frozen=True, kw_only=True):

@@ -16,7 +16,6 @@ from holon.model.message import QueueEntry
 from holon.model.snapshot import WeighedItem
 from holon.model.surface import (
     ActivityCounts,
-    AgentCounts,
     AgentSurface,
     EventQuery,
     EventSlice,
@@ -25,8 +24,7 @@ from holon.model.surface import (
 )
 from holon.model.task import TaskRecord
 from holon.model.transcript import TurnLog
-from holon.model.wait import WaitRecord
-from holon.model.wake import TimerRecord, WakeHint
+from holon.model.wake import TimerRecord
 
 
 class UnknownCursorError(BadInputError):
@@ -47,10 +45,6 @@ class AgentSurfaceReads(Protocol):
         """Everything a surface shows of one agent, whoever may see it, at one moment."""
         ...
 
-    async def agent_counts(self, agent_id: AgentId) -> AgentCounts | None:
-        """How much of everything an agent has."""
-        ...
-
     async def tasks_page(
         self, agent_id: AgentId, *, after: TaskId | None, limit: int
     ) -> Sequence[TaskRecord]:
@@ -67,14 +61,6 @@ class AgentSurfaceReads(Protocol):
         self, agent_id: AgentId, *, after: WorkItemId | None, limit: int
     ) -> Sequence[WeighedItem]:
         """Items: the current one, queued and waiting ones oldest first, completed newest first."""
-        ...
-
-    async def open_waits(self, agent_id: AgentId, *, limit: int) -> Sequence[WaitRecord]:
-        """Waits of an agent and its items that have not ended, oldest first."""
-        ...
-
-    async def parked_hints(self, agent_id: AgentId) -> Sequence[WakeHint]:
-        """Wake hints that wait for the agent, oldest first."""
         ...
 
     async def runtime_activity(self) -> ActivityCounts:

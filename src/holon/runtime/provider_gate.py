@@ -1,13 +1,13 @@
 """What the agents of one host know together about providers.
 
-Owns:  the circuit of every route, the retry budget of every account, and each provider's last
-       failure. All of it in memory: a host that starts trusts everybody again.
+Owns:  the circuit of every route and the retry budget of every account. All of it in memory: a
+       host that starts trusts everybody again. Failures are passed on to whoever keeps notes.
 Rule 1: one route is one model reference, one budget one account, whichever agents use them.
 Rule 2: the maps are bounded; what was touched longest ago is forgotten first.
 Rule 3: which model answered is not kept: a fallback belongs to the round that needed it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Generic, TypeAlias, TypeVar
 
 from holon.decide.circuit import (
@@ -58,18 +58,18 @@ class _Recent(Generic[_Key, _Kept]):
 
     def __init__(self, default: _Kept) -> None:
         self._default = default
-        self.rows: dict[_Key, _Kept] = {}
+        self._rows: dict[_Key, _Kept] = {}
 
     def get(self, key: _Key) -> _Kept:
-        return self.rows.get(key, self._default)
+        return self._rows.get(key, self._default)
 
     def put(self, key: _Key, kept: _Kept) -> None:
-        self.rows.pop(key, None)
+        self._rows.pop(key, None)
         if kept == self._default:
             return
-        if len(self.rows) >= PROVIDER_ROUTES_KEPT_COUNT_MAX:
-            del self.rows[next(iter(self.rows))]
-        self.rows[key] = kept
+        if len(self._rows) >= PROVIDER_ROUTES_KEPT_COUNT_MAX:
+            del self._rows[next(iter(self._rows))]
+        self._rows[key] = kept
 
 
 class ProviderGate:
@@ -82,13 +82,6 @@ class ProviderGate:
         self._moved = moved  # told when a route is given a rest, and when it is back
         self._circuits: _Recent[ModelRef, Circuit] = _Recent(CLOSED)
         self._budgets: _Recent[str, RetryBudget] = _Recent(FULL_BUDGET)
-        self._failures: _Recent[str, LastFailure | None] = _Recent(None)
-
-    @property
-    def last_failures(self) -> Mapping[str, LastFailure]:
-        """The newest failure of each provider that had one in this life of the host."""
-        found = self._failures.rows.items()
-        return {provider: failure for provider, failure in found if failure is not None}
 
     def enter(self, route: ModelRef, *, now_ms: int, has_fallback: bool) -> Passage:
         """Say how a route may be asked now; a probe must `leave`."""
@@ -128,7 +121,6 @@ class ProviderGate:
 
     def note_refusal(self, route: ModelRef, failure: LastFailure) -> None:
         """A candidate could not be asked at all, which says nothing about its route."""
-        self._failures.put(route.provider, failure)
         self._notice(route.provider, failure)
 
     def may_retry(self, account: str) -> bool:

@@ -1,4 +1,4 @@
-"""Work items as an operator handles them: enqueue, focus, block, unblock, complete.
+"""Work items as an operator handles them: enqueue, focus, edit, complete.
 
 Owns:  work items as control-plane mutations; no message is made, the scheduler sees the rows.
 Rule 1: enqueueing an item never replaces what the agent is working on.
@@ -29,7 +29,7 @@ from holon.model.commit import Change, Commit, FocusWorkItem, PutWorkItem
 from holon.model.expectation import AgentAdmits, Expect, WorkItemAtRevision
 from holon.model.ids import AgentId, IdPrefix, WaitId, WorkItemId, parse_agent_id, parse_record_id
 from holon.model.instant import later
-from holon.model.limits import LABEL_CHARS_MAX, RECHECK_DEFAULT_MS
+from holon.model.limits import RECHECK_DEFAULT_MS
 from holon.model.refusal import Refusal, RefusedError
 from holon.model.work_item import WorkItemRecord, WorkItemState
 from holon.runtime.decided_commit import commit_decided
@@ -105,22 +105,6 @@ class WorkDesk:
 
         await commit_decided(self._services.store, decide)
 
-    async def block(
-        self, work_item_id: WorkItemId, *, blocked_by: str, recheck_after_ms: int | None = None
-    ) -> None:
-        """Say what an item waits for; without a moment to look again, one is chosen."""
-        reason = blocked_by[:LABEL_CHARS_MAX]
-
-        def blocked(item: WorkItemRecord, now: datetime) -> WorkItemRecord:
-            recheck_at = later(now, by_ms=recheck_after_ms or RECHECK_DEFAULT_MS)
-            return work_item_changes.block(item, blocked_by=reason, recheck_at=recheck_at, now=now)
-
-        await self._revise(work_item_id, blocked)
-
-    async def unblock(self, work_item_id: WorkItemId) -> None:
-        """Clear the blocker and its reminder."""
-        await self._revise(work_item_id, lambda item, now: work_item_changes.unblock(item, now=now))
-
     async def edit(
         self,
         work_item_id: WorkItemId,
@@ -129,7 +113,10 @@ class WorkDesk:
         blocked_by: str | UnsetType | None = UNSET,
         recheck_after_ms: int | None = None,
     ) -> None:
-        """Say something else about an item, and what stands in its way if that has changed."""
+        """Say something else about an item, and what stands in its way if that has changed.
+
+        An item that waits is looked at again; without a moment for that, one is chosen.
+        """
         if changed.objective is not None:
             refusal = work_item_changes.objective_refusal(changed.objective)
             if refusal is not None:

@@ -21,8 +21,8 @@ from holon.model.command import (
     OutputStream,
     StopCause,
 )
+from holon.model.command_limits import COMMAND_STOP_GRACE_MS
 from holon.model.instant import later
-from holon.model.limits import COMMAND_STOP_GRACE_MS
 from holon.ports.clock import Clock
 from holon.ports.places import PlaceRefusedError
 from holon.ports.shell import CommandSpawnError, RunningCommand

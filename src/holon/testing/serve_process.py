@@ -18,7 +18,7 @@ import msgspec
 
 from holon.config.load_settings import Settings, load_settings
 from holon.http.plane import RuntimeFacts
-from holon.model.errors import HolonError
+from holon.model.errors import HolonError, first_error
 from holon.model.ids import AgentId
 from holon.runtime import retention_keeper
 from holon.serve.access_plan import AccessRequest
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
         hooks = Hooks(failpoints=ArmedFailpoints(armed))
         run_service(partial(_served, settings, environ, hooks))
     except* HolonError as several:
-        failed = _first_of(several)
+        failed = first_error(several)
     return 0 if failed is None else _refused(failed)
 
 
@@ -60,11 +60,6 @@ def _announce(facts: RuntimeFacts) -> None:
     said = {"ok": True, "pid": facts.pid, "http_addr": facts.http_addr}
     sys.stdout.buffer.write(msgspec.json.encode(said) + b"\n")
     sys.stdout.buffer.flush()
-
-
-def _first_of(several: BaseExceptionGroup[HolonError]) -> HolonError:
-    error = several.exceptions[0]
-    return _first_of(error) if isinstance(error, BaseExceptionGroup) else error
 
 
 def _refused(error: HolonError) -> int:

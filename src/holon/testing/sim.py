@@ -69,7 +69,8 @@ def _verdicts(seeds: range) -> Iterator[Verdict]:
 def _settle_in() -> None:
     """Look over only what the worlds make, and keep their complaints about faults to themselves."""
     gc.freeze()
-    logging.getLogger("holon").addHandler(logging.NullHandler())
+    for complaining in ("holon", "asyncio"):  # the latter, of tasks that a crash left behind
+        logging.getLogger(complaining).addHandler(logging.NullHandler())
 
 
 if __name__ == "__main__":

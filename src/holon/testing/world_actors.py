@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from holon.decide.work_item_changes import Edit
 from holon.model.commit import AdvanceTask
 from holon.model.errors import StoreFullError
 from holon.model.ids import AgentId, MessageId, TaskId, TimerId, WorkItemId
@@ -174,11 +175,11 @@ class Actors:
             case "focus":
                 await work.focus(item_id)
             case "block":
-                await work.block(
-                    item_id, blocked_by="someone", recheck_after_ms=action.recheck_after_ms
+                await work.edit(
+                    item_id, Edit(), blocked_by="someone", recheck_after_ms=action.recheck_after_ms
                 )
             case "unblock":
-                await work.unblock(item_id)
+                await work.edit(item_id, Edit(), blocked_by=None)
             case _:
                 await work.complete(item_id)
 

@@ -11,9 +11,9 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
+from holon.model.command_limits import COMMAND_YIELD_MS_MAX
 from holon.model.errors import BadInputError
 from holon.model.limits import (
-    COMMAND_YIELD_MS_MAX,
     ID_CHARS_MAX,
     LABEL_CHARS_MAX,
     OBJECTIVE_CHARS_MAX,

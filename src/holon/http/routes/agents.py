@@ -19,6 +19,7 @@ from holon.http.plane import Plane
 from holon.http.route import Access, Call, Route
 from holon.model.closure import Closure
 from holon.model.ids import parse_agent_id
+from holon.model.limits import TOOL_LATENCIES_SHOWN_COUNT_MAX
 from holon.model.refusal import RefusedError
 from holon.model.surface import AgentSurface, ListedAgent
 from holon.model.workspace import ActiveWorkspace
@@ -74,12 +75,16 @@ async def _looked_at(plane: Plane, call: Call) -> tuple[AgentSurface, Surroundin
         raise RefusedError(refuse_unknown(agent_id))
     trigger = await plane.host.reads.trigger_of(agent_id)
     agent, place = surface.listed.agent, _place(plane, surface.listed)
+    latencies = await plane.host.reads.tool_latencies(
+        agent_id, limit=TOOL_LATENCIES_SHOWN_COUNT_MAX
+    )
     around = Surroundings(
         closure=await _closure(plane, surface.listed),
         default_model=str(plane.host.preference.default),
         workspace=place,
         profile=plane.host.workspaces.profile,
         triggers=() if trigger is None else (trigger,),
+        latencies=tuple(latencies),
         pace=await plane.host.pace.pace_of(agent),
         guidance=await plane.host.prompts.guidance(agent_id, place),
         skills=await plane.host.skills.summed(agent, place),

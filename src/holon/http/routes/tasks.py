@@ -14,11 +14,11 @@ from holon.decide.command_promotion import output_paths_of
 from holon.decide.task_output import retrieval_status_of
 from holon.http.idempotency import idempotency_key
 from holon.http.own_records import named_agent, own_task, shown_agent
-from holon.http.page_queries import AfterQuery
+from holon.http.page_queries import AfterQuery, after_id, next_after
 from holon.http.plane import Plane
 from holon.http.request_headers import REPEATABLE
 from holon.http.route import Access, Call, Route
-from holon.model.ids import TaskId, parse_record_id
+from holon.model.ids import TaskId
 from holon.projections.agent_state_view import task_slim_view
 from holon.projections.task_view import output_view, status_view
 from holon.runtime.command_desk import CommandOrder
@@ -31,14 +31,12 @@ from holon.wire.task_responses import TaskOutputAnswer, TaskStatusView
 async def list_tasks(plane: Plane, call: Call) -> TaskPage:
     """Page through an agent's tasks."""
     agent_id, asked = await shown_agent(plane, call), call.asked(AfterQuery)
-    after = None if asked.after is None else parse_record_id(asked.after, what="task id")
-    found = await plane.host.reads.tasks_page(
-        agent_id, after=None if after is None else TaskId(after), limit=asked.limit
-    )
+    after = after_id(asked, TaskId, what="task id")
+    found = await plane.host.reads.tasks_page(agent_id, after=after, limit=asked.limit)
     return TaskPage(
         tasks=tuple(task_slim_view(each) for each in found),
         limit=asked.limit,
-        next_after=found[-1].id if len(found) >= asked.limit else None,
+        next_after=next_after(asked, [each.id for each in found]),
     )
 
 

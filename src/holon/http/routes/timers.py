@@ -8,11 +8,11 @@ from typing import Final
 
 from holon.http.idempotency import idempotency_key
 from holon.http.own_records import named_agent, own_timer, shown_agent
-from holon.http.page_queries import AfterQuery
+from holon.http.page_queries import AfterQuery, after_id, next_after
 from holon.http.plane import Plane
 from holon.http.request_headers import REPEATABLE
 from holon.http.route import Access, Call, Route
-from holon.model.ids import TimerId, parse_record_id
+from holon.model.ids import TimerId
 from holon.projections.timer_view import TimerView, timer_view
 from holon.wire.control_requests import TimerRequest
 from holon.wire.surface_responses import TimerAnswer, TimerPage
@@ -21,14 +21,12 @@ from holon.wire.surface_responses import TimerAnswer, TimerPage
 async def list_timers(plane: Plane, call: Call) -> TimerPage:
     """Page through an agent's timers."""
     agent_id, asked = await shown_agent(plane, call), call.asked(AfterQuery)
-    after = None if asked.after is None else parse_record_id(asked.after, what="timer id")
-    found = await plane.host.reads.timers_page(
-        agent_id, after=None if after is None else TimerId(after), limit=asked.limit
-    )
+    after = after_id(asked, TimerId, what="timer id")
+    found = await plane.host.reads.timers_page(agent_id, after=after, limit=asked.limit)
     return TimerPage(
         timers=tuple(timer_view(each) for each in found),
         limit=asked.limit,
-        next_after=found[-1].id if len(found) >= asked.limit else None,
+        next_after=next_after(asked, [each.id for each in found]),
     )
 
 

@@ -12,12 +12,12 @@ from msgspec import UnsetType
 from holon.decide.work_item_changes import Edit
 from holon.http.idempotency import idempotency_key
 from holon.http.own_records import named_agent, own_work_item, shown_agent
-from holon.http.page_queries import AfterQuery
+from holon.http.page_queries import AfterQuery, after_id, next_after
 from holon.http.plane import Plane
 from holon.http.request_headers import REPEATABLE
 from holon.http.route import Access, Call, Route
 from holon.model.errors import BadInputError
-from holon.model.ids import AgentId, WorkItemId, parse_record_id
+from holon.model.ids import AgentId, WorkItemId
 from holon.model.snapshot import WeighedItem
 from holon.model.work_item import TodoItem, WorkItemRecord
 from holon.projections.work_item_view import WorkItemView, work_item_view
@@ -35,15 +35,13 @@ class BadPatchError(BadInputError):
 async def list_items(plane: Plane, call: Call) -> WorkItemPage:
     """Page through an agent's work items."""
     agent_id, asked = await shown_agent(plane, call), call.asked(AfterQuery)
-    after = None if asked.after is None else parse_record_id(asked.after, what="work item id")
-    found = await plane.host.reads.work_items_page(
-        agent_id, after=None if after is None else WorkItemId(after), limit=asked.limit
-    )
+    after = after_id(asked, WorkItemId, what="work item id")
+    found = await plane.host.reads.work_items_page(agent_id, after=after, limit=asked.limit)
     focus = await _focus_of(plane, agent_id)
     return WorkItemPage(
         work_items=tuple(work_item_view(each, focus=focus) for each in found),
         limit=asked.limit,
-        next_after=found[-1].item.id if len(found) >= asked.limit else None,
+        next_after=next_after(asked, [each.item.id for each in found]),
     )
 
 
