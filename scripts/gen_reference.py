@@ -22,6 +22,7 @@ from holon.config import environment_names, setting_errors, settings
 from holon.http import event_stream, idempotency, query
 from holon.http.routes import work_items
 from holon.model import (
+    command_limits,
     commit,
     compaction_limits,
     errors,
@@ -135,7 +136,7 @@ def limits_page() -> str:
     intro = (
         "Every bound in the runtime. A name ends in its unit, or in MIN, MAX or DEFAULT after it."
     )
-    modules = (limits, compaction_limits, memory_limits, metric_limits)
+    modules = (limits, command_limits, compaction_limits, memory_limits, metric_limits)
     return _page("Limits", intro, [line for module in modules for line in _limit_lines(module)])
 
 
