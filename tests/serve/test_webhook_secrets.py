@@ -7,6 +7,7 @@ import pytest
 from holon.adapters.system.credential_file import CredentialFile
 from holon.adapters.system.secrets import SecretRegistry
 from holon.config.load_settings import load_settings
+from holon.model.limits import SECRETS_PER_SOURCE_COUNT_MAX
 from holon.model.provider_setting import CredentialKind, StoredCredential
 from holon.serve.webhook_secrets import secret_bytes, webhook_secrets
 
@@ -29,6 +30,15 @@ def test_a_secret_comes_from_its_variable_or_its_profile(tmp_path: Path) -> None
     CredentialFile(tmp_path).put("mail", kept)
     found = given(tmp_path, {"FORGE_SECRET": "a-forge-secret"})
     assert found == {"forge": b"a-forge-secret", "mail": b"a-mail-secret"}
+
+
+def test_the_secrets_of_however_many_sources_stay_hidden(tmp_path: Path) -> None:
+    names = [f"SECRET_{number}" for number in range(2 * SECRETS_PER_SOURCE_COUNT_MAX)]
+    tables = (f'[webhooks.s{at}]\nsecret_env = "{name}"\n' for at, name in enumerate(names))
+    (tmp_path / "config.toml").write_text("".join(tables), encoding="utf-8")
+    environ, registry = {name: f"the-value-of-{name}" for name in names}, SecretRegistry()
+    webhook_secrets(load_settings(tmp_path, {}), environ, registry)
+    assert [value for value in environ.values() if value in registry.redact(f"<{value}>")] == []
 
 
 @pytest.mark.requirement("ingress:empty-secret-shuts")

@@ -27,7 +27,7 @@ def webhook_secrets(
     found: dict[str, bytes | None] = {}
     for source, setting in settings.webhooks.items():
         text = _text_of(setting, settings, environ)
-        registry.learn(f"webhook:{source}", text)
+        registry.learn(f"webhook {source}", text)  # each is a source of its own
         found[source] = secret_bytes(text)
         if found[source] is None:
             _log.warning("webhooks of %s are shut: their secret is missing", source)

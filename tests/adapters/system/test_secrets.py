@@ -70,6 +70,14 @@ def test_of_a_source_without_end_the_newest_stay_known() -> None:
     assert VALUE not in registry.redact(VALUE), "another source makes no room for it"
 
 
+def test_a_secret_that_is_used_again_makes_no_room_for_newer_ones() -> None:
+    registry = SecretRegistry()
+    for number in range(2 * SECRETS_PER_SOURCE_COUNT_MAX):
+        registry.learn("credential program", VALUE)
+        registry.learn("credential program", f"minted-secret-{number:04}")
+    assert VALUE not in registry.redact(VALUE)
+
+
 def test_the_address_of_a_trigger_is_known_by_its_look() -> None:
     secret = "Ab9_-" * 8 + "xyz"
     said = f"curl http://127.0.0.1:7878/callbacks/wake/trig_0abc9.{secret} -d x"

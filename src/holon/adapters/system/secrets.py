@@ -50,12 +50,12 @@ class SecretRegistry:
         if len(value) < SECRET_CHARS_MIN:
             return False
         with self._learning:
-            if self._names_by_value.get(value) != name:
-                self._names_by_value.pop(value, None)  # a newer name makes it the newest
+            is_known = self._names_by_value.pop(value, None) == name
+            if not is_known:
                 too_old = self._oldest_of_too_many(_source_of(name))
                 self._names_by_value.pop(too_old or "", None)
-                self._names_by_value[value] = name
                 self._matcher = self._matcher.knowing(name, value, instead_of=too_old)
+            self._names_by_value[value] = name  # whatever was in use last is the newest
         return True
 
     def _oldest_of_too_many(self, source: str) -> str | None:
