@@ -1,5 +1,6 @@
 """`holon prompt`, over a running server."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,6 +46,9 @@ async def test_a_turn_that_fails_is_told_and_ends_with_one(desk: Desk) -> None:
     done = await desk.holon("prompt", "--wait", "fail")
     assert done.exit_code == exit_codes.FAILED
     assert done.stdout.strip()
+    as_json = await desk.holon("prompt", "--wait", "--json", "fail")
+    told = json.loads(as_json.stdout)
+    assert (as_json.exit_code, told["ok"], told["ended"]) == (exit_codes.FAILED, False, "processed")
 
 
 async def test_an_interjection_with_nothing_running_is_answered_as_a_message(desk: Desk) -> None:

@@ -1,4 +1,4 @@
-"""What `holon status` says of budgets."""
+"""What `holon status` says of budgets, moments and guidance."""
 
 import pytest
 
@@ -58,3 +58,9 @@ def test_one_screen_has_one_form_for_moments_and_counts_one_as_one() -> None:
     assert shown.count("2026-01-02 03:04:05 UTC") == 2
     assert "T03:04" not in shown
     assert "1 event, 1 work item, 2 briefs" in shown
+
+
+def test_guidance_that_is_not_used_has_a_line() -> None:
+    problem = "/home/agents/main/AGENTS.md is not used: it is a directory"
+    shown = summary_lines({"agent": AGENT, "agents_md_problems": [problem]})
+    assert f"problem  {problem}" in shown

@@ -59,3 +59,16 @@ async def test_the_status_tells_where_guidance_came_from_and_not_what_it_says(
             "truncated": False,
         }
     ]
+
+
+async def test_the_status_tells_of_guidance_that_is_there_and_not_used(tmp_path: Path) -> None:
+    home, files = tmp_path / "home", UserFiles(user_home=tmp_path / "user", github_base=NOWHERE)
+    options = ServerOptions(host=HostOptions(user_files=files))
+    async with control_server(home, options) as server:
+        own = home / "agents" / MAIN / "AGENTS.md"
+        own.write_bytes(b"\xff\xfe")
+        status = (await server.operator.get(f"/agents/{MAIN}/status")).json()
+    assert "loaded_agents_md" not in status
+    assert status["agents_md_problems"] == [
+        f"{own} is not used: it is not UTF-8 text; save it as UTF-8"
+    ]

@@ -108,7 +108,8 @@ def _show_answer(target: Target, receipt: "JsonValue", after_seq: int, *, is_tol
     see = f"see: holon tail{target.agent_flag}"
     with until_interrupted(f"{receipt['agent_id']} goes on; {see}"), _accepted(receipt, see):
         answer = await_answer(target, receipt, after_seq=after_seq, told_held=tell)
-    target.show({**receipt, **answer._asdict()}, lambda: _answer_lines(answer.brief))
+    told = {**receipt, "ok": answer.is_well, **answer._asdict()}
+    target.show(told, lambda: _answer_lines(answer.brief))
     if answer.brief is None and not target.as_json:
         click.echo(f"holon: there is no answer: {answer.ended}", err=True)
     if not answer.is_well:

@@ -77,6 +77,8 @@ def _facts(summary: "JsonValue") -> Iterator[tuple[str, object]]:
     yield "last pass", _closure(summary.get("closure"))
     yield "last turn", _turn(agent.get("last_turn_terminal"))
     yield "last failure", _failure(agent.get("last_runtime_failure"))
+    for problem in summary.get("agents_md_problems") or ():
+        yield "problem", problem
     yield "look at", _tainted(agent.get("tainted_instructions"), agent.get("id"))
 
 

@@ -27,7 +27,7 @@ from holon.model.ids import AgentId, BriefId, TurnId, WorkItemId
 from holon.model.instant import Instant
 from holon.model.instructions import (
     InstructionMetadata,
-    LoadedInstructions,
+    LoadedGuidance,
     TaintedInstructions,
 )
 from holon.model.limits import AGENT_ROWS_SHOWN_COUNT_MAX
@@ -163,6 +163,7 @@ class AgentSummary(Record, frozen=True, kw_only=True):
     active_workspace_occupancy: OccupancyView | None = None
     pace: PaceView | None = None
     loaded_agents_md: tuple[InstructionMetadata, ...] = ()  # where it came from, no text
+    agents_md_problems: tuple[str, ...] = ()  # a file that is there and not used, and why
     skills: SkillsSummary = SkillsSummary()
 
 
@@ -177,7 +178,7 @@ class Surroundings(Record, frozen=True, kw_only=True):
     triggers: tuple[ExternalTrigger, ...] = ()
     latencies: tuple[ToolLatency, ...] = ()
     pace: PaceView | None = None
-    guidance: tuple[LoadedInstructions, ...] = ()
+    guidance: LoadedGuidance = LoadedGuidance()
     skills: SkillsSummary = SkillsSummary()
 
 
@@ -208,7 +209,8 @@ def agent_summary(surface: AgentSurface, around: Surroundings) -> AgentSummary:
         active_workspace_entry=None if place is None else workspace_view(place),
         active_workspace_occupancy=occupancy_view(surface.workspaces),
         pace=around.pace,
-        loaded_agents_md=tuple(each.metadata for each in around.guidance),
+        loaded_agents_md=tuple(each.metadata for each in around.guidance.files),
+        agents_md_problems=tuple(one_line(each) for each in around.guidance.problems),
         skills=around.skills,
     )
 

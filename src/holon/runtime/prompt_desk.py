@@ -10,7 +10,7 @@ from holon.decide.execution_place import agent_home_of
 from holon.decide.pick_next import pick_next
 from holon.model.agent import AgentState
 from holon.model.ids import AgentId, MessageId, parse_agent_id
-from holon.model.instructions import LoadedInstructions
+from holon.model.instructions import LoadedGuidance
 from holon.model.message import MessageEnvelope, MessageKind, Priority, TextBody
 from holon.model.model_ref import parse_model_ref
 from holon.model.provenance import (
@@ -53,15 +53,12 @@ class PromptDesk:
             history=moment.history,
         )
 
-    async def guidance(
-        self, agent_id: AgentId, place: ActiveWorkspace
-    ) -> tuple[LoadedInstructions, ...]:
-        """Return the guidance an agent's prompt would have now."""
-        found = await self._services.instructions.load(
+    async def guidance(self, agent_id: AgentId, place: ActiveWorkspace) -> LoadedGuidance:
+        """Return the guidance an agent's prompt would have now, and what cannot be used."""
+        return await self._services.instructions.load(
             agent_home=agent_home_of(self._services.home, agent_id),
             workspace_anchor=None if place.workspace_id == AGENT_HOME else place.workspace_anchor,
         )
-        return found.files
 
     async def _moment(self, agent: AgentState, text: str | None) -> Moment:
         reads, turn_id = self._services.store.reads, agent.focus.open_turn_id
