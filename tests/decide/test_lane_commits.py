@@ -156,8 +156,9 @@ def test_a_message_without_a_turn_ends_and_is_shown_later_if_it_said_something(
     liveness = LivenessOnly(
         trigger_kind=trigger, prior_outcome=ClosureOutcome.WAITING, evidence=("test",)
     )
-    commit = liveness_commit(prompt(TextBody(text=text)), liveness, now=NOW)
+    commit = liveness_commit(prompt(TextBody(text=text)), liveness, passed_over=3, now=NOW)
     settled = the(commit, SettleMessage)
+    assert settled.passed_over == 3
     assert (settled.state, settled.reason) == (MessageState.PROCESSED, "liveness_only")
     assert settled.unseen is unseen
     assert commit.expects == (MessageInState(message_id=MESSAGE_ID, state=MessageState.QUEUED),)

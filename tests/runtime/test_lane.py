@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from holon.decide.work_item_changes import Edit
 from holon.model.agent_status import AgentStatus
 from holon.model.answer import ModelAnswer
 from holon.model.brief import BriefKind, FailureCategory
@@ -13,13 +14,14 @@ from holon.model.limits import CLAIMS_PASSED_OVER_COUNT_MAX
 from holon.model.message import Priority
 from holon.model.prompt_frame import ProviderRequest
 from holon.model.tool import ToolSpec
+from holon.model.work_item import PlanStatus
 from holon.ports.provider import Hear
 from holon.testing.builders import MAIN, an_identity
 from holon.testing.fault_store import DiskFault
 from holon.testing.scripted_provider import ScriptedRound, spoken
 from holon.tools.registry import ToolRegistry
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
-from tests.runtime.cast import calls, rule, says
+from tests.runtime.cast import calls, rule, says, webhook_for
 from tests.runtime.house import House, Setup, run_house
 from tests.runtime.notes import Notes
 
@@ -58,6 +60,26 @@ def test_a_background_message_is_not_starved_by_a_stream_of_urgent_ones() -> Non
         await house.host.control.resume(MAIN)
         await house.rest(1_000)
         assert (await served(house)).index(patient) == CLAIMS_PASSED_OVER_COUNT_MAX
+
+    run_house(story)
+
+
+@pytest.mark.requirement("scheduling:operator-is-not-starved-by-events")
+def test_events_that_start_nothing_do_not_keep_the_operators_answer_waiting() -> None:
+    async def story(house: House) -> None:
+        item = await house.host.work.create(MAIN, objective="stuck")
+        await house.host.control.pause(MAIN)
+        await house.host.work.focus(item.id)
+        await house.host.work.edit(item.id, Edit(plan_status=PlanStatus.NEEDS_INPUT))
+        answer = await house.prompt("this is the way")
+        for number in range(2 * CLAIMS_PASSED_OVER_COUNT_MAX):
+            event = msgspec.structs.replace(webhook_for(f"{number}"), priority=Priority.NEXT)
+            await house.host.admit(event)
+        await house.host.control.resume(MAIN)
+        await house.rest(1_000)
+        resolved = [e for e in await house.events() if isinstance(e, ContinuationResolved)]
+        order = [each.message_id for each in resolved]
+        assert order.index(answer) == CLAIMS_PASSED_OVER_COUNT_MAX
 
     run_house(story)
 

@@ -135,7 +135,7 @@ def claim_commit(facts: ClaimFacts, *, now: datetime) -> Commit:
 
 
 def liveness_commit(
-    message: MessageEnvelope, continuation: LivenessOnly, *, now: datetime
+    message: MessageEnvelope, continuation: LivenessOnly, *, passed_over: int, now: datetime
 ) -> Commit:
     """End a message that starts no turn; what it says is kept for the next turn to show."""
     return Commit(
@@ -152,6 +152,7 @@ def liveness_commit(
                 state=MessageState.PROCESSED,
                 reason="liveness_only",
                 unseen=continuation.trigger_kind is not None and is_contentful(message.body),
+                passed_over=passed_over,
             ),
         ),
         expects=(MessageInState(message_id=message.id, state=MessageState.QUEUED),),

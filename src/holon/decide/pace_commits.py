@@ -48,6 +48,7 @@ class HeldStart(Record, frozen=True, kw_only=True):
     at: Instant
     snapshot: AgentSnapshot
     message: MessageEnvelope
+    passed_over: int
     brief_id: BriefId
 
     @property
@@ -187,5 +188,6 @@ def _silenced(start: HeldStart, reentry: Reentry, *, is_shown: bool = True) -> t
             state=MessageState.PROCESSED,
             reason="liveness_only",
             unseen=is_shown and is_contentful(message.body),
+            passed_over=start.passed_over,
         ),
     )

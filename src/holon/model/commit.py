@@ -126,7 +126,11 @@ class ReleaseDeferred(Record, tag=True, frozen=True, kw_only=True):
 
 
 class SettleMessage(Record, tag=True, frozen=True, kw_only=True):
-    """End a message. A processed one the model did not see is marked to be shown later."""
+    """End a message. A processed one the model did not see is marked to be shown later.
+
+    One that was taken without a claim says how often the oldest message has been passed over by
+    then.
+    """
 
     agent_id: AgentId
     message_id: MessageId
@@ -135,6 +139,7 @@ class SettleMessage(Record, tag=True, frozen=True, kw_only=True):
     unseen: bool = False
     turn_id: TurnId | None = None
     point: SafePoint | None = None
+    passed_over: int | None = None
 
 
 class MarkSeen(Record, tag=True, frozen=True, kw_only=True):

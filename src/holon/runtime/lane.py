@@ -168,10 +168,11 @@ class Lane:
         continuation = await self._continuation(snapshot, entry)
         match continuation:
             case LivenessOnly():
-                commit = liveness_commit(message, continuation, now=self._services.clock.now())
+                now, passed_over = self._services.clock.now(), pick.passed_over
+                commit = liveness_commit(message, continuation, passed_over=passed_over, now=now)
                 await apply_patiently(self._services.store, commit, clock=self._services.clock)
             case Reentry():
-                pace = await self._pace.may_start(snapshot, entry, continuation)
+                pace = await self._pace.may_start(snapshot, entry, continuation, pick)
                 if pace is not None:
                     turn = _Turn(message=message, pick=pick, reentry=continuation, pace=pace)
                     return await self._claim(snapshot, turn)

@@ -28,6 +28,7 @@ from holon.decide.pace_commits import (
     release_turns_commit,
     review_holds_commit,
 )
+from holon.decide.pick_next import Pick
 from holon.model.agent import AgentPace, AgentState
 from holon.model.budget import BudgetHold
 from holon.model.commit import Commit
@@ -52,12 +53,13 @@ class PaceDesk:
         self._services = services
 
     async def may_start(
-        self, snapshot: AgentSnapshot, entry: QueueEntry, reentry: Reentry
+        self, snapshot: AgentSnapshot, entry: QueueEntry, reentry: Reentry, pick: Pick
     ) -> AgentPace | None:
         """Return what to remember with the turn, or nothing when it does not begin."""
         now = self._services.clock.now()
         if (hold := await self._hold(snapshot, now=now)) is not None:
-            await self._apply(hold_turns_commit(self._start(snapshot, entry, now=now), hold))
+            start = self._start(snapshot, entry, pick, now=now)
+            await self._apply(hold_turns_commit(start, hold))
             return None
         pace = snapshot.agent.pace
         if entry.was_put_off:
@@ -65,7 +67,7 @@ class PaceDesk:
         decision = decide_start(pace, self_started=is_self_started(entry.message), now=now)
         if isinstance(decision, Start):
             return decision.pace
-        start = self._start(snapshot, entry, now=now)
+        start = self._start(snapshot, entry, pick, now=now)
         match decision:
             case HoldBack(until=until):
                 await self._apply(hold_message_commit(start, until=until))
@@ -122,12 +124,15 @@ class PaceDesk:
         timer = await self._services.store.reads.timer(message.origin.timer_id)
         return timer is not None and not isinstance(timer.schedule, OneShot)
 
-    def _start(self, snapshot: AgentSnapshot, entry: QueueEntry, *, now: datetime) -> HeldStart:
+    def _start(
+        self, snapshot: AgentSnapshot, entry: QueueEntry, pick: Pick, *, now: datetime
+    ) -> HeldStart:
         return HeldStart(
             commit_id=_fresh_commit_id(self._services),
             at=now,
             snapshot=snapshot,
             message=entry.message,
+            passed_over=pick.passed_over,
             brief_id=BriefId(self._services.ids.fresh(IdPrefix.BRIEF)),
         )
 

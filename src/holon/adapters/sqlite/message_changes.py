@@ -122,6 +122,12 @@ class MessageChanges:
                 int(change.unseen),
             ),
         )
+        if change.passed_over is not None:
+            self._statements.change_one(
+                self._agent_sql["count_passed_over"],
+                (change.agent_id, change.passed_over),
+                missing="agents_row_missing",
+            )
 
 
 def _row_of(change: QueueMessage) -> tuple[Value, ...]:

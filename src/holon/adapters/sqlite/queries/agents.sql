@@ -25,6 +25,9 @@ update agents set archived = 1 where agent_id = ?1 and archived = 0;
 -- The claim and the fence move together.
 update agents set generation = ?2, passed_over = ?3 where agent_id = ?1;
 
+-- count_passed_over --
+update agents set passed_over = ?2 where agent_id = ?1;
+
 -- raise_generation --
 update agents set generation = ?2 where agent_id = ?1;
 
