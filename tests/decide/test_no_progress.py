@@ -127,6 +127,7 @@ def test_a_hold_is_measured_from_the_end_of_the_last_turn() -> None:
         ("ApplyPatch", False, True),
         ("ApplyPatch", True, False),
         ("Enqueue", False, False),
+        ("UpdateWorkItem", False, False),
         ("AgentGet", False, False),
     ],
 )
@@ -136,7 +137,7 @@ def test_only_a_call_that_changed_something_gets_somewhere(
     call = msgspec.structs.replace(a_tool_call(a_turn()), name=name)
     receipt = msgspec.structs.replace(a_receipt(call), is_error=is_error)
     calls = (RecordedCall(call=call, receipt=receipt),)
-    mutating = frozenset({"ApplyPatch", "Enqueue"})
+    mutating = frozenset({"ApplyPatch", "Enqueue", "UpdateWorkItem"})
     assert got_somewhere((), calls, mutating=mutating) is moved
     unanswered = (RecordedCall(call=call, receipt=None),)
     assert not got_somewhere((), unanswered, mutating=mutating)

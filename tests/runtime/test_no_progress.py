@@ -12,10 +12,11 @@ from holon.model.limits import (
     DAY_MS,
     HOUR_MS,
     NO_PROGRESS_ACTIVATIONS_COUNT_MAX,
+    SELF_STARTED_COUNT_MAX,
     WORK_ITEMS_WEIGHED_COUNT_MAX,
 )
 from holon.testing.builders import MAIN
-from tests.runtime.cast import calls, rule
+from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
 
 IDLER = rule("work item", calls("Sleep", reason="not now"))
@@ -92,6 +93,35 @@ def test_an_answer_of_the_operator_starts_it_again_and_it_is_asked_about_again()
         assert len(questions(await house.briefs())) == 2
 
     run_house(story, script=[IDLER])
+
+
+@pytest.mark.requirement("runtime:repeating-oneself-is-no-progress")
+def test_an_item_that_is_told_the_same_again_and_again_has_not_moved() -> None:
+    again = calls("UpdateWorkItem", work_item_id="work_1", todo_list=[{"text": "edge it"}])
+
+    async def story(house: House) -> None:
+        item = await house.host.work.create(MAIN, objective="mow the lawn")
+        await house.host.work.focus(item.id)
+        await house.rest(DAY_MS)
+        assert turns_for(house, item.id) <= NO_PROGRESS_ACTIVATIONS_COUNT_MAX + 2
+        assert house.rows("select revision from work_items") == [(2,)]
+        assert len(questions(await house.briefs())) == 1
+
+    run_house(story, script=[rule("work item", again, says("noted"))])
+
+
+@pytest.mark.requirement("runtime:repeating-oneself-is-no-progress")
+def test_a_blocker_that_is_set_anew_at_each_reminder_does_not_keep_the_agent_busy() -> None:
+    rain = calls("UpdateWorkItem", work_item_id="work_1", blocked_by="rain", recheck_after=1)
+
+    async def story(house: House) -> None:
+        item = await house.host.work.create(MAIN, objective="mow the lawn")
+        await house.host.work.focus(item.id)
+        await house.rest(DAY_MS)
+        [(turn_count, gave_up)] = house.rows("select turn_index, gave_up from agents")
+        assert (turn_count <= SELF_STARTED_COUNT_MAX, gave_up) == (True, 1)
+
+    run_house(story, script=[rule("", rain, says("still rain"))])
 
 
 def test_only_the_operator_ends_the_question() -> None:

@@ -260,7 +260,6 @@ def test_an_item_that_is_unknown_foreign_or_over_is_refused(
         ({"objective": "better"}, {"objective": "better"}),
         ({"plan_status": "ready", "objective": None}, {"plan_status": "ready"}),
         ({"todo_list": CHECKLIST}, {"todo_list": CHECKLIST}),
-        ({"todo_list": []}, {"todo_list": []}),
     ],
 )
 def test_an_update_changes_what_it_names_and_keeps_the_blocker_and_its_deadline(
@@ -280,6 +279,29 @@ def test_an_update_changes_what_it_names_and_keeps_the_blocker_and_its_deadline(
         assert (after.blocked_by, after.recheck_at) == (before.blocked_by, before.recheck_at)
         assert after.revision == before.revision + 1
         assert house.rows("select wait_id, state from waits") == waits
+
+    run_house(story)
+
+
+@pytest.mark.requirement("runtime:repeating-oneself-is-no-progress")
+@pytest.mark.parametrize(
+    "same", [{"todo_list": CHECKLIST}, {"objective": "tidy up"}, {"blocked_by": ""}]
+)
+def test_an_update_that_says_the_same_is_answered_and_changes_nothing(
+    same: dict[str, JsonValue],
+) -> None:
+    async def story(house: House) -> None:
+        item_id = await make(house)
+        asked: JsonValue = {"work_item_id": item_id, "todo_list": CHECKLIST}
+        await perform(house, "UpdateWorkItem", asked)
+        before = await item_in(house, item_id)
+        await house.rest(1_000)
+        again = await perform(house, "UpdateWorkItem", {"work_item_id": item_id, **same})
+        assert result_of(again)["work_item"]["todo_list"] == CHECKLIST
+        assert "nothing has changed" in str(again)
+        assert await item_in(house, item_id) == before
+        empty = await perform(house, "UpdateWorkItem", {"work_item_id": item_id, "todo_list": []})
+        assert result_of(empty)["work_item"]["todo_list"] == []
 
     run_house(story)
 

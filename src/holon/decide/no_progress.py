@@ -5,7 +5,8 @@ Rule 1: ticks for work, reminders and deadlines, timers, follow-ups, and wake hi
         are the runtime's own. Operators, finished tasks, and whatever brings content from outside
         are not: they are never held back, and the count begins anew with each of them.
 Rule 2: a turn got somewhere when a call that changes something succeeded, or when the operator
-        spoke up in it. A follow-up the agent left itself is not somewhere.
+        spoke up in it. A follow-up the agent left itself, or a note in a work item of its own, is
+        not somewhere.
 Rule 3: after SELF_STARTED_FREE_COUNT_MAX such turns in a row that got nowhere, each next one waits
         twice as long as the last. After SELF_STARTED_COUNT_MAX the operator is told, once, and the
         agent rests until something comes from outside. What comes up meanwhile is kept, and shown
@@ -35,7 +36,7 @@ from holon.model.transcript import Interjection, RecordedCall, TranscriptEntry
 HINT_SUBSYSTEM: Final = "wake_hint"
 _OWN_SUBSYSTEMS: Final = frozenset({"work_queue", "recheck", "wait_deadline"})
 _OWN_KINDS: Final = frozenset({MessageKind.TIMER_TICK, MessageKind.INTERNAL_FOLLOWUP})
-_LEADS_NOWHERE: Final = frozenset({"Enqueue"})
+_LEADS_NOWHERE: Final = frozenset({"Enqueue", "UpdateWorkItem"})
 
 
 class Start(Record, tag=True, frozen=True, kw_only=True):

@@ -1,7 +1,8 @@
 """What happens to a work item, as new revisions of its record.
 
 Owns:  blocking, unblocking, rechecking, editing and completing an item, and what an objective is.
-Rule 1: every change is a new revision; nothing is edited in place.
+Rule 1: every change is a new revision; nothing is edited in place. What says the same as before is
+        no change.
 Rule 2: a recheck reminds; it never unblocks. Clearing the blocker clears the reminder with it.
 Rule 3: an edit touches what it names and nothing else; a todo list is replaced as a whole.
 """
@@ -47,6 +48,13 @@ def edit(item: WorkItemRecord, changed: Edit, *, now: datetime) -> WorkItemRecor
     """The item says something else than before."""
     named = msgspec.structs.asdict(changed).items()
     return _revised(item, now=now, **{name: part for name, part in named if part is not None})
+
+
+def says_the_same(item: WorkItemRecord, revised: WorkItemRecord) -> bool:
+    """Whether a revision differs from the item in nothing but its number and its moment."""
+    return item == msgspec.structs.replace(
+        revised, revision=item.revision, updated_at=item.updated_at
+    )
 
 
 def consume_recheck(item: WorkItemRecord, *, now: datetime) -> WorkItemRecord:

@@ -4,7 +4,9 @@ Owns:  the UpdateWorkItem tool.
 Rule 1: what is left out stays. A todo list is replaced as a whole.
 Rule 2: a new blocker brings a reminder, by default after an hour; null or an empty text clears
         both. Any other change leaves the blocker and its reminder alone.
-Rule 3: under a strict schema every field must be sent, and null is the only way to say nothing. A
+Rule 3: an update that says what the item says already is answered and changes nothing: else a model
+        that repeats itself would count as one that moves its work.
+Rule 4: under a strict schema every field must be sent, and null is the only way to say nothing. A
         null blocker that came with a null recheck and with something else to change says nothing.
 """
 
@@ -43,6 +45,8 @@ from holon.tools.work_item_arguments import (
     todo_items,
 )
 from holon.tools.work_item_view import work_item_view
+
+_NOTHING_NEW: Final = "nothing has changed: the item says this already; go on with the work itself"
 
 
 class UpdateWorkItemArguments(
@@ -119,6 +123,10 @@ class UpdateWorkItem:
         seen, notes = await seen_now(item, waits, scene, ports)
         revised = _revised(item, asked, blocker, now=scene.now)
         revised = msgspec.structs.replace(revised, plan_artifact=seen.plan or item.plan_artifact)
+        if work_item_changes.says_the_same(item, revised):
+            view = work_item_view(seen, include_todo_list=True)
+            unchanged = ToolOk(result={"work_item": view}, notes=(*notes, _NOTHING_NEW))
+            return ToolExecution(outcome=unchanged)
         planned: Planned = put_revision(revised)
         if blocker is not Blocker.STAYS:
             fresh = WaitId(ports.ids.fresh(IdPrefix.WAIT)) if needs_reminder(revised) else None
