@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from holon.decide.agent_refusals import refuse_stopped
 from holon.decide.trigger_delivery import (
     BadDeliveryIdError,
     Deliver,
@@ -122,10 +123,10 @@ def test_what_becomes_of_a_delivery_depends_on_what_the_agent_does(name: str) ->
 
 
 @pytest.mark.requirement("triggers:stopped")
-def test_a_stopped_agent_takes_nothing() -> None:
+def test_a_stopped_agent_takes_nothing_and_says_how_to_resume_it() -> None:
     target = a_target(agent_status=AgentStatus.STOPPED)
     decided = decide_delivery(target, TriggerDelivery(), now=START)
-    assert decided == TurnAway(reason="agent_stopped")
+    assert decided == TurnAway(reason="agent_stopped", refusal=refuse_stopped(MAIN))
 
 
 @pytest.mark.requirement("triggers:clears-nothing")

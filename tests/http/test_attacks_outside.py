@@ -173,7 +173,8 @@ async def test_s22_a_stopped_agent_keeps_nothing_but_a_line_in_its_log(
     path = await the_path(server)
     await server.host.control.stop(MAIN)
     before = len(await events_of(server.host))
-    assert (await a_stranger_sees(server, path)).status == 404
+    refused = await a_stranger_sees(server, path)
+    assert (refused.status, refused.json()["code"]) == (409, "agent_stopped")
     assert await hints(server) == []
     assert [type(e) for e in (await events_of(server.host))[before:]] == [CallbackRefused]
 

@@ -115,10 +115,13 @@ async def test_an_agent_stopped_while_a_delivery_was_on_its_way_takes_nothing(
     assert target is not None
     stop = SetAgentStatus(agent_id=MAIN, status=AgentStatus.STOPPED, reason="r")
     assert await bench.store.apply(a_commit("stop", stop)) == Applied()
-    assert await bench.desk.deliver(token, KEYED, target) is None
+    with pytest.raises(RefusedError) as refused:
+        await bench.desk.deliver(token, KEYED, target)
+    assert refused.value.refusal.code is RefusalCode.AGENT_STOPPED
     events = await bench.store.reads.events_after(MAIN, 0, limit=50)
     assert isinstance(events[-1].event, CallbackRefused)
     assert await bench.count() == 0
+    assert await bench.hints() == ()
 
 
 @pytest.mark.requirement("triggers:deduplicated")

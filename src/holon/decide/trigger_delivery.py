@@ -7,6 +7,8 @@ Rule 1: nothing secret is kept: a secret is made of the server's key, the trigge
 Rule 2: an unknown trigger is looked at with the same work as a known one, and every miss is alike.
 Rule 3: a body is opaque evidence. Nothing in it, nor in a header, chooses an agent, an authority or
         a work item; a delivery clears no blocker, resolves no wait and ends nothing.
+Rule 4: a delivery never crosses the stopped boundary; whoever has the right address is told how to
+        resume, as at every other door.
 """
 
 import hashlib
@@ -19,6 +21,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from holon.decide.agent_lifecycle import admits
+from holon.decide.agent_refusals import refuse_stopped
 from holon.model.agent_status import AgentStatus
 from holon.model.errors import BadInputError
 from holon.model.ids import AgentId, TriggerId
@@ -64,9 +67,10 @@ class Deliver(Record, frozen=True, kw_only=True):
 
 
 class TurnAway(Record, frozen=True, kw_only=True):
-    """Keep nothing of it. The sender sees an unknown address; the log says why."""
+    """Keep nothing of it. The sender gets the refusal; the log says why."""
 
     reason: str
+    refusal: Refusal
 
 
 DeliveryDecision: TypeAlias = Deliver | TurnAway
@@ -174,9 +178,10 @@ def decide_delivery(
     target: TriggerTarget, delivery: TriggerDelivery, *, now: datetime
 ) -> DeliveryDecision:
     """Say what becomes of a delivery whose address was right."""
-    if not admits(target.agent_status):
-        return TurnAway(reason="agent_stopped")
     trigger = target.trigger
+    if not admits(target.agent_status):
+        refusal = refuse_stopped(trigger.target_agent_id)
+        return TurnAway(reason="agent_stopped", refusal=refusal)
     crowded = not target.is_parked and target.parked_count >= WAKE_HINT_SOURCES_COUNT_MAX
     source = None if crowded else delivery.source
     hint = WakeHint(

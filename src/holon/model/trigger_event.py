@@ -53,7 +53,7 @@ class CallbackDelivered(
 
 
 class CallbackRefused(Record, tag_field="kind", tag="callback_refused", frozen=True, kw_only=True):
-    """A delivery with the right address was turned away; its sender saw an unknown address."""
+    """A delivery with the right address was turned away; its sender was told why."""
 
     external_trigger_id: TriggerId
     reason: str

@@ -5,8 +5,8 @@ Rule 1: a delivery is acknowledged only after its commit is durable.
 Rule 2: a delivery costs one look at rows; deliveries never wait for each other, except for repeats
         of one another, which all get the first one's answer. A key that comes again with another
         body is a conflict, as at every other door.
-Rule 3: whoever calls a wrong, void or stopped trigger learns nothing; only the log of a stopped
-        agent does, and nothing else is kept.
+Rule 3: whoever calls a wrong or void trigger learns nothing. Whoever calls that of a stopped agent
+        is refused with the way to resume it; the agent's log tells of it, and nothing else is kept.
 """
 
 from typing import Final
@@ -124,7 +124,10 @@ class TriggerDesk:
     async def deliver(
         self, token: str, delivery: TriggerDelivery, target: TriggerTarget
     ) -> TriggerReceipt | None:
-        """Take a delivery in durably; nothing when the trigger was shut meanwhile."""
+        """Take a delivery in durably; nothing when the trigger was shut meanwhile.
+
+        Raises RefusedError when the agent is stopped, once its log tells of it.
+        """
         if delivery.delivery_key is None:
             return await self._deliver(token, delivery, target)
         place = (target.trigger.external_trigger_id, delivery.delivery_key)
@@ -146,7 +149,7 @@ class TriggerDesk:
             decision = decide_delivery(target, delivery, now=self._services.clock.now())
             if not isinstance(decision, Deliver):
                 await self._note(target, decision.reason)
-                return None
+                raise RefusedError(decision.refusal)
             change = _delivery_change(target, delivery, decision)
             outcome = await self._services.store.apply(self._delivery_commit(change, name))
             name = None

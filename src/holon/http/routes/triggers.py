@@ -5,12 +5,15 @@ Rule 1: every miss at an address is answered alike, byte for byte as a path nobo
 Rule 2: a repeat is answered before it is counted, so that a sender that tries again is never told
         to wait for it.
 Rule 3: an address is judged before a byte of the body is read: strangers make us keep nothing.
-Rule 4: looking gives nobody an address: an agent has one once its operator asked for it.
+Rule 4: the right address of a stopped agent is refused as a prompt to it is, with the way to resume
+        it. However often it is called, no more of it is noted than the rate lets in.
+Rule 5: looking gives nobody an address: an agent has one once its operator asked for it.
 """
 
 from typing import Final
 
 from holon.decide.agent_lifecycle import admits
+from holon.decide.agent_refusals import refuse_stopped
 from holon.http.app import too_many
 from holon.http.exchange import Reply
 from holon.http.head_checks import has_body
@@ -21,7 +24,8 @@ from holon.http.request_headers import DELIVERED, RESOURCE_NAME
 from holon.http.route import RAW_BODY, Access, Call, CallerClass, Route
 from holon.model.ids import AgentId, parse_agent_id
 from holon.model.limits import TRIGGER_BODY_BYTES_MAX
-from holon.model.trigger import TriggerReceipt
+from holon.model.refusal import RefusedError
+from holon.model.trigger import TriggerReceipt, TriggerTarget
 from holon.model.wake import ExternalTrigger, TriggerDeliveryMode
 from holon.wire.ingress_responses import (
     CallbackAnswer,
@@ -55,7 +59,11 @@ async def judge_enqueue(plane: Plane, call: Call) -> Reply | None:
 
 
 async def _judge(plane: Plane, call: Call, mode: TriggerDeliveryMode) -> Reply | None:
-    """Turn away a body for an address that opens nothing, as if nothing were served there."""
+    """Turn away a body nobody would keep.
+
+    At an address that opens nothing it is as if nothing were served there; a stopped agent is
+    refused by its name.
+    """
     if not has_body(call.head):
         return None  # the delivery itself is as quickly judged
     desk, token = plane.host.triggers, call.params["token"]
@@ -66,8 +74,8 @@ async def _judge(plane: Plane, call: Call, mode: TriggerDeliveryMode) -> Reply |
     if admits(target.agent_status) or target.earlier is not None:
         return None  # whether it repeats an earlier one, the body says
     if plane.outside.delivery_wait_s(target.trigger.external_trigger_id) is None:
-        await desk.deliver(token, delivery, target)  # its log says that it was turned away
-    return nothing_here()
+        await desk.deliver(token, delivery, target)  # refuses it, and the agent's log says so
+    raise _stopped(target)
 
 
 async def _deliver(plane: Plane, call: Call, mode: TriggerDeliveryMode) -> CallbackAnswer | Reply:
@@ -81,9 +89,15 @@ async def _deliver(plane: Plane, call: Call, mode: TriggerDeliveryMode) -> Callb
         return _answer(earlier)
     wait_s = plane.outside.delivery_wait_s(target.trigger.external_trigger_id)
     if wait_s is not None:
-        return too_many(wait_s) if admits(target.agent_status) else nothing_here()
+        if not admits(target.agent_status):
+            raise _stopped(target)  # waiting would not help
+        return too_many(wait_s)
     receipt = await desk.deliver(token, delivery, target)
     return nothing_here() if receipt is None else _answer(receipt)
+
+
+def _stopped(target: TriggerTarget) -> RefusedError:
+    return RefusedError(refuse_stopped(target.trigger.target_agent_id))
 
 
 def _answer(receipt: TriggerReceipt) -> CallbackAnswer:
