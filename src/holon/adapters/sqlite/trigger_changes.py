@@ -3,6 +3,8 @@
 Owns:  the rows of `external_triggers` and `trigger_deliveries`, and the hints deliveries leave.
 Rule 1: deliveries commute: each counts one up and folds its hint into whatever is parked, so that
         no delivery is ever decided again because of another.
+Rule 2: the fold in SQL keeps what the fold of `decide/wake.py` keeps. A new body never stands
+        beside the content type of the one it replaced.
 """
 
 from typing import TypeAlias, assert_never

@@ -22,12 +22,29 @@ insert into trigger_deliveries (
 ) values (?1, ?2, ?3, ?4, ?5);
 
 -- fold_hint --
--- What the newest delivery leaves unsaid, an earlier one that still waits has said.
+-- What the newest delivery leaves unsaid, an earlier one that still waits has said: the fold of
+-- `decide/wake.py`. A body is replaced whole and together with its content type, so a patch, which
+-- merges objects and drops their nulls, is kept away from both. Modes are those of the newest.
 insert into wake_hints (agent_id, source_key, revision, created_at, record)
 values (?1, ?2, 1, ?3, ?4)
 on conflict (agent_id, source_key) do update set
     revision = wake_hints.revision + 1,
     record = json_set(
-        json_patch(wake_hints.record, json_remove(excluded.record, '$.created_at')),
+        case when json_type(excluded.record, '$.body') is null
+            then json_patch(
+                json_remove(wake_hints.record, '$.delivery_mode', '$.descriptor_delivery_mode'),
+                json_remove(excluded.record, '$.created_at', '$.content_type')
+            )
+            else json_set(
+                json_patch(
+                    json_remove(
+                        wake_hints.record,
+                        '$.delivery_mode', '$.descriptor_delivery_mode', '$.body', '$.content_type'
+                    ),
+                    json_remove(excluded.record, '$.created_at', '$.body')
+                ),
+                '$.body', excluded.record -> '$.body'
+            )
+        end,
         '$.revision', wake_hints.revision + 1
     );
