@@ -5,6 +5,8 @@ import pytest
 
 from holon.decide import work_item_changes
 from holon.decide.work_item_commits import (
+    Planned,
+    answer_questions,
     needs_reminder,
     open_item,
     put_blocker,
@@ -17,6 +19,7 @@ from holon.model.expectation import WaitInState, WorkItemAtRevision, WorkItemWai
 from holon.model.ids import WaitId, WorkItemId
 from holon.model.refusal import Refusal, RefusalCode
 from holon.model.wait import WaitKind, WaitRecord, WaitState
+from holon.model.work_item import WorkItemRecord
 from tests.decide.sample_rows import ITEM, NOW, seconds
 
 LATER = NOW + seconds(60)
@@ -78,6 +81,43 @@ def test_reminders_follow_the_blocker_and_a_completed_item_waits_for_nothing(
         WorkItemWaitsForOnly(work_item_id=ITEM.id, wait_count=3),
         *(WaitInState(wait_id=wait.id, state=wait.state) for wait in WAITS),
     )
+
+
+QUESTIONS = (a_wait(4, WaitKind.OPERATOR), a_wait(5, WaitKind.OPERATOR))
+
+
+@pytest.mark.parametrize("item", [ITEM, FREE, BLOCKED], ids=["focused", "freed", "blocked"])
+def test_what_the_operator_does_answers_the_open_questions_and_ends_no_other_wait(
+    item: WorkItemRecord,
+) -> None:
+    told = a_wait(6, WaitKind.OPERATOR, WaitState.TRIGGERED)
+    planned = answer_questions(item, (*WAITS, *QUESTIONS, told))
+    assert planned.changes == tuple(
+        MoveWait(agent_id=ITEM.agent_id, wait_id=wait.id, state=WaitState.RESOLVED, by=ITEM.id)
+        for wait in QUESTIONS
+    )
+    assert planned.expects == (
+        WorkItemWaitsForOnly(work_item_id=ITEM.id, wait_count=6),
+        *(WaitInState(wait_id=wait.id, state=WaitState.ACTIVE) for wait in QUESTIONS),
+    )
+
+
+def test_a_question_that_is_asked_meanwhile_is_not_overlooked() -> None:
+    planned = answer_questions(ITEM, ())
+    assert planned.changes == ()
+    assert planned.expects == (WorkItemWaitsForOnly(work_item_id=ITEM.id, wait_count=0),)
+
+
+def test_the_waits_of_a_completed_item_end_with_it_and_only_once() -> None:
+    assert answer_questions(DONE, QUESTIONS) == Planned(changes=())
+    ended = put_blocker(DONE, QUESTIONS, now=NOW, wait_id=None).changes
+    assert [each.wait_id for each in ended if isinstance(each, MoveWait)] == ["wait_4", "wait_5"]
+
+
+@pytest.mark.parametrize("item", [FREE, BLOCKED], ids=["freed", "blocked"])
+def test_a_revision_by_itself_answers_no_question(item: WorkItemRecord) -> None:
+    planned = put_blocker(item, QUESTIONS, now=NOW, wait_id=None)
+    assert waits_after(QUESTIONS, planned.changes) == QUESTIONS
 
 
 def test_only_the_focus_on_the_item_itself_is_let_go() -> None:

@@ -1,5 +1,7 @@
 """Work items: rows the runtime follows up on by itself, without stealing anyone's focus."""
 
+from collections.abc import Awaitable, Callable
+
 import msgspec
 import pytest
 
@@ -265,6 +267,85 @@ def test_a_moved_item_is_offered_again_at_once() -> None:
             await house.rest(10)
         assert len(house.model.requests) >= 3 * NO_PROGRESS_ACTIVATIONS_COUNT_MAX
         assert house.rows("select count(*) from waits") == [(0,)]
+
+    run_house(story)
+
+
+async def change_objective(house: House, item_id: WorkItemId) -> None:
+    """The operator asks for less."""
+    await house.host.work.edit(item_id, Edit(objective="move the hill"))
+
+
+async def clear_blocker(house: House, item_id: WorkItemId) -> None:
+    """The operator says that nothing stands in the way."""
+    await house.host.work.edit(item_id, Edit(), blocked_by=None)
+
+
+async def focus_anew(house: House, item_id: WorkItemId) -> None:
+    """The operator wants just this item done."""
+    await house.host.work.focus(item_id)
+
+
+async def make_stuck_item(house: House) -> WorkItemId:
+    """A focused item that was offered in vain, with the operator asked about it."""
+    item_id = await make_item(house, "move the mountain")
+    await house.host.work.focus(item_id)
+    await house.rest(DAY_MS)
+    assert house.rows("select kind, state, work_item_id from waits") == [
+        ("operator", "active", item_id)
+    ]
+    return item_id
+
+
+@pytest.mark.requirement("scheduling:operators-change-answers-the-question")
+@pytest.mark.parametrize("answer", [change_objective, clear_blocker, focus_anew])
+def test_an_operator_who_changes_a_stuck_item_has_answered_and_it_is_offered_again(
+    answer: Callable[[House, WorkItemId], Awaitable[None]],
+) -> None:
+    async def story(house: House) -> None:
+        item_id = await make_stuck_item(house)
+        ticks = await tick_keys(house)
+        await answer(house, item_id)
+        assert house.rows("select kind, state from waits") == [("operator", "resolved")]
+        await house.rest(100)
+        assert (await tick_keys(house))[len(ticks)] == f"work:{item_id}"
+
+    run_house(story)
+
+
+@pytest.mark.requirement("scheduling:operators-change-answers-the-question")
+def test_an_operator_who_blocks_a_stuck_item_has_answered_and_it_waits_for_the_blocker() -> None:
+    async def story(house: House) -> None:
+        item_id = await make_stuck_item(house)
+        asked_before = len(house.model.requests)
+        await house.host.work.edit(item_id, Edit(), blocked_by="a spade", recheck_after_ms=60_000)
+        assert house.rows("select kind, state from waits order by rowid") == [
+            ("operator", "resolved"),
+            ("recheck", "active"),
+        ]
+        await house.rest(59_000)
+        assert len(house.model.requests) == asked_before, "a blocked item is not offered"
+        await house.rest(2_000)
+        assert (await tick_keys(house))[-1] == "recheck"
+
+    run_house(story)
+
+
+def test_a_question_about_one_item_is_not_answered_by_what_happens_to_another() -> None:
+    async def story(house: House) -> None:
+        await make_stuck_item(house)
+        other = await make_item(house, "sweep the floor")
+        await change_objective(house, other)
+        await focus_anew(house, other)
+        assert house.rows("select kind, state from waits") == [("operator", "active")]
+
+    run_house(story)
+
+
+def test_completing_a_stuck_item_takes_its_question_back() -> None:
+    async def story(house: House) -> None:
+        await house.host.work.complete(await make_stuck_item(house))
+        assert house.rows("select kind, state from waits") == [("operator", "cancelled")]
 
     run_house(story)
 

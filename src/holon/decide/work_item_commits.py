@@ -6,6 +6,8 @@ Rule 1: a blocked item always has a reminder; the wait that carries it lives and
         blocker. A revision that leaves the blocker alone leaves its reminder alone.
 Rule 2: a completed item waits for nothing at all, and nobody focuses on it.
 Rule 3: the operator's desk and the agent's tools make these changes the same way.
+Rule 4: what the operator changes about an item answers what was asked about it. What the agent
+        changes answers nothing.
 """
 
 from collections.abc import Sequence
@@ -89,6 +91,29 @@ def put_blocker(
             _unmoved(revised),
             WorkItemWaitsForOnly(work_item_id=revised.id, wait_count=len(waits)),
             *(WaitInState(wait_id=wait.id, state=wait.state) for wait in waits),
+        ),
+    )
+
+
+def answer_questions(item: WorkItemRecord, waits: Sequence[WaitRecord]) -> Planned:
+    """End the item's waits for the operator, who has acted on it; `waits` are its open ones.
+
+    The count of waits is expected too: a question that is asked meanwhile must not be overlooked.
+    A completed item has nothing left to ask; its waits end with it.
+    """
+    if item.state is WorkItemState.COMPLETED:
+        return Planned(changes=())
+    asked = tuple(
+        wait for wait in waits if wait.kind is WaitKind.OPERATOR and wait.state is WaitState.ACTIVE
+    )
+    return Planned(
+        changes=tuple(
+            MoveWait(agent_id=wait.agent_id, wait_id=wait.id, state=WaitState.RESOLVED, by=item.id)
+            for wait in asked
+        ),
+        expects=(
+            WorkItemWaitsForOnly(work_item_id=item.id, wait_count=len(waits)),
+            *(WaitInState(wait_id=wait.id, state=wait.state) for wait in asked),
         ),
     )
 

@@ -3,6 +3,7 @@
 Owns:  work items as control-plane mutations; no message is made, the scheduler sees the rows.
 Rule 1: enqueueing an item never replaces what the agent is working on.
 Rule 2: what an operator changes is input from outside: an agent at rest may be started again.
+        It answers what was asked about the item, which is then offered again if it can run.
 Rule 3: what moves along with an item is decided in decide/work_item_commits, for agents too.
 """
 
@@ -19,6 +20,7 @@ from holon.decide.no_progress import count_anew
 from holon.decide.quotas import work_item_quota
 from holon.decide.work_item_changes import Edit
 from holon.decide.work_item_commits import (
+    answer_questions,
     needs_reminder,
     open_item,
     put_blocker,
@@ -92,7 +94,7 @@ class WorkDesk:
         return kept
 
     async def focus(self, work_item_id: WorkItemId) -> None:
-        """Make an open item the agent's focus."""
+        """Make an open item the agent's focus; whatever was asked about it is answered by that."""
 
         async def decide() -> Commit | Refusal:
             item = await self._open_item(work_item_id)
@@ -100,8 +102,12 @@ class WorkDesk:
                 return item
             focused = FocusWorkItem(agent_id=item.agent_id, work_item_id=item.id)
             unmoved = WorkItemAtRevision(work_item_id=item.id, revision=item.revision)
-            anew = count_anew(item.agent_id)
-            return self._commit((focused, anew), (unmoved,), now=self._services.clock.now())
+            answered = answer_questions(item, await self._services.store.reads.item_waits(item.id))
+            return self._commit(
+                (*answered.changes, focused, count_anew(item.agent_id)),
+                (unmoved, *answered.expects),
+                now=self._services.clock.now(),
+            )
 
         await commit_decided(self._services.store, decide)
 
@@ -115,7 +121,8 @@ class WorkDesk:
     ) -> None:
         """Say something else about an item, and what stands in its way if that has changed.
 
-        An item that waits is looked at again; without a moment for that, one is chosen.
+        An item that waits is looked at again; without a moment for that, one is chosen. Whatever
+        was asked about the item is answered, also by a blocker: the item then waits for that.
         """
         if changed.objective is not None:
             refusal = work_item_changes.objective_refusal(changed.objective)
@@ -154,14 +161,17 @@ class WorkDesk:
             if isinstance(item, Refusal):
                 return item
             revised = revise(item, now)
-            if not moves_blocker:
-                planned = put_revision(revised)
-                changes = (*planned.changes, count_anew(item.agent_id))
-                return self._commit(changes, planned.expects, now=now)
             waits = await self._services.store.reads.item_waits(item.id)
-            planned = put_blocker(revised, waits, now=now, wait_id=self._wait_id(revised))
+            answered = answer_questions(revised, waits)
+            planned = put_revision(revised)
+            if moves_blocker:
+                planned = put_blocker(revised, waits, now=now, wait_id=self._wait_id(revised))
             also = (*await self._released(revised), count_anew(item.agent_id))
-            return self._commit((*planned.changes, *also), planned.expects, now=now)
+            return self._commit(
+                (*answered.changes, *planned.changes, *also),
+                (*planned.expects, *answered.expects),
+                now=now,
+            )
 
         await commit_decided(self._services.store, decide)
 
