@@ -56,7 +56,8 @@ def question_text(weighed: WeighedItem) -> str:
     """What the operator is asked when an item does not move."""
     return (
         f"Work item {weighed.item.id} was taken up again and again without moving: "
-        f"{_short(weighed.item.objective)}. Tell the agent how to go on, or complete the item."
+        f"{_short(weighed.item.objective)}. Tell the agent how to go on, change the item, or"
+        " complete it."
     )
 
 
