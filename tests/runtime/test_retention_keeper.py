@@ -7,6 +7,9 @@ import pytest
 
 from holon.decide.work_item_changes import Edit
 from holon.model.agent_event import UnseenLetGo
+from holon.model.commit import Commit
+from holon.model.expectation import CommitOutcome, ExpectationFailed
+from holon.model.ids import AgentId
 from holon.model.limits import (
     HOUR_MS,
     MIB,
@@ -16,7 +19,7 @@ from holon.model.limits import (
 )
 from holon.model.retention import PruneReport, RetentionPolicy
 from holon.model.work_item import PlanStatus
-from holon.testing.builders import MAIN
+from holon.testing.builders import MAIN, an_identity
 from holon.testing.fault_store import DiskFault
 from holon.testing.manual_clock import DAWN
 from tests.runtime.cast import rule, says
@@ -136,9 +139,9 @@ def test_when_nothing_more_may_go_pruning_waits_for_many_commits() -> None:
     assert passes.count(False) == 1
 
 
-async def _only_its_operator_matters(house: House) -> None:
+async def _only_its_operator_matters(house: House, agent: AgentId = MAIN) -> None:
     """Have the agent wait for its operator: what others send starts no turn."""
-    item = await house.host.work.create(MAIN, objective="keep me")
+    item = await house.host.work.create(agent, objective="keep me")
     await house.rest(1_000)
     await house.host.work.focus(item.id)
     await house.host.work.edit(item.id, Edit(plan_status=PlanStatus.NEEDS_INPUT))
@@ -195,3 +198,66 @@ def test_whoever_writes_to_an_agent_that_does_not_listen_cannot_fill_the_disk() 
         assert (await _let_go(house))[-1].message_count > 0
 
     run_house(story, setup=Setup(retention=FULL))
+
+
+def test_every_agent_that_does_not_listen_keeps_its_newest_in_one_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holon.runtime.retention_keeper.UNSEEN_PER_AGENT_COUNT_MAX", 2)
+    others = (AgentId("bob"), AgentId("cleo"))
+
+    async def story(house: House) -> None:
+        for agent in others:
+            await house.host.control.create_agent(an_identity(agent))
+            await _only_its_operator_matters(house, agent)
+        sent = [await house.webhook(f"n {n}", agent=agent) for agent in others for n in range(4)]
+        await house.rest(RETENTION_INTERVAL_MS)
+        assert _unseen(house) == [*sent[2:4], *sent[6:]]
+
+    run_house(story, setup=Setup(retention=SHORT))
+
+
+def test_a_full_disk_puts_letting_go_off_and_does_not_end_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holon.runtime.retention_keeper.UNSEEN_PER_AGENT_COUNT_MAX", 2)
+
+    async def story(house: House) -> None:
+        await _only_its_operator_matters(house)
+        sent = [await house.webhook(f"n {number}") for number in range(4)]
+        await house.rest(1_000)
+        house.disk.fault = DiskFault.FULL
+        await house.rest(RETENTION_INTERVAL_MS)
+        assert (_unseen(house), house.deaths) == (sent, [])
+        house.disk.fault = DiskFault.NONE
+        await house.rest(RETENTION_INTERVAL_MS)
+        assert _unseen(house) == sent[2:]
+
+    run_house(story, setup=Setup(retention=SHORT))
+
+
+def test_what_a_turn_may_have_shown_meanwhile_is_left_to_the_next_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holon.runtime.retention_keeper.UNSEEN_PER_AGENT_COUNT_MAX", 2)
+    refused: list[str] = []
+
+    async def story(house: House) -> None:
+        apply = house.disk.apply
+
+        async def late(commit: Commit) -> CommitOutcome:
+            if not commit.commit_id.startswith("unseen:") or len(refused) > 1:
+                return await apply(commit)
+            refused.append(commit.commit_id)
+            return ExpectationFailed(expect=commit.expects[0], found="a later one")
+
+        await _only_its_operator_matters(house)
+        sent = [await house.webhook(f"n {number}") for number in range(4)]
+        await house.rest(1_000)
+        house.disk.apply = late  # type: ignore[method-assign]  # a turn began just before
+        await house.rest(RETENTION_INTERVAL_MS)
+        assert (_unseen(house), len(refused)) == (sent, 1)
+        await house.rest(2 * RETENTION_INTERVAL_MS)
+        assert _unseen(house) == sent[2:]
+
+    run_house(story, setup=Setup(retention=SHORT))
