@@ -36,11 +36,11 @@ def report(home: Path, *arguments: str, **env: str) -> tuple[int, dict[str, Any]
 class Terminal:
     """A command on a terminal of its own, answered as its questions come."""
 
-    def __init__(self, home: Path, **env: str) -> None:
+    def __init__(self, home: Path, *arguments: str, **env: str) -> None:
         self.shown = ""
         self._near, far = pty.openpty()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "holon", "onboard"],
+            [sys.executable, "-m", "holon", "onboard", *arguments],
             stdin=far,
             stdout=far,
             stderr=far,
@@ -148,3 +148,14 @@ def test_a_key_that_is_there_is_not_asked_for(tmp_path: Path) -> None:
     assert terminal.end() == exit_codes.OK, terminal.shown
     assert "env OPENAI_API_KEY" in terminal.shown
     assert SECRET not in terminal.shown
+
+
+def test_what_is_still_missing_is_looked_for_in_the_home_that_was_named(tmp_path: Path) -> None:
+    home = tmp_path / "h"
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text("[runtime]\nmax_output_tokens = -1\n", encoding="utf-8")
+    terminal = Terminal(tmp_path, "--home", str(home), OPENAI_API_KEY=SECRET)
+    terminal.answer("Provider [1]:", "openai")
+    terminal.answer("Model [", "")
+    assert terminal.end() == exit_codes.OK, terminal.shown
+    assert f"still missing: run `holon config doctor --home {home}`." in terminal.shown

@@ -110,6 +110,9 @@ async def test_who_stops_waiting_is_told_where_the_answer_will_be(
     done = await desk.holon("prompt", "--wait", "--agent", "main", "hello")
     assert done.exit_code == exit_codes.INTERRUPTED
     assert done.stderr == "holon: main goes on; see: holon tail --agent main\n"
+    home = str(desk.server.home)
+    done = await desk.holon("prompt", "--wait", "--home", home, "hello")
+    assert done.stderr == f"holon: main goes on; see: holon tail --home {home}\n"
 
 
 async def test_a_provider_that_puts_the_message_off_is_told(

@@ -238,6 +238,14 @@ def test_a_model_that_cannot_be_used_fails_the_turn_with_what_to_do(
     assert sentence in done.stderr
 
 
+def test_what_a_run_suggests_names_the_home_it_was_given(tmp_path: Path, scripted: str) -> None:
+    there = ("--home", str(tmp_path / "h"))
+    done = run(tmp_path, "hi", "--model", "openai/gpt-5.4", *there)
+    assert f"`holon config credentials set --home {there[1]} openai " in done.stderr
+    done = run(tmp_path, "What is the capital of France?", "--model", scripted, *there)
+    assert f"\n       holon run --home {there[1]} --agent tmp_run_" in done.stderr
+
+
 def told_by(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     """The one object on stdout."""
     [line] = done.stdout.splitlines()

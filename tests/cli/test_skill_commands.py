@@ -142,6 +142,8 @@ async def test_the_list_counts_every_problem_and_cuts_what_is_long(tmp_path: Pat
         assert "38 problems; see: holon skills check\n" in table
         named = await desk.said("skills", "list", "--agent", "main")
         assert named.endswith("see: holon skills check --agent main\n")
+        there = await desk.said("skills", "list", "--home", str(desk.server.home))
+        assert there.endswith(f"see: holon skills check --home {desk.server.home}\n")
         assert max(map(len, table.splitlines())) < 250
         assert any(line.endswith("…") for line in table.splitlines())
         found = await desk.told("skills", "list")

@@ -1,5 +1,6 @@
 """A command that is suggested works on the home that was named."""
 
+import json
 from pathlib import Path
 
 import click
@@ -11,6 +12,7 @@ from holon.cli import exit_codes
 from holon.cli.main import main
 from holon.cli.options import home_option
 from holon.cli.suggested_commands import with_home
+from tests.cli.operator_desk import Desk
 from tests.surfaces.test_command_tree import TREE
 
 
@@ -62,6 +64,7 @@ def test_several_commands_each_get_the_home() -> None:
         (("daemon", "status", "--json"), "holon daemon start --home {home}"),
         (("config", "get", "model.default"), "holon config set --home {home} model.default"),
         (("onboard", "--json"), "holon config set --home {home} model.default"),
+        (("onboard", "--json"), "`holon config models list --home {home}` shows some"),
     ],
 )
 def test_what_a_command_suggests_names_the_home_it_was_given(
@@ -71,6 +74,11 @@ def test_what_a_command_suggests_names_the_home_it_was_given(
     done = CliRunner(env={"HOLON_HOME": None}).invoke(main, [*arguments, "--home", str(home)])
     assert done.exit_code in (exit_codes.FAILED, exit_codes.OK)
     assert words.format(home=home) in done.output
+
+
+def test_a_script_is_told_the_home_as_well(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["prompt", "hi", "--json", "--home", str(tmp_path)])
+    assert f"holon daemon start --home {tmp_path}" in json.loads(done.stdout)["hint"]
 
 
 @pytest.mark.parametrize(
@@ -93,3 +101,24 @@ def test_a_change_beside_a_service_names_the_restart_of_that_home(
     done = CliRunner().invoke(main, ["config", *change, "--home", str(home)])
     assert done.exit_code == exit_codes.OK
     assert f"until: holon daemon restart --home {home}\n" in done.stderr
+
+
+async def test_a_trigger_without_an_address_is_replaced_in_that_home(desk: Desk) -> None:
+    home = str(desk.server.home)
+    await desk.said("trigger", "revoke")
+    done = await desk.holon("trigger", "url", "--home", home)
+    assert f"with: holon trigger rotate --home {home} --agent main\n" in done.stderr
+
+
+async def test_output_that_was_cut_is_looked_for_in_that_home_and_with_that_agent(
+    desk: Desk,
+) -> None:
+    home = str(desk.server.home)
+    started = await desk.told("task", "run", "Count", "--cmd", "seq 99999")
+    task_id = started["task"]["task_id"]
+    looked = ("task", "output", task_id, "--block")
+    done = await desk.holon(*looked, "--home", home, "--agent", "main")
+    see = f"holon task status --home {home} {task_id} --agent main"
+    assert done.stderr == f"holon: this is not all of it; see {see}\n"
+    done = await desk.holon(*looked)
+    assert done.stderr == f"holon: this is not all of it; see holon task status {task_id}\n"

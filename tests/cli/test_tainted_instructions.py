@@ -75,6 +75,8 @@ async def test_a_source_changed_under_words_from_outside_is_shown_and_stays_so(
         ]
         for part in (seen.path, seen.turn_id, "2 such", f"holon events tail --agent {MAIN}"):
             assert part in line
+        named = await desk.said("status", "--home", str(tmp_path))
+        assert f"then: holon events tail --home {tmp_path} --agent {MAIN})" in named
         page = (await desk.told("events", "tail", "--limit", "200"))["events"]
         changes = [each["payload"] for each in page if each["type"] == "instruction_source_changed"]
         assert seen.turn_id in {each["turn_id"] for each in changes if each["tainted"]}
