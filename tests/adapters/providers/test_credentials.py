@@ -19,6 +19,7 @@ from holon.adapters.providers.credential_process import secret_from, words_of
 from holon.adapters.providers.kept_secrets import learn_kept_secrets
 from holon.adapters.system.credential_file import CredentialFile
 from holon.adapters.system.secrets import SecretRegistry
+from holon.config.load_settings import load_settings
 from holon.model.limits import CREDENTIAL_KEPT_MS_MAX
 from holon.model.provider_errors import AuthRejectedError, ModelUnavailableError, ProviderError
 from holon.model.provider_setting import (
@@ -30,6 +31,7 @@ from holon.model.provider_setting import (
     StoredCredential,
     TransportKind,
 )
+from holon.serve.provider_plane import build_plane
 from holon.testing.manual_clock import DAWN, ManualClock
 from tests.adapters.providers.plane_parts import (
     SECRET,
@@ -349,3 +351,23 @@ def test_what_is_kept_and_not_used_is_hidden_as_well(tmp_path: Path) -> None:
     learn_kept_secrets(registry, environ, file.profiles, variables={"MINE"})
     hidden = [first for first in "arwome" if SECRET not in registry.redact(f"({first}-{SECRET})")]
     assert hidden == list("arwom")
+
+
+async def test_a_host_hides_what_its_settings_name_and_what_is_stored(tmp_path: Path) -> None:
+    server = 'transport = "openai_chat"\nbase_url = "http://127.0.0.1:9/v1"\n'
+    auth = 'auth.source = "env"\nauth.kind = "api_key"\nauth.env = "MINE"\n'
+    (tmp_path / "config.toml").write_text(f"[providers.box]\n{server}{auth}", encoding="utf-8")
+    kept = StoredCredential(kind=CredentialKind.API_KEY, material=f"w-{SECRET}")
+    CredentialFile(tmp_path).put("work", kept)
+    environ, registry = {"MINE": f"m-{SECRET}"}, SecretRegistry()
+    plane = build_plane(load_settings(tmp_path, environ), environ, registry, ManualClock())
+    await plane.aclose()
+    assert [first for first in "mw" if SECRET in registry.redact(f"({first}-{SECRET})")] == []
+
+
+def test_credentials_that_cannot_be_read_keep_nobody_from_hiding_the_rest(tmp_path: Path) -> None:
+    file, registry = CredentialFile(tmp_path), SecretRegistry()
+    file.put("work", StoredCredential(kind=CredentialKind.API_KEY, material=f"w-{SECRET}"))
+    (tmp_path / "credentials.json").write_text("{", encoding="utf-8")
+    learn_kept_secrets(registry, {"A_API_KEY": f"a-{SECRET}"}, file.profiles, variables=())
+    assert SECRET not in registry.redact(f"(a-{SECRET})")

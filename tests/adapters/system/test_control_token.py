@@ -5,6 +5,11 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.system.control_token import BadTokenError, GivenToken, TokenFile
+from holon.adapters.system.secrets import SecretRegistry
+from holon.model.ids import AgentId
+from holon.serve.access_plan import AccessRequest
+from holon.serve.effective_config import ServeRequest
+from holon.serve.service_token import service_token
 
 GOOD = "a-token-of-the-operators-own-choice"
 BAD = ["", "short", "x" * 513, "two lines,\nand neither of them fits", "with spaces in its middle"]
@@ -58,3 +63,14 @@ def test_a_token_is_known_as_a_secret_before_it_opens_anything(tmp_path: Path) -
     token_file(tmp_path, f"{other}\n")
     assert file.digest() == GivenToken(other).digest()
     assert learned == [GOOD, other]
+
+
+def test_the_token_of_a_service_is_hidden_also_once_it_was_replaced(tmp_path: Path) -> None:
+    registry = SecretRegistry()
+    asked = ServeRequest(access=AccessRequest(), default_agent=AgentId("main"))
+    token = service_token(asked, tmp_path / "token", registry)
+    first = (tmp_path / "token").read_text(encoding="ascii").strip()
+    (tmp_path / "token").unlink()
+    token_file(tmp_path, f"{GOOD}\n")
+    assert token.digest() == GivenToken(GOOD).digest()
+    assert [each for each in (first, GOOD) if each in registry.redact(f"<{each}>")] == []
