@@ -3,7 +3,7 @@
 import os
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -58,10 +58,21 @@ def at_hand(shell: LocalShell) -> list[int]:
     return [facts.pid for facts in living() if facts.parent == shell.server_pid]
 
 
-async def two_in_a_row(shell: LocalShell, root: Path) -> tuple[LocalCommand, LocalCommand]:
+async def run_unawaited(shell: LocalShell, run_id: str) -> LocalCommand:
+    """Run a command to its end, which only others are told of."""
+    command = await shell.start(CommandSpec(run_id=run_id, cmd="true", workdir="/"))
+    found = await shell.attach(run_id)
+    assert found is not None
+    await found.wait()
+    return command
+
+
+async def two_in_a_row(
+    shell: LocalShell, root: Path, run_first: Callable[..., Awaitable[LocalCommand]] = run
+) -> tuple[LocalCommand, LocalCommand]:
     """A command that has ended, and one that goes on and has the same supervisor."""
     for number in range(ATTEMPTS_COUNT_MAX):
-        first = await run(shell, f"first_{number}")
+        first = await run_first(shell, f"first_{number}")
         asked = CommandSpec(run_id=f"second_{number}", cmd=STAYING, workdir="/")
         second = await shell.start(asked)
         if supervisor_of(root, first.run_id) == supervisor_of(root, second.run_id):
@@ -93,6 +104,19 @@ async def test_ending_a_command_that_has_ended_touches_no_other(
     assert second.exit is None
     assert end_now(root, second.run_id)
     assert (await second.wait()).signal == signal.SIGKILL
+
+
+@pytest.mark.requirement("commands:whole-tree-ends")
+@pytest.mark.parametrize("run_first", [run, run_unawaited])
+async def test_ending_a_command_whose_folder_is_gone_touches_no_other(
+    shell: LocalShell, root: Path, run_first: Callable[..., Awaitable[LocalCommand]]
+) -> None:
+    first, second = await two_in_a_row(shell, root, run_first)
+    await shell.forget(first.run_id)
+    await first.stop(force=True)
+    assert not gone(supervisor_of(root, second.run_id).pid)
+    assert second.exit is None
+    await second.stop(force=True)
 
 
 async def test_a_supervisor_whose_run_is_held_takes_on_no_other(

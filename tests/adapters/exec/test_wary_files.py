@@ -14,6 +14,8 @@ from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.exec.run_folder import RunFolder
 from holon.adapters.system.clock import SystemClock
 from holon.model.command import CommandExit, CommandLimits, CommandSpec
+from holon.model.command_limits import COMMAND_TEXT_BYTES_MAX
+from holon.model.limits import MIB
 
 PATIENCE_S = 30
 # What a command may make of a file of its own. Nothing of it may be waited for, followed or raised.
@@ -199,3 +201,22 @@ def test_what_a_command_adds_to_its_record_costs_only_a_look(
     monkeypatch.setattr(json, "loads", watched)
     assert folder.read().asked == {"cmd": "x"}
     assert len(read) == 1
+
+
+def test_of_a_record_that_a_command_made_huge_no_more_is_read_than_ours_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = RunFolder(tmp_path / "run_1")
+    asked = {"cmd": "\x01" * COMMAND_TEXT_BYTES_MAX}
+    folder.make(asked, takes_input=False)
+    os.truncate(folder.record, 64 * MIB)
+    read: list[int] = []
+    honest = os.read
+
+    def watched(handle: int, count: int) -> bytes:
+        read.append(count)
+        return honest(handle, count)
+
+    monkeypatch.setattr(os, "read", watched)
+    assert folder.read().asked == asked
+    assert sum(read) <= 2 * MIB
