@@ -19,7 +19,7 @@ from holon.cli.main import main
 from holon.client.control_client import ControlError
 from holon.config.load_settings import load_settings
 from holon.daemon import health, start_stop
-from holon.daemon.health import Foreign, Gone, Running, look_at
+from holon.daemon.health import Foreign, Gone, Look, Running, Silent, look_at
 from holon.daemon.launch import launch_arguments, launch_environment
 from holon.daemon.start_stop import Daemon, DaemonError, OtherConfigError, stop
 from holon.model.errors import HomeInUseError, HomeUnusableError
@@ -209,6 +209,44 @@ def test_a_start_that_is_interrupted_leaves_nothing_running(
     assert done.exit_code == exit_codes.INTERRUPTED
     assert done.stderr == "holon: interrupted; nothing was started\n"
     assert [identity_of(pid) for pid in started] == [None]
+
+
+def find_busy(monkeypatch: pytest.MonkeyPatch, *, looks_count: int) -> list[int]:
+    """Let one that is ready be silent for so many looks; returns whom they were at."""
+    seen: list[int] = []
+
+    def look(files: RunFiles) -> Look:
+        found = look_at(files)
+        if not isinstance(found, Running) or len(seen) >= looks_count:
+            return found
+        assert found.process is not None
+        seen.append(found.process.pid)
+        return Silent(found.process)
+
+    monkeypatch.setattr(start_stop, "look_at", look)
+    return seen
+
+
+def test_a_runtime_that_is_busy_right_after_its_start_is_looked_at_again(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = find_busy(monkeypatch, looks_count=2)
+    started = daemon_of(place).start()
+    assert seen == [started.pid] * 2
+    assert started.message == f"started as process {started.pid}"
+    assert "in good order" in stop(place.home).message
+    os.waitpid(seen[0], 0)
+
+
+def test_a_runtime_that_is_ready_and_never_answers_is_ended(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = find_busy(monkeypatch, looks_count=9)
+    with pytest.raises(DaemonError, match="it is ready and does not answer"):
+        daemon_of(place).start()
+    assert len(set(seen)) == 1
+    assert identity_of(seen[0]) is None
+    assert isinstance(look_at(place.files), Gone)
 
 
 def test_a_token_is_part_of_what_must_be_the_same(place: Place) -> None:
