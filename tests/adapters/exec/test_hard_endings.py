@@ -369,3 +369,18 @@ async def test_a_command_that_ran_is_lost_and_not_refused_when_its_supervisor_is
         command = await shell.start(spec(killing, run_id=f"run_{number}"))
         assert await command.wait() == CommandExit(exit_status=None)
         assert ran.exists()
+
+
+async def test_a_command_that_has_begun_is_lost_and_not_refused_when_nobody_says_so(
+    shell: LocalShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = LocalShell._ask
+
+    async def unheard(asking: LocalShell, folder: RunFolder) -> tuple[bytes | None, int]:
+        answer, pipe = await honest(asking, folder)
+        assert answer, "it runs"
+        return b"", pipe
+
+    monkeypatch.setattr(LocalShell, "_ask", unheard)
+    command = await shell.start(spec("sleep 600"))
+    assert await command.wait() == CommandExit(exit_status=None)
