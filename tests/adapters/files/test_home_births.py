@@ -1,5 +1,6 @@
 """Homes are whole when they appear, and go without a trace when nobody is born into them."""
 
+import errno
 import json
 import os
 from datetime import UTC, datetime
@@ -243,6 +244,20 @@ async def test_a_sign_that_cannot_be_read_is_told_as_a_problem_of_that_home(town
     sign.mkdir()
     with pytest.raises(AgentHomeError, match="cannot be removed"):
         await town.births.discard(ADA)
+    assert town.home.is_dir()
+
+
+async def test_a_sign_that_cannot_be_removed_is_told_and_leaves_the_home_provisional(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stuck(path: Path) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+
+    await town.make()
+    monkeypatch.setattr("holon.adapters.files.home_births.remove_tree", stuck)
+    with pytest.raises(AgentHomeError, match=f"births/{ADA} cannot be removed"):
+        await town.births.keep(ADA)
+    assert list(await town.births.provisional()) == [ADA]
     assert town.home.is_dir()
 
 
