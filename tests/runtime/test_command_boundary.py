@@ -3,6 +3,7 @@
 import errno
 import os
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import NoReturn
 
@@ -171,3 +172,48 @@ def test_an_error_of_the_store_is_not_held_back() -> None:
 def test_a_bug_is_not_held_back() -> None:
     with pytest.raises(TypeError), spared(Notes(), "nothing was done"):
         raise TypeError
+
+
+@pytest.mark.parametrize("times", [1, 99], ids=["once", "always"])
+def test_a_bug_in_looking_for_a_command_leaves_its_task_to_the_next_start(
+    monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    honest, looks = ScriptedShell.attach, count()
+
+    async def attach(shell: ScriptedShell, run_id: str) -> RunningCommand | None:
+        if next(looks) < times:
+            raise KeyError("a bug in attaching")
+        return await honest(shell, run_id)
+
+    async def story(house: House) -> None:
+        await house.prompt("build")
+        await house.rest(20_000)
+        monkeypatch.setattr(ScriptedShell, "attach", attach)
+        await house.restart()
+        await house.rest(1_000)
+        assert [task.status for task in tasks(house)] == [TaskStatus.RUNNING]
+        assert len(house.shell.running) == 1, "nobody ended it as a stray"
+        monkeypatch.undo()
+        await house.restart()
+        await house.rest(HOUR_MS)
+        assert [task.status for task in tasks(house)] == [TaskStatus.COMPLETED]
+
+    run_house(story, script=BUILD, setup=shell_setup(bugs=frozenset({"task_crashed"})))
+
+
+def test_a_bug_about_a_stray_command_ends_no_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(house: House) -> None:
+        async def astray(_: ScriptedShell) -> Sequence[str]:
+            return ["run_nobody_knows", "run_nor_this"]
+
+        async def attach(_: ScriptedShell, run_id: str) -> NoReturn:
+            raise KeyError(run_id)
+
+        monkeypatch.setattr(ScriptedShell, "unended_runs", astray)
+        monkeypatch.setattr(ScriptedShell, "attach", attach)
+        await house.restart()
+        await house.prompt("hello")
+        await house.rest(1_000)
+        assert len(await house.briefs()) == 1
+
+    run_house(story, setup=shell_setup(bugs=frozenset({"recovery_crashed"})))

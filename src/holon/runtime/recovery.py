@@ -132,18 +132,22 @@ class Recovery:
                         await shell.forget(run_id)
 
     async def _end_strays(self, live: Sequence[TaskRecord]) -> None:
-        shell, owned = self._services.shell, {run_id_of(task) for task in live}
+        journal, owned = self._services.journal, {run_id_of(task) for task in live}
         unended: Sequence[str] = ()
-        with spared(self._services.journal, "whether commands go on astray cannot be looked at"):
-            unended = await shell.unended_runs()
+        with spared(journal, "whether commands go on astray cannot be looked at"):
+            unended = await self._services.shell.unended_runs()
         for run_id in unended:
             if run_id in owned:
                 continue
-            with spared(self._services.journal, "a stray command could not be ended"):
-                command = await shell.attach(run_id)
-                if command is not None:
-                    self._figures["commands_ended"] += 1
-                    await command.stop(force=True)
+            with bug_noted(journal, "recovery_crashed", "a stray command goes on (a bug)"):
+                await self._end_stray(run_id)
+
+    async def _end_stray(self, run_id: str) -> None:
+        with spared(self._services.journal, "a stray command could not be ended"):
+            command = await self._services.shell.attach(run_id)
+            if command is not None:
+                self._figures["commands_ended"] += 1
+                await command.stop(force=True)
 
     async def _abandon(self, snapshot: AgentSnapshot, log: TurnLog, plan: AbandonTurnPlan) -> None:
         """Settle a turn that ends the process each time it is taken up."""

@@ -10,8 +10,8 @@ Rule 4: a stopped agent's commands are ended first and recorded as interrupted a
         crash in between leaves no process behind.
 Rule 5: an error about one command is an error about that one: a task that cannot be waited for has
         an end nobody saw, what cannot be attached to was not found, and the host goes on.
-Rule 6: so is a bug about one task. It is noted, and the task stays as it is: it can be stopped, and
-        the next start takes it up again.
+Rule 6: so is a bug about one task. It is noted, and the task and its command stay as they are: they
+        can be stopped, and the next start takes them up again.
 """
 
 from collections.abc import Collection, Sequence
@@ -97,22 +97,29 @@ class TaskSupervisor:
 
     async def take_up(self, tasks: Sequence[TaskRecord]) -> Collection[TaskId]:
         """Attach to what an earlier process started; return the tasks that are accounted for."""
-        services, found = self._services, list[TaskId]()
+        accounted_for: list[TaskId] = []
         for task in tasks:
-            run_id, command, ended = run_id_of(task), None, None
-            with _guarded(services.journal, task):
-                with spared(services.journal, "a command cannot be attached to", task_id=task.id):
-                    command = await services.shell.attach(run_id) if run_id is not None else None
-                    ended = command.exit if command is not None else None
-                if command is None:
-                    continue
-                found.append(task.id)
-                held = CommandTask(task, command)
-                if ended is None:
-                    self._hold(held)
-                else:
-                    await self._reporter.end(held, ended)
-        return found
+            is_found = True  # unless somebody could look
+            with _guarded(self._services.journal, task):
+                is_found = await self._take_up(task)
+            if is_found:
+                accounted_for.append(task.id)
+        return accounted_for
+
+    async def _take_up(self, task: TaskRecord) -> bool:
+        services, run_id = self._services, run_id_of(task)
+        command, ended = None, None
+        with spared(services.journal, "a command cannot be attached to", task_id=task.id):
+            command = await services.shell.attach(run_id) if run_id is not None else None
+            ended = command.exit if command is not None else None
+        if command is None:
+            return False
+        held = CommandTask(task, command)
+        if ended is None:
+            self._hold(held)
+        else:
+            await self._reporter.end(held, ended)
+        return True
 
     async def run(self) -> None:
         """Look after every command until the host ends; the commands themselves go on."""
