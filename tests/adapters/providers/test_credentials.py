@@ -347,10 +347,19 @@ def test_what_is_kept_and_not_used_is_hidden_as_well(tmp_path: Path) -> None:
     }
     for name, each in stored.items():
         file.put(name, each)
-    environ = {"OTHER_API_KEY": f"o-{SECRET}", "MINE": f"m-{SECRET}", "EDITOR": f"e-{SECRET}"}
+    named = {"OTHER_API_KEY": "o", "MINE": "m", "HF_TOKEN": "h", "EDITOR": "e"}
+    environ = {name: f"{first}-{SECRET}" for name, first in named.items()}
     learn_kept_secrets(registry, environ, file.profiles, variables={"MINE"})
-    hidden = [first for first in "arwome" if SECRET not in registry.redact(f"({first}-{SECRET})")]
-    assert hidden == list("arwom")
+    hidden = [first for first in "arwomhe" if SECRET not in registry.redact(f"({first}-{SECRET})")]
+    assert hidden == list("arwomh")
+
+
+def test_a_credential_that_is_nested_without_end_is_hidden_as_a_whole(tmp_path: Path) -> None:
+    file, registry = CredentialFile(tmp_path), SecretRegistry()
+    deep = "[" * 5_000
+    file.put("work", StoredCredential(kind=CredentialKind.API_KEY, material=deep))
+    learn_kept_secrets(registry, {}, file.profiles, variables=())
+    assert registry.redact(f"x{deep}x") == "x[secret:credential profile work]x"
 
 
 async def test_a_host_hides_what_its_settings_name_and_what_is_stored(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 Owns:  which of a host's variables and stored credentials are secret.
 Rule 1: what is kept and not in use is hidden like what is: a command could read it and show it.
-Rule 2: a variable is a key by its ending, or because the settings name it as one.
+Rule 2: a variable is a key by its ending, or because the catalog or the settings name it as one.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from holon.adapters.providers.catalog import builtin_catalog
 from holon.adapters.providers.credentials import Profiles
 from holon.adapters.system.secrets import SecretRegistry
 from holon.model.errors import HolonError
@@ -26,8 +27,9 @@ def learn_kept_secrets(
     variables: Collection[str],
 ) -> None:
     """Teach the registry what is kept in the environment and among the credentials."""
+    known = {auth.env for each in builtin_catalog().providers.values() for auth in each.auth}
     for name, value in environ.items():
-        if name.endswith(_KEY_ENDING) or name in variables:
+        if name.endswith(_KEY_ENDING) or name in known or name in variables:
             registry.learn(name, value)
     try:
         stored = profiles()
@@ -43,7 +45,7 @@ def _secrets_in(material: str) -> Iterator[str]:
     yield material
     try:
         pending = [msgspec.json.decode(material)]
-    except (msgspec.DecodeError, UnicodeEncodeError):
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return
     while pending:
         found = pending.pop()
