@@ -22,6 +22,7 @@ from anyio.abc import TaskGroup
 from holon.decide.command_end import EndAsked
 from holon.decide.command_promotion import run_id_of
 from holon.model.agent_status import AgentStatus
+from holon.model.command import CommandExit
 from holon.model.ids import AgentId, TaskId, TurnId
 from holon.model.task import TaskRecord
 from holon.ports.journal import Journal
@@ -99,27 +100,16 @@ class TaskSupervisor:
         """Attach to what an earlier process started; return the tasks that are accounted for."""
         accounted_for: list[TaskId] = []
         for task in tasks:
-            is_found = True  # unless somebody could look
-            with _guarded(self._services.journal, task):
-                is_found = await self._take_up(task)
-            if is_found:
+            held: CommandTask | None = None
+            with _guarded(self._services.journal, task) as boundary:
+                held, ended = await _attached(task, self._services)
+                if held is not None and ended is not None:
+                    await self._reporter.end(held, ended)
+                elif held is not None:
+                    self._hold(held)
+            if held is not None or boundary.met_bug:
                 accounted_for.append(task.id)
         return accounted_for
-
-    async def _take_up(self, task: TaskRecord) -> bool:
-        services, run_id = self._services, run_id_of(task)
-        command, ended = None, None
-        with spared(services.journal, "a command cannot be attached to", task_id=task.id):
-            command = await services.shell.attach(run_id) if run_id is not None else None
-            ended = command.exit if command is not None else None
-        if command is None:
-            return False
-        held = CommandTask(task, command)
-        if ended is None:
-            self._hold(held)
-        else:
-            await self._reporter.end(held, ended)
-        return True
 
     async def run(self) -> None:
         """Look after every command until the host ends; the commands themselves go on."""
@@ -177,6 +167,17 @@ class TaskSupervisor:
                 if held.task.agent_id == agent_id:
                     held.ask_end(EndAsked.AGENT_STOP)
                     self._end(held)
+
+
+async def _attached(
+    task: TaskRecord, services: Services
+) -> tuple[CommandTask | None, CommandExit | None]:
+    """Find the command of a task, if it is still to be found, and how it ended, if it has."""
+    run_id, command, ended = run_id_of(task), None, None
+    with spared(services.journal, "a command cannot be attached to", task_id=task.id):
+        command = await services.shell.attach(run_id) if run_id is not None else None
+        ended = command.exit if command is not None else None
+    return None if command is None else CommandTask(task, command), ended
 
 
 async def _stop(journal: Journal, held: CommandTask, force: bool) -> None:
