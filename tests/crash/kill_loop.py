@@ -26,7 +26,7 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from enum import StrEnum
 from pathlib import Path
@@ -215,9 +215,10 @@ class HomeUnderFire:
         try:
             host.wait_ready()
             self._has_been_ready = True
+            cut_off = interrupted_calls(self._home)
             self._note(people(host))
             self._stage.set(host)
-            self._note(self._unaccounted(host))
+            self._note(self._unaccounted(host, cut_off))
         except HostGoneError:
             return armed.value if armed else "nowhere"
         life_s = min(LIFE_S_MAX, self._chance.expovariate(1 / LIFE_S_MEAN))
@@ -229,9 +230,13 @@ class HomeUnderFire:
             return "missed" if armed else "running"
         return armed.value if armed else "nowhere"
 
-    def _unaccounted(self, host: ServedHost) -> list[str]:
-        """What an earlier life left to this host that neither ended nor has an owner in time."""
-        ready_at, cut_off = time.monotonic(), interrupted_calls(self._home)
+    def _unaccounted(self, host: ServedHost, cut_off: Collection[str]) -> list[str]:
+        """What an earlier life left to this host that neither ended nor has an owner in time.
+
+        The calls that life was cut off in are those of the moment before anybody speaks to this
+        host: a call that is interrupted since then has its command asked to end politely.
+        """
+        ready_at = time.monotonic()
         deadline = ready_at + OWNED_S_MAX
         while left := unowned(self._home, self._left_open):
             if host.process.poll() is not None:
@@ -248,9 +253,10 @@ class HomeUnderFire:
         host = self._start()
         try:
             host.wait_ready()
+            cut_off = interrupted_calls(self._home)
             self._note(people(host))
             self._stage.set(host)
-            self._note(self._unaccounted(host))
+            self._note(self._unaccounted(host, cut_off))
             self._fall_silent(host)
             if (code := host.terminate()) != 0:
                 self._note([f"SIGTERM ended the host with code {code}"])
