@@ -72,7 +72,10 @@ class Settler:
     async def cutting(
         self, end: TurnEnd, message: MessageEnvelope, snapshot: AgentSnapshot
     ) -> Commit:
-        """Build the commit that settles a turn which somebody cuts off, whatever is in its way."""
+        """Build the commit that settles a turn which somebody cuts off, whatever bug is in its way.
+
+        What the database refuses of it is not known here; whoever applies it decides anew.
+        """
         hold = LaneHold(
             agent_id=snapshot.agent.identity.agent_id,
             turn_id=end.log.turn.turn_id,
