@@ -1,10 +1,12 @@
 """`holon tail`, `transcript` and `events`, over a running server."""
 
 import json
+from typing import Any
 
 import pytest
 
 from holon.cli import exit_codes
+from holon.cli.runtime_call import Target
 from holon.projections.operator_event import present_all
 from holon.testing.control_server import MAIN
 from tests.cli.operator_desk import HARMLESS, Desk
@@ -25,6 +27,21 @@ async def test_tail_shows_results_and_as_much_more_as_its_mode_says(desk: Desk) 
     told = await desk.told("tail", "--display", "debug", "--limit", "2")
     assert (told["agent_id"], len(told["events"])) == ("main", 2)
     assert {"event_seq", "visibility", "category", "title", "summary"} <= set(told["events"][0])
+
+
+async def test_a_brief_that_comes_while_tail_looks_is_not_shown_without_its_text(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await desk.said("prompt", "--wait", "hello")
+    honest, read = Target.read, list[str]()
+
+    def before_it_came(target: Target, tail: str, *rest: Any, **more: Any) -> Any:
+        read.append(tail)
+        is_early = tail == "briefs" and "events" not in read
+        return {"briefs": []} if is_early else honest(target, tail, *rest, **more)
+
+    monkeypatch.setattr(Target, "read", before_it_came)
+    assert "Hello yourself." in await desk.said("tail")
 
 
 async def test_tail_knows_only_the_modes_of_a_conversation(desk: Desk) -> None:

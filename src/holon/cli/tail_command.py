@@ -2,6 +2,7 @@
 
 Owns:  how much is looked at to find it, and how one presented event reads on a terminal.
 Rule 1: a reader chooses how much to see by display mode; raw events are shown by `holon events`.
+Rule 2: briefs are read after the events that tell of them, so that none is shown without its text.
 """
 
 import time
@@ -73,7 +74,7 @@ def _newest(target: Target, limit: int, mode: "DisplayMode") -> tuple[list["Seen
     from holon.cli.presented_events import seen_events
     from holon.projections.display_mode import shows
 
-    briefs = target.read("briefs", {"limit": _BRIEFS_COUNT}, part="briefs")["briefs"]
+    briefs: JsonValue = None
     found: list[JsonValue] = []
     shown: list[Seen] = []
     newest_seq, before_seq = 0, None
@@ -82,6 +83,8 @@ def _newest(target: Target, limit: int, mode: "DisplayMode") -> tuple[list["Seen
         page = target.read("events", query, part="events")
         newest_seq = newest_seq or int(page.get("newest_seq") or 0)
         found = [*reversed(page["events"]), *found]
+        if briefs is None:
+            briefs = target.read("briefs", {"limit": _BRIEFS_COUNT}, part="briefs")["briefs"]
         shown = [each for each in seen_events(found, briefs) if shows(mode, each.presented)]
         before_seq = page.get("oldest_seq")
         if len(shown) >= limit or not page.get("has_older") or before_seq is None:
