@@ -12,7 +12,7 @@ import json
 import sys
 import textwrap
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -74,21 +74,25 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description="write docs/reference from the code")
     parser.add_argument("--check", action="store_true", help="only say which pages have drifted")
     if parser.parse_args(arguments).check:
-        drifted = find_drift(FOLDER)
+        drifted = find_drift(FOLDER, pages())
         for name in drifted:
             print(f"docs/reference/{name} is not what the code says; run `make docs`")
         return 1 if drifted else 0
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for name, text in pages().items():
-        (FOLDER / name).write_text(text, encoding="utf-8")
+    write(FOLDER, pages())
     return 0
 
 
-def find_drift(folder: Path) -> list[str]:
+def write(folder: Path, wanted: Mapping[str, str]) -> None:
+    """Write these pages into `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in wanted.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def find_drift(folder: Path, wanted: Mapping[str, str]) -> list[str]:
     """Return the pages in `folder` that are missing, stale or belong to nothing."""
-    wanted = pages()
     found = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
-    return sorted(name for name in wanted | found if wanted.get(name) != found.get(name))
+    return sorted(name for name in wanted.keys() | found if wanted.get(name) != found.get(name))
 
 
 def pages() -> dict[str, str]:
