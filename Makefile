@@ -5,7 +5,8 @@
 
 SEEDS ?= 1000
 PY := .venv/bin/python
-PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+# Compiled is what is used, when it is used: most of what the tests install never is.
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile
 READY := .venv/.ready
 CODE := $(wildcard src tests scripts bench)
 TYPED := $(wildcard src/holon tests scripts bench)
