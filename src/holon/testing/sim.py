@@ -14,9 +14,13 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from os import cpu_count
-from typing import Final
+from types import CoroutineType
+from typing import TYPE_CHECKING, Final
 
 from holon.testing.world import Mode, Verdict, World
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 PROGRESS_SEEDS: Final = 1_000
 
@@ -71,6 +75,14 @@ def _settle_in() -> None:
     gc.freeze()
     for complaining in ("holon", "asyncio"):  # the latter, of tasks that a crash left behind
         logging.getLogger(complaining).addHandler(logging.NullHandler())
+    sys.unraisablehook = tell_unless_abandoned
+
+
+def tell_unless_abandoned(found: "UnraisableHookArgs") -> None:
+    """Tell of what nobody can catch, but not of a coroutine that outlived its world's loop."""
+    is_lost = isinstance(found.object, CoroutineType)
+    if not (is_lost and isinstance(found.exc_value, RuntimeError)):
+        sys.__unraisablehook__(found)
 
 
 if __name__ == "__main__":

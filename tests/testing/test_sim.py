@@ -1,0 +1,56 @@
+"""What the runner of worlds tells of errors nobody can catch, and what it keeps to itself."""
+
+import sys
+from collections.abc import Generator
+from types import coroutine
+
+import pytest
+
+from holon.testing.sim import tell_unless_abandoned
+
+
+@coroutine
+def _pause() -> Generator[None, None, None]:
+    yield
+
+
+async def _left_behind(error: Exception) -> None:
+    try:
+        await _pause()
+    finally:
+        raise error
+
+
+class _Falling:
+    def __del__(self) -> None:
+        raise RuntimeError("a bug")
+
+
+@pytest.fixture(autouse=True)
+def hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", tell_unless_abandoned)
+
+
+def _abandon(error: Exception) -> None:
+    """Begin a coroutine and forget it, as a world that crashes does."""
+    begun = _left_behind(error)
+    begun.send(None)
+    del begun
+
+
+def test_nothing_is_told_of_a_coroutine_that_outlived_its_loop(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _abandon(RuntimeError("no running event loop"))
+    assert capsys.readouterr().err == ""
+
+
+def test_another_error_of_a_forgotten_coroutine_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    _abandon(ValueError("a bug"))
+    assert "a bug" in capsys.readouterr().err
+
+
+def test_an_error_of_anything_else_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    falling = _Falling()
+    del falling
+    assert "a bug" in capsys.readouterr().err
