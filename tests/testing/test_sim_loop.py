@@ -1,9 +1,11 @@
 """Virtual time, seeded order, and death between two callbacks."""
 
 import asyncio
+import gc
 from datetime import timedelta
 from random import Random
 
+import anyio
 import pytest
 
 from holon.testing.manual_clock import DAWN, ManualClock
@@ -78,6 +80,24 @@ def test_a_crash_ends_everything_between_two_steps_and_nothing_cleans_up(step: i
     assert survivors == []
     assert loop.step_count == step
     assert clock.next_deadline() is None, "the dead keep no appointments"
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_a_task_that_never_began_is_buried_in_silence(step: int) -> None:
+    async def worker() -> None:
+        await anyio.sleep_forever()
+
+    async def life() -> None:
+        async with anyio.create_task_group() as workers:
+            for _ in range(3):
+                workers.start_soon(worker)
+
+    loop = SimLoop(ManualClock(), Random(0))
+    loop.crash_at_step = step
+    with pytest.raises(SimulatedCrash):
+        loop.run_life(life())
+    del loop
+    gc.collect()  # a complaint would be an error, because warnings are
 
 
 def test_no_task_can_hold_a_crash_back() -> None:
