@@ -8,6 +8,7 @@ Rule 2: every error has the one shape, and every status a route may give is name
 import re
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
+from inspect import cleandoc
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -33,6 +34,9 @@ def openapi_document(routes: Sequence[Route[PlaneT]], *, version: str) -> dict[s
     """Describe a surface."""
     kinds = _kinds(routes)
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
+    for component in components.values():
+        if (said := component.get("description")) is not None:
+            component["description"] = cleandoc(said)  # as Python 3.13 has it by itself
     known = dict(zip(map(_key, kinds), schemas, strict=True))
     queries = {_key(route.query) for route in routes}
     writer = _Writer(known, components)
