@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 PROGRESS_SEEDS: Final = 1_000
+LOOP_GONE: Final = "no running event loop"  # what asyncio says to whoever asks for one
 
 
 def run_seed(seed: int) -> Verdict:
@@ -80,8 +81,7 @@ def _settle_in() -> None:
 
 def tell_unless_abandoned(found: "UnraisableHookArgs") -> None:
     """Tell of what nobody can catch, but not of a coroutine that outlived its world's loop."""
-    is_lost = isinstance(found.object, CoroutineType)
-    if not (is_lost and isinstance(found.exc_value, RuntimeError)):
+    if not (isinstance(found.object, CoroutineType) and str(found.exc_value) == LOOP_GONE):
         sys.__unraisablehook__(found)
 
 
