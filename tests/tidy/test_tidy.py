@@ -39,10 +39,10 @@ EVERYWHERE = ("src", "tests", "scripts", "bench")
     [
         pytest.param("file_size", rules.check_file_size, EVERYWHERE, id="file_size"),
         pytest.param(
-            "functions_and_classes",
-            rules.check_functions_and_classes,
+            "functions",
+            rules.check_functions,
             EVERYWHERE,
-            id="functions_and_classes",
+            id="functions",
         ),
         pytest.param("name", lambda path, _text: rules.check_name(path), EVERYWHERE, id="name"),
         pytest.param(
@@ -103,7 +103,7 @@ def test_the_ratchet_names_only_known_rules() -> None:
     text = (ROOT / "tests/tidy/ratchet.toml").read_text(encoding="utf-8")
     assert set(tomllib.loads(text)) == {
         "file_size",
-        "functions_and_classes",
+        "functions",
         "name",
         "docstring",
         "ambient_reads",
