@@ -1,13 +1,14 @@
-# Every target sets itself up in .venv first; `make` alone runs what CI runs.
+# Every target sets itself up in $(VENV) first; `make` alone runs what CI runs.
 
 .DEFAULT_GOAL := test
-.PHONY: demo test tests check format lint types imports fmt sim drill bench docs clean
+.PHONY: demo test tests check format lint types imports fmt sim drill bench docs clean pythons
 
 SEEDS ?= 1000
-PY := .venv/bin/python
+VENV ?= .venv
+PY := $(VENV)/bin/python
 # Compiled is what is used, when it is used: most of what the tests install never is.
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile
-READY := .venv/.ready
+READY := $(VENV)/.ready
 CODE := $(wildcard src tests scripts bench)
 TYPED := $(wildcard src/holon tests scripts bench)
 # One more than there are processors: many tests wait for real processes most of their time.
@@ -27,9 +28,9 @@ demo: $(READY)
 # The types keep one processor busy for a minute; meanwhile the other compiles the tests, once for all
 # workers, and begins with them. What the types say is told last, and counts as much.
 test: $(READY)
-	@$(MAKE) --no-print-directory types >.venv/types.log 2>&1 & typing=$$!; \
+	@$(MAKE) --no-print-directory types >$(VENV)/types.log 2>&1 & typing=$$!; \
 	$(MAKE) --no-print-directory format lint imports tests; tested=$$?; \
-	wait $$typing; typed=$$?; cat .venv/types.log; exit $$((tested | typed))
+	wait $$typing; typed=$$?; cat $(VENV)/types.log; exit $$((tested | typed))
 
 tests: $(READY)
 	@echo "== tests"
@@ -40,26 +41,39 @@ check: format lint types imports
 
 format: $(READY)
 	@echo "== format"
-	@.venv/bin/ruff format --quiet --check $(CODE)
+	@$(VENV)/bin/ruff format --quiet --check $(CODE)
 
 lint: $(READY)
 	@echo "== lint"
-	@.venv/bin/ruff check --quiet $(CODE)
+	@$(VENV)/bin/ruff check --quiet $(CODE)
 
 types: $(READY)
 	@echo "== types"
-	@.venv/bin/mypy --no-error-summary $(TYPED)
+	@$(VENV)/bin/mypy --no-error-summary $(TYPED)
 
 imports: $(READY)
 	@echo "== imports"
-	@.venv/bin/lint-imports >.venv/imports.log 2>&1 || { cat .venv/imports.log; exit 1; }
+	@$(VENV)/bin/lint-imports >$(VENV)/imports.log 2>&1 || { cat $(VENV)/imports.log; exit 1; }
 
 fmt: $(READY)
-	@.venv/bin/ruff format $(CODE)
-	@.venv/bin/ruff check --fix $(CODE)
+	@$(VENV)/bin/ruff format $(CODE)
+	@$(VENV)/bin/ruff check --fix $(CODE)
 
 sim: $(READY)
 	@$(PY) -m holon.testing.sim --seeds $(SEEDS)
+
+# The tests under every Python we support that this machine has; `make test` uses the first one only.
+# PYTHONS takes paths as well.
+PYTHONS ?= python3.11 python3.12 python3.13
+pythons:
+	@failed=; for python in $(PYTHONS); do \
+		version=$$("$$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) \
+			|| { echo "== $$python is not installed"; continue; }; \
+		echo "== $$python ($$version)"; \
+		$(MAKE) --no-print-directory VENV=".venv-$$version" PYTHON="$$python" tests \
+			|| failed="$$failed $$version"; \
+	done; \
+	[ -z "$$failed" ] || { echo "failed under$$failed" >&2; exit 1; }
 
 drill: $(READY)
 	@$(PIP) -r requirements/drill.txt || echo "no fuzzer for this Python: the fuzzing drills are skipped"
@@ -83,7 +97,7 @@ $(READY): $(wildcard requirements/*.txt) pyproject.toml
 		exit 1; \
 	fi
 	@if ! $(PY) -c 'import pip' >/dev/null 2>&1; then \
-		echo "== making .venv with $$($(PYTHON) --version)"; \
+		echo "== making $(VENV) with $$($(PYTHON) --version)"; \
 		if ! $(PYTHON) -c 'import ensurepip, venv' >/dev/null 2>&1; then \
 			package=$$($(PYTHON) -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])'); \
 			if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
@@ -93,7 +107,7 @@ $(READY): $(wildcard requirements/*.txt) pyproject.toml
 			echo "== installing $$package"; \
 			apt-get update -qq && apt-get install -y -qq "$$package" >/dev/null || exit 1; \
 		fi; \
-		$(PYTHON) -m venv --clear .venv || exit 1; \
+		$(PYTHON) -m venv --clear $(VENV) || exit 1; \
 	fi
 	@echo "== installing requirements/dev.txt"
 	@$(PIP) -r requirements/dev.txt

@@ -5,9 +5,16 @@ from datetime import timedelta
 import pytest
 
 from holon.decide import run_retention
-from holon.decide.run_retention import runs_to_forget
+from holon.decide.run_retention import runs_to_forget, tightened
 from holon.model.command import EndedRun
-from holon.model.limits import DAY_MS, HOUR_MS, RUN_KEPT_MS_MIN
+from holon.model.limits import (
+    COMMIT_IDS_KEPT_FULL_MS_MIN,
+    DAY_MS,
+    HISTORY_TURNS_COUNT_DEFAULT,
+    HOUR_MS,
+    RETENTION_FULL_EVENTS_COUNT_MIN,
+    RUN_KEPT_MS_MIN,
+)
 from holon.model.retention import RetentionPolicy
 from holon.testing.manual_clock import DAWN
 
@@ -60,3 +67,20 @@ def test_more_folders_than_are_kept_lose_the_oldest(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(run_retention, "RUN_FOLDERS_COUNT_MAX", 3)
     runs = [run(f"r{n}", ago_ms=HOUR_MS * n, size_bytes=1) for n in (1, 2, 3, 4, 5)]
     assert forgotten(*runs, in_use=("r5",)) == ["r4", "r3"]
+
+
+def test_above_the_cap_less_is_kept_of_each_agent_down_to_what_a_prompt_shows() -> None:
+    policy, steps = RetentionPolicy(), 0
+    while tighter := tightened(policy):
+        assert tighter.events_count_min <= policy.events_count_min
+        assert tighter.turns_count_min <= policy.turns_count_min
+        policy, steps = tighter, steps + 1
+    assert policy.turns_count_min == HISTORY_TURNS_COUNT_DEFAULT
+    assert policy.events_count_min == RETENTION_FULL_EVENTS_COUNT_MIN
+    assert policy.commit_ids_kept_ms == COMMIT_IDS_KEPT_FULL_MS_MIN
+    assert steps < 8, "each step is a whole pass over the log"
+
+
+def test_a_policy_that_keeps_less_than_that_already_is_not_loosened() -> None:
+    least = RetentionPolicy(events_count_min=5, turns_count_min=2, commit_ids_kept_ms=1)
+    assert tightened(least) is None

@@ -1,10 +1,12 @@
 """The database stays within its bounds, step by step, while agents work."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import msgspec
 import pytest
 
+from holon.decide.run_retention import tightened
 from holon.decide.work_item_changes import Edit
 from holon.model.agent_event import UnseenLetGo
 from holon.model.commit import Commit
@@ -119,6 +121,26 @@ def test_a_database_that_is_nearly_full_is_pruned_at_once() -> None:
     run_house(story, setup=Setup(retention=FULL))
 
 
+@pytest.mark.requirement("runtime:finished-history-is-bounded")
+def test_what_is_kept_of_each_of_many_agents_yields_to_the_cap() -> None:
+    """Fifty turns and a thousand events of each would be several times the cap."""
+    policy = RetentionPolicy(age_ms=1_000 * HOUR_MS, batch_count=50, bytes_max=2 * MIB)
+
+    async def story(house: House) -> None:
+        agents = [AgentId(f"agent-{number}") for number in range(4)]
+        for agent in agents:
+            await house.host.control.create_agent(an_identity(agent))
+        for number in range(25):
+            for agent in agents:
+                await house.prompt(f"n {number} " + "long " * 2_000, agent=agent)
+            await house.rest(10)
+        assert _bytes(house) <= policy.bytes_max * 1.05
+        kept = house.rows("select count(*) from turns group by agent_id")
+        assert all(12 <= count < 25 for (count,) in kept), kept
+
+    run_house(story, setup=Setup(retention=policy))
+
+
 def test_when_nothing_more_may_go_pruning_waits_for_many_commits() -> None:
     passes: list[bool] = []
 
@@ -136,7 +158,14 @@ def test_when_nothing_more_may_go_pruning_waits_for_many_commits() -> None:
             await house.rest(10)
 
     run_house(story, setup=Setup(retention=msgspec.structs.replace(FULL, bytes_max=4_096)))
-    assert passes.count(False) == 1
+    # One pass as the policy says, then one for each step by which less is kept of an agent.
+    assert passes.count(False) == 1 + len(list(_tightenings(FULL)))
+
+
+def _tightenings(policy: RetentionPolicy) -> Iterator[RetentionPolicy]:
+    while tighter := tightened(policy):
+        policy = tighter
+        yield policy
 
 
 async def _only_its_operator_matters(house: House, agent: AgentId = MAIN) -> None:

@@ -13,7 +13,8 @@ from holon.model.ids import AgentId, IdPrefix
 from holon.model.refusal import Refusal, RefusalCode, RefusedError
 
 _DIGEST_CHARS: Final = 32
-# What every keyed request looks like, and no id that was made up: those are shorter.
+# What every id that comes from a key looks like, and no id that was made up: those are shorter.
+KEYED_RECORD_GLOB: Final = "*_" + "[0-9a-f]" * _DIGEST_CHARS
 KEYED_REQUEST_GLOB: Final = f"{IdPrefix.REQUEST.value}_" + "[0-9a-f]" * _DIGEST_CHARS
 
 

@@ -357,6 +357,10 @@ RETENTION_FULL_PERCENT: Final = 97  # of the cap; from there on retention does n
 RETENTION_AGE_MS_DEFAULT: Final = 90 * DAY_MS
 RETENTION_EVENTS_COUNT_MIN: Final = 1_000  # newest events always kept per agent in use
 RETENTION_TURNS_COUNT_MIN: Final = 50  # newest turns always kept per agent in use
+# While the database is above its cap, less of each agent is kept, down to this.
+RETENTION_FULL_EVENTS_COUNT_MIN: Final = 60
+RETENTION_FULL_TURNS_COUNT_MIN: Final = HISTORY_TURNS_COUNT_DEFAULT  # what a prompt shows
+COMMIT_IDS_KEPT_FULL_MS_MIN: Final = 5 * MINUTE_MS
 RETENTION_BYTES_MAX_DEFAULT: Final = 1024 * MIB
 RETENTION_BATCH_COUNT: Final = 500
 RUN_FOLDERS_COUNT_MAX: Final = 5_000  # of ended commands, kept on disk

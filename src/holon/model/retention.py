@@ -16,6 +16,7 @@ class RetentionPolicy(Record, frozen=True, kw_only=True):
     bytes_max: int = limits.RETENTION_BYTES_MAX_DEFAULT
     events_count_min: int = limits.RETENTION_EVENTS_COUNT_MIN
     turns_count_min: int = limits.RETENTION_TURNS_COUNT_MIN
+    commit_ids_kept_ms: int = limits.COMMIT_IDS_KEPT_MS_MIN
     batch_count: int = limits.RETENTION_BATCH_COUNT
 
 

@@ -5,9 +5,11 @@ Owns:  when retention runs: at intervals, early when many commits have come in, 
 Rule 1: a step is bounded, so that commits of agents never wait long behind it.
 Rule 2: the size is looked at every few commits. When pruning cannot bring it down, because all that
         is left must be kept, the next look comes as late as if there were room.
-Rule 3: the files of a command stay while its task runs, and until its result was read. What keeps
+Rule 3: above the cap, less is kept of each agent, step by step (decide/run_retention), and that
+        much until there is room again: else many agents exceed the cap by what is kept of each.
+Rule 4: the files of a command stay while its task runs, and until its result was read. What keeps
         them from being looked at ends nothing: the next pass looks again.
-Rule 4: what waits to be shown to an agent is bounded as well, and more tightly while the database
+Rule 5: what waits to be shown to an agent is bounded as well, and more tightly while the database
         is nearly full: else whoever may write to an agent that is not listening fills the disk.
         What is let go is finished history from then on.
 """
@@ -15,7 +17,7 @@ Rule 4: what waits to be shown to an agent is bounded as well, and more tightly 
 from typing import Final
 
 from holon.decide.command_promotion import run_id_of
-from holon.decide.run_retention import runs_to_forget
+from holon.decide.run_retention import runs_to_forget, tightened
 from holon.decide.unseen_commits import let_go_commit
 from holon.model.errors import StoreFullError
 from holon.model.expectation import Applied
@@ -42,6 +44,7 @@ class RetentionKeeper:
         self._services: Final = services
         self._alarm = Alarm(services.clock)
         self._full_bytes = services.retention.bytes_max * RETENTION_FULL_PERCENT // 100
+        self._policy = services.retention  # tighter while the database is above its cap
         self._is_stuck = False  # the last pass left the database nearly full
         self._groups_seen = 0  # since the last pass
 
@@ -77,17 +80,25 @@ class RetentionKeeper:
             await self._forget_runs()
         try:
             await self._let_go_unseen(kept=UNSEEN_PER_AGENT_COUNT_MAX)
-            await self._prune_rows()
+            await self._prune_to_room()
             if await self._is_full() and await self._let_go_unseen(kept=UNSEEN_FULL_COUNT_MAX):
                 await self._prune_rows()
         except StoreFullError:
             return  # the next interval tries again
         self._is_stuck = await self._is_full()
 
+    async def _prune_to_room(self) -> None:
+        if not await self._is_full():
+            self._policy = self._services.retention
+        await self._prune_rows()
+        while await self._is_full() and (tighter := tightened(self._policy)):
+            self._policy = tighter
+            await self._prune_rows()
+
     async def _prune_rows(self) -> None:
         services, more = self._services, True
         while more:
-            report = await services.store.prune(services.retention, now=services.clock.now())
+            report = await services.store.prune(self._policy, now=services.clock.now())
             more = report.more
             await services.failpoints.reach(Failpoint.RETENTION_BETWEEN_BATCHES)
 

@@ -6,7 +6,8 @@ Rule 1: safety is judged after every crash and at the end; liveness only after f
         and an hour has passed.
 Rule 2: nothing but the database, the clock, the notebook and running commands survives a crash.
 Rule 3: a bug that the runtime survives is a problem all the same.
-Rule 4: half of the seeds have hands (see `has_hands`); the others see the worlds they always saw.
+Rule 4: half of the seeds have hands (see `has_hands`). Half of the others keep little history, so
+        that retention runs beside everything else (see `forgets`).
 """
 
 import hashlib
@@ -32,6 +33,7 @@ from holon.model.commit import Commit
 from holon.model.errors import StoreBrokenError
 from holon.model.ids import AgentId
 from holon.model.refusal import RefusedError
+from holon.model.retention import RetentionPolicy
 from holon.ports.journal import NoJournal
 from holon.runtime.decided_commit import patiently
 from holon.runtime.event_feed import SubscriberLaggedError
@@ -64,6 +66,9 @@ from holon.tools.registry import builtin_tools
 SPAN_MS: Final = 600_000
 QUIET_MS: Final = 3_600_000
 LIVES_COUNT_MAX: Final = 400
+FORGETFUL: Final = RetentionPolicy(
+    age_ms=60_000, events_count_min=5, turns_count_min=2, batch_count=3, commit_ids_kept_ms=60_000
+)
 SIZES: Final = (4, 8, 12, 24)  # how many things are planned to happen; each seed draws one
 
 
@@ -96,6 +101,22 @@ class Verdict:
 def has_hands(seed: int) -> bool:
     """Whether the agents of this seed run commands: two in a row do, two do not."""
     return seed // 2 % 2 == 1
+
+
+def forgets(seed: int) -> bool:
+    """Whether retention leaves the world of this seed little history."""
+    return seed // 2 % 4 == 2
+
+
+class WorldTriggerKey:
+    """The key of a world's triggers: the same in all its lives."""
+
+    def key(self) -> bytes:
+        """The key."""
+        return b"k" * 32
+
+    def handed_out(self, name: str, secret: str) -> None:
+        """Nothing is hidden in a world."""
 
 
 class World:
@@ -171,6 +192,8 @@ class World:
             models=SingleModel(self._model),
             tools=builtin_tools(),
             journal=self._bugs,
+            trigger_key=WorldTriggerKey(),
+            retention=FORGETFUL if forgets(self._verdict.seed) else RetentionPolicy(),
         )
         if self._hands is not None:
             services = with_hands(services, self._hands)
@@ -257,7 +280,11 @@ class World:
             return  # nothing has happened since the last judgement
         self._judged_at = changes
         self._verdict.problems.extend(
-            safety_problems(self._connection, acked=self._notebook.owners)
+            safety_problems(
+                self._connection,
+                acked=self._notebook.owners,
+                is_pruned=forgets(self._verdict.seed),
+            )
         )
         if self._hands is not None:
             started = [process.run_id for process in self._hands.shell.started]

@@ -26,7 +26,9 @@ from holon.model.provenance import (
 )
 from holon.model.refusal import RefusedError
 from holon.model.task import TaskKind, TaskRecord, TaskStatus
+from holon.model.trigger import TriggerDelivery
 from holon.model.wake import WakeHint
+from holon.model.work_item import PlanStatus
 from holon.runtime.host import Host
 from holon.testing import world_plan as plan
 from holon.testing.manual_clock import ManualClock
@@ -135,6 +137,9 @@ class Actors:
                     await self._host.timers.cancel(chosen)
 
     async def _send_hint(self, action: plan.SendHint) -> None:
+        if action.through_trigger is not None:
+            await self._deliver(action, action.through_trigger)
+            return
         now = self._clock.now()
         await self._host.wake.submit(
             WakeHint(
@@ -146,6 +151,20 @@ class Actors:
                 body=action.body,
             )
         )
+
+    async def _deliver(self, action: plan.SendHint, delivery_id: str) -> None:
+        triggers = self._host.triggers
+        path = triggers.path_of(await triggers.ensure(AgentId(action.agent)))
+        assert path is not None, "worlds have a trigger key"
+        token = path.rpartition("/")[2]
+        delivery = TriggerDelivery(delivery_key=delivery_id, source=action.source, body=action.body)
+        target = await triggers.open(token, delivery)
+        if target is None:
+            self._notebook.problems.append(f"P6 the trigger of {action.agent} lost its address")
+            return
+        receipt = await triggers.earlier(token, delivery, target)
+        if receipt is None:
+            await triggers.deliver(token, delivery, target)
 
     async def _steer(self, agent_id: AgentId, verb: str) -> None:
         match verb:
@@ -180,6 +199,10 @@ class Actors:
                 )
             case "unblock":
                 await work.edit(item_id, Edit(), blocked_by=None)
+            case "edit":
+                await work.edit(item_id, Edit(objective=f"changed at {action.recheck_after_ms}"))
+            case "ask":  # an item that needs the operator keeps its agent waiting for one
+                await work.edit(item_id, Edit(plan_status=PlanStatus.NEEDS_INPUT))
             case _:
                 await work.complete(item_id)
 

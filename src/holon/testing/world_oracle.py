@@ -29,13 +29,18 @@ _RESTING = "('stopped', 'paused')"
 
 
 def safety_problems(
-    connection: apsw.Connection, *, acked: Acked, now: datetime | None = None
+    connection: apsw.Connection,
+    *,
+    acked: Acked,
+    now: datetime | None = None,
+    is_pruned: bool = False,
 ) -> list[str]:
-    """Every invariant that does not hold."""
+    """Every invariant that does not hold. What counts whole histories is no use once pruned."""
     facts = Facts(connection, None if now is None else to_micros(now), owners_of(acked))
     checks = [check for check in CHECKS if check is not check_file]
     found = [str(violation) for check in checks for violation in check(facts)]
-    return [*found, *_timer_problems(connection), *_follow_up_problems(connection)]
+    follow_ups = [] if is_pruned else _follow_up_problems(connection)
+    return [*found, *_timer_problems(connection), *follow_ups]
 
 
 def liveness_problems(connection: apsw.Connection, *, now: datetime) -> list[str]:

@@ -7,6 +7,8 @@ Owns:  the actions and how a seed turns into a list of them. Plans are made befo
 from random import Random
 from typing import Final, TypeAlias
 
+import msgspec
+
 from holon.model.message import Priority
 from holon.model.record import Record
 
@@ -51,6 +53,7 @@ class SendHint(Record, tag=True, frozen=True, kw_only=True):
     agent: str
     source: str
     body: str | None
+    through_trigger: str | None = None  # the id of a delivery to the agent's trigger
 
 
 class Steer(Record, tag=True, frozen=True, kw_only=True):
@@ -68,7 +71,7 @@ class AddWork(Record, tag=True, frozen=True, kw_only=True):
 
 
 class HandleWork(Record, tag=True, frozen=True, kw_only=True):
-    """The operator focuses, blocks, unblocks or completes one of the items."""
+    """The operator focuses, blocks, unblocks, edits or completes one of the items."""
 
     choice: int
     verb: str
@@ -148,7 +151,7 @@ def _draw(chance: Random, number: int, *, at_ms: int) -> list[Planned]:
         case "hint":
             body = f"change {number}" if chance.random() < 0.5 else None
             hint = SendHint(agent=agent, source=chance.choice(SOURCES), body=body)
-            return [Planned(at_ms=at_ms, action=hint)]
+            return [Planned(at_ms=at_ms, action=hint), *_deliveries(chance, hint, number, at_ms)]
         case "steer":
             return _steering(chance, agent, at_ms)
         case "work":
@@ -162,6 +165,15 @@ def _draw(chance: Random, number: int, *, at_ms: int) -> list[Planned]:
 _KINDS: Final = ("prompt", "webhook", "timer", "hint", "steer", "work", "task", "jump")
 _WEIGHTS: Final = (30, 12, 12, 14, 8, 12, 10, 2)
 _JUMPS_MS: Final = (-86_400_000, -1_000, 1_000, 28_800_000)
+
+
+def _deliveries(chance: Random, hint: SendHint, number: int, at_ms: int) -> list[Planned]:
+    """The same news at the agent's trigger, at the same moment or later, now and then repeated."""
+    delivered = msgspec.structs.replace(hint, through_trigger=f"delivery-{number}")
+    times = chance.choice((0, 0, 1, 1, 2))
+    return [
+        Planned(at_ms=at_ms + chance.choice((0, 1, 5_000)), action=delivered) for _ in range(times)
+    ]
 
 
 def _prompts(chance: Random, agent: str, number: int, at_ms: int) -> list[Planned]:
@@ -198,7 +210,9 @@ def _steering(chance: Random, agent: str, at_ms: int) -> list[Planned]:
 
 def _work(chance: Random, agent: str, number: int, at_ms: int) -> list[Planned]:
     add = AddWork(agent=agent, objective=f"objective {number}")
-    verbs = chance.sample(("focus", "block", "unblock", "block"), k=chance.randrange(4))
+    verbs = chance.sample(
+        ("focus", "block", "unblock", "block", "edit", "ask"), k=chance.randrange(5)
+    )
     handled = [
         Planned(
             at_ms=at_ms + chance.randrange(300_000),

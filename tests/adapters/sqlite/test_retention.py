@@ -9,6 +9,7 @@ import pytest
 
 from holon.adapters.sqlite.check.checker import check_connection
 from holon.adapters.sqlite.store import open_store
+from holon.decide.keyed_record import keyed_id
 from holon.model.commit import (
     AppendBrief,
     ArchiveAgent,
@@ -23,7 +24,7 @@ from holon.model.commit import (
     PutWorkItem,
     QueueMessage,
 )
-from holon.model.ids import TaskId, WorkItemId
+from holon.model.ids import IdPrefix, TaskId, TimerId, WorkItemId
 from holon.model.instant import to_micros
 from holon.model.limits import (
     COMMIT_IDS_KEPT_MS_MIN,
@@ -197,20 +198,34 @@ def test_above_the_cap_archived_agents_are_no_reason_to_stay_there(history: Hist
     assert check_connection(history.connection).violations == ()
 
 
-def test_what_a_key_gave_its_id_stays_as_long_as_the_key(history: History) -> None:
+def _made_and_done(history: History, *, ending: str) -> None:
+    task, timer, item = (f"{kind}_{ending}" for kind in ("task", "timer", "work"))
     history.make(
         "done",
-        CreateTask(task=a_task(status=TaskStatus.COMPLETED)),
-        PutWorkItem(item=a_work_item()),
-        PutWorkItem(item=a_work_item(revision=2, state=WorkItemState.COMPLETED)),
-        CreateTimer(timer=a_timer()),
-        CancelTimer(agent_id=MAIN, timer_id=a_timer().id),
+        CreateTask(task=a_task(task, status=TaskStatus.COMPLETED)),
+        PutWorkItem(item=a_work_item(item)),
+        PutWorkItem(item=a_work_item(item, revision=2, state=WorkItemState.COMPLETED)),
+        CreateTimer(timer=a_timer(timer)),
+        CancelTimer(agent_id=MAIN, timer_id=TimerId(timer)),
     )
+
+
+def test_what_a_key_gave_its_id_stays_as_long_as_the_key(history: History) -> None:
+    keyed = keyed_id(IdPrefix.TASK, MAIN, "k1").removeprefix("task_")
+    _made_and_done(history, ending=keyed)
     greedy = RetentionPolicy(age_ms=1, bytes_max=1)
     for now, count in ((IDEMPOTENCY_KEPT_MS_MIN - 1, 1), (IDEMPOTENCY_KEPT_MS_MIN, 0)):
         history.prune(greedy, now=moment(now))
         for table in ("tasks", "work_items", "timers"):
             assert history.count(table) == count, table
+
+
+@pytest.mark.requirement("runtime:finished-history-is-bounded")
+def test_what_no_key_gave_its_id_goes_as_soon_as_its_time_has_come(history: History) -> None:
+    _made_and_done(history, ending="0kx5rt8zq1v9m3c7b2n6h4j8wd")
+    history.prune(RetentionPolicy(age_ms=1, bytes_max=1), now=moment(10))
+    for table in ("tasks", "work_items", "timers"):
+        assert history.count(table) == 0, table
 
 
 def test_a_timer_stays_as_long_as_a_tick_of_it_waits(history: History) -> None:

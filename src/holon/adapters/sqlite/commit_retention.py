@@ -14,7 +14,8 @@ from holon.adapters.sqlite.named_queries import named_queries
 from holon.adapters.sqlite.statements import Statements
 from holon.decide.keyed_record import KEYED_REQUEST_GLOB
 from holon.model.instant import to_micros
-from holon.model.limits import COMMIT_IDS_KEPT_MS_MIN, IDEMPOTENCY_KEPT_MS_MIN
+from holon.model.limits import IDEMPOTENCY_KEPT_MS_MIN
+from holon.model.retention import RetentionPolicy
 
 _KEYED: Final = f"control:{KEYED_REQUEST_GLOB}"
 
@@ -40,9 +41,10 @@ class CommitRetention:
         self._statements = statements
         self._sql = named_queries("commit_retention")
 
-    def forget(self, after_seq: int, *, batch_count: int, now: datetime) -> Forgotten:
+    def forget(self, after_seq: int, policy: RetentionPolicy, *, now: datetime) -> Forgotten:
         """Forget a batch of each kind; the commits are gone through from `after_seq` on."""
-        stretch = self._stretch(after_seq, batch_count=batch_count, now=now)
+        batch_count = policy.batch_count
+        stretch = self._stretch(after_seq, policy, now=now)
         keys_until = _ago(now, IDEMPOTENCY_KEPT_MS_MIN)
         self._statements.run(
             self._sql["delete_commits"], (after_seq, stretch.end_seq, _KEYED, keys_until)
@@ -52,8 +54,8 @@ class CommitRetention:
         end_seq = after_seq if stretch.is_last else stretch.end_seq
         return Forgotten(end_seq, more=is_full or not stretch.is_last)
 
-    def _stretch(self, after_seq: int, *, batch_count: int, now: datetime) -> _Stretch:
-        until = _ago(now, COMMIT_IDS_KEPT_MS_MIN)
+    def _stretch(self, after_seq: int, policy: RetentionPolicy, *, now: datetime) -> _Stretch:
+        batch_count, until = policy.batch_count, _ago(now, policy.commit_ids_kept_ms)
         asked = (after_seq, batch_count, to_micros(now))
         match self._statements.row(self._sql["commits_end"], asked):
             case (int() as end_seq, int() as by) if by <= until:

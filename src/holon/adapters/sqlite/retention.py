@@ -26,6 +26,7 @@ from holon.adapters.sqlite.commit_retention import CommitRetention
 from holon.adapters.sqlite.memory_retention import MemoryRetention
 from holon.adapters.sqlite.named_queries import named_queries
 from holon.adapters.sqlite.statements import Statements
+from holon.decide.keyed_record import KEYED_RECORD_GLOB
 from holon.model.instant import to_micros
 from holon.model.limits import IDEMPOTENCY_KEPT_MS_MIN
 from holon.model.memory_limits import EPISODE_CANDIDATES_COUNT
@@ -162,6 +163,7 @@ class Retention:
             "turns_kept": max(1, policy.turns_count_min),  # an agent's last turn says how it is
             "episodes_kept": min(EPISODE_CANDIDATES_COUNT, max(1, policy.turns_count_min)),
             "batch": policy.batch_count,
+            "keyed": KEYED_RECORD_GLOB,
         }
         is_cleared = True
         for family in _FAMILIES:
@@ -186,9 +188,7 @@ class Retention:
 
     def _forget(self, policy: RetentionPolicy, *, now: datetime) -> bool:
         """Forget a batch of ids, keys and marks; returns whether none that may go are left."""
-        forgotten = self._commits.forget(
-            self._done.commit_seq, batch_count=policy.batch_count, now=now
-        )
+        forgotten = self._commits.forget(self._done.commit_seq, policy, now=now)
         self._done = self._done._replace(commit_seq=forgotten.end_seq)
         more_marks = self._memory.forget(policy.batch_count, now=now)
         return not (forgotten.more or more_marks)

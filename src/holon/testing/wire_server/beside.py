@@ -22,7 +22,7 @@ def wire_server_beside(speaker: Speaker) -> Iterator[str]:
     found: SimpleQueue[str] = SimpleQueue()
 
     async def serve() -> None:
-        async with open_wire_server(speaker, needs_key=False) as server:
+        async with open_wire_server(speaker, needs_key=False, records=False) as server:
             found.put(server.base_url(TransportKind.OPENAI_CHAT_COMPLETIONS))
             await ending.wait()
 

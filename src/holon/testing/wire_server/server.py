@@ -33,8 +33,11 @@ LOOPBACK: Final = "127.0.0.1"
 class WireServer:
     """A server that is running."""
 
-    def __init__(self, model: ScriptedModel, faults: Sequence[Fault], otherwise: Fault) -> None:
+    def __init__(
+        self, model: ScriptedModel, faults: Sequence[Fault], otherwise: Fault, *, records: bool
+    ) -> None:
         self._model = model
+        self._records = records
         self._plan = deque(faults)
         self._otherwise = otherwise
         self._news = anyio.Event()
@@ -73,7 +76,8 @@ class WireServer:
             await connection.close()
 
     def _record(self, request: RecordedRequest) -> None:
-        self.requests.append(request)
+        if self._records:
+            self.requests.append(request)
         self._news.set()
         self._news = anyio.Event()
 
@@ -87,19 +91,30 @@ async def open_wire_server(
     clock: Clock | None = None,
     api_key: str | None = None,
     needs_key: bool = True,
+    records: bool = True,
 ) -> AsyncIterator[WireServer]:
     """Serve a script on a free port of this machine until the block is left.
 
-    With an `api_key`, no other is let in; without `needs_key`, everybody is.
+    With an `api_key`, no other is let in; without `needs_key`, every client is. A server that runs
+    for long `records` no requests: whole prompts add up to gigabytes.
     """
     model = ScriptedModel(script, api_key=api_key, needs_key=needs_key)
-    server = WireServer(model, faults, otherwise)
+    server = WireServer(model, faults, otherwise, records=records)
     tasks: set[asyncio.Task[None]] = set()
+    errors: list[BaseException] = []
+
+    def ended(task: asyncio.Task[None]) -> None:
+        tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            errors.append(error)
+
     time = clock or SystemClock()
 
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = Connection(reader, writer, time)
-        tasks.add(asyncio.get_running_loop().create_task(server.serve(connection)))
+        task = asyncio.get_running_loop().create_task(server.serve(connection))
+        tasks.add(task)
+        task.add_done_callback(ended)
 
     listener = await asyncio.start_server(connected, LOOPBACK, 0)
     server.port = listener.sockets[0].getsockname()[1]
@@ -107,10 +122,9 @@ async def open_wire_server(
         yield server
     finally:
         listener.close()
-        for task in tasks:
+        for task in (left := tuple(tasks)):
             task.cancel()
-        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*left, return_exceptions=True)
         await listener.wait_closed()
-    for result in ended:
-        if isinstance(result, Exception):
-            raise result
+    for error in errors:
+        raise error

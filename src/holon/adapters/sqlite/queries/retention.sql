@@ -87,11 +87,12 @@ limit :batch;
 delete from briefs where brief_seq in (select value from json_each(?1));
 
 -- leaving_tasks --
--- A key gave the task its id, so its row is what remembers the key; so it is with timers and work
+-- Where a key gave the task its id, its row is what remembers the key; so it is with timers and work
 -- items. A task whose result the model has not seen stays.
 select task_id from tasks
 where status in ('completed', 'failed', 'cancelled', 'interrupted')
-    and updated_at > :low and updated_at <= min(:high, :keys_until)
+    and updated_at > :low and updated_at <= :high
+    and (updated_at <= :keys_until or task_id not glob :keyed)
     and task_id not in (
         select envelope ->> '$.task_id' from messages
         where kind = 'task_result' and state in ('queued', 'claimed')
@@ -110,7 +111,8 @@ delete from tasks where task_id in (select value from json_each(?1));
 -- leaving_timers --
 -- A timer says of a tick that was put off whether it still has a meaning.
 select t.timer_id from timers t
-where t.ended_at is not null and t.ended_at > :low and t.ended_at <= min(:high, :keys_until)
+where t.ended_at is not null and t.ended_at > :low and t.ended_at <= :high
+    and (t.ended_at <= :keys_until or t.timer_id not glob :keyed)
     and not exists (
         select 1 from messages m
         where m.timer_id = t.timer_id and m.timer_id is not null
@@ -134,8 +136,8 @@ delete from waits where wait_id in (select value from json_each(?1));
 -- leaving_work_items --
 -- Reports and activation memory go with their item; an item an agent still points at stays.
 select w.work_item_id from work_items w
-where w.state = 'completed' and w.updated_at > :low
-    and w.updated_at <= min(:high, :keys_until)
+where w.state = 'completed' and w.updated_at > :low and w.updated_at <= :high
+    and (w.updated_at <= :keys_until or w.work_item_id not glob :keyed)
     and w.open_wait_count = 0
     and not exists (select 1 from agents a where a.current_work_item_id = w.work_item_id)
 order by w.updated_at, w.work_item_id
