@@ -22,7 +22,7 @@ from holon.adapters.sqlite.row_codec import (
 from holon.model.limits import MIB
 from holon.model.transcript import TurnLog
 
-KEPT_CHARS_MAX: Final = 4 * MIB
+KEPT_CHARS_MAX: Final = 2 * MIB
 TURN_CHARS_MAX: Final = KEPT_CHARS_MAX // 64  # a larger one is read each time
 
 
