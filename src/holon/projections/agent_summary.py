@@ -10,7 +10,7 @@ Rule 3: `closure` says what has come of the agent's work, `agent.status` what it
 
 from holon.model.agent import AgentState
 from holon.model.agent_status import AgentStatus
-from holon.model.brief import BriefRecord, FailureCategory
+from holon.model.brief import BriefRecord, FailureArtifact, FailureCategory
 from holon.model.closure import (
     Closure,
     ClosureOutcome,
@@ -52,6 +52,7 @@ from holon.projections.budget_view import PaceView
 from holon.projections.execution_history import ExecutionHistory, execution_history
 from holon.projections.execution_view import ExecutionView, execution_view
 from holon.projections.preview import one_line
+from holon.projections.runtime_status import FailurePhase
 from holon.projections.scheduling_posture import SchedulingPosture, scheduling_posture
 from holon.projections.skill_view import SkillsSummary
 from holon.projections.timer_view import TriggerView, trigger_view
@@ -108,8 +109,10 @@ class FailureView(Record, frozen=True, kw_only=True):
     kind: str
     summary: str
     brief_id: BriefId
+    phase: FailurePhase
     turn_id: TurnId | None = None
     recovery_hint: str | None = None
+    failure_artifact: FailureArtifact | None = None
 
 
 class AgentStateView(Record, frozen=True, kw_only=True):
@@ -270,8 +273,10 @@ def failure_view(brief: BriefRecord) -> FailureView:
         kind="unknown" if failure is None else failure.kind,
         summary=one_line(brief.text if failure is None else failure.summary),
         brief_id=brief.id,
+        phase=FailurePhase.RUNTIME_TURN,
         turn_id=brief.turn_id,
         recovery_hint=None if hint is None else one_line(hint),
+        failure_artifact=failure,
     )
 
 

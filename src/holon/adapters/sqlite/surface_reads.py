@@ -39,6 +39,7 @@ from holon.model.instructions import TaintedInstructions
 from holon.model.limits import (
     AGENT_ROWS_SHOWN_COUNT_MAX,
     AGENTS_COUNT_MAX,
+    FAILURES_LOOKED_AT_COUNT_MAX,
     STATE_TASKS_COUNT_MAX,
     STATE_TIMERS_COUNT_MAX,
     STATE_WAITS_COUNT_MAX,
@@ -306,5 +307,5 @@ class SqliteSurfaceReads(_AgentLooks, _Pages):
         return int(str(pages)) * int(str(size)), wal_bytes
 
     async def last_failure(self) -> BriefRecord | None:
-        """The newest brief of a failed turn, of any agent."""
-        return self._failure("last_failure")
+        """The newest brief of a failed turn whose agent has completed none since."""
+        return self._failure("last_failure", FAILURES_LOOKED_AT_COUNT_MAX)
