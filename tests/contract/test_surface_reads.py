@@ -30,6 +30,7 @@ from holon.model.commit import (
     QueueMessage,
     RecordEvent,
     SetAgentStatus,
+    SettleTurn,
 )
 from holon.model.event import ControlApplied
 from holon.model.expectation import Applied
@@ -40,6 +41,7 @@ from holon.model.limits import (
     SURFACE_COUNTED_COUNT_MAX,
     SURFACE_PAGE_COUNT_MAX,
 )
+from holon.model.provider_attempt import TokenUsage
 from holon.model.surface import ActivityCounts, AgentCounts, EventOrder, EventQuery
 from holon.model.task import TaskStatus
 from holon.model.wait import WaitKind, WaitState
@@ -55,6 +57,7 @@ from holon.testing.builders import (
     a_message,
     a_round,
     a_task,
+    a_terminal,
     a_timer,
     a_turn,
     a_wait,
@@ -67,6 +70,7 @@ from holon.testing.builders import (
 from holon.testing.inline_writer import InlineWriter, NoFaults
 from holon.testing.manual_clock import ManualClock
 from holon.testing.memory_store import memory_connection, memory_store
+from tests.adapters.sqlite.history_rows import settled
 
 T = TypeVar("T", bound=msgspec.Struct)
 OTHER = AgentId("other")
@@ -99,6 +103,22 @@ def with_(record: T, **fields: object) -> T:
 def born(agent_id: str, **fields: object) -> CreateAgent:
     identity: AgentIdentity = with_(an_identity(agent_id), **fields)
     return CreateAgent(identity=identity, status=AgentStatus.ASLEEP)
+
+
+async def settle_well(store: Store, agent_id: AgentId, *, at_ms: int = 1_000) -> None:
+    """Have the agent complete a turn."""
+    message = a_message(f"msg_{agent_id}", agent_id=agent_id)
+    turn = with_(a_turn(f"turn_{agent_id}", message_id=message.id), agent_id=agent_id)
+    claim = ClaimMessage(agent_id=agent_id, message_id=message.id, generation=1, passed_over=0)
+    await write(store, QueueMessage(message=message), claim, OpenTurn(turn=turn), at_ms=at_ms)
+    settle = SettleTurn(
+        agent_id=agent_id,
+        turn_id=turn.turn_id,
+        terminal=a_terminal(turn, completed_at=moment(at_ms)),
+        usage=TokenUsage(),
+        round_count=1,
+    )
+    await write(store, settle, settled(message), at_ms=at_ms)
 
 
 @pytest.mark.requirement("console:private-agents-are-not-listed")
@@ -376,6 +396,23 @@ async def test_a_surface_is_one_look_that_can_be_followed_on(store: Store) -> No
     after = EventQuery(after_seq=surface.last_event_seq, limit=9)
     assert (await store.reads.events_page(MAIN, after)).events == ()
     assert await store.reads.agent_surface(AgentId("nobody")) is None
+
+
+@pytest.mark.requirement("console:a-failure-is-news-until-a-success")
+async def test_a_failure_is_the_last_one_until_its_agent_completes_a_turn(store: Store) -> None:
+    ada = AgentId("ada")
+    await write(store, born("ada"))
+    of_main = with_(a_brief("brief_1"), kind=BriefKind.FAILURE)
+    of_ada = with_(a_brief("brief_2"), kind=BriefKind.FAILURE, agent_id=ada)
+    await write(store, AppendBrief(brief=of_main), AppendBrief(brief=of_ada))
+    assert await store.reads.last_failure() == of_ada
+    await settle_well(store, ada)
+    assert await store.reads.last_failure() == of_main, "that agent has not done better since"
+    await settle_well(store, MAIN)
+    assert await store.reads.last_failure() is None
+    surface = await store.reads.agent_surface(MAIN)
+    assert surface is not None
+    assert surface.last_failure == of_main, "an agent's own history keeps it"
 
 
 @pytest.mark.requirement("console:activity-is-counted")

@@ -117,7 +117,7 @@ async def test_every_surface_shows_where_an_agent_works_by_real_names(
     )
     assert told["execution"]["workspace_anchor"] == told["execution"]["execution_root"] == str(site)
     assert told["execution"]["cwd"] == str(site / "docs")
-    assert told["execution"]["supports_managed_worktrees"] is False
+    assert told["execution"]["profile"]["supports_managed_worktrees"] is False
     (listed,) = (await server.operator.get("/agents/list")).json()
     assert listed["active_workspace_entry"] == entry
 

@@ -21,9 +21,10 @@ from holon.model.ids import TriggerId, TurnId, WorkItemId
 from holon.model.limits import SUMMARY_CHARS_MAX
 from holon.model.provider_attempt import TokenUsage
 from holon.model.snapshot import WeighedItem
-from holon.model.surface import AgentCounts, ListedAgent
+from holon.model.surface import AgentCounts, AnsweringModels, ListedAgent
+from holon.model.task import TaskStatus
 from holon.model.wake import ExternalTrigger, TriggerDeliveryMode, TriggerStatus
-from holon.projections.agent_list import agent_list_entry, could_wait
+from holon.projections.agent_list import RuntimeModels, agent_list_entry, could_wait
 from holon.projections.agent_state_view import agent_state_snapshot, task_slim_view
 from holon.projections.agent_summary import Surroundings, agent_summary, closure_view
 from holon.testing.builders import (
@@ -53,14 +54,13 @@ TRIGGER = ExternalTrigger(
     status=TriggerStatus.ACTIVE,
     created_at=START,
 )
-AROUND = Surroundings(
-    default_model="anthropic/claude", workspace=a_workspace(), triggers=(TRIGGER,)
-)
+CLAUDE = RuntimeModels(default="anthropic/claude", fallbacks=("openai/gpt", "anthropic/claude"))
+AROUND = Surroundings(models=CLAUDE, workspace=a_workspace(), triggers=(TRIGGER,))
 
 
 @pytest.mark.requirement("console:list-entries-are-narrow")
 def test_a_list_entry_has_what_choosing_needs_and_nothing_nested() -> None:
-    entry = agent_list_entry(a_listed_agent(), default_model="m", workspace=a_workspace())
+    entry = agent_list_entry(a_listed_agent(), CLAUDE, workspace=a_workspace())
     assert set(type(entry).__struct_fields__) == {
         "identity",
         "status",
@@ -81,12 +81,10 @@ def test_a_list_entry_has_what_choosing_needs_and_nothing_nested() -> None:
 def test_an_entry_says_what_the_agent_waits_for_and_whose_model_it_has() -> None:
     waiting = Waiting(waiting_reason=WaitingReason.AWAITING_TIMER)
     agent = an_agent_state(override_model="openai/gpt")
-    entry = agent_list_entry(
-        a_listed_agent(agent), closure=waiting, default_model="anthropic/claude"
-    )
+    entry = agent_list_entry(a_listed_agent(agent), CLAUDE, closure=waiting)
     assert entry.waiting_reason is WaitingReason.AWAITING_TIMER
-    assert (entry.model.source, entry.model.effective_model) == ("override", "openai/gpt")
-    other = agent_list_entry(a_listed_agent(), default_model="anthropic/claude")
+    assert (entry.model.source, entry.model.effective_model) == ("agent_override", "openai/gpt")
+    other = agent_list_entry(a_listed_agent(), CLAUDE)
     assert (other.model.source, other.model.effective_model) == (
         "runtime_default",
         "anthropic/claude",
@@ -94,14 +92,64 @@ def test_an_entry_says_what_the_agent_waits_for_and_whose_model_it_has() -> None
 
 
 @pytest.mark.requirement("provider-retry:model-state-is-explicit")
-@pytest.mark.parametrize(("own", "source"), [(None, "runtime_default"), ("m/a", "override")])
+@pytest.mark.parametrize(("own", "source"), [(None, "runtime_default"), ("m/a", "agent_override")])
 def test_an_own_model_is_shown_as_such_even_when_it_is_the_default(
     own: str | None, source: str
 ) -> None:
     agent = an_agent_state() if own is None else an_agent_state(override_model=own)
-    shown = agent_list_entry(a_listed_agent(agent), default_model="m/a").model
+    shown = agent_list_entry(a_listed_agent(agent), RuntimeModels(default="m/a")).model
     assert (shown.source, shown.override_model) == (source, own)
     assert shown.effective_model == shown.runtime_default_model == "m/a"
+
+
+@pytest.mark.requirement("console:model-state-is-explicit")
+def test_a_summary_says_which_fallbacks_there_are_and_which_model_answered_last() -> None:
+    fell_back = AnsweringModels(requested="anthropic/claude", active="openai/gpt")
+    surface = msgspec.structs.replace(a_surface(), last_models=fell_back)
+    told = msgspec.to_builtins(agent_summary(surface, AROUND).model)
+    assert told == {
+        "source": "runtime_default",
+        "runtime_default_model": "anthropic/claude",
+        "effective_model": "anthropic/claude",
+        "effective_fallback_models": ("openai/gpt",),
+        "fallback_active": True,
+        "requested_model": "anthropic/claude",
+        "active_model": "openai/gpt",
+    }
+    quiet = msgspec.to_builtins(agent_summary(a_surface(), AROUND).model)
+    assert quiet["fallback_active"] is False
+
+
+@pytest.mark.requirement("console:state-names-what-waits")
+def test_a_state_names_its_tasks_its_hint_and_what_is_left_of_old_turns() -> None:
+    surface = msgspec.structs.replace(
+        a_surface(),
+        tasks=(a_task("task_1"), a_task("task_2", status=TaskStatus.COMPLETED)),
+        hints=(a_hint(),),
+        let_go_turn_count=3,
+        recap=("turn 1: the build was red", "turn 2: it was fixed"),
+    )
+    told = msgspec.to_builtins(agent_summary(surface, AROUND).agent)
+    assert told["active_task_ids"] == ("task_1",)
+    assert told["pending_wake_hint"]["source_key"] == "github"
+    assert told["compacted_message_count"] == 3
+    assert told["context_summary"] == "turn 1: the build was red\nturn 2: it was fixed"
+    assert (told["active_workspace_id"], told["cwd"]) == (
+        a_workspace().workspace_id,
+        a_workspace().cwd,
+    )
+    idle = msgspec.to_builtins(agent_summary(a_surface(), AROUND).agent)
+    assert idle["compacted_message_count"] == 0
+    assert "context_summary" not in idle
+
+
+@pytest.mark.requirement("console:execution-is-nested-alike")
+def test_the_execution_snapshot_is_nested_and_says_what_is_false() -> None:
+    told = msgspec.to_builtins(agent_summary(a_surface(), AROUND).execution)
+    assert told["profile"] == msgspec.to_builtins(AROUND.profile)
+    assert told["profile"]["process_execution_exposed"] in (True, False)
+    assert told["policy"]["path_confinement"] == "not_enforced"
+    assert told["execution_root"] == a_workspace().execution_root
 
 
 @pytest.mark.requirement("console:list-and-status-name-one-wait")
@@ -134,7 +182,7 @@ def test_an_agent_could_wait_for_whatever_there_is_of_it(listed: ListedAgent) ->
 def test_an_agent_that_is_down_says_how_to_bring_it_up(
     status: AgentStatus, resume: bool, accepts: bool
 ) -> None:
-    lifecycle = agent_list_entry(a_listed_agent(an_agent_state(status=status))).lifecycle
+    lifecycle = agent_list_entry(a_listed_agent(an_agent_state(status=status)), CLAUDE).lifecycle
     assert (lifecycle.resume_required, lifecycle.wake_requires_resume) == (resume, resume)
     assert lifecycle.accepts_external_messages is accepts
     if resume:
@@ -149,7 +197,7 @@ def test_an_agent_that_is_down_says_how_to_bring_it_up(
 
 def test_an_archived_agent_takes_nothing_and_cannot_be_resumed() -> None:
     identity = msgspec.structs.replace(an_identity(), status=IdentityStatus.ARCHIVED)
-    entry = agent_list_entry(a_listed_agent(an_agent_state(identity=identity)))
+    entry = agent_list_entry(a_listed_agent(an_agent_state(identity=identity)), CLAUDE)
     assert not entry.lifecycle.accepts_external_messages
     assert not entry.lifecycle.resume_required
 
@@ -161,7 +209,7 @@ def test_the_state_begins_with_the_very_summary_the_status_gives() -> None:
 
 
 def test_a_summary_of_a_new_agent_says_every_figure() -> None:
-    wire = msgspec.to_builtins(agent_summary(a_surface(), Surroundings()))
+    wire = msgspec.to_builtins(agent_summary(a_surface(), Surroundings(models=CLAUDE)))
     assert wire["agent"]["pending"] == 0
     assert wire["agent"]["total_model_rounds"] == 0
     assert wire["counts"] == msgspec.to_builtins(AgentCounts(events=3))

@@ -1,89 +1,119 @@
-"""Where the time of a turn went."""
+"""Where the time of a turn went, by the agent's events."""
 
-import msgspec
+from datetime import datetime
+
 import pytest
 
 from holon.decide.failure_artifact import failure_of
-from holon.model.provider_attempt import AttemptOutcome, AttemptTimeline, ProviderAttempt
-from holon.model.tool import ToolCallState
-from holon.model.transcript import IncomingMessage, RecordedCall, RuntimeFailure, TurnLog
-from holon.model.turn import RoundTiming, TurnRecord
-from holon.projections.latency import latency_report, turn_latency
-from holon.testing.builders import (
-    a_message,
-    a_receipt,
-    a_round,
-    a_terminal,
-    a_tool_call,
-    a_turn,
-    an_entry,
-    moment,
+from holon.model.event import (
+    AuditEvent,
+    Event,
+    MessageAdmitted,
+    MessageProcessingStarted,
+    ProviderRoundCompleted,
+    RuntimeErrorRecorded,
+    ToolExecuted,
+    TurnContextBuilt,
+    TurnEnded,
+    TurnStarted,
 )
+from holon.model.ids import MessageId, TurnId
+from holon.model.message import MessageKind, Priority
+from holon.model.provenance import (
+    AdmissionContext,
+    AuthorityClass,
+    DeliverySurface,
+    OperatorOrigin,
+    TrustLevel,
+)
+from holon.model.provider_attempt import (
+    AttemptOutcome,
+    AttemptTimeline,
+    ProviderAttempt,
+    TokenUsage,
+)
+from holon.model.turn import TerminalKind
+from holon.projections.latency import TurnLatency, latency_report
+from holon.testing.builders import MAIN, moment
 
 
-def a_settled_turn(*, index: int = 1, completed_ms: int = 1_000) -> TurnRecord:
-    turn = msgspec.structs.replace(a_turn(f"turn_{index}", index=index), opened_at=moment(100))
-    terminal = a_terminal(turn, completed_at=moment(completed_ms))
-    return msgspec.structs.replace(turn, terminal=terminal)
+class Log:
+    """The events of one agent, in the order they are told."""
+
+    def __init__(self) -> None:
+        self.events: list[AuditEvent] = []
+
+    def tell(self, event: Event, *, at: datetime) -> None:
+        number = len(self.events) + 1
+        told = AuditEvent(
+            log_seq=number, agent_id=MAIN, event_seq=number, created_at=at, event=event
+        )
+        self.events.append(told)
+
+    def begin(self, n: int = 1, *, taken_up_ms: int = 100) -> None:
+        """Admit a message at 0 and begin a turn."""
+        message_id, taken_up = MessageId(f"msg_{n}"), moment(taken_up_ms)
+        self.tell(
+            MessageAdmitted(
+                message_id=message_id,
+                message_kind=MessageKind.OPERATOR_PROMPT,
+                origin=OperatorOrigin(),
+                trust=TrustLevel.TRUSTED_OPERATOR,
+                authority_class=AuthorityClass.OPERATOR_INSTRUCTION,
+                priority=Priority.NORMAL,
+                delivery_surface=DeliverySurface.CLI_PROMPT,
+                admission_context=AdmissionContext.LOCAL_PROCESS,
+            ),
+            at=moment(0),
+        )
+        self.tell(MessageProcessingStarted(message_id=message_id, generation=1), at=taken_up)
+        started = TurnStarted(turn_id=TurnId(f"turn_{n}"), turn_index=n, message_id=message_id)
+        self.tell(started, at=taken_up)
+
+    def work(self, n: int = 1) -> None:
+        """20 ms for the prompt, a round of 30 and 300 ms, a tool of 200 ms."""
+        turn_id = TurnId(f"turn_{n}")
+        self.tell(TurnContextBuilt(turn_id=turn_id, context_build_ms=20), at=moment(500))
+        spoke = ProviderRoundCompleted(
+            turn_id=turn_id,
+            round=1,
+            token_usage=TokenUsage(),
+            context_build_ms=30,
+            provider_round_ms=300,
+            provider_started_at=moment(200),
+            provider_completed_at=moment(500),
+        )
+        self.tell(spoke, at=moment(500))
+        ran = ToolExecuted(effect_id="e", turn_id=turn_id, tool_name="Exec", duration_ms=200)
+        self.tell(ran, at=moment(800))
+
+    def end(self, n: int = 1, *, duration_ms: int = 900) -> None:
+        ended = TurnEnded(
+            turn_id=TurnId(f"turn_{n}"),
+            turn_index=n,
+            terminal=TerminalKind.COMPLETED,
+            duration_ms=duration_ms,
+            usage=TokenUsage(),
+        )
+        self.tell(ended, at=moment(1_000))
 
 
-def a_log(turn: TurnRecord) -> TurnLog:
-    """Arrived at 0, opened at 100, a round until 500, a tool until 800."""
-    timing = RoundTiming(
-        context_build_ms=50,
-        provider_round_ms=300,
-        started_at=moment(200),
-        completed_at=moment(500),
-    )
-    call = msgspec.structs.replace(
-        a_tool_call(turn),
-        state=ToolCallState.SUCCEEDED,
-        started_at=moment(600),
-        finished_at=moment(800),
-    )
-    return TurnLog(
-        turn=turn,
-        entries=(
-            an_entry(turn, position=0, data=IncomingMessage(message=a_message())),
-            an_entry(turn, position=1, data=msgspec.structs.replace(a_round(), timing=timing)),
-        ),
-        calls=(RecordedCall(call=call, receipt=a_receipt(call)),),
-    )
+def parts_of(turn: TurnLatency) -> int:
+    measured = turn.queue_wait_ms + turn.context_build_ms + turn.provider_ms + turn.tools_ms
+    return measured + turn.cleanup_ms
 
 
 @pytest.mark.requirement("console:latency-comes-from-durable-timings")
-def test_a_turn_is_taken_apart_into_what_was_measured() -> None:
-    latency = turn_latency(a_log(a_settled_turn()))
-    assert latency is not None
-    assert latency.total_ms == 1_000
-    assert latency.queue_wait_ms == 100
-    assert latency.context_build_ms == 50
-    assert latency.provider_ms == 300
-    assert latency.tools_ms == 200
-    assert latency.cleanup_ms == 200
-    assert latency.other_ms == 150
-    assert (latency.model_rounds, latency.tool_calls, latency.provider_attempts) == (1, 1, 1)
-
-
-def test_calls_that_begin_together_are_counted_one_after_the_other() -> None:
-    log = a_log(a_settled_turn())
-    [first] = log.calls
-    later = msgspec.structs.replace(first.call, position=1, finished_at=moment(900))
-    both = (first, RecordedCall(call=later, receipt=first.receipt))
-    latency = turn_latency(msgspec.structs.replace(log, calls=both))
-    assert latency is not None
-    assert (latency.tools_ms, latency.cleanup_ms) == (300, 100)
-
-
-def test_attempts_that_failed_the_turn_are_time_of_the_provider() -> None:
-    turn = a_settled_turn()
-    tries = [an_attempt(200, 400), an_attempt(600, 900)]
-    lost = RuntimeFailure(
-        failure=failure_of(KeyError()), timeline=AttemptTimeline(attempts=tuple(tries))
-    )
-    latency = turn_latency(TurnLog(turn=turn, entries=(an_entry(turn, position=0, data=lost),)))
-    assert latency is not None
-    assert (latency.provider_ms, latency.cleanup_ms, latency.provider_attempts) == (700, 100, 2)
+def test_a_turn_is_taken_apart_into_what_was_measured_and_the_parts_add_up() -> None:
+    log = Log()
+    log.begin()
+    log.work()
+    log.end()
+    [turn] = latency_report(log.events, limit=10).turns
+    assert (turn.queue_wait_ms, turn.context_build_ms) == (100, 50)
+    assert (turn.provider_ms, turn.tools_ms, turn.cleanup_ms) == (300, 200, 350)
+    assert turn.total_ms == parts_of(turn) == 1_000
+    assert (turn.model_rounds, turn.tool_calls, turn.provider_attempts) == (1, 1, 1)
 
 
 def an_attempt(start_ms: int, end_ms: int) -> ProviderAttempt:
@@ -98,18 +128,46 @@ def an_attempt(start_ms: int, end_ms: int) -> ProviderAttempt:
     )
 
 
-def test_a_clock_that_was_set_back_makes_no_negative_time() -> None:
-    latency = turn_latency(a_log(a_settled_turn(completed_ms=-500)))
-    assert latency is not None
-    assert (latency.total_ms, latency.cleanup_ms, latency.other_ms) == (0, 0, 0)
+def test_attempts_that_failed_the_turn_are_time_of_the_provider() -> None:
+    log = Log()
+    log.begin()
+    tries = AttemptTimeline(attempts=(an_attempt(200, 400), an_attempt(600, 900)))
+    lost = RuntimeErrorRecorded(
+        failure=failure_of(KeyError()), turn_id=TurnId("turn_1"), timeline=tries
+    )
+    log.tell(lost, at=moment(900))
+    log.end()
+    [turn] = latency_report(log.events, limit=10).turns
+    assert (turn.provider_ms, turn.cleanup_ms, turn.provider_attempts) == (700, 200, 2)
 
 
-def test_an_open_turn_is_left_out() -> None:
-    report = latency_report([TurnLog(turn=a_turn())])
-    assert (report.turn_count, report.turns, report.parts) == (0, (), {})
+def test_a_clock_that_was_set_back_makes_no_negative_time_and_the_parts_still_add_up() -> None:
+    log = Log()
+    log.begin(taken_up_ms=-500)
+    log.work()
+    log.end(duration_ms=10)
+    [turn] = latency_report(log.events, limit=10).turns
+    assert (turn.queue_wait_ms, turn.cleanup_ms) == (0, 0)
+    assert turn.total_ms == parts_of(turn) == 550
 
 
-def test_a_report_spreads_each_part_over_all_turns() -> None:
-    logs = [a_log(a_settled_turn(index=n, completed_ms=1_000 * n)) for n in range(1, 21)]
-    total = latency_report(logs).parts["total"]
-    assert (total.median_ms, total.p95_ms, total.max_ms) == (10_000, 19_000, 20_000)
+def test_a_turn_is_left_out_while_it_is_open_and_when_its_beginning_is_not_among_the_events() -> (
+    None
+):
+    log = Log()
+    log.begin(1)
+    log.end(1)
+    log.begin(2)
+    assert latency_report(log.events[3:], limit=10).turns == ()
+    assert [turn.turn_index for turn in latency_report(log.events, limit=10).turns] == [1]
+
+
+def test_a_report_spreads_each_part_over_the_newest_turns() -> None:
+    log = Log()
+    for n in range(1, 31):
+        log.begin(n, taken_up_ms=0)
+        log.end(n, duration_ms=1_000 * n)
+    report = latency_report(log.events, limit=20)
+    assert [turn.turn_index for turn in report.turns[:2]] == [30, 29]
+    total = report.parts["total"]
+    assert (total.median_ms, total.p95_ms, total.max_ms) == (20_000, 29_000, 30_000)

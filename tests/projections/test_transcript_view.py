@@ -3,14 +3,20 @@
 import msgspec
 import pytest
 
+from holon.decide.tool_receipt import error_receipt
 from holon.model.brief import FailureArtifact, FailureCategory
 from holon.model.conversation import TextBlock, ThinkingBlock, ToolUseBlock
 from holon.model.ids import MessageId, WorkItemId
 from holon.model.limits import SURFACE_ENTRIES_COUNT_MAX, SURFACE_TEXT_CHARS_MAX
 from holon.model.message import JsonBody
-from holon.model.provider_attempt import AttemptOutcome, AttemptTimeline, ProviderAttempt
+from holon.model.provider_attempt import (
+    AttemptOutcome,
+    AttemptTimeline,
+    ProviderAttempt,
+    TokenUsage,
+)
 from holon.model.record import Record
-from holon.model.tool import ToolCallState
+from holon.model.tool import ToolCallState, ToolError
 from holon.model.transcript import (
     AssistantRound,
     ContinuationPrompt,
@@ -154,3 +160,41 @@ def test_an_open_turn_has_no_end_and_a_settled_one_has() -> None:
     settled = msgspec.structs.replace(TURN, terminal=a_terminal(TURN))
     view: Record | None = turn_view(TurnLog(turn=settled)).terminal
     assert view is not None
+
+
+@pytest.mark.requirement("console:rounds-carry-their-tokens")
+def test_a_round_carries_its_tokens_twice_and_none_where_none_are_known() -> None:
+    usage = TokenUsage(input_tokens=70, output_tokens=8)
+    spoke = msgspec.structs.replace(a_round().spoke, usage=usage)
+    counted = turn_view(a_log(msgspec.structs.replace(a_round(), spoke=spoke))).entries[0]
+    told = msgspec.to_builtins(counted)
+    assert (told["input_tokens"], told["output_tokens"]) == (70, 8)
+    assert told["data"]["token_usage"] == told["token_usage"] == msgspec.to_builtins(usage)
+    silent = msgspec.structs.replace(a_round().spoke, usage=TokenUsage())
+    unknown = turn_view(a_log(msgspec.structs.replace(a_round(), spoke=silent))).entries[0]
+    assert not {"input_tokens", "token_usage", "data"} & set(msgspec.to_builtins(unknown))
+
+
+@pytest.mark.requirement("console:messages-keep-their-admission")
+def test_a_message_keeps_where_it_was_delivered_and_how_it_was_admitted() -> None:
+    message = a_message()
+    [entry] = turn_view(a_log(IncomingMessage(message=message))).entries
+    assert entry.delivery_surface is message.delivery_surface
+    assert entry.admission_context is message.admission_context
+
+
+@pytest.mark.requirement("console:tool-failures-are-structured")
+def test_a_failed_call_says_why_what_to_do_and_whether_to_try_again() -> None:
+    call = msgspec.structs.replace(a_tool_call(TURN), state=ToolCallState.FAILED)
+    error = ToolError(kind="not_found", message="no such file", hint="list the folder")
+    receipt = error_receipt(call.call_id, call.name, error)
+    log = a_log(a_round(), calls=(RecordedCall(call=call, receipt=receipt),))
+    [result] = turn_view(log).entries[-1].tool_results
+    told = msgspec.to_builtins(result)
+    assert told["status"] == "error"
+    assert told["error"] == {
+        "kind": "not_found",
+        "message": "no such file",
+        "recovery_hint": "list the folder",
+        "retryable": False,
+    }

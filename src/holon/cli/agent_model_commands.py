@@ -97,7 +97,7 @@ def _lines(found: "JsonValue") -> list[str]:
             ("model", found.get("effective_model")),
             (
                 "chosen by",
-                {"override": "you, for this agent"}.get(found.get("source"), "the runtime"),
+                {"agent_override": "you, for this agent"}.get(found.get("source"), "the runtime"),
             ),
             ("runtime's own", found.get("runtime_default_model")),
         ]

@@ -219,8 +219,8 @@ def logs(home: Path, as_json: bool, lines_count: int, follow: bool) -> None:
     if follow and as_json:
         follow_log(files.log, lines_count, print_json_line)
         return
-    known = status_of(files, fingerprint=None).last_failure
-    report = log_report(files, lines_max=0 if follow else lines_count, last_failure=known)
+    status = status_of(files, fingerprint=None)
+    report = log_report(files, lines_max=0 if follow else lines_count, status=status)
     if as_json:
         _print_json(made_plain(report))
         return
@@ -317,5 +317,6 @@ def _facts(found: "DaemonStatus") -> list[tuple[str, str]]:
         )
     if found.last_failure is not None:
         facts.append(("last failure", shown_failure(found.last_failure)))
+        facts.append(("", found.last_failure_path))
     facts.extend(("left behind", path) for path in found.stale_files)
     return [(name, value) for name, value in facts if value is not None]

@@ -13,6 +13,7 @@ import click
 from holon.cli import exit_codes
 from holon.cli.options import echo_json, home_option, json_option
 from holon.cli.runtime_call import Target, agent_options
+from holon.model.limits import LATENCY_EVENTS_COUNT_DEFAULT, LATENCY_EVENTS_COUNT_MAX
 
 if TYPE_CHECKING:
     from holon.adapters.sqlite.check.report import CheckReport
@@ -87,7 +88,14 @@ def _checked(home: Path, *, as_json: bool) -> "CheckReport":
     type=click.IntRange(1, 50),
     default=10,
     show_default=True,
-    help="How many of the newest turns to look at.",
+    help="How many of the newest turns to show.",
+)
+@click.option(
+    "--events-limit",
+    type=click.IntRange(1, LATENCY_EVENTS_COUNT_MAX),
+    default=LATENCY_EVENTS_COUNT_DEFAULT,
+    show_default=True,
+    help="How many of the agent's newest events to read for them.",
 )
 @click.option(
     "--agent",
@@ -99,11 +107,11 @@ def _checked(home: Path, *, as_json: bool) -> "CheckReport":
 )
 @home_option
 @json_option
-def latency(home: Path, as_json: bool, agent: str, limit: int) -> None:
+def latency(home: Path, as_json: bool, agent: str, limit: int, events_limit: int) -> None:
     """Say where the time of an agent's newest turns went.
 
     Waiting in the queue, building context, the provider, tools, and cleaning up; all of it from
-    what is on record, read-only, whether or not a runtime runs.
+    the agent's durable events, read-only, whether or not a runtime runs.
 
     \b
     Exit codes:
@@ -120,7 +128,7 @@ def latency(home: Path, as_json: bool, agent: str, limit: int) -> None:
     from holon.cli.latency_view import latency_lines, read_latency
     from holon.wire.codec import json_of
 
-    report = read_latency(home.absolute(), agent, limit=limit)
+    report = read_latency(home.absolute(), agent, limit=limit, events_limit=events_limit)
     if as_json:
         echo_json({"agent_id": agent, **json_of(report)})
         return

@@ -1,6 +1,6 @@
 """Where the time of an agent's turns went, for `holon debug latency`.
 
-Owns:  reading the turns from a home that may be in use, and the two tables a person sees.
+Owns:  reading the events of a home that may be in use, and the two tables a person sees.
 Rule 1: nothing is changed by looking.
 """
 
@@ -14,15 +14,18 @@ from holon.adapters.sqlite.home_lock import database_path
 from holon.adapters.sqlite.reads import SqliteReads
 from holon.cli.tables import Column, screen_cells, table_lines
 from holon.decide.agent_refusals import refuse_unknown
-from holon.model.ids import parse_agent_id
+from holon.model.event import AuditEvent
+from holon.model.ids import AgentId, parse_agent_id
+from holon.model.limits import EVENT_PAGE_COUNT_MAX
 from holon.model.refusal import RefusedError
+from holon.model.surface import EventOrder, EventQuery
 from holon.projections.latency import LatencyReport, latency_report
 
-_PARTS: Final = ("queue_wait", "context_build", "provider", "tools", "cleanup", "other")
+_PARTS: Final = ("queue_wait", "context_build", "provider", "tools", "cleanup")
 
 
-def read_latency(home: Path, agent: str, *, limit: int) -> LatencyReport:
-    """Return where the time of the agent's newest settled turns went."""
+def read_latency(home: Path, agent: str, *, limit: int, events_limit: int) -> LatencyReport:
+    """Return where the time of the agent's newest turns went, by its newest events."""
     agent_id = parse_agent_id(agent)
 
     async def read() -> LatencyReport:
@@ -31,15 +34,31 @@ def read_latency(home: Path, agent: str, *, limit: int) -> LatencyReport:
             reads = SqliteReads(connection)
             if await reads.agent(agent_id) is None:
                 raise RefusedError(refuse_unknown(agent_id))
-            return latency_report(await reads.turns_page(agent_id, before_index=None, limit=limit))
+            newest = await _newest_events(reads, agent_id, events_limit)
+            return latency_report(newest, limit=limit)
 
     return anyio.run(read)
+
+
+async def _newest_events(reads: SqliteReads, agent_id: AgentId, limit: int) -> list[AuditEvent]:
+    """Read an agent's newest events, page by page; return them oldest first."""
+    found: list[AuditEvent] = []
+    before: int | None = None
+    while len(found) < limit:
+        asked = min(EVENT_PAGE_COUNT_MAX, limit - len(found))
+        query = EventQuery(before_seq=before, order=EventOrder.DESC, limit=asked)
+        page = (await reads.events_page(agent_id, query)).events
+        found.extend(page)
+        if len(page) < asked:
+            break
+        before = page[-1].event_seq
+    return found[::-1]
 
 
 def latency_lines(report: LatencyReport, agent: str) -> list[str]:
     """Return a row for each turn, and one for each part over all of them."""
     if not report.turns:
-        return [f"{agent} has had no turn that ended"]
+        return [f"no turn of {agent} begins and ends in its newest {report.event_count} events"]
     columns = (
         Column("TURN", is_number=True),
         Column("ENDED"),
@@ -58,7 +77,6 @@ def latency_lines(report: LatencyReport, agent: str) -> list[str]:
             turn.provider_ms,
             turn.tools_ms,
             turn.cleanup_ms,
-            turn.other_ms,
             turn.model_rounds,
             turn.tool_calls,
         )

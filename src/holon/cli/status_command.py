@@ -68,7 +68,7 @@ def _facts(summary: "JsonValue") -> Iterator[tuple[str, object]]:
     yield "rests until", moment_utc(agent.get("sleeping_until"))
     for wait in summary.get("active_wait_conditions") or ():
         yield "waits for", _with(wait.get("waiting_for"), wait.get("kind"))
-    whose = {"override": "this agent's own", "runtime_default": "the runtime's"}
+    whose = {"agent_override": "this agent's own", "runtime_default": "the runtime's"}
     yield "model", _with(model.get("effective_model"), whose.get(str(model.get("source"))))
     yield "workspace", (summary.get("active_workspace_entry") or {}).get("cwd")
     yield "has", ", ".join(counted(n, name.replace("_", " ")) for name, n in counts.items() if n)

@@ -13,6 +13,7 @@ import stat
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
+import anyio
 import msgspec
 
 from holon.adapters.exec.process_table import ProcessIdentity, identity_of, is_living
@@ -22,14 +23,19 @@ from holon.client.connection import ForeignServerError, SilentRuntimeError
 from holon.client.control_client import ControlClient, ControlError
 from holon.client.endpoint import NoRuntimeError, UnixEndpoint
 from holon.daemon.runtime_files import stale_files
+from holon.model.brief import BriefRecord
+from holon.model.errors import StoreError
 from holon.model.json_value import JsonValue
 from holon.model.limits import DAEMON_PROBE_MS_MAX, SECOND_MS
 from holon.projections.runtime_status import (
     ControlConnectivity,
     DaemonState,
     DaemonStatus,
+    FailurePhase,
+    LastFailure,
     RuntimeStatus,
     newest_failure,
+    turn_failure,
 )
 
 STATUS_PATH: Final = "/control/runtime/status"
@@ -190,6 +196,7 @@ def _running(
 ) -> DaemonStatus:
     known = fingerprint is not None and status.config_fingerprint is not None
     matches = fingerprint == status.config_fingerprint if known else None
+    failed = newest_failure(status.last_failure, FailureFiles(files).newest())
     message = f"process {status.pid} serves this home"
     if matches is False:
         message += f" with another configuration; to use this one: {replaced_by}"
@@ -207,7 +214,8 @@ def _running(
         runtime_config_fingerprint=status.config_fingerprint,
         config_fingerprint_match=matches,
         activity=status.activity,
-        last_failure=newest_failure(status.last_failure, FailureFiles(files).newest()),
+        last_failure=failed,
+        last_failure_path=failure_path(files, failed),
     )
 
 
@@ -221,6 +229,7 @@ def _down(
     stale: tuple[Path, ...] = (),
 ) -> DaemonStatus:
     record = files.read_record()
+    failed = newest_failure(FailureFiles(files).newest(), last_turn_failure(files.home))
     return DaemonStatus(
         ok=False,
         state=state,
@@ -233,5 +242,35 @@ def _down(
         http_addr=None if record is None else record.http_addr,
         pid=pid,
         runtime_config_fingerprint=None if record is None else record.config_fingerprint,
-        last_failure=FailureFiles(files).newest(),
+        last_failure=failed,
+        last_failure_path=failure_path(files, failed),
     )
+
+
+def failure_path(files: RunFiles, failure: LastFailure | None) -> str | None:
+    """Where more is written about a failure: its own file, or the log."""
+    if failure is None:
+        return None
+    is_turn = failure.phase is FailurePhase.RUNTIME_TURN
+    return str(files.log if is_turn else FailureFiles(files).path_of(failure.phase))
+
+
+def last_turn_failure(home: Path) -> LastFailure | None:
+    """Return the last failure of a turn as the database has it, while no service answers.
+
+    A database that cannot be read is no reason to say nothing else: `holon debug check` tells more.
+    """
+    from holon.adapters.sqlite.check.untouched import open_untouched
+    from holon.adapters.sqlite.home_lock import database_path
+    from holon.adapters.sqlite.reads import SqliteReads
+
+    async def read() -> BriefRecord | None:
+        with open_untouched(database_path(home)) as connection:
+            connection.execute("commit")  # the reads begin a transaction of their own
+            return await SqliteReads(connection).last_failure()
+
+    try:
+        failed = anyio.run(read)
+    except StoreError:
+        return None
+    return None if failed is None else turn_failure(failed, is_up=False)

@@ -8,7 +8,7 @@ from holon.adapters.system.log_file import read_tail
 from holon.adapters.system.run_files import RunFiles
 from holon.model.limits import DAEMON_LOG_LINE_CHARS_MAX, DAEMON_LOG_LINES_COUNT_MAX
 from holon.model.record import Record
-from holon.projections.runtime_status import FailurePhase, LastFailure, newest_failure
+from holon.projections.runtime_status import DaemonStatus, FailurePhase, LastFailure
 
 
 class LogReport(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -18,7 +18,7 @@ class LogReport(Record, frozen=True, kw_only=True, omit_defaults=False):
     log_path: str
     metadata_path: str
     last_failure: LastFailure | None  # as `holon daemon status` tells it
-    last_failure_path: str | None  # of one that is in a file
+    last_failure_path: str | None
     startup_failure_path: str
     shutdown_failure_path: str
     startup_failure: LastFailure | None
@@ -27,15 +27,9 @@ class LogReport(Record, frozen=True, kw_only=True, omit_defaults=False):
     truncated: bool
 
 
-def log_report(
-    files: RunFiles, *, lines_max: int, last_failure: LastFailure | None = None
-) -> LogReport:
-    """Return the report; a log that is not there has no lines.
-
-    `last_failure` is the last one a running service knows of: those of turns are in no file.
-    """
+def log_report(files: RunFiles, *, lines_max: int, status: DaemonStatus | None = None) -> LogReport:
+    """Return the report; a log that is not there has no lines. `status` tells the last failure."""
     failures = FailureFiles(files)
-    newest = failures.newest()
     tail = read_tail(
         files.log,
         lines_max=min(lines_max, DAEMON_LOG_LINES_COUNT_MAX),
@@ -45,8 +39,8 @@ def log_report(
         ok=True,
         log_path=str(files.log),
         metadata_path=str(files.record),
-        last_failure=newest_failure(newest, last_failure),
-        last_failure_path=None if newest is None else str(failures.path_of(newest.phase)),
+        last_failure=None if status is None else status.last_failure,
+        last_failure_path=None if status is None else status.last_failure_path,
         startup_failure_path=str(files.startup_failure),
         shutdown_failure_path=str(files.shutdown_failure),
         startup_failure=failures.of(FailurePhase.STARTUP),

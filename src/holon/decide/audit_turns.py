@@ -159,6 +159,7 @@ def _tool_event(change: FinishToolCall) -> Event:
         turn_id=change.turn_id,
         tool_name=change.tool_name,
         error_kind=change.receipt.error_kind or change.state,
+        duration_ms=change.duration_ms,
         interrupted=change.state is ToolCallState.INTERRUPTED,
         tool_error=change.receipt.error,
     )

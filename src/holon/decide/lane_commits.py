@@ -191,10 +191,15 @@ class RoundFacts(Record, frozen=True, kw_only=True):
     spoke: ModelSpoke
     step: TurnStep
     timing: RoundTiming | None = None
+    before: tuple[Change, ...] = ()  # what led to the round and is recorded with it
 
 
 def round_changes(facts: RoundFacts, *, now: datetime) -> tuple[Change, ...]:
     """The round itself, and the calls it is about to start."""
+    return (*facts.before, *_round_changes(facts, now=now))
+
+
+def _round_changes(facts: RoundFacts, *, now: datetime) -> tuple[Change, ...]:
     round_entry = AssistantRound(round=facts.round_number, spoke=facts.spoke, timing=facts.timing)
     recorded = AppendTranscript(
         entry=entry_of(facts.turn, position=facts.position, at=now, data=round_entry)

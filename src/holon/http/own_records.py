@@ -1,7 +1,8 @@
 """The records a path names.
 
 Owns:  finding an agent, and what belongs to it.
-Rule 1: a private or archived agent is not there for a reader; the answer is that of an unknown one.
+Rule 1: a private agent is not there for a reader; the answer is that of an unknown one. An archived
+        one can be read by its name: its history is why it is kept, and lists leave it out.
 Rule 2: what belongs to another agent does not exist under this one's path, byte for byte.
 """
 
@@ -12,7 +13,7 @@ from holon.decide.agent_refusals import refuse_unknown
 from holon.decide.work_item_commits import unknown_item
 from holon.http.plane import Plane
 from holon.http.route import Call
-from holon.model.agent import AgentIdentity, IdentityStatus, Visibility
+from holon.model.agent import AgentIdentity, Visibility
 from holon.model.brief import BriefRecord
 from holon.model.ids import (
     AgentId,
@@ -49,9 +50,8 @@ async def shown_agent(plane: Plane, call: Call) -> AgentId:
 
 
 def is_shown(identity: AgentIdentity) -> bool:
-    """Whether ordinary listings and reads know an agent."""
-    is_public = identity.visibility is Visibility.PUBLIC
-    return is_public and identity.status is not IdentityStatus.ARCHIVED
+    """Whether a reader may see the agent it names."""
+    return identity.visibility is Visibility.PUBLIC
 
 
 async def own_task(plane: Plane, call: Call) -> TaskRecord:

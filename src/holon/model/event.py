@@ -179,6 +179,15 @@ class TurnResumed(Record, tag_field="kind", tag="recovery_turn_started", frozen=
     resume_count: int
 
 
+class TurnContextBuilt(
+    Record, tag_field="kind", tag="turn_context_built", frozen=True, kw_only=True
+):
+    """The prompt of a turn was put together; again when a restart goes on with the turn."""
+
+    turn_id: TurnId
+    context_build_ms: int
+
+
 class AssistantRoundRecorded(
     Record, tag_field="kind", tag="assistant_round_recorded", frozen=True, kw_only=True
 ):
@@ -242,6 +251,7 @@ class ToolExecutionFailed(
     turn_id: TurnId
     tool_name: str
     error_kind: str
+    duration_ms: int | None = None  # of one that ran
     interrupted: bool = False
     tool_error: ToolError | None = None
 
@@ -335,6 +345,7 @@ Event: TypeAlias = (
     | ContinuationResolved
     | TurnStarted
     | TurnResumed
+    | TurnContextBuilt
     | AssistantRoundRecorded
     | ProviderRoundCompleted
     | MaxOutputRecovery

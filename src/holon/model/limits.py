@@ -321,6 +321,8 @@ SKILL_COMMAND_CHARS_MAX: Final = 64 * KIB  # of a command line that is looked th
 # Events and their readers.
 EVENT_PAGE_COUNT_DEFAULT: Final = 128
 EVENT_PAGE_COUNT_MAX: Final = 512
+LATENCY_EVENTS_COUNT_DEFAULT: Final = 5_000
+LATENCY_EVENTS_COUNT_MAX: Final = 100_000
 FEED_LAG_EVENTS_MAX: Final = 4_096
 FEED_PAGES_KEPT_COUNT_MAX: Final = 16  # read once for all followers, until the next commit
 EVENT_HEARTBEAT_MS: Final = 15 * SECOND_MS
@@ -331,6 +333,7 @@ SURFACE_PAGE_COUNT_DEFAULT: Final = 50
 SURFACE_PAGE_COUNT_MAX: Final = 200  # records of one page, other than events and turns
 SURFACE_TURNS_COUNT_DEFAULT: Final = 20
 SURFACE_TURNS_COUNT_MAX: Final = 50  # turns of one transcript page
+FAILURES_LOOKED_AT_COUNT_MAX: Final = 64  # for the newest whose agent has done nothing well since
 SURFACE_COUNTED_COUNT_MAX: Final = 1_000  # where counting rows, or looking through them, stops
 SURFACE_USAGE_TURNS_COUNT_MAX: Final = 100  # looked through for one that reported tokens
 SURFACE_TEXT_CHARS_MAX: Final = 4_000  # of one text of a model, a command or the outside

@@ -92,6 +92,13 @@ class EventSlice(Record, frozen=True, kw_only=True):
     last_seq: int = 0
 
 
+class AnsweringModels(Record, frozen=True, kw_only=True):
+    """Which model a round was asked of, and which one answered it."""
+
+    requested: str
+    active: str | None = None
+
+
 class AgentSurface(Record, frozen=True, kw_only=True):
     """Everything a surface shows of one agent, with the event from which to follow it on."""
 
@@ -101,7 +108,9 @@ class AgentSurface(Record, frozen=True, kw_only=True):
     last_usage: TokenUsage | None = None  # of the newest settled turn that reported any
     last_failure: BriefRecord | None = None  # the newest brief of a failed turn
     last_continuation: Continuation | None = None  # what the newest message amounted to
+    last_models: AnsweringModels | None = None  # of the newest round
     let_go_turn_count: int = 0  # turns the agent no longer reads in full
+    recap: tuple[str, ...] = ()  # what is left of them
     tasks: tuple[TaskRecord, ...] = ()  # open ones first, then newest
     timers: tuple[TimerRecord, ...] = ()  # active ones first, soonest first
     work_items: tuple[WeighedItem, ...] = ()  # current, queued, waiting, completed

@@ -111,8 +111,8 @@ class WorktreeSession(Record, frozen=True, kw_only=True):
     worktree_branch: str
 
 
-class ExecutionProfile(Record, frozen=True, kw_only=True):
-    """What the execution backend offers."""
+class ExecutionProfile(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """What the execution backend offers. Every line is always said, a refusal too."""
 
     backend: str = "host_local"
     process_execution_exposed: bool = True
@@ -120,8 +120,8 @@ class ExecutionProfile(Record, frozen=True, kw_only=True):
     supports_managed_worktrees: bool = True
 
 
-class ExecutionPolicy(Record, frozen=True, kw_only=True):
-    """Which boundaries hold under the current backend, and how firmly."""
+class ExecutionPolicy(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Which boundaries hold under the current backend, and how firmly: all of them, always said."""
 
     message_ingress: GuaranteeLevel = GuaranteeLevel.HARD_ENFORCED
     control_plane: GuaranteeLevel = GuaranteeLevel.HARD_ENFORCED

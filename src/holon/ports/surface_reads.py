@@ -72,7 +72,7 @@ class AgentSurfaceReads(Protocol):
         ...
 
     async def last_failure(self) -> BriefRecord | None:
-        """The newest brief of a failed turn, of any agent."""
+        """The newest brief of a failed turn whose agent has completed none since."""
         ...
 
 

@@ -7,6 +7,8 @@ Rule 2: an agent that is down says so, and how to bring it up again.
 Rule 3: `waiting_reason` is that of the closure the summary shows: of the rows as they stand now.
 """
 
+from enum import StrEnum
+
 from holon.model.agent import (
     AgentIdentity,
     AgentKind,
@@ -20,7 +22,7 @@ from holon.model.closure import Closure, WaitingReason, waiting_reason_of
 from holon.model.ids import AgentId, TurnId, WorkspaceId
 from holon.model.instant import Instant
 from holon.model.record import Record
-from holon.model.surface import ListedAgent
+from holon.model.surface import AnsweringModels, ListedAgent
 from holon.model.workspace import AccessMode, ActiveWorkspace, ProjectionKind
 from holon.projections.scheduling_posture import SchedulingPosture, scheduling_posture
 
@@ -50,13 +52,31 @@ class LifecycleView(Record, frozen=True, kw_only=True):
     resume_control_path: str | None = None
 
 
-class ModelView(Record, frozen=True, kw_only=True):
-    """Which model an agent is given, and whose choice that is: `override` or `runtime_default`."""
+class ModelSource(StrEnum):
+    """Whose choice an agent's model is."""
 
-    source: str
-    effective_model: str | None = None
-    runtime_default_model: str | None = None
+    RUNTIME_DEFAULT = "runtime_default"
+    AGENT_OVERRIDE = "agent_override"
+
+
+class RuntimeModels(Record, frozen=True, kw_only=True):
+    """The runtime's own choice of a model, and which are asked when it fails."""
+
+    default: str
+    fallbacks: tuple[str, ...] = ()
+
+
+class AgentModelState(Record, frozen=True, kw_only=True):
+    """Which model an agent is given, whose choice that is, and which one answered last."""
+
+    source: ModelSource
+    runtime_default_model: str
+    effective_model: str
+    effective_fallback_models: tuple[str, ...]
+    fallback_active: bool  # the newest round was answered by another model than was asked for
     override_model: str | None = None
+    requested_model: str | None = None  # of the newest round
+    active_model: str | None = None
 
 
 class WorkspaceView(Record, frozen=True, kw_only=True):
@@ -79,7 +99,7 @@ class AgentListEntry(Record, frozen=True, kw_only=True):
     scheduling_posture: SchedulingPosture
     lifecycle: LifecycleView
     pending: int
-    model: ModelView
+    model: AgentModelState
     current_run_id: TurnId | None = None
     waiting_reason: WaitingReason | None = None
     active_workspace_entry: WorkspaceView | None = None
@@ -87,12 +107,12 @@ class AgentListEntry(Record, frozen=True, kw_only=True):
 
 def agent_list_entry(
     listed: ListedAgent,
+    models: RuntimeModels,
     *,
     closure: Closure | None = None,
-    default_model: str | None = None,
     workspace: ActiveWorkspace | None = None,
 ) -> AgentListEntry:
-    """Return the entry of an agent. `default_model` is the runtime's own."""
+    """Return the entry of an agent."""
     agent = listed.agent
     return AgentListEntry(
         identity=identity_view(agent.identity),
@@ -100,7 +120,7 @@ def agent_list_entry(
         scheduling_posture=scheduling_posture(listed),
         lifecycle=lifecycle_view(agent.identity, agent.posture.status),
         pending=listed.queued_count,
-        model=model_view(agent.model.override_model, default_model),
+        model=agent_model_state(agent.model.override_model, models),
         current_run_id=agent.focus.open_turn_id,
         waiting_reason=None if closure is None else waiting_reason_of(closure),
         active_workspace_entry=None if workspace is None else workspace_view(workspace),
@@ -158,13 +178,23 @@ def lifecycle_view(identity: AgentIdentity, status: AgentStatus) -> LifecycleVie
     )
 
 
-def model_view(override_model: str | None, default_model: str | None) -> ModelView:
-    """Return the model an agent is given."""
-    return ModelView(
-        source="runtime_default" if override_model is None else "override",
-        effective_model=override_model or default_model,
-        runtime_default_model=default_model,
+def agent_model_state(
+    override_model: str | None, models: RuntimeModels, *, answered: AnsweringModels | None = None
+) -> AgentModelState:
+    """Return the model an agent is given; `answered` tells of its newest round."""
+    effective = override_model or models.default
+    asked, active = (None, None) if answered is None else (answered.requested, answered.active)
+    return AgentModelState(
+        source=ModelSource.RUNTIME_DEFAULT
+        if override_model is None
+        else ModelSource.AGENT_OVERRIDE,
+        runtime_default_model=models.default,
+        effective_model=effective,
+        effective_fallback_models=tuple(each for each in models.fallbacks if each != effective),
+        fallback_active=active is not None and active != asked,
         override_model=override_model,
+        requested_model=asked,
+        active_model=active,
     )
 
 

@@ -8,9 +8,10 @@ Rule 3: `closure` says what has come of the agent's work, `agent.status` what it
         are as the rows stand now; an agent that has never run has no closure.
 """
 
+from holon.decide.task_lifecycle import is_terminal
 from holon.model.agent import AgentState
 from holon.model.agent_status import AgentStatus
-from holon.model.brief import BriefRecord, FailureCategory
+from holon.model.brief import BriefRecord, FailureArtifact, FailureCategory
 from holon.model.closure import (
     Closure,
     ClosureOutcome,
@@ -23,7 +24,7 @@ from holon.model.closure import (
     waiting_reason_of,
 )
 from holon.model.continuation import Continuation, Reentry, TriggerKind
-from holon.model.ids import AgentId, BriefId, TurnId, WorkItemId
+from holon.model.ids import AgentId, BriefId, TaskId, TurnId, WorkItemId, WorkspaceId
 from holon.model.instant import Instant
 from holon.model.instructions import (
     InstructionMetadata,
@@ -39,22 +40,24 @@ from holon.model.turn import TerminalKind, TurnTerminal
 from holon.model.wake import ExternalTrigger
 from holon.model.workspace import ActiveWorkspace, ExecutionPolicy, ExecutionProfile
 from holon.projections.agent_list import (
+    AgentModelState,
     IdentityView,
     LifecycleView,
-    ModelView,
+    RuntimeModels,
     WorkspaceView,
+    agent_model_state,
     identity_view,
     lifecycle_view,
-    model_view,
     workspace_view,
 )
 from holon.projections.budget_view import PaceView
 from holon.projections.execution_history import ExecutionHistory, execution_history
 from holon.projections.execution_view import ExecutionView, execution_view
-from holon.projections.preview import one_line
+from holon.projections.preview import bounded, one_line
+from holon.projections.runtime_status import FailurePhase
 from holon.projections.scheduling_posture import SchedulingPosture, scheduling_posture
 from holon.projections.skill_view import SkillsSummary
-from holon.projections.timer_view import TriggerView, trigger_view
+from holon.projections.timer_view import HintView, TriggerView, hint_view, trigger_view
 from holon.projections.token_summary import AgentTokenUsageSummary, token_summary
 from holon.projections.work_item_view import WaitView, wait_view
 from holon.projections.workspace_view import (
@@ -108,8 +111,10 @@ class FailureView(Record, frozen=True, kw_only=True):
     kind: str
     summary: str
     brief_id: BriefId
+    phase: FailurePhase
     turn_id: TurnId | None = None
     recovery_hint: str | None = None
+    failure_artifact: FailureArtifact | None = None
 
 
 class AgentStateView(Record, frozen=True, kw_only=True):
@@ -125,6 +130,9 @@ class AgentStateView(Record, frozen=True, kw_only=True):
     total_model_rounds: int
     total_input_tokens: int
     total_output_tokens: int
+    compacted_message_count: int  # that began turns which are no longer read in full
+    active_task_ids: tuple[TaskId, ...]
+    attached_workspaces: tuple[WorkspaceId, ...]
     execution_profile: ExecutionHistory
     tool_latency: tuple[ToolLatency, ...] = ()
     current_run_id: TurnId | None = None
@@ -136,7 +144,10 @@ class AgentStateView(Record, frozen=True, kw_only=True):
     last_turn_terminal: TurnEndView | None = None
     last_runtime_failure: FailureView | None = None
     last_continuation: ContinuationView | None = None
-    compacted_message_count: int = 0  # that began turns which are no longer read in full
+    context_summary: str | None = None  # what is left of turns no longer read in full
+    pending_wake_hint: HintView | None = None  # the next one to be told
+    active_workspace_id: WorkspaceId | None = None
+    cwd: str | None = None
     working_memory: MemoryFigures = MemoryFigures()
     tainted_instructions: TaintedInstructions | None = None
 
@@ -148,7 +159,7 @@ class AgentSummary(Record, frozen=True, kw_only=True):
     agent: AgentStateView
     scheduling_posture: SchedulingPosture
     lifecycle: LifecycleView
-    model: ModelView
+    model: AgentModelState
     token_usage: AgentTokenUsageSummary
     execution: ExecutionView
     counts: AgentCounts
@@ -170,8 +181,8 @@ class AgentSummary(Record, frozen=True, kw_only=True):
 class Surroundings(Record, frozen=True, kw_only=True):
     """What a summary shows that is not in the agent's rows, or is derived from them."""
 
+    models: RuntimeModels
     closure: Closure | None = None
-    default_model: str | None = None
     workspace: ActiveWorkspace | None = None
     profile: ExecutionProfile = ExecutionProfile()
     policy: ExecutionPolicy = ExecutionPolicy()
@@ -188,10 +199,12 @@ def agent_summary(surface: AgentSurface, around: Surroundings) -> AgentSummary:
     place = around.workspace
     return AgentSummary(
         identity=identity_view(agent.identity),
-        agent=_agent_view(surface, around.latencies),
+        agent=_agent_view(surface, around),
         scheduling_posture=scheduling_posture(listed),
         lifecycle=lifecycle_view(agent.identity, agent.posture.status),
-        model=model_view(agent.model.override_model, around.default_model),
+        model=agent_model_state(
+            agent.model.override_model, around.models, answered=surface.last_models
+        ),
         token_usage=token_summary(agent.totals, surface.last_usage),
         execution=execution_view(around.profile, around.policy, place=place),
         counts=counts,
@@ -270,13 +283,15 @@ def failure_view(brief: BriefRecord) -> FailureView:
         kind="unknown" if failure is None else failure.kind,
         summary=one_line(brief.text if failure is None else failure.summary),
         brief_id=brief.id,
+        phase=FailurePhase.RUNTIME_TURN,
         turn_id=brief.turn_id,
         recovery_hint=None if hint is None else one_line(hint),
+        failure_artifact=failure,
     )
 
 
-def _agent_view(surface: AgentSurface, latencies: tuple[ToolLatency, ...]) -> AgentStateView:
-    agent: AgentState = surface.listed.agent
+def _agent_view(surface: AgentSurface, around: Surroundings) -> AgentStateView:
+    agent, place, latencies = surface.listed.agent, around.workspace, around.latencies
     posture, totals, wake = agent.posture, agent.totals, agent.posture.last_wake_reason
     failed, resolved = surface.last_failure, surface.last_continuation
     return AgentStateView(
@@ -302,6 +317,12 @@ def _agent_view(surface: AgentSurface, latencies: tuple[ToolLatency, ...]) -> Ag
         last_runtime_failure=None if failed is None else failure_view(failed),
         last_continuation=None if resolved is None else continuation_view(resolved),
         compacted_message_count=surface.let_go_turn_count,
+        context_summary=bounded("\n".join(surface.recap)).text if surface.recap else None,
+        active_task_ids=tuple(each.id for each in surface.tasks if not is_terminal(each.status)),
+        attached_workspaces=tuple(each.workspace_id for each in surface.workspaces.attached),
+        active_workspace_id=None if place is None else place.workspace_id,
+        cwd=None if place is None else place.cwd,
+        pending_wake_hint=hint_view(surface.hints[0]) if surface.hints else None,
         working_memory=surface.memory,
         tainted_instructions=surface.tainted,
     )

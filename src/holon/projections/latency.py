@@ -1,21 +1,35 @@
 """Where the time of a turn went.
 
-Owns:  the latency of settled turns, from their durable moments and durations.
-Rule 1: the parts are what was measured: waiting in the queue, building context, the provider,
-        tools, and cleaning up after the last of them. What no part accounts for is `other_ms`.
-Rule 2: no clock is read: the same rows give the same figures.
-Rule 3: a moment before its cause, after a clock was set back, counts as no time at all.
+Owns:  the latency of settled turns, folded from the agent's durable events.
+Rule 1: waiting in the queue lies between two events; building context, the provider and tools say
+        how long they took; what is left of the turn's own duration is cleaning up.
+Rule 2: the parts add up to the total. Where clocks disagree, the total gives way.
+Rule 3: a turn whose beginning is no longer among the events is left out, never guessed at.
+Rule 4: no clock is read: the same events give the same figures.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from holon.model.event import (
+    AuditEvent,
+    MessageAdmitted,
+    MessageProcessingStarted,
+    ProviderDeferred,
+    ProviderRoundCompleted,
+    RuntimeErrorRecorded,
+    ToolExecuted,
+    ToolExecutionFailed,
+    TurnContextBuilt,
+    TurnEnded,
+    TurnStarted,
+)
 from holon.model.ids import MessageId, TurnId
-from holon.model.provider_attempt import ProviderAttempt
+from holon.model.provider_attempt import AttemptTimeline, ProviderAttempt
 from holon.model.record import Record
-from holon.model.transcript import AssistantRound, IncomingMessage, RuntimeFailure, TurnLog
-from holon.model.turn import RoundTiming, TerminalKind
+from holon.model.turn import TerminalKind
 
 
 class TurnLatency(Record, frozen=True, kw_only=True):
@@ -31,7 +45,6 @@ class TurnLatency(Record, frozen=True, kw_only=True):
     provider_ms: int
     tools_ms: int
     cleanup_ms: int
-    other_ms: int
     model_rounds: int
     tool_calls: int
     provider_attempts: int
@@ -50,6 +63,7 @@ class LatencyReport(Record, frozen=True, kw_only=True):
     """Several turns, newest first, and each part over all of them."""
 
     turn_count: int
+    event_count: int
     turns: tuple[TurnLatency, ...]
     parts: dict[str, LatencySpread]
 
@@ -61,15 +75,18 @@ _PARTS: Final[dict[str, Callable[[TurnLatency], int]]] = {
     "provider": lambda turn: turn.provider_ms,
     "tools": lambda turn: turn.tools_ms,
     "cleanup": lambda turn: turn.cleanup_ms,
-    "other": lambda turn: turn.other_ms,
 }
 
 
-def latency_report(logs: Sequence[TurnLog]) -> LatencyReport:
-    """Return where the time of these turns went; open ones are left out."""
-    turns = tuple(found for log in logs if (found := turn_latency(log)) is not None)
+def latency_report(events: Sequence[AuditEvent], *, limit: int) -> LatencyReport:
+    """Return where the time of the newest turns went that begin and end in these events.
+
+    The events are of one agent and stand in their order, oldest first.
+    """
+    turns = tuple(reversed([*_turns(events)]))[:limit]
     return LatencyReport(
         turn_count=len(turns),
+        event_count=len(events),
         turns=turns,
         parts={name: _spread([part(turn) for turn in turns]) for name, part in _PARTS.items()}
         if turns
@@ -77,77 +94,89 @@ def latency_report(logs: Sequence[TurnLog]) -> LatencyReport:
     )
 
 
-def turn_latency(log: TurnLog) -> TurnLatency | None:
-    """Return where the time of one turn went, or nothing while it is open."""
-    turn, terminal = log.turn, log.turn.terminal
-    if terminal is None:
-        return None
-    rounds = [entry.data for entry in log.entries if isinstance(entry.data, AssistantRound)]
-    lost = _attempts_in_vain(log)
-    timings = [each.timing for each in rounds if each.timing is not None]
-    arrived_at = _arrived_at(log)
-    parts_ms = {
-        "queue_wait_ms": _ms(arrived_at, turn.opened_at),
-        "context_build_ms": sum(timing.context_build_ms for timing in timings),
-        "provider_ms": sum(timing.provider_round_ms for timing in timings) + _waited_ms(lost),
-        "tools_ms": _tools_ms(log),
-        "cleanup_ms": _ms(_last_work_at(log, timings, lost), terminal.completed_at),
-    }
-    total_ms = _ms(arrived_at, terminal.completed_at)
-    return TurnLatency(
-        turn_id=turn.turn_id,
-        turn_index=turn.turn_index,
-        message_id=turn.message_id,
-        terminal=terminal.kind,
-        total_ms=total_ms,
-        other_ms=max(0, total_ms - sum(parts_ms.values())),
-        model_rounds=len(rounds),
-        tool_calls=len(log.calls),
-        provider_attempts=sum(_attempt_count(each) for each in rounds) + len(lost),
-        **parts_ms,
-    )
+@dataclass(slots=True)
+class _OpenTurn:
+    """What the events so far say of a turn that has not ended."""
+
+    message_id: MessageId
+    queue_wait_ms: int
+    context_build_ms: int = 0
+    provider_ms: int = 0
+    tools_ms: int = 0
+    rounds_count: int = 0
+    calls_count: int = 0
+    attempts_count: int = 0
+
+    def hear(self, event: AuditEvent) -> None:
+        """Add what one event of the turn says."""
+        match event.event:
+            case TurnContextBuilt(context_build_ms=took_ms):
+                self.context_build_ms += took_ms
+            case ProviderRoundCompleted() as completed:
+                self.context_build_ms += completed.context_build_ms
+                self.provider_ms += completed.provider_round_ms
+                self.rounds_count += 1
+                self.attempts_count += len(_attempts(completed.timeline)) or 1
+            case ToolExecuted(duration_ms=took_ms) | ToolExecutionFailed(duration_ms=took_ms):
+                self.tools_ms += took_ms or 0
+                self.calls_count += 1
+            case RuntimeErrorRecorded(timeline=timeline) | ProviderDeferred(timeline=timeline):
+                attempts = _attempts(timeline)
+                self.provider_ms += _waited_ms(attempts)
+                self.attempts_count += len(attempts)
+            case _:
+                return
+
+    def ended(self, end: TurnEnded) -> TurnLatency:
+        """Return the turn, now that it has ended."""
+        measured_ms = self.context_build_ms + self.provider_ms + self.tools_ms
+        cleanup_ms = max(0, end.duration_ms - measured_ms)
+        return TurnLatency(
+            turn_id=end.turn_id,
+            turn_index=end.turn_index,
+            message_id=self.message_id,
+            terminal=end.terminal,
+            total_ms=self.queue_wait_ms + measured_ms + cleanup_ms,
+            queue_wait_ms=self.queue_wait_ms,
+            context_build_ms=self.context_build_ms,
+            provider_ms=self.provider_ms,
+            tools_ms=self.tools_ms,
+            cleanup_ms=cleanup_ms,
+            model_rounds=self.rounds_count,
+            tool_calls=self.calls_count,
+            provider_attempts=self.attempts_count,
+        )
 
 
-def _attempt_count(spoken: AssistantRound) -> int:
-    timeline = spoken.spoke.timeline
-    return 1 if timeline is None else len(timeline.attempts)
+def _turns(events: Sequence[AuditEvent]) -> Iterable[TurnLatency]:
+    """Yield the turns that begin and end in these events, in the order of their ends."""
+    admitted: dict[MessageId, datetime] = {}
+    waited: dict[MessageId, int] = {}
+    turns: dict[TurnId, _OpenTurn] = {}
+    for each in events:
+        match each.event:
+            case MessageAdmitted(message_id=message_id):
+                admitted[message_id] = each.created_at
+            case MessageProcessingStarted(message_id=message_id):
+                waited[message_id] = _ms(admitted.get(message_id, each.created_at), each.created_at)
+            case TurnStarted(turn_id=turn_id, message_id=message_id):
+                wait_ms = waited.pop(message_id, 0)
+                turns[turn_id] = _OpenTurn(message_id=message_id, queue_wait_ms=wait_ms)
+            case TurnEnded() as end if end.turn_id in turns:
+                yield turns.pop(end.turn_id).ended(end)
+            case _:
+                turn_id = getattr(each.event, "turn_id", None)
+                if turn_id in turns:
+                    turns[turn_id].hear(each)
 
 
-def _arrived_at(log: TurnLog) -> datetime:
-    for entry in log.entries:
-        if isinstance(entry.data, IncomingMessage):
-            return entry.data.message.created_at
-    return log.turn.opened_at
-
-
-def _attempts_in_vain(log: TurnLog) -> tuple[ProviderAttempt, ...]:
-    """Every attempt of the round that failed the turn."""
-    failures = (entry.data for entry in log.entries if isinstance(entry.data, RuntimeFailure))
-    timelines = (failure.timeline for failure in failures if failure.timeline is not None)
-    return tuple(attempt for timeline in timelines for attempt in timeline.attempts)
+def _attempts(timeline: AttemptTimeline | None) -> tuple[ProviderAttempt, ...]:
+    return () if timeline is None else timeline.attempts
 
 
 def _waited_ms(attempts: Sequence[ProviderAttempt]) -> int:
     """From the first attempt to the end of the last: what lies between was a wait for them."""
     return _ms(attempts[0].started_at, attempts[-1].completed_at) if attempts else 0
-
-
-def _tools_ms(log: TurnLog) -> int:
-    """Calls of one round begin together and run one after the other; those cut off have no end."""
-    total_ms, free_at = 0, log.turn.opened_at
-    for each in log.calls:
-        if each.call.finished_at is not None:
-            total_ms += _ms(max(each.call.started_at, free_at), each.call.finished_at)
-            free_at = max(free_at, each.call.finished_at)
-    return total_ms
-
-
-def _last_work_at(
-    log: TurnLog, timings: Sequence[RoundTiming], lost: Sequence[ProviderAttempt]
-) -> datetime:
-    ends = [*(timing.completed_at for timing in timings), *(each.completed_at for each in lost)]
-    ends += [each.call.finished_at for each in log.calls if each.call.finished_at is not None]
-    return max(ends, default=log.turn.opened_at)
 
 
 def _ms(start: datetime, end: datetime) -> int:

@@ -170,6 +170,9 @@ _MEMORY: Final[Mapping[type[Record], Row]] = {
 }
 
 _MODEL_AND_TOOLS: Final[Mapping[type[Record], Row]] = {
+    events.TurnContextBuilt: Row(
+        Category.RUNTIME, "Context", "The prompt was built in {context_build_ms} ms"
+    ),
     events.AssistantRoundRecorded: Row(
         Category.ASSISTANT_PROGRESS, "Assistant", "Model round {round} ended without words"
     ),

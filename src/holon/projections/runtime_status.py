@@ -112,6 +112,7 @@ class DaemonStatus(Record, frozen=True, kw_only=True):
     config_fingerprint_match: bool | None = None
     activity: ActivitySummary | None = None
     last_failure: LastFailure | None = None
+    last_failure_path: str | None = None
 
 
 def activity_summary(counts: ActivityCounts) -> ActivitySummary:
@@ -125,14 +126,20 @@ def activity_summary(counts: ActivityCounts) -> ActivitySummary:
     )
 
 
-def turn_failure(brief: BriefRecord) -> LastFailure:
-    """Return the failure of a turn as the daemon's status shows it."""
+def turn_failure(brief: BriefRecord, *, is_up: bool = True) -> LastFailure:
+    """Return the failure of a turn as the daemon's status shows it.
+
+    The transcript is read from a service: where none `is_up`, the advice begins with what works.
+    """
     failure = brief.failure
+    transcript = f"`holon transcript --agent {brief.agent_id}`"
     return LastFailure(
         occurred_at=brief.created_at,
         summary=one_line(brief.text if failure is None else failure.summary),
         phase=FailurePhase.RUNTIME_TURN,
-        detail_hint=f"see `holon transcript --agent {brief.agent_id}` or `holon daemon logs`",
+        detail_hint=f"see {transcript} or `holon daemon logs`"
+        if is_up
+        else f"see `holon daemon logs`; after `holon daemon start`, {transcript}",
     )
 
 

@@ -10,6 +10,7 @@ Rule 3: thinking is not shown: it belongs to the provider that produced it.
 """
 
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 
 import msgspec
 
@@ -21,10 +22,16 @@ from holon.model.instant import Instant
 from holon.model.json_value import JsonValue
 from holon.model.limits import ID_CHARS_MAX, SURFACE_ENTRIES_COUNT_MAX
 from holon.model.message import JsonBody, MessageBody, MessageEnvelope
-from holon.model.provenance import AuthorityClass, Origin, TrustLevel
+from holon.model.provenance import (
+    AdmissionContext,
+    AuthorityClass,
+    DeliverySurface,
+    Origin,
+    TrustLevel,
+)
 from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.record import Record
-from holon.model.tool import ToolCallState
+from holon.model.tool import ToolCallState, ToolError
 from holon.model.transcript import (
     AssistantRound,
     ContinuationPrompt,
@@ -37,13 +44,31 @@ from holon.model.transcript import (
     TurnLog,
     WorkReminder,
 )
-from holon.model.turn import RoundTiming, StopReason
+from holon.model.turn import RoundTiming, StopReason, ToolReceipt
 from holon.projections.agent_summary import TurnEndView, turn_end_view
 from holon.projections.preview import bounded
 
 
+class ToolResultStatus(StrEnum):
+    """Whether a call did what was asked."""
+
+    SUCCESS = "success"
+    ERROR = "error"
+
+
+class ToolErrorView(Record, frozen=True, kw_only=True):
+    """Why a call did not do what was asked, and what to do about it."""
+
+    kind: str
+    message: str
+    retryable: bool
+    recovery_hint: str | None = None
+    field: str | None = None
+    details: JsonValue = None
+
+
 class ToolResultView(Record, frozen=True, kw_only=True):
-    """One call and what came back."""
+    """One call and what came back. `status` is there once the call has ended."""
 
     call_id: CallId
     tool_name: str
@@ -53,8 +78,16 @@ class ToolResultView(Record, frozen=True, kw_only=True):
     truncated: bool
     finished_at: Instant | None = None
     duration_ms: int | None = None
+    status: ToolResultStatus | None = None
     result_preview: str | None = None
     error_kind: str | None = None
+    error: ToolErrorView | None = None
+
+
+class RoundData(Record, frozen=True, kw_only=True):
+    """What belongs to a round beside its text."""
+
+    token_usage: TokenUsage
 
 
 class TranscriptEntryView(Record, frozen=True, kw_only=True):
@@ -71,8 +104,13 @@ class TranscriptEntryView(Record, frozen=True, kw_only=True):
     origin: Origin | None = None
     trust: TrustLevel | None = None
     authority_class: AuthorityClass | None = None
+    delivery_surface: DeliverySurface | None = None
+    admission_context: AdmissionContext | None = None
     stop_reason: StopReason | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
     token_usage: TokenUsage | None = None
+    data: RoundData | None = None
     tool_names: tuple[str, ...] = ()
     tool_results: tuple[ToolResultView, ...] = ()
     timing: RoundTiming | None = None
@@ -182,16 +220,23 @@ def _message_view(entry: TranscriptEntry, message: MessageEnvelope) -> Transcrip
         origin=message.origin,
         trust=message.trust,
         authority_class=message.authority_class,
+        delivery_surface=message.delivery_surface,
+        admission_context=message.admission_context,
     )
 
 
 def _round_view(entry: TranscriptEntry, data: AssistantRound) -> TranscriptEntryView:
     spoke = data.spoke
+    # A provider that reports no usage leaves zeros: they are not shown as if they were counted.
+    usage = spoke.usage if spoke.usage.total_tokens else None
     return msgspec.structs.replace(
         _titled(entry, text_of(spoke.blocks)),
         round=data.round,
         stop_reason=spoke.stop_reason,
-        token_usage=spoke.usage,
+        input_tokens=None if usage is None else usage.input_tokens,
+        output_tokens=None if usage is None else usage.output_tokens,
+        token_usage=usage,
+        data=None if usage is None else RoundData(token_usage=usage),
         tool_names=tuple(use.name[:ID_CHARS_MAX] for use in tool_uses_of(spoke.blocks)),
         timing=data.timing,
         provider_attempt_timeline=spoke.timeline,
@@ -227,8 +272,25 @@ def _result_view(recorded: RecordedCall) -> ToolResultView:
         truncated=asked.truncated or (answered is not None and answered.truncated),
         finished_at=call.finished_at,
         duration_ms=None if took is None else max(0, round(took.total_seconds() * 1_000)),
+        status=None if receipt is None else _status_of(receipt),
         result_preview=None if answered is None else answered.text,
         error_kind=None if receipt is None else receipt.error_kind,
+        error=None if receipt is None or receipt.error is None else _error_view(receipt.error),
+    )
+
+
+def _status_of(receipt: ToolReceipt) -> ToolResultStatus:
+    return ToolResultStatus.ERROR if receipt.is_error else ToolResultStatus.SUCCESS
+
+
+def _error_view(error: ToolError) -> ToolErrorView:
+    return ToolErrorView(
+        kind=error.kind,
+        message=error.message,
+        retryable=error.retryable,
+        recovery_hint=error.hint,
+        field=error.field,
+        details=error.details,
     )
 
 

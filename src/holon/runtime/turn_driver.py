@@ -23,7 +23,8 @@ from holon.decide.lane_commits import (
 )
 from holon.decide.turn_replay import replay
 from holon.decide.turn_step import advance, compaction_recorded, reminder_recorded
-from holon.model.commit import AppendTranscript, Change
+from holon.model.commit import AppendTranscript, Change, RecordEvent
+from holon.model.event import TurnContextBuilt
 from holon.model.expectation import Applied
 from holon.model.limits import INTERJECTIONS_PER_POINT_COUNT_MAX
 from holon.model.message import MessageEnvelope
@@ -93,6 +94,7 @@ class TurnDriver:
         self._writer = TurnWriter(services)
         self._context = ContextBuilder(services)
         self._reminders = ReminderLook(services, hold)
+        self._untold: tuple[Change, ...] = ()
         self._final_round: tuple[Change, ...] = ()
         self._failed_timeline: AttemptTimeline | None = None
 
@@ -101,7 +103,12 @@ class TurnDriver:
         resumption = replay(log, tools=self._services.tools.policy)
         self._live = LiveLog(log)
         past = await read_past(self._services, log.turn.agent_id)
+        began_ns = self._services.clock.monotonic_ns()
         prompt = await self._assembled(log, past.turns)
+        took_ms = (self._services.clock.monotonic_ns() - began_ns) // 1_000_000
+        built = TurnContextBuilt(turn_id=log.turn.turn_id, context_build_ms=took_ms)
+        # Told with the first round, or with the end where no round came: never a commit of its own.
+        self._untold = (RecordEvent(agent_id=log.turn.agent_id, event=built),)
         self._room = _room(prompt, past, log.turn, self._services.renderings)
         self._state, step = resumption.state, resumption.step
         self._round_number = resumption.round_number
@@ -120,7 +127,7 @@ class TurnDriver:
             log=self._live.log,
             usage=self._usage,
             round_count=self._round_number,
-            final_round=(*self._final_round, *self._ending(), *instructions),
+            final_round=(*self._untold, *self._final_round, *self._ending(), *instructions),
             failed_timeline=self._failed_timeline,
         )
 
@@ -226,7 +233,9 @@ class TurnDriver:
             spoke=answer,
             step=step,
             timing=self._timing,
+            before=self._untold,
         )
+        self._untold = ()
         now = self._services.clock.now()
         point = SafePoint.AFTER_PROVIDER_ROUND
         if isinstance(step, Finish) and (

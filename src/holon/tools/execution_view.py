@@ -49,8 +49,6 @@ def execution_of(scene: ToolScene, ports: ToolPorts) -> ExecutionSnapshot:
 
 
 def execution_view(execution: ExecutionSnapshot) -> JsonValue:
-    """Return what there is of the snapshot, its parts with every field, also at its default."""
-    parts = {"profile": execution.profile, "policy": execution.policy}
-    whole = {name: msgspec.structs.asdict(part) for name, part in parts.items()}
-    view: dict[str, JsonValue] = msgspec.to_builtins(msgspec.structs.asdict(execution) | whole)
-    return {name: part for name, part in view.items() if part is not None}
+    """Return the snapshot as JSON."""
+    view: JsonValue = msgspec.to_builtins(execution)
+    return view

@@ -17,6 +17,7 @@ from holon.adapters.sqlite.row_codec import (
     EVENTS,
     HINTS,
     ITEMS,
+    LINES,
     USAGES,
     AgentRow,
     TaskRow,
@@ -32,13 +33,14 @@ from holon.adapters.sqlite.working_memory_reads import MemoryLooks
 from holon.adapters.sqlite.workspace_reads import WorkspaceLooks
 from holon.model.brief import BriefRecord
 from holon.model.continuation import Continuation
-from holon.model.event import ContinuationResolved
+from holon.model.event import ContinuationResolved, ProviderRoundCompleted
 from holon.model.ids import AgentId, TaskId, TimerId, TurnId, WorkItemId
 from holon.model.instant import from_micros
 from holon.model.instructions import TaintedInstructions
 from holon.model.limits import (
     AGENT_ROWS_SHOWN_COUNT_MAX,
     AGENTS_COUNT_MAX,
+    FAILURES_LOOKED_AT_COUNT_MAX,
     STATE_TASKS_COUNT_MAX,
     STATE_TIMERS_COUNT_MAX,
     STATE_WAITS_COUNT_MAX,
@@ -54,6 +56,7 @@ from holon.model.surface import (
     ActivityCounts,
     AgentCounts,
     AgentSurface,
+    AnsweringModels,
     ListedAgent,
     RuntimeCensus,
 )
@@ -121,9 +124,21 @@ class _AgentLooks(WorkspaceLooks, MemoryLooks):
         event = None if found is None else EVENTS.decode(str(found[0]))
         return event.continuation if isinstance(event, ContinuationResolved) else None
 
-    def _let_go(self, agent_id: AgentId) -> int:
-        found = self._one("agent_context", (agent_id,))
-        return 0 if found is None else int(str(found[0])) - 1
+    def _answering_models(self, agent_id: AgentId) -> AnsweringModels | None:
+        found = self._one("last_round", (agent_id, SURFACE_COUNTED_COUNT_MAX))
+        event = None if found is None else EVENTS.decode(str(found[0]))
+        if not isinstance(event, ProviderRoundCompleted) or event.timeline is None:
+            return None
+        asked, active = event.timeline.requested_model_ref, event.timeline.active_model_ref
+        return AnsweringModels(requested=asked, active=active) if asked else None
+
+    def _let_go(self, agent_id: AgentId) -> tuple[int, tuple[str, ...]]:
+        """How many turns are no longer read in full, and what is left of them."""
+        match self._one("agent_context", (agent_id,)):
+            case (int() as first, _, str() as recap):
+                return first - 1, LINES.decode(recap)
+            case _:
+                return 0, ()
 
     def _tainted(self, agent_id: AgentId) -> TaintedInstructions | None:
         match self._one("tainted_instructions", (agent_id,)):
@@ -229,6 +244,7 @@ class SqliteSurfaceReads(_AgentLooks, _Pages):
             found, counts = self._one("agent", (agent_id,)), self._counts(agent_id)
             if found is None or counts is None:
                 return None
+            let_go_count, recap = self._let_go(agent_id)
             _, last_seq = numbers(self._one("event_bounds", (agent_id,)) or (0, 0))
             return AgentSurface(
                 listed=self._listed(found),
@@ -237,7 +253,9 @@ class SqliteSurfaceReads(_AgentLooks, _Pages):
                 last_usage=self._usage(agent_id),
                 last_failure=self._failure("last_failure_of", agent_id),
                 last_continuation=self._continuation(agent_id),
-                let_go_turn_count=self._let_go(agent_id),
+                last_models=self._answering_models(agent_id),
+                let_go_turn_count=let_go_count,
+                recap=recap,
                 tasks=tuple(self._tasks(agent_id, None, limit=STATE_TASKS_COUNT_MAX)),
                 timers=tuple(self._timers(agent_id, None, limit=STATE_TIMERS_COUNT_MAX)),
                 work_items=tuple(self._items(agent_id, None, limit=STATE_WORK_ITEMS_COUNT_MAX)),
@@ -306,5 +324,5 @@ class SqliteSurfaceReads(_AgentLooks, _Pages):
         return int(str(pages)) * int(str(size)), wal_bytes
 
     async def last_failure(self) -> BriefRecord | None:
-        """The newest brief of a failed turn, of any agent."""
-        return self._failure("last_failure")
+        """The newest brief of a failed turn whose agent has completed none since."""
+        return self._failure("last_failure", FAILURES_LOOKED_AT_COUNT_MAX)

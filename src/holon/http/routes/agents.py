@@ -23,7 +23,7 @@ from holon.model.limits import TOOL_LATENCIES_SHOWN_COUNT_MAX
 from holon.model.refusal import RefusedError
 from holon.model.surface import AgentSurface, ListedAgent
 from holon.model.workspace import ActiveWorkspace
-from holon.projections.agent_list import AgentListEntry, agent_list_entry, could_wait
+from holon.projections.agent_list import AgentListEntry, RuntimeModels, agent_list_entry, could_wait
 from holon.projections.agent_state_view import AgentStateSnapshot, agent_state_snapshot
 from holon.projections.agent_summary import AgentSummary, Surroundings, agent_summary
 from holon.wire.control_responses import ModelListing
@@ -34,14 +34,14 @@ async def list_agents(plane: Plane, call: Call) -> tuple[AgentListEntry, ...]:
     asked = call.asked(AfterQuery)
     after = None if asked.after is None else parse_agent_id(asked.after)
     found = await plane.host.reads.public_agents(after=after, limit=asked.limit)
-    model = str(plane.host.preference.default)
+    models = _models(plane)
     entries: list[AgentListEntry] = []
     for each in found:
         closure, place = None, _place(plane, each)
         if could_wait(each):
             closure = await _closure(plane, each)
             await checkpoint()  # there may be many, and reads keep the loop
-        entry = agent_list_entry(each, closure=closure, default_model=model, workspace=place)
+        entry = agent_list_entry(each, models, closure=closure, workspace=place)
         entries.append(entry)
     return tuple(entries)
 
@@ -80,7 +80,7 @@ async def _looked_at(plane: Plane, call: Call) -> tuple[AgentSurface, Surroundin
     )
     around = Surroundings(
         closure=await _closure(plane, surface.listed),
-        default_model=str(plane.host.preference.default),
+        models=_models(plane),
         workspace=place,
         profile=plane.host.workspaces.profile,
         triggers=() if trigger is None else (trigger,),
@@ -96,6 +96,12 @@ async def _closure(plane: Plane, listed: ListedAgent) -> Closure | None:
     agent_id = listed.agent.identity.agent_id
     snapshot = await plane.host.reads.snapshot(agent_id, now=plane.clock.now())
     return None if snapshot is None else current_closure(snapshot)
+
+
+def _models(plane: Plane) -> RuntimeModels:
+    preference = plane.host.preference
+    fallbacks = tuple(str(each) for each in preference.fallbacks)
+    return RuntimeModels(default=str(preference.default), fallbacks=fallbacks)
 
 
 def _place(plane: Plane, listed: ListedAgent) -> ActiveWorkspace:

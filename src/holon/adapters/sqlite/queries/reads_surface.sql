@@ -44,6 +44,14 @@ select event from (
 where event like '{"kind":"continuation_resolved"%'
 order by event_seq desc limit 1;
 
+-- last_round --
+-- Looked for among the newest events only: an agent that has been busy otherwise has none to show.
+select event from (
+    select event_seq, event from events where agent_id = ?1 order by event_seq desc limit ?2
+)
+where event like '{"kind":"provider_round_completed"%'
+order by event_seq desc limit 1;
+
 -- agent_counts --
 -- Counting stops at a bound, so that an agent with a long life costs no more than a young one.
 select
@@ -170,10 +178,18 @@ select
     ));
 
 -- last_failure --
--- What the operator ended did not fail.
-select record from briefs
-where kind = 'failure' and json_extract(record, '$.failure.kind') is not 'operator_abort'
-order by brief_seq desc limit 1;
+-- What the operator ended did not fail, and what an agent has done well since is not news.
+select f.record from (
+    select brief_seq, agent_id, created_at, record from briefs
+    where kind = 'failure' and json_extract(record, '$.failure.kind') is not 'operator_abort'
+    order by brief_seq desc limit ?1
+) f
+where not exists (
+    select 1 from turns t
+    where t.agent_id = f.agent_id and t.state = 'settled' and t.settled_at > f.created_at
+        and json_extract(t.terminal, '$.kind') = 'completed'
+)
+order by f.brief_seq desc limit 1;
 
 -- last_failure_of --
 select record from briefs
