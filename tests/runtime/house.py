@@ -102,6 +102,7 @@ class House:
         self.rescue_count = 0
         self.bugs = BugNotes(setup.journal, OF_AN_AGENT)
         self.down_ms = 0
+        self.model_ref = "scripted/test"  # the default model of the next life
 
     def build(self) -> None:
         """Make the host of the next life."""
@@ -114,7 +115,7 @@ class House:
                 store=self.store,
                 clock=self.clock,
                 ids=self.ids,
-                models=SingleModel(self.model),
+                models=SingleModel(self.model, self.model_ref),
                 tools=self.setup.tools,
                 deferral_allowed=self.setup.deferral_allowed,
                 failpoints=self.setup.failpoints,
