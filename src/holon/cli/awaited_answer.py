@@ -71,7 +71,8 @@ def await_answer(
     newest_first = [each for each in page["briefs"] if watch.is_answered_by(each)]
     last = newest_first[0] if newest_first else None
     # Earlier turns on the same message were put off; what they said has been answered since.
-    briefs = [each for each in reversed(newest_first) if each.get("turn_id") == last.get("turn_id")]
+    turn_id = None if last is None else last.get("turn_id")
+    briefs = [each for each in reversed(newest_first) if each.get("turn_id") == turn_id]
     return Answer(ended, last, briefs)
 
 

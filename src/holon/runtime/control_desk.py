@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from holon.decide.agent_lifecycle import may_run
-from holon.decide.agent_refusals import refuse_archived, refuse_unknown
+from holon.decide.agent_refusals import refuse_archived, refuse_unknown, resume_path
 from holon.decide.context_too_long import ended_by_other_models
 from holon.decide.desk_commits import StatusRequest, control_commit
 from holon.decide.failure_artifact import operator_abort
@@ -218,7 +218,12 @@ def _is_archived(agent: AgentState) -> bool:
 
 def _no_run(agent_id: AgentId) -> Refusal:
     return Refusal(
-        code=RefusalCode.NO_CURRENT_RUN, message=f"agent {agent_id} is not running a turn"
+        code=RefusalCode.NO_CURRENT_RUN,
+        message=f"agent {agent_id} is not running a turn",
+        hint=(
+            f"there is nothing to abort; `holon agent status {agent_id}`"
+            f" (GET /agents/{agent_id}/status) shows what it does"
+        ),
     )
 
 
@@ -226,7 +231,10 @@ def _another_run(agent_id: AgentId, run_id: str) -> Refusal:
     return Refusal(
         code=RefusalCode.STALE_RUN_ID,
         message=f"agent {agent_id} no longer runs {run_id[:ID_CHARS_MAX]}",
-        hint="look at the agent's status for the run that is under way",
+        hint=(
+            f"look at `holon agent status {agent_id}` (GET /agents/{agent_id}/status) for the run"
+            " that is under way"
+        ),
         field="run_id",
     )
 
@@ -235,5 +243,8 @@ def _forbidden(agent_id: AgentId, action: str, forbidden: ForbiddenTransitionErr
     return Refusal(
         code=RefusalCode.TRANSITION_FORBIDDEN,
         message=f"agent {agent_id} is {forbidden.state}: it cannot {action}",
-        hint="look at the agent's status first",
+        hint=(
+            f"look at `holon agent status {agent_id}` (GET /agents/{agent_id}/status); a stopped"
+            f" agent is resumed with `holon agent resume {agent_id}` (POST {resume_path(agent_id)})"
+        ),
     )

@@ -66,7 +66,7 @@ def _require_usable(agent_id: AgentId, state: AgentState | None) -> None:
     if state is None:
         raise AgentNotUsableError(
             f"there is no agent {agent_id}",
-            hint="check the name, or add --create-agent to make it",
+            hint="check the name with `holon agent list`, or add --create-agent to make it",
         )
     if state.identity.ownership is not Ownership.SELF_OWNED:
         raise AgentNotUsableError(
@@ -79,7 +79,11 @@ def _require_usable(agent_id: AgentId, state: AgentState | None) -> None:
         )
     if not may_run(state.posture.status):
         raise AgentNotUsableError(
-            f"agent {agent_id} is {state.posture.status}", hint="resume it first"
+            f"agent {agent_id} is {state.posture.status}",
+            hint=(
+                f"resume it first with `holon agent resume {agent_id}`; where no runtime serves"
+                " this home, `holon daemon start` starts one"
+            ),
         )
 
 
