@@ -100,7 +100,7 @@ class SettlementFacts(Record, frozen=True, kw_only=True):
     final_round: tuple[Change, ...] = ()
     cost_micros: int = 0
     moved: bool = False  # whether the turn got somewhere (decide/no_progress)
-    workspace_id: WorkspaceId | None = None  # where the agent works, when not at home
+    workspace_id: WorkspaceId | None = None  # where the agent works
 
 
 def settle_turn(facts: SettlementFacts, *, now: datetime) -> Commit:

@@ -36,6 +36,7 @@ from holon.ports.failpoint import Failpoint
 from holon.ports.journal import LogLevel
 from holon.runtime.bug_boundary import raise_unless_bug
 from holon.runtime.decided_commit import DECISIONS_COUNT_MAX, patiently
+from holon.runtime.execution_place import current_place
 from holon.runtime.provider_caller import configured_models
 from holon.runtime.services import Services
 from holon.runtime.turn_driver import TurnEnd
@@ -145,7 +146,7 @@ class Settler:
         services, now = self._services, self._services.clock.now()
         turn = end.log.turn
         known = await services.store.reads.remembered(turn.agent_id)
-        is_elsewhere = services.workspace_overrides and services.workspace_root is not None
+        place = await current_place(services, turn.agent_id)
         recorded = sum(isinstance(change, AppendTranscript) for change in end.final_round)
         last = end.log.entries[-1].position if end.log.entries else -1
         facts = SettlementFacts(
@@ -175,7 +176,7 @@ class Settler:
             moved=got_somewhere(
                 end.log.entries, end.log.calls, mutating=services.tools.policy.mutating
             ),
-            workspace_id=None if is_elsewhere else known.workspace_id,
+            workspace_id=place.workspace_id,
         )
         return with_memory(
             settle_turn(facts, now=now),
@@ -217,6 +218,7 @@ class Settler:
         cost_micros: int,
     ) -> Commit:
         services, now = self._services, self._services.clock.now()
+        place = await current_place(services, hold.agent_id)
         entries = end.log.entries
         facts = SettlementFacts(
             generation=hold.generation,
@@ -234,6 +236,7 @@ class Settler:
             timeline=end.failed_timeline,
             final_round=end.final_round,
             cost_micros=cost_micros,
+            workspace_id=place.workspace_id,
         )
         return settle_turn(facts, now=now)
 
