@@ -18,7 +18,14 @@ from typing import assert_never
 
 from holon.decide.admission import trigger_kind_of
 from holon.decide.closure import NO_TURN_OBSERVED
-from holon.model.closure import Closure, ClosureOutcome, Waiting, WaitingReason, outcome_of, waiting_reason_of
+from holon.model.closure import (
+    Closure,
+    ClosureOutcome,
+    Waiting,
+    WaitingReason,
+    outcome_of,
+    waiting_reason_of,
+)
 from holon.model.continuation import (
     Continuation,
     LivenessOnly,
