@@ -27,6 +27,7 @@ from holon.model.message import Priority
 from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
 from holon.model.wake import WakeDisposition
+from holon.ports.agent_homes import AgentHomes, NoHomes
 from holon.ports.failpoint import Failpoints, NoFailpoints
 from holon.ports.instructions import Instructions, NoInstructions
 from holon.ports.journal import Journal, NoJournal
@@ -73,6 +74,7 @@ class Setup(msgspec.Struct, kw_only=True):
     retention: RetentionPolicy = RetentionPolicy()
     reminders: ReminderPolicy = ReminderPolicy()
     budgets: BudgetPolicy = BudgetPolicy()
+    homes: AgentHomes = msgspec.field(default_factory=NoHomes)
     instructions: Instructions = msgspec.field(default_factory=NoInstructions)
     skills: SkillCatalogs = msgspec.field(default_factory=NoSkills)
     deferral_allowed: bool = True
@@ -123,6 +125,7 @@ class House:
                 reminders=self.setup.reminders,
                 budgets=self.setup.budgets,
                 redactor=self.setup.redactor,
+                homes=self.setup.homes,
                 instructions=self.setup.instructions,
                 skills=self.setup.skills,
                 active_skills=self.store.reads,

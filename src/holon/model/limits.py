@@ -360,6 +360,7 @@ RETENTION_TURNS_COUNT_MIN: Final = 50  # newest turns always kept per agent in u
 RETENTION_BYTES_MAX_DEFAULT: Final = 1024 * MIB
 RETENTION_BATCH_COUNT: Final = 500
 RUN_FOLDERS_COUNT_MAX: Final = 5_000  # of ended commands, kept on disk
+RUN_HOMES_COUNT_MAX: Final = 2_000  # of past one-shot runs, looked at in one pass of retention
 RUN_KEPT_MS_MIN: Final = 10 * MINUTE_MS  # after a command's end, whatever room there is
 
 assert TRIGGER_BODY_BYTES_MAX * 2 <= WAKE_HINT_BODY_BYTES_MAX  # also in base64
