@@ -8,8 +8,8 @@ import pytest
 from holon.decide.closure import NO_TURN_OBSERVED, ClosureFacts, derive_closure
 from holon.decide.continuation import ContinuationFacts, is_waiting, resolve_continuation
 from holon.model.closure import (
-    ClosureOutcome,
     Closure,
+    ClosureOutcome,
     Completed,
     Continuable,
     Failed,

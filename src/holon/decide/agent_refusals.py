@@ -30,8 +30,8 @@ def refuse_unknown(agent_id: AgentId) -> Refusal:
         code=RefusalCode.AGENT_NOT_FOUND,
         message=f"there is no agent {agent_id}",
         hint=(
-            "check the agent id with `holon agent list` (GET /agents/list), or create the agent with"
-            f" `holon agent create {agent_id}` (POST /control/agents/{agent_id}/create)"
+            "check the agent id with `holon agent list` (GET /agents/list), or create the agent"
+            f" with `holon agent create {agent_id}` (POST /control/agents/{agent_id}/create)"
         ),
         field="agent_id",
     )

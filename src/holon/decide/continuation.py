@@ -8,8 +8,8 @@ Rule 3: only the operator and a finished task override a wait for something else
         timers and ticks never do.
 Rule 4: a message that was put off is taken up again, whatever happened in between: what it led to
         once is not decided anew.
-Rule 5: an agent that has never run is not waiting, although its closure cannot say completed. What a
-        trigger finds then is told as completed: nothing was left open, and the evidence says why.
+Rule 5: an agent that has never run is not waiting, although its closure cannot say completed. What
+        a trigger finds then is told as completed: nothing was left open, and the evidence says why.
 Rule 6: a tick whose reason is gone is silent, however long it waited: that of a timer which was
         cancelled meanwhile, and the offer of a work item that can no longer be worked on.
 """

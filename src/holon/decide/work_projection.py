@@ -1,8 +1,8 @@
 """Work items as a prompt projects them: which class a candidate is in, besides the current one.
 
 Owns:  the classes and their order. They are read off the scheduling state, like readiness.
-Rule 1: a blocked item that something has happened to comes first: a wait of it was triggered, or its
-        reminder was delivered and the blocker has not been looked at since. It may be able to go on.
+Rule 1: a blocked item that something has happened to comes first, since it may be able to go on: a
+        wait of it was triggered, or its reminder was delivered and the blocker was not refreshed.
 Rule 2: a completed item is shown by its promoted report or not at all; nothing is read out of a
         transcript for it.
 """

@@ -3,11 +3,11 @@
 Contract: `make` builds a home whole and puts it in its place, or raises (BadTemplateError,
 BadSkillRefError, SourceUnreachableError, HomeOccupiedError, AgentHomeError) and leaves nothing. The
 home is provisional until `keep`: `discard` takes a provisional one away, and `provisional` names
-those an ended process left. `temporary` names agents that were made for one run and have a home here,
-oldest first and a bounded number of them; `remove` takes such a home away, whole or not at all for
-whoever looks, and never anything that a link leads to. A directory that was there before is never provisional: `make` without
+those an ended process left. A directory that was there before is never provisional: `make` without
 a template completes it, `make` with one refuses it. `complete` adds what a home lacks and changes
-nothing that is there.
+nothing that is there. `temporary` names agents that were made for one run and have a home here,
+oldest first and a bounded number of them; `remove` takes such a home away in one step as seen from
+outside, and never anything that a link leads to.
 """
 
 from collections.abc import Sequence

@@ -5,9 +5,10 @@ Rule 1: a run that names nobody gets an agent of its own: private, and nobody el
 Rule 2: a named agent is used as it is: a template is for a new one. It comes into being only when
         that was asked for.
 Rule 3: the agent made for a run is archived when the run is over, for good: it takes nothing more.
-        Its identity stays; its rows and its home stay until retention lets them go. As long as it could go on, because the run was
-        stopped or waits, or a task, a timer or a wait is left, it stays in use. So it does when the
-        process was killed: a run that goes on with it by its name archives it at its own end.
+        Its identity stays; its rows and its home stay until retention lets them go. As long as it
+        could go on, because the run was stopped or waits, or a task, a timer or a wait is left, it
+        stays in use. So it does when the process was killed: a run that goes on with it by its name
+        archives it at its own end.
 Rule 4: an agent that could not answer (paused, stopped, someone's child) is refused at once.
 """
 

@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 from holon.adapters.sqlite.number_columns import number
 from holon.adapters.sqlite.read_session import ReadSession
 from holon.adapters.sqlite.row_codec import (
-    IDENTITIES,
     HINTS,
+    IDENTITIES,
     ITEMS,
     LINES,
     AgentRow,
