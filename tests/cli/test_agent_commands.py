@@ -65,8 +65,8 @@ async def test_what_is_said_to_a_stopped_agent_comes_back_with_the_way_to_resume
     done = await desk.holon("prompt", "hello")
     assert done.exit_code == exit_codes.FAILED
     assert "stopped" in done.stderr.splitlines()[0]
-    assert done.stderr.splitlines()[1].endswith("holon agent start main")
-    assert "holon agent start main" in await desk.said("status")
+    assert done.stderr.splitlines()[1].endswith("holon agent resume main")
+    assert "holon agent resume main" in await desk.said("status")
     assert await desk.said("agent", "start", "main") == "main may run\n"
     assert await desk.said("prompt", "--wait", "hello") == "Hello yourself.\n"
 
@@ -150,3 +150,13 @@ async def test_a_wrong_token_leads_to_the_option_that_gives_the_right_one(desk: 
     done = await to_thread.run_sync(CliRunner().invoke, main, command)
     assert done.exit_code == exit_codes.FAILED
     assert "--token-file" in done.stderr
+
+
+@pytest.mark.requirement("lifecycle:pause-and-resume-are-control-actions")
+async def test_an_agent_is_paused_and_resumed_from_the_command_line(desk: Desk) -> None:
+    assert await desk.said("agent", "pause", "main") == "main is paused\n"
+    assert await desk.said("agent", "pause", "main") == "main is already paused\n"
+    assert (await desk.told("prompt", "hello"))["ok"] is True
+    assert "holon agent resume main" in await desk.said("status")
+    assert await desk.said("agent", "resume", "main") == "main may run\n"
+    assert await desk.said("agent", "resume", "main") == "main is already running\n"

@@ -45,7 +45,7 @@ from holon.model.provider_attempt import TokenUsage
 from holon.model.surface import ActivityCounts, AgentCounts, EventOrder, EventQuery
 from holon.model.task import TaskStatus
 from holon.model.wait import WaitKind, WaitState
-from holon.model.work_item import WorkItemState
+from holon.model.work_item import PlanStatus, WorkItemState
 from holon.ports.store import Store
 from holon.ports.surface_reads import UnknownCursorError
 from holon.testing.builders import (
@@ -416,9 +416,10 @@ async def test_a_failure_is_the_last_one_until_its_agent_completes_a_turn(store:
 
 
 @pytest.mark.requirement("console:activity-is-counted")
+@pytest.mark.requirement("daemon-status:asking-is-waiting")
 async def test_activity_counts_public_agents_that_run_or_wait(store: Store) -> None:
     assert await store.reads.runtime_activity() == ActivityCounts()
-    agents = ["boots", "runs", "idles", "waits", "rests", "stopped"]
+    agents = ["boots", "runs", "idles", "waits", "rests", "stopped", "asks", "plans"]
     await write(store, *(born(name) for name in agents))
     await write(store, born("hidden", visibility=Visibility.PRIVATE))
     postures = {
@@ -439,12 +440,26 @@ async def test_activity_counts_public_agents_that_run_or_wait(store: Store) -> N
             for name in ("waits", "stopped", "runs", "hidden")
         ),
         OpenWait(wait=a_wait("wait_rest", agent_id=AgentId("rests"), kind=WaitKind.REST)),
+        *(
+            PutWorkItem(
+                item=msgspec.structs.replace(
+                    a_work_item(f"work_{name}"), agent_id=AgentId(name), plan_status=plan
+                )
+            )
+            for name, plan in (
+                ("asks", PlanStatus.NEEDS_INPUT),
+                ("runs", PlanStatus.NEEDS_INPUT),
+                ("stopped", PlanStatus.NEEDS_INPUT),
+                ("plans", PlanStatus.DRAFT),
+            )
+        ),
         CreateTask(task=a_task()),
     )
     assert await store.reads.runtime_activity() == ActivityCounts(
-        active_agent_count=5,  # boots, runs, idles, waits, and main with its task
+        # boots, runs, idles, waits, asks its operator, and main with its task
+        active_agent_count=6,
         processing_agent_count=2,
-        waiting_agent_count=2,
+        waiting_agent_count=3,
         active_task_count=1,
     )
 

@@ -79,7 +79,7 @@ def test_the_same_key_in_one_breath_and_after_a_kill_is_one_message(
     assert host.post("/control/agents/main/stop").ok
     refused = host.ask(HELLO)
     assert refused.code == "agent_stopped"
-    assert refused.at("resume_path") == "/control/agents/main/control"
+    assert refused.at("resume_path") == "/control/agents/main/resume"
     host.kill()
     again = start_host(home)
     again.wait_ready()

@@ -36,7 +36,7 @@ OPEN = ServeRequest(
             PLAIN,
             "holon daemon restart --access lan --host 192.168.1.20 --token-file '/a folder/token'",
         ),
-        (ELSEWHERE, OPEN, "holon daemon stop && holon daemon start --port 9000"),
+        (ELSEWHERE, OPEN, "holon daemon restart --defaults --port 9000"),
     ],
 )
 def test_the_command_names_what_differs(

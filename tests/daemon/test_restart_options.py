@@ -151,3 +151,21 @@ def test_a_token_and_a_file_of_one_contradict_each_other(place: Place) -> None:
         refused = place.holon(*command, "--token", TOKEN, "--token-file", "b")
         assert refused.returncode == 2
         assert "contradict" in refused.stderr
+
+
+@pytest.mark.requirement("daemon:restart-from-defaults")
+def test_a_restart_from_the_defaults_forgets_the_options_of_the_start(place: Place) -> None:
+    port, other = free_port(), free_port()
+    secret = ("--token", TOKEN, "--agent", "builder")
+    started = place.told("daemon", "start", "--port", port, *secret)
+    refused = place.holon("daemon", "restart")
+    assert refused.returncode != 0, "the token was never written down"
+    assert place.told("daemon", "status")["pid"] == started["pid"]
+
+    again = place.told("daemon", "restart", "--defaults", "--port", other)
+    assert again["pid"] != started["pid"]
+    assert again["http_addr"] == f"127.0.0.1:{other}"
+    kept = place.told("daemon", "restart")
+    assert kept["http_addr"] == again["http_addr"], "what was given with it is kept from then on"
+    differs = place.holon("daemon", "start", "--port", other, "--agent", "builder")
+    assert "holon daemon restart --agent builder" in differs.stderr, "the agent was a default again"

@@ -296,7 +296,7 @@ def test_a_stopped_agent_takes_nothing_and_says_how_to_resume_it(
 ) -> None:
     refusal = refused(request_, STOPPED)
     assert refusal.code is RefusalCode.AGENT_STOPPED
-    assert refusal.resume_path == "/control/agents/main/control"
+    assert refusal.resume_path == "/control/agents/main/resume"
     assert "resume" in (refusal.hint or "")
 
 

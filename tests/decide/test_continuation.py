@@ -9,6 +9,7 @@ from holon.decide.closure import NO_TURN_OBSERVED, ClosureFacts, derive_closure
 from holon.decide.continuation import ContinuationFacts, is_waiting, resolve_continuation
 from holon.model.closure import (
     Closure,
+    ClosureOutcome,
     Completed,
     Continuable,
     Failed,
@@ -100,7 +101,8 @@ def test_every_cell_of_the_table_is_as_written(kind: MessageKind) -> None:
         )
         found = resolve_continuation(facts)
         wanted = expected_class(facts, column)
-        assert found.prior_outcome == outcome_of(prior)
+        told = ClosureOutcome.COMPLETED if prior == FRESH else outcome_of(prior)
+        assert found.prior_outcome == told
         reason = prior.waiting_reason if isinstance(prior, Waiting) else None
         assert found.prior_waiting_reason == reason
         assert found.evidence
@@ -243,6 +245,7 @@ def test_a_tick_whose_reason_is_gone_is_silent_and_shown_to_nobody(
     assert found.trigger_kind is None, "what triggers nothing is not kept for the next turn"
 
 
+@pytest.mark.requirement("continuation:prior-outcome-of-a-fresh-agent")
 @pytest.mark.requirement("continuation:a-fresh-agent-is-not-waiting")
 def test_an_agent_that_never_ran_takes_an_outside_event_as_local_continuation() -> None:
     fresh = derive_closure(ClosureFacts())
@@ -251,6 +254,12 @@ def test_an_agent_that_never_ran_takes_an_outside_event_as_local_continuation() 
     found = resolve(MessageKind.WEBHOOK_EVENT, fresh)
     assert isinstance(found, Reentry)
     assert found.continuation_class is ReentryClass.LOCAL_CONTINUATION
+    assert found.prior_outcome is ClosureOutcome.COMPLETED, "what it found was not waiting"
+    assert found.prior_waiting_reason is None
+    assert NO_TURN_OBSERVED in found.evidence
+    silent = resolve(MessageKind.TASK_STATUS, fresh)
+    assert isinstance(silent, LivenessOnly)
+    assert silent.prior_outcome is ClosureOutcome.COMPLETED
 
 
 def test_a_system_wait_without_a_reason_still_holds_back() -> None:

@@ -138,6 +138,25 @@ def test_an_episode_closes_where_the_work_breaks_off(
     assert [episode.boundary_reason for episode in built.closed] == reasons
 
 
+@pytest.mark.requirement("workspace-attribution:one-episode-one-workspace")
+@pytest.mark.parametrize(
+    ("before", "now", "breaks"),
+    [("ws_a", "ws_b", True), ("ws_a", "ws_a", False), (None, "ws_a", False), ("ws_a", None, True)],
+)
+def test_an_episode_ends_where_the_agent_goes_on_in_another_workspace(
+    before: str | None, now: str | None, breaks: bool
+) -> None:
+    def there(index: int, name: str | None) -> TurnMemoryDelta:
+        return turn_delta(
+            index, item=ROOF, workspace_id=None if name is None else WorkspaceId(name)
+        )
+
+    built = build_on(
+        opened(there(3, before)), there(4, now), boundary(4, focus=ROOF), agent_id=AGENT_ID
+    )
+    assert [closed.workspace_id for closed in built.closed] == ([before] if breaks else [])
+
+
 def test_picking_work_up_goes_on_with_the_episode_that_led_to_it() -> None:
     talked = opened(turn_delta(1))
     built = build_on(talked, turn_delta(2, item=ROOF), boundary(2, focus=ROOF), agent_id=AGENT_ID)

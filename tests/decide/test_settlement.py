@@ -97,6 +97,7 @@ FACTS = SettlementFacts(
     snapshot=running_snapshot(),
     brief_id=BriefId("brief_1"),
     summary_ids=(SummaryId("sum_1"), SummaryId("sum_2")),
+    report_brief_ids=(BriefId("brief_2"), BriefId("brief_3")),
 )
 
 
@@ -152,14 +153,19 @@ def every_facts() -> Iterator[SettlementFacts]:
 
 
 @pytest.mark.requirement("settlement:one-commit")
-@pytest.mark.requirement("brief:exactly-one-per-turn")
+@pytest.mark.requirement("brief:every-turn-is-told")
 def test_every_end_is_one_commit_with_one_of_each() -> None:
     for facts in every_facts():
         commit = settle_turn(facts, now=NOW)
         assert commit.commit_id == "settle:msg_1"
         assert commit.at == NOW
-        for kind in (SettleTurn, SettleMessage, AppendBrief, RecordClosure):
+        for kind in (SettleTurn, SettleMessage, RecordClosure):
             assert len(of_type(commit, kind)) == 1, kind
+        briefs = [change.brief for change in of_type(commit, AppendBrief)]
+        assert briefs
+        assert len({brief.id for brief in briefs}) == len(briefs)
+        failures = [brief for brief in briefs if brief.kind is BriefKind.FAILURE]
+        assert len(failures) == (facts.finish.failure is not None)
         assert len(of_type(commit, SetAgentStatus)) <= 1
         fence = AgentGeneration(agent_id=AGENT_ID, generation=7)
         assert commit.expects[0] == fence
@@ -256,18 +262,27 @@ def test_an_item_the_turn_did_not_complete_is_left_alone(bound: WeighedItem | No
     assert len(commit.expects) == 1
 
 
-@pytest.mark.requirement("turn-complete:each-round-may-report")
-def test_each_report_of_a_turn_is_kept_and_the_brief_holds_them_all() -> None:
-    other = msgspec.structs.replace(COMPLETED_ITEM.item, id=WorkItemId("work_2"), revision=2)
-    both = (
+OTHER_COMPLETED = msgspec.structs.replace(COMPLETED_ITEM.item, id=WorkItemId("work_2"), revision=2)
+BOTH_REPORTED = Finish(
+    last_text="bye",
+    completions=(
         Completion(work_item_id=ITEM.id, report="mended"),
-        Completion(work_item_id=other.id, report="painted"),
-    )
-    commit = settle(
-        finish=Finish(last_text="bye", completions=both), completed=(COMPLETED_ITEM.item, other)
-    )
-    brief = brief_of(commit)
-    assert (brief.text, brief.work_item_id) == ("mended\n\npainted", "work_2")
+        Completion(work_item_id=OTHER_COMPLETED.id, report="painted"),
+    ),
+)
+
+
+@pytest.mark.requirement("turn-complete:each-round-may-report")
+@pytest.mark.requirement("work-done:a-brief-for-each-item")
+def test_each_report_of_a_turn_is_kept_and_each_item_has_its_own_brief() -> None:
+    completed = (COMPLETED_ITEM.item, OTHER_COMPLETED)
+    commit = settle(finish=BOTH_REPORTED, completed=completed)
+    briefs = [change.brief for change in of_type(commit, AppendBrief)]
+    assert [(each.id, each.work_item_id, each.text) for each in briefs] == [
+        ("brief_2", ITEM.id, "mended"),
+        ("brief_3", "work_2", "painted"),
+    ]
+    assert {each.kind for each in briefs} == {BriefKind.RESULT}
     summaries = [change.summary for change in of_type(commit, AppendDeliverySummary)]
     assert [(each.id, each.work_item_id, each.text) for each in summaries] == [
         ("sum_1", ITEM.id, "mended"),
@@ -278,18 +293,43 @@ def test_each_report_of_a_turn_is_kept_and_the_brief_holds_them_all() -> None:
         assert seen in commit.expects
 
 
+@pytest.mark.requirement("work-done:also-when-the-turn-fails")
+@pytest.mark.parametrize("deferred", [False, True])
+def test_a_report_has_its_brief_also_when_the_turn_fails_or_is_put_off(deferred: bool) -> None:
+    until = NOW + seconds(3600) if deferred else None
+    finish = msgspec.structs.replace(BOTH_REPORTED, failure=TIMEOUT, deferred_until=until)
+    commit = settle(finish=finish, completed=(COMPLETED_ITEM.item, OTHER_COMPLETED))
+    *reports, ended = [change.brief for change in of_type(commit, AppendBrief)]
+    assert [(each.kind, each.text, each.failure) for each in reports] == [
+        (BriefKind.RESULT, "mended", None),
+        (BriefKind.RESULT, "painted", None),
+    ]
+    assert ended.kind is (BriefKind.ACK if deferred else BriefKind.FAILURE)
+    assert ended.failure == TIMEOUT
+
+
+@pytest.mark.requirement("work-done:a-question-is-not-lost")
+def test_last_words_after_a_report_are_told_where_the_operator_is_asked() -> None:
+    asking = with_snapshot(agent_waits=(wait_of(WaitKind.OPERATOR),))
+    commit = settle(
+        finish=REPORTED, completed=(COMPLETED_ITEM.item,), bound=COMPLETED_ITEM, snapshot=asking
+    )
+    briefs = [change.brief for change in of_type(commit, AppendBrief)]
+    assert [(each.text, each.work_item_id) for each in briefs] == [
+        ("mended", ITEM.id),
+        ("bye", None),
+    ]
+
+
 @pytest.mark.requirement("brief:bound-to-work-item")
 def test_a_brief_names_the_message_the_item_the_task_and_the_workspace() -> None:
     message = msgspec.structs.replace(prompt(), task_id=TaskId("task_1"))
-    brief = brief_of(settle(message=message, bound=COMPLETED_ITEM))
+    here = WorkspaceId("space_2")
+    brief = brief_of(settle(message=message, bound=COMPLETED_ITEM, workspace_id=here))
     assert (brief.related_message_id, brief.related_task_id) == (MESSAGE_ID, "task_1")
-    assert (brief.work_item_id, brief.workspace_id) == (ITEM.id, "space_1")
+    assert (brief.work_item_id, brief.workspace_id) == (ITEM.id, "space_2")
     turn = msgspec.structs.replace(TURN, work_item_id=None)
-    at_home = brief_of(settle(turn=turn))
-    assert (at_home.work_item_id, at_home.workspace_id) == (None, None)
-    assert (
-        brief_of(settle(turn=turn, workspace_id=WorkspaceId("space_2"))).workspace_id == "space_2"
-    )
+    assert brief_of(settle(turn=turn)).work_item_id is None
 
 
 @pytest.mark.requirement("settlement:failure-brief")
@@ -329,7 +369,8 @@ def test_attempts_that_report_no_tokens_cost_none() -> None:
 def test_a_failure_after_a_completion_keeps_the_report() -> None:
     finish = msgspec.structs.replace(REPORTED, failure=TIMEOUT)
     commit = settle(finish=finish, completed=(COMPLETED_ITEM.item,))
-    assert brief_of(commit).kind is BriefKind.FAILURE
+    kinds = [change.brief.kind for change in of_type(commit, AppendBrief)]
+    assert kinds == [BriefKind.RESULT, BriefKind.FAILURE]
     assert one(commit, AppendDeliverySummary).summary.text == "mended"
 
 

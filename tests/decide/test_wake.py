@@ -131,7 +131,7 @@ def test_a_stopped_agent_ignores_hints_and_says_how_to_resume_it(parked: WakeHin
     assert decision.reason == "agent_stopped"
     assert decision.refusal is not None
     assert decision.refusal.code is RefusalCode.AGENT_STOPPED
-    assert decision.refusal.resume_path == "/control/agents/main/control"
+    assert decision.refusal.resume_path == "/control/agents/main/resume"
 
 
 def test_a_hint_for_nobody_is_ignored_by_name() -> None:

@@ -151,21 +151,42 @@ async def test_the_models_are_named(server: ControlServer) -> None:
     assert told == {"default_model": "scripted/test", "fallback_models": []}
 
 
-async def test_one_route_starts_and_stops(server: ControlServer) -> None:
+@pytest.mark.requirement("lifecycle:pause-and-resume-are-control-actions")
+async def test_one_route_starts_stops_pauses_and_resumes(server: ControlServer) -> None:
     path = f"/control/agents/{MAIN}/control"
-    for action, is_stopped in (("stop", True), ("start", False)):
-        assert (await server.operator.post(path, {"action": action})).json()["ok"] is True
+    for action, status in (
+        ("stop", "stopped"),
+        ("start", "asleep"),
+        ("pause", "paused"),
+        ("resume", "asleep"),
+        ("stop", "stopped"),
+        ("resume", "asleep"),
+    ):
+        for _ in range(2):  # what is so already is no failure
+            assert (await server.operator.post(path, {"action": action})).json()["ok"] is True
         told = (await server.operator.get("/status")).json()
-        assert (told["agent"]["status"] == "stopped") is is_stopped
-        assert (await server.operator.post(path, {"action": action})).status == 200, "already so"
-    assert (await server.operator.post(path, {"action": "pause"})).status == 400
+        is_down = told["agent"]["status"] in ("stopped", "paused")
+        assert (told["agent"]["status"] if is_down else "asleep") == status
+    assert (await server.operator.post(path, {"action": "dance"})).status == 400
+
+
+@pytest.mark.requirement("lifecycle:pause-and-resume-are-control-actions")
+async def test_an_agent_is_paused_and_resumed_by_routes_of_their_own(server: ControlServer) -> None:
+    paused = await server.operator.post(f"/control/agents/{MAIN}/pause")
+    assert paused.json()["ok"] is True
+    kept = await server.operator.post(f"/control/agents/{MAIN}/prompt", {"text": "hello"})
+    assert kept.json()["ok"] is True, "a paused agent keeps its mail"
+    told = (await server.operator.get("/status")).json()
+    assert (told["agent"]["status"], told["agent"]["pending"]) == ("paused", 1)
+    assert (await server.operator.post(f"/control/agents/{MAIN}/resume")).json()["ok"] is True
+    assert (await server.operator.get("/status")).json()["agent"]["status"] != "paused"
 
 
 async def test_a_stopped_agent_says_how_to_bring_it_back(server: ControlServer) -> None:
     await server.host.control.stop(AgentId("main"))
     told = (await server.operator.get("/status")).json()["lifecycle"]
     assert told["resume_required"] is True
-    resumed = await server.operator.post(told["resume_control_path"], {"action": "start"})
+    resumed = await server.operator.post(told["resume_control_path"])
     assert resumed.status == 200
 
 

@@ -80,7 +80,7 @@ async def test_a_resumed_agent_takes_the_delivery_it_refused(server: ControlServ
     await server.host.control.stop(MAIN)
     refused = await server.stranger.send("POST", path, body=b"one", headers=named)
     assert refused.status == 409
-    resumed = await server.operator.post(refused.json()["resume_path"], {"action": "start"})
+    resumed = await server.operator.post(refused.json()["resume_path"])
     assert resumed.status == 200
     taken = await server.stranger.send("POST", path, body=b"one", headers=named)
     assert (taken.status, taken.json().get("duplicate", False)) == (200, False)

@@ -2,6 +2,7 @@
 
 from typing import get_args
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -51,6 +52,7 @@ BRIEF = BriefCreated(brief_id=BriefId("brief_1"), brief_kind=BriefKind.RESULT)
 ITEM_BRIEF = BriefCreated(
     brief_id=BriefId("brief_1"), brief_kind=BriefKind.RESULT, work_item_id=ITEM
 )
+ITEM_FAILED = msgspec.structs.replace(ITEM_BRIEF, brief_kind=BriefKind.FAILURE)
 ITEM_DONE = WorkItemWritten(work_item_id=ITEM, state=WorkItemState.COMPLETED, revision=2)
 ASKS = ClosureDecided(
     outcome=ClosureOutcome.WAITING, waiting_reason=WaitingReason.AWAITING_OPERATOR_INPUT
@@ -146,13 +148,15 @@ def test_visibility_goes_from_what_needs_the_operator_to_what_needs_nobody() -> 
 
 
 @pytest.mark.requirement("console:briefs-say-what-they-are")
+@pytest.mark.requirement("work-done:visibility")
 @pytest.mark.parametrize(
     ("around", "expected"),
     [
         ([BRIEF, RESTS], OperatorVisibility.TURN_RESULT),
         ([BRIEF, ASKS], OperatorVisibility.ACTION_REQUIRED),
         ([ITEM_DONE, ITEM_BRIEF, RESTS], OperatorVisibility.WORK_DONE),
-        ([ITEM_DONE, ITEM_BRIEF, ASKS], OperatorVisibility.ACTION_REQUIRED),
+        ([ITEM_DONE, ITEM_BRIEF, ASKS], OperatorVisibility.WORK_DONE),
+        ([ITEM_DONE, ITEM_FAILED, RESTS], OperatorVisibility.TURN_RESULT),
         ([ITEM_BRIEF, RESTS], OperatorVisibility.TURN_RESULT),  # about an item that goes on
         ([ASKS, STARTED, BRIEF, RESTS], OperatorVisibility.TURN_RESULT),  # asked a turn ago
         ([ITEM_DONE, STARTED, ITEM_BRIEF], OperatorVisibility.TURN_RESULT),

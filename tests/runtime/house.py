@@ -27,6 +27,7 @@ from holon.model.message import Priority
 from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
 from holon.model.wake import WakeDisposition
+from holon.ports.agent_homes import AgentHomes, NoHomes
 from holon.ports.failpoint import Failpoints, NoFailpoints
 from holon.ports.instructions import Instructions, NoInstructions
 from holon.ports.journal import Journal, NoJournal
@@ -73,6 +74,7 @@ class Setup(msgspec.Struct, kw_only=True):
     retention: RetentionPolicy = RetentionPolicy()
     reminders: ReminderPolicy = ReminderPolicy()
     budgets: BudgetPolicy = BudgetPolicy()
+    homes: AgentHomes = msgspec.field(default_factory=NoHomes)
     instructions: Instructions = msgspec.field(default_factory=NoInstructions)
     skills: SkillCatalogs = msgspec.field(default_factory=NoSkills)
     deferral_allowed: bool = True
@@ -102,6 +104,7 @@ class House:
         self.rescue_count = 0
         self.bugs = BugNotes(setup.journal, OF_AN_AGENT)
         self.down_ms = 0
+        self.model_ref = "scripted/test"  # the default model of the next life
 
     def build(self) -> None:
         """Make the host of the next life."""
@@ -114,7 +117,7 @@ class House:
                 store=self.store,
                 clock=self.clock,
                 ids=self.ids,
-                models=SingleModel(self.model),
+                models=SingleModel(self.model, self.model_ref),
                 tools=self.setup.tools,
                 deferral_allowed=self.setup.deferral_allowed,
                 failpoints=self.setup.failpoints,
@@ -122,6 +125,7 @@ class House:
                 reminders=self.setup.reminders,
                 budgets=self.setup.budgets,
                 redactor=self.setup.redactor,
+                homes=self.setup.homes,
                 instructions=self.setup.instructions,
                 skills=self.setup.skills,
                 active_skills=self.store.reads,

@@ -18,7 +18,7 @@ from holon.model.errors import BadIdError, HolonError, StoreBrokenError, StoreFu
 from holon.model.ids import AgentId
 from holon.model.refusal import RefusalCode, RefusedError
 from holon.model.template import DEFAULT_TEMPLATE, BadTemplateError
-from holon.ports.agent_homes import AgentHomeError, HomeOccupiedError
+from holon.ports.agent_homes import AgentHomeError, HomeOccupiedError, NoHomes
 from holon.runtime.agent_birth import AgentBirth
 from holon.runtime.services import Services
 from holon.testing.builders import an_identity
@@ -32,7 +32,7 @@ AT = datetime(2026, 4, 22, 12, tzinfo=UTC)
 
 
 @dataclass
-class Homes:
+class Homes(NoHomes):
     """Homes of no disk, which remember what was asked of them."""
 
     made: list[tuple[str, str | None]] = field(default_factory=list)

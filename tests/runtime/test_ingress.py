@@ -106,7 +106,7 @@ def test_a_stopped_agent_refuses_with_the_way_to_resume_it(request_: IngressRequ
             await house.host.admit(request_)
         refusal = caught.value.refusal
         assert refusal.code is RefusalCode.AGENT_STOPPED
-        assert refusal.resume_path == "/control/agents/main/control"
+        assert refusal.resume_path == "/control/agents/main/resume"
         assert "resume" in (refusal.hint or "")
         assert dump(house) == before
 

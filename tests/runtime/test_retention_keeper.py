@@ -8,6 +8,7 @@ import pytest
 
 from holon.decide.run_retention import tightened
 from holon.decide.work_item_changes import Edit
+from holon.model.agent import Visibility
 from holon.model.agent_event import UnseenLetGo
 from holon.model.commit import Commit
 from holon.model.expectation import CommitOutcome, ExpectationFailed
@@ -21,6 +22,7 @@ from holon.model.limits import (
 )
 from holon.model.retention import PruneReport, RetentionPolicy
 from holon.model.work_item import PlanStatus
+from holon.ports.agent_homes import AgentHomeError, NoHomes
 from holon.testing.builders import MAIN, an_identity
 from holon.testing.fault_store import DiskFault
 from holon.testing.manual_clock import DAWN
@@ -290,3 +292,56 @@ def test_what_a_turn_may_have_shown_meanwhile_is_left_to_the_next_pass(
         assert _unseen(house) == sent[2:]
 
     run_house(story, setup=Setup(retention=SHORT))
+
+
+class ListedHomes(NoHomes):
+    """Homes that are names only."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = list(names)
+        self.fails = False
+
+    async def temporary(self) -> list[AgentId]:
+        """Name those there are."""
+        return [AgentId(name) for name in self.names]
+
+    async def remove(self, agent_id: AgentId) -> None:
+        """Cross one off."""
+        if self.fails:
+            raise AgentHomeError("the disk is gone")
+        self.names.remove(agent_id)
+
+
+@pytest.mark.requirement("run-homes:removed-with-their-rows")
+@pytest.mark.requirement("run-homes:nothing-else")
+def test_the_home_of_a_past_run_goes_with_its_last_row_and_no_other_home_does() -> None:
+    names = ("tmp_run_past", "tmp_run_busy", "tmp_run_named", "tmp_run_stranger", "tmp_run_young")
+    homes = ListedHomes(*names)
+    past, busy, named, _, young = map(AgentId, names)
+
+    async def story(house: House) -> None:
+        for agent_id in (past, busy, young):
+            identity = msgspec.structs.replace(an_identity(agent_id), visibility=Visibility.PRIVATE)
+            await house.host.control.create_agent(identity)
+        await house.host.control.create_agent(an_identity(named))
+        for agent_id in (past, busy, named):
+            await house.prompt("hello", agent=agent_id)
+        await house.rest(1_000)
+        for agent_id in (past, named):
+            assert await house.host.control.archive(agent_id, reason="over")
+        await house.rest(RETENTION_INTERVAL_MS + 1_000)
+        assert homes.names == list(names), "the rows are still there"
+        homes.fails = True
+        await house.rest(HOUR_MS + RETENTION_INTERVAL_MS)
+        assert house.rows(f"select count(*) from turns where agent_id = '{past}'") == [(0,)]
+        assert homes.names == list(names)
+        await house.prompt("hello", agent=young)
+        await house.rest(1_000)
+        assert await house.host.control.archive(young, reason="over")
+        homes.fails = False
+        await house.rest(RETENTION_INTERVAL_MS)
+        assert homes.names == [busy, named, "tmp_run_stranger", young]
+        await house.rest(HOUR_MS + RETENTION_INTERVAL_MS)
+        assert homes.names == [busy, named, "tmp_run_stranger"]
+
+    run_house(story, setup=Setup(retention=SHORT, homes=homes))

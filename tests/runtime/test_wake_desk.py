@@ -124,7 +124,7 @@ def test_a_stopped_agent_answers_a_wake_with_the_way_to_resume_it() -> None:
             await house.hint("forge", body="news")
         refusal = caught.value.refusal
         assert refusal.code is RefusalCode.AGENT_STOPPED
-        assert refusal.resume_path == "/control/agents/main/control"
+        assert refusal.resume_path == "/control/agents/main/resume"
         await house.rest(60_000)
         assert (await house.agent()).posture.status is AgentStatus.STOPPED
         assert house.rows("select * from wake_hints") == []

@@ -165,6 +165,31 @@ def test_a_blocked_item_is_not_offered_and_gets_its_reminder_once() -> None:
     run_house(story)
 
 
+@pytest.mark.requirement("work-projection:triggered-blocked")
+def test_a_blocked_item_whose_reminder_came_is_shown_first_until_its_blocker_is_refreshed() -> None:
+    async def story(house: House) -> None:
+        def shown() -> str:
+            return msgspec.json.encode(house.model.requests[-1]).decode()
+
+        item_id = await make_item(house, "deploy")
+        await house.host.work.edit(item_id, Edit(), blocked_by="review", recheck_after_ms=60_000)
+        await house.prompt("hello")
+        await house.rest(1_000)
+        assert "blocked (1):" in shown()
+        assert "triggered_blocked" not in shown()
+        await house.rest(60_000)
+        assert "triggered_blocked (1):" in shown()
+        await house.prompt("hello")
+        await house.rest(1_000)
+        assert "triggered_blocked (1):" in shown(), "nothing was done about it yet"
+        await house.host.work.edit(item_id, Edit(), blocked_by="review", recheck_after_ms=60_000)
+        await house.prompt("hello")
+        await house.rest(1_000)
+        assert "triggered_blocked" not in shown()
+
+    run_house(story)
+
+
 def test_a_blocker_without_a_moment_gets_one() -> None:
     async def story(house: House) -> None:
         item_id = await make_item(house, "deploy")

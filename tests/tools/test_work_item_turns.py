@@ -5,6 +5,7 @@ import pytest
 
 from holon.decide.work_item_changes import Edit
 from holon.model.work_item import WorkItemState
+from holon.projections.operator_event import OperatorEvent, present_all
 from holon.testing.builders import MAIN
 from holon.testing.scripted_provider import ScriptedCall, ScriptedRound
 from tests.runtime.cast import calls, rule, says
@@ -119,14 +120,15 @@ def test_an_agent_opens_picks_and_ends_an_item_in_one_turn() -> None:
 
 @pytest.mark.requirement("turn-complete:report-of-an-item-of-the-same-turn")
 @pytest.mark.requirement("turn-complete:each-round-may-report")
+@pytest.mark.requirement("work-done:a-brief-for-each-item")
 def test_items_created_and_ended_one_after_the_other_each_keep_their_report() -> None:
     async def story(house: House) -> None:
         await house.prompt("begin")
         await house.rest(1_000)
         told = [(await item_in(house, f"work_{n}")).result_summary for n in (1, 2)]
         assert told == ["Dug.", "Planted."]
-        [brief] = await house.briefs()
-        assert brief.text == "Dug.\n\nPlanted."
+        briefs = [(each.work_item_id, each.text) for each in await house.briefs()]
+        assert briefs == [("work_1", "Dug."), ("work_2", "Planted.")]
         kinds = [msgspec.to_builtins(event)["kind"] for event in await house.events()]
         assert kinds.count("work_item_completion_report_promoted") == 2
         assert "work_item_completion_report_warning" not in kinds
@@ -160,7 +162,14 @@ def test_a_second_completion_that_fails_leaves_the_report_to_the_first() -> None
     run_house(story, script=script, setup=with_work_tools())
 
 
+async def told(house: House) -> tuple[OperatorEvent, ...]:
+    """What the operator is shown of the agent's events."""
+    after = (await house.store.reads.event_bounds(MAIN))[0]
+    return present_all(await house.store.reads.events_after(MAIN, after, limit=1_000))
+
+
 @pytest.mark.requirement("turn-complete:cut-off-turn-keeps-what-it-did")
+@pytest.mark.requirement("work-done:also-when-the-turn-fails")
 def test_a_turn_the_operator_ends_keeps_the_report_it_gave() -> None:
     async def story(house: House) -> None:
         item = await house.host.work.create(MAIN, objective="deploy")
@@ -169,8 +178,12 @@ def test_a_turn_the_operator_ends_keeps_the_report_it_gave() -> None:
         await house.host.control.abort_run(MAIN)
         await house.rest(1_000)
         assert (await item_in(house, item.id)).result_summary == "Deployed."
-        [brief] = await house.briefs()
-        assert brief.kind == "failure"
+        report, ended = await house.briefs()
+        assert (report.kind, report.text, report.work_item_id) == ("result", "Deployed.", item.id)
+        assert ended.kind == "failure"
+        events = await told(house)
+        briefs = [each for each in events if each.source_event_kind == "brief_created"]
+        assert [each.visibility for each in briefs] == ["work_done", "turn_result"]
         last = (await house.agent()).last_terminal
         assert last is not None
         assert (last.kind, last.last_assistant_message) == ("aborted", "Deployed.")

@@ -127,12 +127,42 @@ def create(target: Target, *, template: str | None) -> None:
 def start(target: Target) -> None:
     """Let an agent that was stopped run again; one that runs already goes on.
 
+    The same as: holon agent resume.
+
     \b
     Examples:
       holon agent start builder
     """
-    runs = _status_of(target) not in _DOWN
-    _do(target, "start", "is already running" if runs else "may run")
+    _resume(target, "start")
+
+
+@agent.command()
+@click.argument("agent", metavar="NAME")
+@runtime_options
+def resume(target: Target) -> None:
+    """Let an agent that was paused or stopped run again; one that runs already goes on.
+
+    \b
+    Examples:
+      holon agent resume builder
+    """
+    _resume(target, "resume")
+
+
+@agent.command()
+@click.argument("agent", metavar="NAME")
+@runtime_options
+def pause(target: Target) -> None:
+    """Pause an agent; it takes messages, and runs nothing until it is resumed.
+
+    What it was doing is settled as aborted. This outlasts a restart of the runtime.
+
+    \b
+    Examples:
+      holon agent pause builder
+    """
+    is_paused = _status_of(target) == "paused"
+    _do(target, "pause", "is already paused" if is_paused else "is paused")
 
 
 @agent.command()
@@ -162,6 +192,11 @@ def abort(target: Target) -> None:
       holon agent abort builder
     """
     _do(target, "current-run/abort", "was told to end its turn")
+
+
+def _resume(target: Target, verb: str) -> None:
+    runs = _status_of(target) not in _DOWN
+    _do(target, verb, "is already running" if runs else "may run")
 
 
 def _status_of(target: Target) -> str:

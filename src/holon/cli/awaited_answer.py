@@ -1,8 +1,8 @@
 """Waiting for the answer to one message.
 
-Owns:  how the end of a message is told from its agent's events, and which brief answers it.
-Rule 1: the brief of a message's own turn answers it; what entered a running turn is answered by
-        that turn's brief.
+Owns:  how the end of a message is told from its agent's events, and which briefs answer it.
+Rule 1: the briefs of a message's own turn answer it; what entered a running turn is answered by
+        that turn's briefs.
 Rule 2: nothing is asked again and again: events are followed from before the message was sent.
 Rule 3: a message that was sent before, under the same key, may have ended long ago.
 """
@@ -41,10 +41,11 @@ ToldHeld: TypeAlias = Callable[[JsonValue, str], None]  # until when, and why
 
 
 class Answer(NamedTuple):
-    """How a message ended, and the brief that answers it, if one does."""
+    """How a message ended, and the briefs that answer it, the last one also by itself."""
 
     ended: str
     brief: "JsonValue"
+    briefs: "list[JsonValue]"  # oldest first: reports of completed work, then the end of the turn
 
     @property
     def is_well(self) -> bool:
@@ -67,8 +68,12 @@ def await_answer(
         told = _noting_holds(_told(target, after_seq), told_held)
         ended = next(end for end in map(watch.end_of, told) if end is not None)
     page = target.read("briefs", {"limit": SURFACE_PAGE_COUNT_MAX}, part="briefs")
-    brief = next((each for each in page["briefs"] if watch.is_answered_by(each)), None)
-    return Answer(ended, brief)
+    newest_first = [each for each in page["briefs"] if watch.is_answered_by(each)]
+    last = newest_first[0] if newest_first else None
+    # Earlier turns on the same message were put off; what they said has been answered since.
+    turn_id = None if last is None else last.get("turn_id")
+    briefs = [each for each in reversed(newest_first) if each.get("turn_id") == turn_id]
+    return Answer(ended, last, briefs)
 
 
 def _ended_before(target: "Target", receipt: "JsonValue") -> str | None:

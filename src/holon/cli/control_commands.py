@@ -1,16 +1,16 @@
-"""`holon control`: what `holon agent start|stop|abort` was called earlier.
+"""`holon control`: what `holon agent start|stop|pause|resume|abort` was called earlier.
 
 Owns:  the old name, for scripts that use it.
 """
 
 import click
 
-from holon.cli.agent_commands import abort, start, stop
+from holon.cli.agent_commands import abort, pause, resume, start, stop
 
 
 @click.group()
 def control() -> None:
-    """Start, stop or abort an agent. Today this is: holon agent start|stop|abort.
+    """Start, stop, pause, resume or abort an agent. Today this is: holon agent start, and so on.
 
     \b
     Examples:
@@ -18,5 +18,5 @@ def control() -> None:
     """
 
 
-for each in (start, stop, abort):
+for each in (start, stop, pause, resume, abort):
     control.add_command(each)

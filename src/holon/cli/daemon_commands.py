@@ -84,26 +84,36 @@ def start(home: Path, as_json: bool, wait_s: int, **flags: Unpack[AccessFlags]) 
 
 
 @daemon.command()
+@click.option(
+    "--defaults",
+    is_flag=True,
+    help="Take the configured defaults instead of the options of the old process.",
+)
 @access_options
 @_wait_option
 @home_option
 @json_option
-def restart(home: Path, as_json: bool, wait_s: int, **flags: Unpack[AccessFlags]) -> None:
+def restart(
+    home: Path, as_json: bool, wait_s: int, defaults: bool, **flags: Unpack[AccessFlags]
+) -> None:
     """Replace the runtime in the background by a new process.
 
     The new one runs with the options of the old one, except those given here. What would keep it
     from starting is refused before the old one is ended. What agents were doing is cut off and goes
-    on from its last durable step. To go back to the defaults, stop it and start it again.
+    on from its last durable step. With --defaults the new one runs with the configured defaults and
+    the options given here, whatever the old one was started with.
 
     \b
     Examples:
       holon daemon restart
+      holon daemon restart --defaults
       holon daemon restart --port 8080
     """
     from holon.adapters.system.run_files import RunFiles
     from holon.daemon.restart_checks import options_last_used
 
-    asked = serve_request(flags, options_last_used(RunFiles(home.absolute())))
+    known = None if defaults else options_last_used(RunFiles(home.absolute()))
+    asked = serve_request(flags, known)
     with until_interrupted("interrupted; see what runs now with: holon daemon status"):
         found = _daemon(home, wait_s, asked).restart()
     _answer(found, as_json=as_json)

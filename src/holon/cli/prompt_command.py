@@ -109,7 +109,7 @@ def _show_answer(target: Target, receipt: "JsonValue", after_seq: int, *, is_tol
     with until_interrupted(f"{receipt['agent_id']} goes on; {see}"), _accepted(receipt, see):
         answer = await_answer(target, receipt, after_seq=after_seq, told_held=tell)
     told = {**receipt, "ok": answer.is_well, **answer._asdict()}
-    target.show(told, lambda: _answer_lines(answer.brief))
+    target.show(told, lambda: _answer_lines(answer.briefs))
     if answer.brief is None and not target.as_json:
         click.echo(f"holon: there is no answer: {answer.ended}", err=True)
     if not answer.is_well:
@@ -130,7 +130,7 @@ def _accepted(receipt: "JsonValue", see: str) -> Iterator[None]:
         raise
 
 
-def _answer_lines(brief: "JsonValue") -> list[str]:
+def _answer_lines(briefs: "list[JsonValue]") -> list[str]:
     from holon.cli.terminal_text import plain
 
-    return [] if brief is None else [plain(str(brief.get("text") or ""))]
+    return ["\n\n".join(plain(str(brief.get("text") or "")) for brief in briefs)] if briefs else []

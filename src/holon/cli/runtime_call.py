@@ -139,7 +139,7 @@ def _with_remedy(error: "ControlError", agent_id: str) -> "ControlError":
 
     if error.body.code != "agent_stopped":
         return error
-    hint = f"resume it, then send this again: holon agent start {agent_id}"
+    hint = f"resume it, then send this again: holon agent resume {agent_id}"
     return ControlError(error.status, replace(error.body, hint=hint))
 
 

@@ -2,7 +2,7 @@
 
 Owns:  the command that replaces a service by one with another configuration.
 Rule 1: a restart keeps what it is not told to change, so the command names what differs, and no
-        more. What an option cannot take back needs an end and a new start.
+        more. What no option takes back needs a restart from the defaults.
 Rule 2: a token is not spelled out: what is printed may be read by others.
 """
 
@@ -15,7 +15,7 @@ from holon.serve.effective_config import ServeRequest
 from holon.serve.recorded_options import RecordedOptions, recorded_options
 
 _RESTART: Final = "holon daemon restart"
-_STOP_START: Final = "holon daemon stop && holon daemon start"
+_FROM_DEFAULTS: Final = "holon daemon restart --defaults"
 _DEFAULTS: Final = ServeRequest(access=AccessRequest(), default_agent=AgentId("main"))
 
 
@@ -24,7 +24,7 @@ def replacing_command(asked: ServeRequest, running: RecordedOptions | None) -> s
     wanted, defaults = _words(recorded_options(asked)), _words(recorded_options(_DEFAULTS))
     found = _words(running) if running is not None else defaults
     if any(found[name] is not None and wanted[name] is None for name in wanted):
-        return _command(_STOP_START, wanted, defaults)
+        return _command(_FROM_DEFAULTS, wanted, defaults)
     return _command(_RESTART, wanted, found)
 
 

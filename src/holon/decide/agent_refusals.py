@@ -2,12 +2,18 @@
 
 Owns:  what a caller is told when that agent is unknown, archived or stopped.
 Rule 1: a stopped agent is refused the same way at every door, and always with the way to resume it.
+Rule 2: a hint names a command and a route, both as they can be used at once.
 """
 
 from holon.decide.agent_lifecycle import admits
 from holon.model.agent import AgentState, IdentityStatus
 from holon.model.ids import AgentId
 from holon.model.refusal import Refusal, RefusalCode
+
+
+def resume_path(agent_id: AgentId) -> str:
+    """The route that lets a stopped or paused agent run again; it needs no body."""
+    return f"/control/agents/{agent_id}/resume"
 
 
 def refuse_addressee(agent: AgentState) -> Refusal | None:
@@ -23,7 +29,10 @@ def refuse_unknown(agent_id: AgentId) -> Refusal:
     return Refusal(
         code=RefusalCode.AGENT_NOT_FOUND,
         message=f"there is no agent {agent_id}",
-        hint="check the agent id, or create the agent first",
+        hint=(
+            "check the agent id with `holon agent list` (GET /agents/list), or create the agent"
+            f" with `holon agent create {agent_id}` (POST /control/agents/{agent_id}/create)"
+        ),
         field="agent_id",
     )
 
@@ -33,7 +42,7 @@ def refuse_archived(agent_id: AgentId) -> Refusal:
     return Refusal(
         code=RefusalCode.AGENT_ARCHIVED,
         message=f"agent {agent_id} is archived and takes no more input",
-        hint="address an active agent",
+        hint="address an active agent: `holon agent list` (GET /agents/list) names them",
         field="agent_id",
     )
 
@@ -43,6 +52,9 @@ def refuse_stopped(agent_id: AgentId) -> Refusal:
     return Refusal(
         code=RefusalCode.AGENT_STOPPED,
         message=f"agent {agent_id} is stopped; neither a message nor a wake starts it again",
-        hint="resume the agent, then send this again",
-        resume_path=f"/control/agents/{agent_id}/control",
+        hint=(
+            f"resume it with `holon agent resume {agent_id}` (POST {resume_path(agent_id)}),"
+            " then send this again"
+        ),
+        resume_path=resume_path(agent_id),
     )

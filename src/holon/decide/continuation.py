@@ -8,7 +8,8 @@ Rule 3: only the operator and a finished task override a wait for something else
         timers and ticks never do.
 Rule 4: a message that was put off is taken up again, whatever happened in between: what it led to
         once is not decided anew.
-Rule 5: an agent that has never run is not waiting, although its closure cannot say completed.
+Rule 5: an agent that has never run is not waiting, although its closure cannot say completed. What
+        a trigger finds then is told as completed: nothing was left open, and the evidence says why.
 Rule 6: a tick whose reason is gone is silent, however long it waited: that of a timer which was
         cancelled meanwhile, and the offer of a work item that can no longer be worked on.
 """
@@ -17,7 +18,14 @@ from typing import assert_never
 
 from holon.decide.admission import trigger_kind_of
 from holon.decide.closure import NO_TURN_OBSERVED
-from holon.model.closure import Closure, Waiting, WaitingReason, outcome_of, waiting_reason_of
+from holon.model.closure import (
+    Closure,
+    ClosureOutcome,
+    Waiting,
+    WaitingReason,
+    outcome_of,
+    waiting_reason_of,
+)
 from holon.model.continuation import (
     Continuation,
     LivenessOnly,
@@ -65,8 +73,14 @@ def resolve_continuation(facts: ContinuationFacts) -> Continuation:
 
 def is_waiting(closure: Closure) -> bool:
     """Whether a closure holds triggers back. One that only lacks a first turn does not."""
-    return isinstance(closure, Waiting) and not (
-        closure.waiting_reason is None and NO_TURN_OBSERVED in closure.evidence
+    return isinstance(closure, Waiting) and not _never_ran(closure)
+
+
+def _never_ran(closure: Closure) -> bool:
+    return (
+        isinstance(closure, Waiting)
+        and closure.waiting_reason is None
+        and NO_TURN_OBSERVED in closure.evidence
     )
 
 
@@ -110,17 +124,25 @@ def _reentry(
     return Reentry(
         continuation_class=reentry,
         trigger_kind=trigger,
-        prior_outcome=outcome_of(facts.prior),
+        prior_outcome=_prior_outcome(facts.prior),
         prior_waiting_reason=waiting_reason_of(facts.prior),
         matched_waiting_reason=_is_matched(facts, trigger),
-        evidence=(evidence,),
+        evidence=_with_origin(evidence, facts.prior),
     )
 
 
 def _liveness(facts: ContinuationFacts, trigger: TriggerKind | None, evidence: str) -> LivenessOnly:
     return LivenessOnly(
         trigger_kind=trigger,
-        prior_outcome=outcome_of(facts.prior),
+        prior_outcome=_prior_outcome(facts.prior),
         prior_waiting_reason=waiting_reason_of(facts.prior),
-        evidence=(evidence,),
+        evidence=_with_origin(evidence, facts.prior),
     )
+
+
+def _prior_outcome(prior: Closure) -> ClosureOutcome:
+    return ClosureOutcome.COMPLETED if _never_ran(prior) else outcome_of(prior)
+
+
+def _with_origin(evidence: str, prior: Closure) -> tuple[str, ...]:
+    return (evidence, NO_TURN_OBSERVED) if _never_ran(prior) else (evidence,)

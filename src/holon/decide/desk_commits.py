@@ -40,7 +40,7 @@ from holon.model.expectation import (
     WaitInState,
     WorkItemAtRevision,
 )
-from holon.model.ids import BriefId, MessageId
+from holon.model.ids import BriefId, MessageId, WorkspaceId
 from holon.model.instant import to_micros
 from holon.model.message import MessageState
 from holon.model.record import Record
@@ -231,6 +231,7 @@ class OperatorQuestion(Record, frozen=True, kw_only=True):
     brief_id: BriefId
     text: str
     memory: ActivationMemory
+    workspace_id: WorkspaceId | None = None  # where the agent works
 
 
 def ask_operator_commit(
@@ -244,6 +245,7 @@ def ask_operator_commit(
         kind=BriefKind.RESULT,
         created_at=now,
         text=question.text,
+        workspace_id=question.workspace_id,
         work_item_id=question.wait.work_item_id,
     )
     return Commit(

@@ -140,6 +140,9 @@ def _broke_off(
     open_item = builder.total.work_item_id
     if open_item is not None and delta.work_item_id != open_item:
         return EpisodeBoundary.ACTIVE_WORK_SWITCHED
+    # An episode belongs to one workspace: what was done in the next one is another episode.
+    if builder.total.workspace_id not in (None, delta.workspace_id):
+        return EpisodeBoundary.ACTIVE_WORK_SWITCHED
     return EpisodeBoundary.TASK_REJOINED if boundary.task_rejoined else None
 
 

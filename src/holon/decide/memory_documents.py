@@ -4,7 +4,8 @@ Owns:  the texts, titles and labels of what is indexed, and the form of a `sourc
 Rule 1: a document is never worth more than the least of what went into it. What an agent or the
         runtime wrote down is not the operator's word, even when the operator was answered; what a
         command printed is evidence; a file that any command can write is evidence too.
-Rule 2: where a document belongs is what its record says, not where the agent is today.
+Rule 2: where a document belongs is what its record says, not where the agent is today. A record
+        that names no workspace, or the agent's home, belongs to the agent.
 Rule 3: commands are remembered as they were asked for. What they printed is not indexed here.
 """
 
@@ -34,7 +35,7 @@ from holon.model.record import Record
 from holon.model.task import CommandRecovery, TaskRecord
 from holon.model.tool import ToolCallRecord
 from holon.model.work_item import TodoState, WorkItemRecord
-from holon.model.workspace import WorkspaceEntry
+from holon.model.workspace import AGENT_HOME, WorkspaceEntry
 
 # From the one that weighs most to the one that weighs least.
 AUTHORITY_ORDER: Final = (
@@ -157,7 +158,8 @@ def documents_of(source: MemorySource) -> tuple[MemoryDocument, ...]:
             body=text.body,
             updated_at=text.updated_at,
             authority_class=lowest((source.authority_class, text.least)),
-            workspace_id=text.workspace_id,
+            # An agent's home is the agent's own: what was written there is found everywhere.
+            workspace_id=None if text.workspace_id == AGENT_HOME else text.workspace_id,
             source_path=text.source_path,
             metadata=text.metadata,
         )

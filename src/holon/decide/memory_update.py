@@ -34,6 +34,7 @@ from holon.model.record import Record
 from holon.model.turn import TerminalKind, TurnTerminal
 from holon.model.wait import WaitKind, WaitRecord
 from holon.model.work_item import TodoState, WorkItemRecord, WorkItemState
+from holon.model.workspace import AGENT_HOME, WORKSPACE_ROOT
 
 _WAKES: Final = frozenset(
     {MessageKind.TIMER_TICK, MessageKind.SYSTEM_TICK, MessageKind.CALLBACK_EVENT}
@@ -128,8 +129,9 @@ def waiting_lines(waits: tuple[WaitRecord, ...]) -> tuple[str, ...]:
 
 
 def scope_of(workspace_id: WorkspaceId | None, files: tuple[str, ...]) -> tuple[str, ...]:
-    """Name the workspace and the folders that files lie in."""
-    place = () if workspace_id is None else (f"workspace {workspace_id}",)
+    """Name the workspace, if it was chosen, and the folders that files lie in."""
+    is_chosen = workspace_id not in (None, AGENT_HOME, WORKSPACE_ROOT)
+    place = (f"workspace {workspace_id}",) if is_chosen else ()
     folders = (f"{path.rpartition('/')[0]}/" for path in files if "/" in path)
     return newest_of((*place, *folders), count_max=MEMORY_ENTRIES_COUNT_MAX)
 

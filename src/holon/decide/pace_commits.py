@@ -27,7 +27,7 @@ from holon.model.commit import (
 from holon.model.continuation import LivenessOnly, Reentry
 from holon.model.event import ContinuationResolved
 from holon.model.expectation import AgentGeneration, MessageInState
-from holon.model.ids import BriefId
+from holon.model.ids import BriefId, WorkspaceId
 from holon.model.instant import Instant
 from holon.model.message import MessageEnvelope, MessageState, is_contentful
 from holon.model.pace_change import (
@@ -50,6 +50,7 @@ class HeldStart(Record, frozen=True, kw_only=True):
     message: MessageEnvelope
     passed_over: int
     brief_id: BriefId
+    workspace_id: WorkspaceId | None = None  # where the agent works
 
     @property
     def _unmoved(self) -> tuple[AgentGeneration, MessageInState]:
@@ -79,6 +80,7 @@ def give_up_commit(start: HeldStart, reentry: Reentry, *, pace: AgentPace) -> Co
         kind=BriefKind.RESULT,
         created_at=start.at,
         text=given_up_text(pace.self_started_count),
+        workspace_id=start.workspace_id,
         work_item_id=start.snapshot.agent.focus.current_work_item_id,
     )
     return start.commit(
@@ -107,6 +109,7 @@ def hold_turns_commit(start: HeldStart, hold: BudgetHold) -> Commit:
         kind=BriefKind.ACK,
         created_at=start.at,
         text=budget_text(hold),
+        workspace_id=start.workspace_id,
         related_message_id=start.message.id,
     )
     return start.commit(

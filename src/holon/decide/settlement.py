@@ -2,7 +2,7 @@
 
 Owns:  everything that becomes true together when a turn ends.
 Rule 1: one turn, one commit: `settle:<message>` ends the turn and its message, tells the operator
-        exactly one thing, records the closure and gives the agent its posture.
+        what came of it, records the closure and gives the agent its posture.
 Rule 2: a failed turn is seen in the foreground: a failure brief, a transcript entry and a
         runtime_error event, the latter two with the attempts and the tokens they cost.
 Rule 3: a turn no provider would answer yet is put off, not failed: `defer:<turn>` hands its message
@@ -10,6 +10,11 @@ Rule 3: a turn no provider would answer yet is put off, not failed: `defer:<turn
         many messages meet the same closed door.
 Rule 4: the closure is derived from the rows as this commit leaves them.
 Rule 5: only a lane that still holds the agent may settle: the generation is expected.
+Rule 6: each completed item with a report has a brief of its own, however the turn ended. One more
+        brief tells how the turn ended, unless the reports have said it: then it is left out, except
+        where the last words may be a question to the operator.
+Rule 7: a turn whose conversation was too long leaves its work item waiting
+        (decide/context_too_long).
 
 In `SettlementFacts`, `snapshot`, `bound` (the item the turn began with) and `completed` (the items
 it completed) are read just before settling; `final_round` holds the
@@ -25,6 +30,13 @@ import msgspec
 from holon.decide.activation import AskOperator, Rest, RestUntil, ReviewBudget, decide_activation
 from holon.decide.agent_lifecycle import next_status
 from holon.decide.closure import closure_facts, derive_closure
+from holon.decide.context_too_long import (
+    ended_by_compaction,
+    is_too_long,
+    item_to_hold,
+    wait_for_room,
+    waiting_text,
+)
 from holon.decide.ended_waits import waits_ended_by
 from holon.decide.failure_artifact import ABORTED_KINDS
 from holon.decide.lane_commits import entry_of
@@ -33,6 +45,7 @@ from holon.decide.work_transition import decide_work_transition, promotions_of
 from holon.model.agent import AgentState
 from holon.model.agent_status import AgentSignal, AgentStatus
 from holon.model.brief import BriefKind, BriefRecord, FailureArtifact
+from holon.model.closure import Closure, WaitingReason, waiting_reason_of
 from holon.model.commit import (
     AppendBrief,
     AppendTranscript,
@@ -40,6 +53,7 @@ from holon.model.commit import (
     Commit,
     DeferMessage,
     MoveWait,
+    OpenWait,
     PutWorkItem,
     RecordClosure,
     RecordEvent,
@@ -49,9 +63,10 @@ from holon.model.commit import (
     SettleTurn,
 )
 from holon.model.event import ProviderDeferred, RuntimeErrorRecorded
-from holon.model.expectation import AgentGeneration, Expect, WorkItemAtRevision
-from holon.model.ids import BriefId, SummaryId, WaitId, WorkspaceId
+from holon.model.expectation import AgentGeneration, Expect, WaitInState, WorkItemAtRevision
+from holon.model.ids import BriefId, SummaryId, WaitId, WorkItemId, WorkspaceId
 from holon.model.message import MessageEnvelope, MessageState
+from holon.model.model_ref import ModelRef
 from holon.model.pace_change import RememberPace
 from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.record import Record
@@ -59,7 +74,7 @@ from holon.model.snapshot import AgentSnapshot, WeighedItem
 from holon.model.transcript import RuntimeFailure
 from holon.model.turn import ENDED_WELL, Finish, TerminalKind, TurnRecord, TurnTerminal
 from holon.model.wait import WaitKind, WaitRecord, WaitState
-from holon.model.work_item import WorkItemRecord
+from holon.model.work_item import WorkItemRecord, WorkItemState
 
 
 class SettlementFacts(Record, frozen=True, kw_only=True):
@@ -78,11 +93,14 @@ class SettlementFacts(Record, frozen=True, kw_only=True):
     bound: WeighedItem | None = None
     completed: tuple[WorkItemRecord, ...] = ()
     summary_ids: tuple[SummaryId, ...] = ()
+    report_brief_ids: tuple[BriefId, ...] = ()  # at least as many as completions
+    wait_id: WaitId | None = None  # needed when the conversation was too long
+    models: tuple[ModelRef, ...] = ()  # that may be asked for this agent now
     timeline: AttemptTimeline | None = None
     final_round: tuple[Change, ...] = ()
     cost_micros: int = 0
     moved: bool = False  # whether the turn got somewhere (decide/no_progress)
-    workspace_id: WorkspaceId | None = None  # where the agent works, when not at home
+    workspace_id: WorkspaceId | None = None  # where the agent works
 
 
 def settle_turn(facts: SettlementFacts, *, now: datetime) -> Commit:
@@ -112,7 +130,8 @@ def settle_turn(facts: SettlementFacts, *, now: datetime) -> Commit:
             _ended_message(facts),
             *_ended_waits(facts),
             *transition,
-            *_told(facts, now=now),
+            *_opened_waits(facts, now=now),
+            *_told(facts, closure, now=now),
             *_released(facts),
             RecordClosure(agent_id=turn.agent_id, closure=closure),
             *_posture_changes(facts, status),
@@ -120,6 +139,7 @@ def settle_turn(facts: SettlementFacts, *, now: datetime) -> Commit:
         expects=(
             AgentGeneration(agent_id=turn.agent_id, generation=facts.generation),
             *_item_expectations(transition),
+            *_wait_expectations(facts),
         ),
     )
 
@@ -215,10 +235,16 @@ def _ended_message(facts: SettlementFacts) -> SettleMessage | DeferMessage:
 
 
 def _ended_waits(facts: SettlementFacts) -> tuple[MoveWait, ...]:
-    """Resolve the waits this message ended, unless they ended otherwise in the meantime."""
+    """Resolve the waits this turn ended, unless they ended otherwise in the meantime."""
     if facts.finish.deferred_until is not None:
         return ()  # the message has ended nothing yet
-    return waits_ended_by(facts.snapshot, facts.message)
+    by_message = waits_ended_by(facts.snapshot, facts.message)
+    known = {moved.wait_id for moved in by_message}
+    return (*by_message, *(moved for moved in _compacted(facts) if moved.wait_id not in known))
+
+
+def _compacted(facts: SettlementFacts) -> tuple[MoveWait, ...]:
+    return ended_by_compaction(facts.snapshot, facts.final_round, facts.finish.failure)
 
 
 def _ended_wait_ids(facts: SettlementFacts) -> tuple[WaitId, ...]:
@@ -236,25 +262,83 @@ def _is_back(facts: SettlementFacts) -> bool:
     return facts.finish.failure is None and facts.snapshot.deferred_until is not None
 
 
-def _told(facts: SettlementFacts, *, now: datetime) -> tuple[AppendBrief, ...]:
-    """What the operator is told: one brief, unless an earlier one already says until when."""
-    put_off = facts.finish.deferred_until is not None
-    if put_off and facts.snapshot.deferred_until is not None:
+def _held(facts: SettlementFacts) -> WeighedItem | None:
+    """The item that waits because the conversation was too long."""
+    if facts.wait_id is None or not is_too_long(facts.finish.failure):
+        return None
+    return item_to_hold(facts.snapshot, facts.message)
+
+
+def _opened_waits(facts: SettlementFacts, *, now: datetime) -> tuple[OpenWait, ...]:
+    held = _held(facts)
+    if held is None or facts.wait_id is None:
         return ()
-    return (AppendBrief(brief=_brief(facts, now=now)),)
+    return (OpenWait(wait=wait_for_room(held, facts.wait_id, facts.models, now=now)),)
 
 
-def _brief(facts: SettlementFacts, *, now: datetime) -> BriefRecord:
-    failure, item = facts.finish.failure, _told_item(facts)
+def _told(facts: SettlementFacts, closure: Closure, *, now: datetime) -> tuple[AppendBrief, ...]:
+    """What the operator is told: each report, and how the turn ended; the latter comes last."""
+    reports = promotions_of(facts.finish, facts.completed)
+    briefs = [
+        _brief(facts, brief_id, text=each.report, work_item_id=each.item.id, now=now)
+        for each, brief_id in zip(reports, facts.report_brief_ids, strict=False)
+    ]
+    asks = waiting_reason_of(closure) is WaitingReason.AWAITING_OPERATOR_INPUT
+    if _tells_how_it_ended(facts, [each.text for each in briefs], asks=asks):
+        briefs.append(_closing_brief(facts, asks=asks, now=now))
+    return tuple(AppendBrief(brief=each) for each in briefs)
+
+
+def _tells_how_it_ended(facts: SettlementFacts, reports: list[str], *, asks: bool) -> bool:
+    finish = facts.finish
+    if finish.deferred_until is not None:  # an earlier brief may have said until when
+        return facts.snapshot.deferred_until is None
+    if finish.failure is not None or not reports:
+        return True
+    is_news = bool(finish.last_text.strip()) and finish.last_text not in reports
+    return asks and is_news
+
+
+def _closing_brief(facts: SettlementFacts, *, asks: bool, now: datetime) -> BriefRecord:
+    return _brief(
+        facts,
+        facts.brief_id,
+        text=_closing_text(facts),
+        work_item_id=_closing_item(facts, asks=asks),
+        failure=facts.finish.failure,
+        now=now,
+    )
+
+
+def _closing_item(facts: SettlementFacts, *, asks: bool) -> WorkItemId | None:
+    """The item the end of the turn is about: the one it left waiting, or the one it began with."""
+    if (held := _held(facts)) is not None:
+        return held.item.id
+    bound = facts.bound
+    if asks and bound is not None and bound.item.state is WorkItemState.COMPLETED:
+        return None  # a question is not about what is done
+    return bound.item.id if bound is not None else facts.turn.work_item_id
+
+
+def _brief(
+    facts: SettlementFacts,
+    brief_id: BriefId,
+    *,
+    text: str,
+    work_item_id: WorkItemId | None,
+    now: datetime,
+    failure: FailureArtifact | None = None,
+) -> BriefRecord:
     kind = BriefKind.RESULT if failure is None else BriefKind.FAILURE
+    put_off = failure is not None and facts.finish.deferred_until is not None
     return BriefRecord(
-        id=facts.brief_id,
+        id=brief_id,
         agent_id=facts.turn.agent_id,
-        kind=BriefKind.ACK if facts.finish.deferred_until is not None else kind,
+        kind=BriefKind.ACK if put_off else kind,
         created_at=now,
-        text=_brief_text(facts),
-        workspace_id=(item.workspace_id if item is not None else None) or facts.workspace_id,
-        work_item_id=item.id if item is not None else facts.turn.work_item_id,
+        text=text,
+        workspace_id=facts.workspace_id,
+        work_item_id=work_item_id,
         turn_id=facts.turn.turn_id,
         related_message_id=facts.message.id,
         related_task_id=facts.message.task_id,
@@ -262,22 +346,14 @@ def _brief(facts: SettlementFacts, *, now: datetime) -> BriefRecord:
     )
 
 
-def _told_item(facts: SettlementFacts) -> WorkItemRecord | None:
-    """The item a brief is about: the newest one reported on, or else what the turn began with."""
-    promotions = promotions_of(facts.finish, facts.completed)
-    if promotions and facts.finish.failure is None:
-        return promotions[-1].item
-    return facts.bound.item if facts.bound is not None else None
-
-
-def _brief_text(facts: SettlementFacts) -> str:
+def _closing_text(facts: SettlementFacts) -> str:
     finish = facts.finish
     if finish.failure is None:
-        reports = (each.report for each in promotions_of(finish, facts.completed))
-        return "\n\n".join(reports) or finish.last_text
+        return finish.last_text
     if finish.deferred_until is not None:
         return _put_off_text(finish.failure, finish.deferred_until)
-    return _failure_text(finish.failure)
+    held, told = _held(facts), _failure_text(finish.failure)
+    return told if held is None else f"{told}\n{waiting_text(held)}"
 
 
 def _put_off_text(failure: FailureArtifact, until: datetime) -> str:
@@ -350,6 +426,7 @@ def _snapshot_after(
 ) -> AgentSnapshot:
     """Return the rows the closure depends on, as this commit leaves them."""
     snapshot, ended = facts.snapshot, _ended_wait_ids(facts)
+    opened = tuple(change.wait for change in _opened_waits(facts, now=terminal.completed_at))
     put_off_until = snapshot.deferred_until or facts.finish.deferred_until
     agent = snapshot.agent
     posture = agent.posture
@@ -365,14 +442,17 @@ def _snapshot_after(
         claimed_message_id=None,
         deferred_until=None if _is_back(facts) else put_off_until,
         agent_waits=_without(snapshot.agent_waits, ended),
-        current=snapshot.current and _freed(snapshot.current, ended),
-        queued=tuple(_freed(weighed, ended) for weighed in snapshot.queued),
+        current=snapshot.current and _weighed_after(snapshot.current, ended, opened),
+        queued=tuple(_weighed_after(weighed, ended, opened) for weighed in snapshot.queued),
         unweighed_waits=_without(snapshot.unweighed_waits, ended),
     )
 
 
-def _freed(weighed: WeighedItem, ended: tuple[WaitId, ...]) -> WeighedItem:
-    return msgspec.structs.replace(weighed, waits=_without(weighed.waits, ended))
+def _weighed_after(
+    weighed: WeighedItem, ended: tuple[WaitId, ...], opened: tuple[WaitRecord, ...]
+) -> WeighedItem:
+    own = tuple(wait for wait in opened if wait.work_item_id == weighed.item.id)
+    return msgspec.structs.replace(weighed, waits=(*_without(weighed.waits, ended), *own))
 
 
 def _without(waits: tuple[WaitRecord, ...], ended: tuple[WaitId, ...]) -> tuple[WaitRecord, ...]:
@@ -385,3 +465,17 @@ def _item_expectations(transition: tuple[Change, ...]) -> tuple[Expect, ...]:
         for change in transition
         if isinstance(change, PutWorkItem)
     )
+
+
+def _wait_expectations(facts: SettlementFacts) -> tuple[Expect, ...]:
+    """An item that was changed, or a wait that was answered meanwhile, is looked at again."""
+    held = _held(facts)
+    unmoved = () if held is None else (_unmoved(held.item),)
+    compacted = (
+        WaitInState(wait_id=moved.wait_id, state=WaitState.ACTIVE) for moved in _compacted(facts)
+    )
+    return (*unmoved, *compacted)
+
+
+def _unmoved(item: WorkItemRecord) -> WorkItemAtRevision:
+    return WorkItemAtRevision(work_item_id=item.id, revision=item.revision)

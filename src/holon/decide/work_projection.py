@@ -1,7 +1,8 @@
 """Work items as a prompt projects them: which class a candidate is in, besides the current one.
 
 Owns:  the classes and their order. They are read off the scheduling state, like readiness.
-Rule 1: a blocked item whose wait something has ended comes first: it may be able to go on.
+Rule 1: a blocked item that something has happened to comes first, since it may be able to go on: a
+        wait of it was triggered, or its reminder was delivered and the blocker was not refreshed.
 Rule 2: a completed item is shown by its promoted report or not at all; nothing is read out of a
         transcript for it.
 """
@@ -46,7 +47,8 @@ def queue_class(weighed: WeighedItem) -> QueueClass:
 
 
 def _is_triggered(weighed: WeighedItem) -> bool:
-    return any(wait.state is WaitState.TRIGGERED for wait in weighed.waits)
+    reminded = weighed.item.blocked_by is not None and weighed.item.recheck_consumed_at is not None
+    return reminded or any(wait.state is WaitState.TRIGGERED for wait in weighed.waits)
 
 
 def by_class(items: Sequence[WeighedItem]) -> dict[QueueClass, list[WeighedItem]]:

@@ -367,6 +367,7 @@ COMMIT_IDS_KEPT_FULL_MS_MIN: Final = 5 * MINUTE_MS
 RETENTION_BYTES_MAX_DEFAULT: Final = 1024 * MIB
 RETENTION_BATCH_COUNT: Final = 500
 RUN_FOLDERS_COUNT_MAX: Final = 5_000  # of ended commands, kept on disk
+RUN_HOMES_COUNT_MAX: Final = 2_000  # of past one-shot runs, looked at in one pass of retention
 RUN_KEPT_MS_MIN: Final = 10 * MINUTE_MS  # after a command's end, whatever room there is
 
 assert TRIGGER_BODY_BYTES_MAX * 2 <= WAKE_HINT_BODY_BYTES_MAX  # also in base64

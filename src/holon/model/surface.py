@@ -54,7 +54,7 @@ class ActivityCounts(Record, frozen=True, kw_only=True, omit_defaults=False):
 
     active_agent_count: int = 0  # public agents that are up, or that wait for something
     processing_agent_count: int = 0  # of them, those booting or in a turn
-    waiting_agent_count: int = 0  # of them, those with a task or an open wait and no turn
+    waiting_agent_count: int = 0  # of them, those with a task, a wait or a question, and no turn
     active_task_count: int = 0
 
 

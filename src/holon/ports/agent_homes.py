@@ -5,7 +5,9 @@ BadSkillRefError, SourceUnreachableError, HomeOccupiedError, AgentHomeError) and
 home is provisional until `keep`: `discard` takes a provisional one away, and `provisional` names
 those an ended process left. A directory that was there before is never provisional: `make` without
 a template completes it, `make` with one refuses it. `complete` adds what a home lacks and changes
-nothing that is there.
+nothing that is there. `temporary` names agents that were made for one run and have a home here,
+oldest first and a bounded number of them; `remove` takes such a home away in one step as seen from
+outside, and never anything that a link leads to.
 """
 
 from collections.abc import Sequence
@@ -60,6 +62,14 @@ class AgentHomes(Protocol):
         """Add what the home of an agent lacks; its AGENTS.md comes from the template."""
         ...
 
+    async def temporary(self) -> Sequence[AgentId]:
+        """Name the agents made for one run whose homes are here."""
+        ...
+
+    async def remove(self, agent_id: AgentId) -> None:
+        """Take the home of an agent made for one run away for good."""
+        ...
+
 
 class NoHomes:
     """A host whose agents have no files."""
@@ -82,3 +92,10 @@ class NoHomes:
 
     async def complete(self, agent_id: AgentId, *, template: str | None) -> None:
         """There is nothing to add to."""
+
+    async def temporary(self) -> Sequence[AgentId]:
+        """There are none."""
+        return ()
+
+    async def remove(self, agent_id: AgentId) -> None:
+        """There is nothing to take away."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from holon.model.agent import AgentContext, AgentState
+from holon.model.agent import AgentContext, AgentIdentity, AgentState
 from holon.model.brief import BriefRecord
 from holon.model.budget import UsageStep
 from holon.model.event import AuditEvent
@@ -104,6 +104,12 @@ class AgentReads(Protocol):
 
     async def void_holds(self, *, now: datetime) -> Sequence[AgentId]:
         """Agents with a message whose hold ends later than any can: the clock was set back."""
+        ...
+
+    async def archived_without_history(
+        self, agent_ids: Sequence[AgentId]
+    ) -> Sequence[AgentIdentity]:
+        """Those of these agents that are archived and of whose doings no row is left."""
         ...
 
     async def agents_with_open_turns(self) -> Sequence[AgentId]:

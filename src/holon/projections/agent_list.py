@@ -9,6 +9,7 @@ Rule 3: `waiting_reason` is that of the closure the summary shows: of the rows a
 
 from enum import StrEnum
 
+from holon.decide.agent_refusals import resume_path
 from holon.model.agent import (
     AgentIdentity,
     AgentKind,
@@ -172,9 +173,9 @@ def lifecycle_view(identity: AgentIdentity, status: AgentStatus) -> LifecycleVie
         resume_required=True,
         accepts_external_messages=not is_stopped,
         wake_requires_resume=True,
-        operator_hint=f"{agent_id} is {status} and {kept}; a wake changes nothing, start it first",
-        resume_cli_hint=f"holon agent start {agent_id}",
-        resume_control_path=f"/control/agents/{agent_id}/control",
+        operator_hint=f"{agent_id} is {status} and {kept}; a wake changes nothing, resume it first",
+        resume_cli_hint=f"holon agent resume {agent_id}",
+        resume_control_path=resume_path(agent_id),
     )
 
 

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from holon.model.agent_event import ModelOverrideChanged
-from holon.model.brief import BriefRecord
+from holon.model.brief import BriefKind, BriefRecord
 from holon.model.closure import WaitingReason
 from holon.model.event import (
     AssistantRoundRecorded,
@@ -201,10 +201,11 @@ def _traced(event: Event) -> _Told:
 
 
 def _brief(event: BriefCreated, context: PresentationContext, brief: BriefRecord | None) -> _Told:
-    if context.awaits_operator:
+    is_result = event.brief_kind is BriefKind.RESULT
+    if is_result and event.work_item_id in context.completed_item_ids:
+        visibility = OperatorVisibility.WORK_DONE  # whatever else the agent waits for
+    elif context.awaits_operator:
         visibility = OperatorVisibility.ACTION_REQUIRED
-    elif event.work_item_id is not None and event.work_item_id in context.completed_item_ids:
-        visibility = OperatorVisibility.WORK_DONE
     else:
         visibility = OperatorVisibility.TURN_RESULT
     if brief is None or not brief.text.strip():

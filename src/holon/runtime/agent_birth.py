@@ -166,6 +166,9 @@ def _exists(agent_id: AgentId) -> Refusal:
     return Refusal(
         code=RefusalCode.AGENT_EXISTS,
         message=f"there is already an agent {agent_id}",
-        hint="choose another id, or use the agent that exists",
+        hint=(
+            "choose another id, or use the agent that exists: `holon agent list`"
+            " (GET /agents/list) names them"
+        ),
         field="agent_id",
     )

@@ -15,12 +15,13 @@ from types import MappingProxyType
 from typing import Final
 
 from holon.decide.agent_lifecycle import may_run
-from holon.decide.agent_refusals import refuse_archived, refuse_unknown
+from holon.decide.agent_refusals import refuse_archived, refuse_unknown, resume_path
+from holon.decide.context_too_long import ended_by_other_models
 from holon.decide.desk_commits import StatusRequest, control_commit
 from holon.decide.failure_artifact import operator_abort
 from holon.decide.recovery_plan import abort_calls
 from holon.decide.turn_replay import cut_off, spent_in
-from holon.model.agent import AgentIdentity, AgentState, IdentityStatus
+from holon.model.agent import AgentIdentity, AgentState, IdentityStatus, ModelChoice
 from holon.model.agent_status import AgentSignal, AgentStatus
 from holon.model.commit import (
     ArchiveAgent,
@@ -31,15 +32,17 @@ from holon.model.commit import (
     SetModelOverride,
 )
 from holon.model.errors import ForbiddenTransitionError
-from holon.model.expectation import Applied, Expect
+from holon.model.expectation import Applied, Expect, WaitInState
 from holon.model.ids import AgentId, IdPrefix, parse_agent_id
 from holon.model.limits import ID_CHARS_MAX
 from holon.model.model_ref import BadModelRefError, parse_model_ref
 from holon.model.provider_errors import ProviderError
 from holon.model.refusal import Refusal, RefusalCode
 from holon.model.snapshot import AgentSnapshot
+from holon.model.wait import WaitState
 from holon.runtime.agent_birth import AgentBirth
 from holon.runtime.decided_commit import commit_decided
+from holon.runtime.provider_caller import configured_models
 from holon.runtime.services import Services
 from holon.runtime.settler import Settler
 from holon.runtime.turn_driver import TurnEnd
@@ -107,19 +110,26 @@ class ControlDesk:
             parse_model_ref(model)
 
         async def decide() -> Commit | Refusal:
-            agent = await self._services.store.reads.agent(parse_agent_id(agent_id))
-            if agent is None:
+            now = self._services.clock.now()
+            snapshot = await self._services.store.reads.snapshot(parse_agent_id(agent_id), now=now)
+            if snapshot is None:
                 return refuse_unknown(agent_id)
-            if _is_archived(agent):
+            if _is_archived(snapshot.agent):
                 return refuse_archived(agent_id)
             if model is not None:
                 self._require_usable(model)
+            models = configured_models(self._services, ModelChoice(override_model=model))
+            fitting = ended_by_other_models(snapshot.waits, models)
             return Commit(
                 commit_id=f"control:{self._services.ids.fresh(IdPrefix.REQUEST)}",
-                at=self._services.clock.now(),
+                at=now,
                 changes=(
                     SetModelOverride(agent_id=agent_id, model=model),
                     ReleaseDeferred(agent_id=agent_id),  # another model may answer at once
+                    *fitting,
+                ),
+                expects=tuple(
+                    WaitInState(wait_id=moved.wait_id, state=WaitState.ACTIVE) for moved in fitting
                 ),
             )
 
@@ -208,7 +218,12 @@ def _is_archived(agent: AgentState) -> bool:
 
 def _no_run(agent_id: AgentId) -> Refusal:
     return Refusal(
-        code=RefusalCode.NO_CURRENT_RUN, message=f"agent {agent_id} is not running a turn"
+        code=RefusalCode.NO_CURRENT_RUN,
+        message=f"agent {agent_id} is not running a turn",
+        hint=(
+            f"there is nothing to abort; `holon agent status {agent_id}`"
+            f" (GET /agents/{agent_id}/status) shows what it does"
+        ),
     )
 
 
@@ -216,7 +231,10 @@ def _another_run(agent_id: AgentId, run_id: str) -> Refusal:
     return Refusal(
         code=RefusalCode.STALE_RUN_ID,
         message=f"agent {agent_id} no longer runs {run_id[:ID_CHARS_MAX]}",
-        hint="look at the agent's status for the run that is under way",
+        hint=(
+            f"look at `holon agent status {agent_id}` (GET /agents/{agent_id}/status) for the run"
+            " that is under way"
+        ),
         field="run_id",
     )
 
@@ -225,5 +243,8 @@ def _forbidden(agent_id: AgentId, action: str, forbidden: ForbiddenTransitionErr
     return Refusal(
         code=RefusalCode.TRANSITION_FORBIDDEN,
         message=f"agent {agent_id} is {forbidden.state}: it cannot {action}",
-        hint="look at the agent's status first",
+        hint=(
+            f"look at `holon agent status {agent_id}` (GET /agents/{agent_id}/status); a stopped"
+            f" agent is resumed with `holon agent resume {agent_id}` (POST {resume_path(agent_id)})"
+        ),
     )

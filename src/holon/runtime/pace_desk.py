@@ -41,6 +41,7 @@ from holon.model.snapshot import AgentSnapshot
 from holon.model.wake import OneShot
 from holon.projections.budget_view import MeasureView, PaceView, pace_view, runtime_measures
 from holon.runtime.decided_commit import apply_patiently
+from holon.runtime.execution_place import current_place
 from holon.runtime.services import Services
 
 _REACH = timedelta(milliseconds=BUDGET_WINDOW_MS + USAGE_STEP_MS)
@@ -58,7 +59,7 @@ class PaceDesk:
         """Return what to remember with the turn, or nothing when it does not begin."""
         now = self._services.clock.now()
         if (hold := await self._hold(snapshot, now=now)) is not None:
-            start = self._start(snapshot, entry, pick, now=now)
+            start = await self._start(snapshot, entry, pick, now=now)
             await self._apply(hold_turns_commit(start, hold))
             return None
         pace = snapshot.agent.pace
@@ -67,7 +68,7 @@ class PaceDesk:
         decision = decide_start(pace, self_started=is_self_started(entry.message), now=now)
         if isinstance(decision, Start):
             return decision.pace
-        start = self._start(snapshot, entry, pick, now=now)
+        start = await self._start(snapshot, entry, pick, now=now)
         match decision:
             case HoldBack(until=until):
                 await self._apply(hold_message_commit(start, until=until))
@@ -124,9 +125,10 @@ class PaceDesk:
         timer = await self._services.store.reads.timer(message.origin.timer_id)
         return timer is not None and not isinstance(timer.schedule, OneShot)
 
-    def _start(
+    async def _start(
         self, snapshot: AgentSnapshot, entry: QueueEntry, pick: Pick, *, now: datetime
     ) -> HeldStart:
+        place = await current_place(self._services, entry.message.agent_id)
         return HeldStart(
             commit_id=_fresh_commit_id(self._services),
             at=now,
@@ -134,6 +136,7 @@ class PaceDesk:
             message=entry.message,
             passed_over=pick.passed_over,
             brief_id=BriefId(self._services.ids.fresh(IdPrefix.BRIEF)),
+            workspace_id=place.workspace_id,
         )
 
     async def _apply(self, commit: Commit) -> None:

@@ -27,9 +27,10 @@ from holon.decide.retry import (
     jitter_of,
     moment_named,
 )
+from holon.model.agent import ModelChoice
 from holon.model.answer import AnswerProgress, ModelAnswer
 from holon.model.conversation import AssistantBlock, TextBlock, tool_uses_of
-from holon.model.model_ref import ModelRef
+from holon.model.model_ref import BadModelRefError, ModelRef, parse_model_ref
 from holon.model.prompt_frame import ProviderRequest
 from holon.model.provider_attempt import TokenUsage
 from holon.model.provider_errors import ProviderError, RouteRestingError, UnreadableResponseError
@@ -46,6 +47,19 @@ async def ask_provider(
     services: Services, request: ProviderRequest, *, override: ModelRef | None
 ) -> ModelSpoke | ModelFailed:
     """Return the next round, or why there is none."""
+    return await _Walk(services, request, _models(services, override)).run()
+
+
+def configured_models(services: Services, choice: ModelChoice) -> tuple[ModelRef, ...]:
+    """Return the models that are asked for an agent, first to last; none if its own has no form."""
+    override = choice.override_model
+    try:
+        return _models(services, None if override is None else parse_model_ref(override))
+    except BadModelRefError:
+        return ()
+
+
+def _models(services: Services, override: ModelRef | None) -> tuple[ModelRef, ...]:
     preference = services.models.preference
     facts = RouteFacts(
         default=preference.default,
@@ -53,7 +67,7 @@ async def ask_provider(
         override=override,
         fallback_disabled=services.fallback_disabled,
     )
-    return await _Walk(services, request, ordered_models(facts)).run()
+    return ordered_models(facts)
 
 
 class _Walk:

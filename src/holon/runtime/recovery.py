@@ -17,6 +17,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from holon.decide.command_promotion import run_id_of, run_ids_of_call
+from holon.decide.context_too_long import SOURCE as CONTEXT_TOO_LONG
+from holon.decide.context_too_long import ended_by_other_models
 from holon.decide.lane_commits import LaneHold, resume_commit
 from holon.decide.recovery_plan import (
     AbandonTurnPlan,
@@ -27,16 +29,19 @@ from holon.decide.recovery_plan import (
 )
 from holon.decide.turn_replay import cut_off, spent_in
 from holon.model.commit import Commit, FinishToolCall
+from holon.model.expectation import WaitInState
 from holon.model.ids import AgentId, IdPrefix
 from holon.model.skill_change import RestoreSkills
 from holon.model.snapshot import AgentSnapshot
 from holon.model.task import TaskRecord
 from holon.model.transcript import TurnLog
+from holon.model.wait import WaitState
 from holon.ports.failpoint import Failpoint
 from holon.runtime.bug_boundary import bug_noted
 from holon.runtime.command_boundary import spared
 from holon.runtime.decided_commit import apply_patiently, patiently
 from holon.runtime.pace_desk import review_holds
+from holon.runtime.provider_caller import configured_models
 from holon.runtime.services import Services
 from holon.runtime.settler import Settler
 from holon.runtime.task_desk import TaskDesk
@@ -69,6 +74,7 @@ class Recovery:
         self._figures["tasks_taken_up"] = len(live)
         await self._end_strays([task for task in open_tasks if task.id in live])
         await review_holds(self._services)
+        await _release_for_other_models(self._services)
         await _restore_skills(self._services)
         self._tell()
 
@@ -180,3 +186,26 @@ async def _restore_skills(services: Services) -> None:
         changes=(RestoreSkills(),),
     )
     await apply_patiently(services.store, commit, clock=services.clock)
+
+
+async def _release_for_other_models(services: Services) -> None:
+    """Let items go on that waited for a model with a larger window, now that others are used."""
+    reads = services.store.reads
+    waits = await reads.waits_on(CONTEXT_TOO_LONG)
+    for agent_id in dict.fromkeys(wait.agent_id for wait in waits):
+        agent = await reads.agent(agent_id)
+        if agent is None:
+            continue
+        own = [wait for wait in waits if wait.agent_id == agent_id]
+        moved = ended_by_other_models(own, configured_models(services, agent.model))
+        if not moved:
+            continue
+        commit = Commit(
+            commit_id=f"models:{services.ids.fresh(IdPrefix.REQUEST)}",
+            at=services.clock.now(),
+            changes=moved,
+            expects=tuple(
+                WaitInState(wait_id=each.wait_id, state=WaitState.ACTIVE) for each in moved
+            ),
+        )
+        await apply_patiently(services.store, commit, clock=services.clock)

@@ -1,4 +1,4 @@
-"""Keeps the database and the files of ended commands within bounds, a small step at a time.
+"""Keeps the database and the files that go with its rows within bounds, a small step at a time.
 
 Owns:  when retention runs: at intervals, early when many commits have come in, and at once when the
        database has nearly reached its cap.
@@ -12,14 +12,17 @@ Rule 4: the files of a command stay while its task runs, and until its result wa
 Rule 5: what waits to be shown to an agent is bounded as well, and more tightly while the database
         is nearly full: else whoever may write to an agent that is not listening fills the disk.
         What is let go is finished history from then on.
+Rule 5: the home of an agent that was made for one run goes when the agent is archived and the last
+        row of its doings has gone. Homes of all other agents stay.
 """
 
 from typing import Final
 
+from holon.decide.agent_identity import is_temporary
 from holon.decide.command_promotion import run_id_of
 from holon.decide.run_retention import runs_to_forget, tightened
 from holon.decide.unseen_commits import let_go_commit
-from holon.model.errors import StoreFullError
+from holon.model.errors import HolonError, StoreFullError
 from holon.model.expectation import Applied
 from holon.model.ids import AgentId
 from holon.model.instant import later
@@ -32,6 +35,7 @@ from holon.model.limits import (
     UNSEEN_PER_AGENT_COUNT_MAX,
 )
 from holon.ports.failpoint import Failpoint
+from holon.ports.journal import LogLevel
 from holon.runtime.alarm import Alarm
 from holon.runtime.command_boundary import spared
 from holon.runtime.services import Services
@@ -85,6 +89,7 @@ class RetentionKeeper:
                 await self._prune_rows()
         except StoreFullError:
             return  # the next interval tries again
+        await self._remove_homes()
         self._is_stuck = await self._is_full()
 
     async def _prune_to_room(self) -> None:
@@ -120,6 +125,23 @@ class RetentionKeeper:
                 break
             has_let_go = True
         return has_let_go
+
+    async def _remove_homes(self) -> None:
+        """Take away the homes of past runs of which nothing is left in the database."""
+        services = self._services
+        try:
+            there = await services.homes.temporary()
+            past = await services.store.reads.archived_without_history(there) if there else ()
+            for identity in past:
+                if is_temporary(identity):
+                    await services.homes.remove(identity.agent_id)
+        except HolonError as error:
+            services.journal.note(
+                "homes_kept",
+                "the homes of past runs are left for later",
+                level=LogLevel.WARNING,
+                error=error,
+            )
 
     async def _forget_runs(self) -> None:
         """Drop what ended commands left on disk, as far as the policy wants it."""

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import anyio
 
 from holon.decide.budget import cost_micros_of
+from holon.decide.context_too_long import is_too_long
 from holon.decide.failure_artifact import failure_of
 from holon.decide.lane_commits import LaneHold
 from holon.decide.memory_commit import MemoryFacts, with_memory
@@ -23,7 +24,7 @@ from holon.decide.recovery_plan import plan_turn
 from holon.decide.settlement import SettlementFacts, settle_turn
 from holon.model.commit import AppendTranscript, Commit
 from holon.model.expectation import Applied, CommitOutcome, ConstraintRefused
-from holon.model.ids import BriefId, IdPrefix, SummaryId
+from holon.model.ids import BriefId, IdPrefix, SummaryId, WaitId
 from holon.model.memory_change import ArchiveEpisode
 from holon.model.message import MessageEnvelope
 from holon.model.provider_attempt import AttemptTimeline
@@ -35,6 +36,8 @@ from holon.ports.failpoint import Failpoint
 from holon.ports.journal import LogLevel
 from holon.runtime.bug_boundary import raise_unless_bug
 from holon.runtime.decided_commit import DECISIONS_COUNT_MAX, patiently
+from holon.runtime.execution_place import current_place
+from holon.runtime.provider_caller import configured_models
 from holon.runtime.services import Services
 from holon.runtime.turn_driver import TurnEnd
 from holon.runtime.turn_writer import LaneFencedError
@@ -143,7 +146,7 @@ class Settler:
         services, now = self._services, self._services.clock.now()
         turn = end.log.turn
         known = await services.store.reads.remembered(turn.agent_id)
-        is_elsewhere = services.workspace_overrides and services.workspace_root is not None
+        place = await current_place(services, turn.agent_id)
         recorded = sum(isinstance(change, AppendTranscript) for change in end.final_round)
         last = end.log.entries[-1].position if end.log.entries else -1
         facts = SettlementFacts(
@@ -162,13 +165,18 @@ class Settler:
             summary_ids=tuple(
                 SummaryId(services.ids.fresh(IdPrefix.SUMMARY)) for _ in end.finish.completions
             ),
+            report_brief_ids=tuple(
+                BriefId(services.ids.fresh(IdPrefix.BRIEF)) for _ in end.finish.completions
+            ),
+            wait_id=self._wait_id(end),
+            models=configured_models(services, snapshot.agent.model),
             timeline=end.failed_timeline,
             final_round=end.final_round,
             cost_micros=self._cost_micros(end),
             moved=got_somewhere(
                 end.log.entries, end.log.calls, mutating=services.tools.policy.mutating
             ),
-            workspace_id=None if is_elsewhere else known.workspace_id,
+            workspace_id=place.workspace_id,
         )
         return with_memory(
             settle_turn(facts, now=now),
@@ -210,6 +218,7 @@ class Settler:
         cost_micros: int,
     ) -> Commit:
         services, now = self._services, self._services.clock.now()
+        place = await current_place(services, hold.agent_id)
         entries = end.log.entries
         facts = SettlementFacts(
             generation=hold.generation,
@@ -222,14 +231,22 @@ class Settler:
             next_position=entries[-1].position + 1 if entries else 0,
             snapshot=snapshot,
             brief_id=BriefId(services.ids.fresh(IdPrefix.BRIEF)),
+            wait_id=self._wait_id(end),
+            models=configured_models(services, snapshot.agent.model),
             timeline=end.failed_timeline,
             final_round=end.final_round,
             cost_micros=cost_micros,
+            workspace_id=place.workspace_id,
         )
         return settle_turn(facts, now=now)
 
     def _cost_micros(self, end: TurnEnd) -> int:
         return cost_micros_of(_timelines(end), self._services.price_of)
+
+    def _wait_id(self, end: TurnEnd) -> WaitId | None:
+        if not is_too_long(end.finish.failure):
+            return None
+        return WaitId(self._services.ids.fresh(IdPrefix.WAIT))
 
     async def _bound(self, end: TurnEnd) -> WeighedItem | None:
         """The item the turn was bound to when it began, as it stands now."""

@@ -56,6 +56,7 @@ from holon.model.snapshot import AgentSnapshot
 from holon.model.wait import WaitKind, WaitRecord, WaitState
 from holon.ports.failpoint import Failpoint
 from holon.runtime.decided_commit import apply_patiently
+from holon.runtime.execution_place import current_place
 from holon.runtime.ingress import Ingress
 from holon.runtime.services import Services
 
@@ -172,6 +173,7 @@ class TickDesk:
             brief_id=BriefId(self._services.ids.fresh(IdPrefix.BRIEF)),
             text=question_text(decision.item),
             memory=decision.memory,
+            workspace_id=(await current_place(self._services, agent_id)).workspace_id,
         )
         return await self._apply(ask_operator_commit(question, snapshot=snapshot, now=now))
 

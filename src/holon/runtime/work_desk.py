@@ -35,6 +35,7 @@ from holon.model.limits import RECHECK_DEFAULT_MS
 from holon.model.refusal import Refusal, RefusedError
 from holon.model.work_item import WorkItemRecord, WorkItemState
 from holon.runtime.decided_commit import commit_decided
+from holon.runtime.execution_place import current_place
 from holon.runtime.services import Services
 
 
@@ -62,6 +63,7 @@ class WorkDesk:
             objective=objective,
             created_at=now,
             updated_at=now,
+            workspace_id=(await current_place(self._services, agent_id)).workspace_id,
         )
 
         await commit_decided(self._services.store, lambda: self._creation(item))

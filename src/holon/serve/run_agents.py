@@ -4,13 +4,15 @@ Owns:  the agent made for one run, the named agent, and when a named one may be 
 Rule 1: a run that names nobody gets an agent of its own: private, and nobody else's past.
 Rule 2: a named agent is used as it is: a template is for a new one. It comes into being only when
         that was asked for.
-Rule 3: the agent made for a run is archived when the run is over, for good: its identity, its rows
-        and its home stay, and it takes nothing more. As long as it could go on, because the run was
-        stopped or waits, or a task, a timer or a wait is left, it stays in use. So it does when the
-        process was killed: a run that goes on with it by its name archives it at its own end.
+Rule 3: the agent made for a run is archived when the run is over, for good: it takes nothing more.
+        Its identity stays; its rows and its home stay until retention lets them go. As long as it
+        could go on, because the run was stopped or waits, or a task, a timer or a wait is left, it
+        stays in use. So it does when the process was killed: a run that goes on with it by its name
+        archives it at its own end.
 Rule 4: an agent that could not answer (paused, stopped, someone's child) is refused at once.
 """
 
+from holon.decide.agent_identity import is_temporary
 from holon.decide.agent_lifecycle import may_run
 from holon.model.agent import (
     AgentIdentity,
@@ -44,7 +46,7 @@ async def temporary_agent(host: Host, clock: Clock, ids: IdSource) -> AgentId:
 async def archive_temporary(host: Host, agent_id: AgentId) -> bool:
     """Archive the agent of a run that is over, if it was made for one and has nothing left."""
     state = await host.reads.agent(agent_id)
-    if state is None or not _is_temporary(state.identity):
+    if state is None or not is_temporary(state.identity):
         return False
     return await host.control.archive(agent_id, reason="its run is over")
 
@@ -66,7 +68,7 @@ def _require_usable(agent_id: AgentId, state: AgentState | None) -> None:
     if state is None:
         raise AgentNotUsableError(
             f"there is no agent {agent_id}",
-            hint="check the name, or add --create-agent to make it",
+            hint="check the name with `holon agent list`, or add --create-agent to make it",
         )
     if state.identity.ownership is not Ownership.SELF_OWNED:
         raise AgentNotUsableError(
@@ -79,13 +81,12 @@ def _require_usable(agent_id: AgentId, state: AgentState | None) -> None:
         )
     if not may_run(state.posture.status):
         raise AgentNotUsableError(
-            f"agent {agent_id} is {state.posture.status}", hint="resume it first"
+            f"agent {agent_id} is {state.posture.status}",
+            hint=(
+                f"resume it first with `holon agent resume {agent_id}`; where no runtime serves"
+                " this home, `holon daemon start` starts one"
+            ),
         )
-
-
-def _is_temporary(identity: AgentIdentity) -> bool:
-    is_private = identity.visibility is Visibility.PRIVATE
-    return is_private and identity.agent_id.startswith(f"{IdPrefix.TEMPORARY_RUN}_")
 
 
 def _identity(agent_id: AgentId, clock: Clock, visibility: Visibility) -> AgentIdentity:

@@ -18,6 +18,7 @@ from holon.model.json_value import JsonValue
 from holon.model.tool import ToolOk, ToolSpec
 from holon.model.work_item import PlanStatus, WorkItemRecord
 from holon.tools.arguments import decode_arguments, leniently, schema_of
+from holon.tools.execution_view import workspace_id_of
 from holon.tools.guidance_texts import guidance_for
 from holon.tools.own_work_items import focus_of, refused
 from holon.tools.plan_artifact import seed_plan
@@ -92,6 +93,7 @@ class CreateWorkItem:
             plan_status=asked.plan_status or PlanStatus.DRAFT,
             plan_artifact=plan,
             todo_list=todo_items(asked.todo_list or ()),
+            workspace_id=workspace_id_of(scene),
         )
         seen = Seen(item=item, focus=await focus_of(scene, ports), plan=plan)
         return ToolExecution(

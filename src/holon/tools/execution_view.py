@@ -7,6 +7,7 @@ Rule 2: an agent always has one workspace: the one its host was given, or else i
 
 import msgspec
 
+from holon.model.ids import WorkspaceId
 from holon.model.json_value import JsonValue
 from holon.model.workspace import (
     AGENT_HOME,
@@ -31,15 +32,20 @@ def profile_of(shell: Shell) -> ExecutionProfile:
     )
 
 
+def workspace_id_of(scene: ToolScene) -> WorkspaceId:
+    """Return the workspace a call of this scene is made in."""
+    if scene.workspace is not None:
+        return scene.workspace.workspace_id
+    return AGENT_HOME if scene.execution_root == scene.agent_home else WORKSPACE_ROOT
+
+
 def execution_of(scene: ToolScene, ports: ToolPorts) -> ExecutionSnapshot:
     """Return where a call of this scene runs."""
     place = scene.workspace
-    is_home = scene.execution_root == scene.agent_home
-    built_in = AGENT_HOME if is_home else WORKSPACE_ROOT
     return ExecutionSnapshot(
         profile=profile_of(ports.shell),
         policy=ExecutionPolicy(),
-        workspace_id=built_in if place is None else place.workspace_id,
+        workspace_id=workspace_id_of(scene),
         workspace_anchor=scene.execution_root if place is None else place.workspace_anchor,
         execution_root=scene.execution_root,
         cwd=scene.cwd,

@@ -98,10 +98,12 @@ class AgentAction(StrEnum):
 
     START = "start"
     STOP = "stop"
+    PAUSE = "pause"
+    RESUME = "resume"
 
 
 class ControlRequest(ControlBody, frozen=True, kw_only=True):
-    """Start or stop an agent."""
+    """Start, stop, pause or resume an agent."""
 
     action: AgentAction
 

@@ -34,7 +34,8 @@ FAMILIES: Final = (
 WALKED: Final = re.compile(
     r"SCAN (wake_hints USING|messages USING COVERING INDEX messages_one_claim_per_agent"
     r"|turns USING COVERING INDEX turns_one_open_per_agent|tasks USING INDEX tasks_open"
-    r"|work_items USING INDEX work_items_runnable|waiting|w$|up$|o$|last_one$|ahead$"
+    r"|work_items USING INDEX work_items_(runnable|needing_input)"
+    r"|waiting|w$|up$|o$|last_one$|ahead$"
     r"|agents USING (COVERING )?INDEX agents_up|tasks USING INDEX tasks_open_by_agent"
     r"|messages USING INDEX messages_(unread_results|unseen)"
     r"|m USING COVERING INDEX messages_unseen"

@@ -1,6 +1,7 @@
-"""Homes of agents that are about to be born.
+"""Homes of agents that are about to be born, and the end of those made for one run.
 
-Owns:  building a home in a scratch directory, giving it its name, and undoing that.
+Owns:  building a home in a scratch directory, giving it its name, and undoing that; removing the
+       homes of past one-shot runs.
 Rule 1: a home is complete, skills and provenance included, before it has its name. Whatever fails
         until then leaves nothing where agents live.
 Rule 2: `agents/.births/<agent>` is there from the first step until the birth is settled, so a
@@ -10,13 +11,18 @@ Rule 3: a directory that was there before is completed or refused, never replace
 Rule 4: the default agent is never left without guidance: where the user's holon-default cannot be
         used, it gets the one in the package, and the log says so. It is the first agent of every
         HOLON_HOME; whoever asks for holon-default later is refused, as with any template.
+Rule 5: a home that is removed first leaves its place, into `agents/.removed`, in one step; what a
+        killed process left there goes with the next look. Folders are opened without following a
+        link, and everything is done relative to them: an agent's command may put links anywhere.
 """
 
 import errno
 import json
 import logging
 import os
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -38,8 +44,9 @@ from holon.adapters.files.template_folder import read_template
 from holon.adapters.files.template_store import ResolvedTemplate, TemplateStore
 from holon.adapters.files.whole_folder import place, remove_tree
 from holon.model.errors import HolonError, StoreFullError, StoreReadOnlyError
-from holon.model.ids import AGENT_ID_PATTERN, AgentId, parse_agent_id
+from holon.model.ids import AGENT_ID_PATTERN, AgentId, IdPrefix, parse_agent_id
 from holon.model.json_value import JsonValue
+from holon.model.limits import RUN_HOMES_COUNT_MAX
 from holon.model.skill_ref import BadSkillRefError, InstalledSkill
 from holon.model.template import DEFAULT_TEMPLATE, BadTemplateError
 from holon.ports.agent_homes import AgentHomeError, HomeOccupiedError
@@ -47,6 +54,9 @@ from holon.ports.skill_installer import SkillInstaller
 
 _AGENTS: Final = "agents"
 _BIRTHS: Final = ".births"
+_REMOVED: Final = ".removed"
+_TEMPORARY: Final = f"{IdPrefix.TEMPORARY_RUN}_"
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SIGN: Final = "placed.json"
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _log = logging.getLogger(__name__)
@@ -116,6 +126,21 @@ class HomeBirths:
                 add_file(target / AGENTS_FILE, agents_md_of(text).encode())
         except OSError as error:
             raise _home_error(f"the home {target} cannot be completed", error) from error
+
+    async def temporary(self) -> Sequence[AgentId]:
+        """Name the agents made for one run whose homes are here, and finish earlier removals."""
+        try:
+            return await anyio.to_thread.run_sync(_temporary_in, self._agents)
+        except OSError as error:
+            raise _home_error(f"{self._agents} cannot be looked at", error) from error
+
+    async def remove(self, agent_id: AgentId) -> None:
+        """Take the home of an agent made for one run away for good."""
+        name = parse_agent_id(agent_id)
+        try:
+            await anyio.to_thread.run_sync(_removed, self._agents, name)
+        except OSError as error:
+            raise _home_error(f"the home {self._agents / name} cannot be removed", error) from error
 
     async def _text(self, template: str | None, agent_id: AgentId) -> str | None:
         if template is None:
@@ -204,6 +229,46 @@ def _undone(sign: Path, target: Path) -> None:
     except (FileNotFoundError, ValueError, AttributeError):
         pass  # it was not placed yet
     remove_tree(sign)
+
+
+@contextmanager
+def _opened(path: Path | str, *, within: int | None = None) -> Iterator[int]:
+    """Lend a folder; a link in its place is an error."""
+    folder = os.open(path, _FOLDER, dir_fd=within)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _temporary_in(agents: Path) -> Sequence[AgentId]:
+    if not agents.is_dir() or agents.is_symlink():
+        return ()
+    with _opened(agents) as folder:
+        with suppress(FileNotFoundError), _opened(_REMOVED, within=folder) as removed:
+            for name in os.listdir(removed):
+                if name.startswith(_TEMPORARY):
+                    shutil.rmtree(name, ignore_errors=True, dir_fd=removed)
+        with os.scandir(folder) as entries:
+            names = [
+                entry.name
+                for entry in entries
+                if entry.name.startswith(_TEMPORARY) and entry.is_dir(follow_symlinks=False)
+            ]
+    known = sorted(name for name in names if AGENT_ID_PATTERN.fullmatch(name))
+    return tuple(AgentId(name) for name in known[:RUN_HOMES_COUNT_MAX])
+
+
+def _removed(agents: Path, name: str) -> None:
+    with _opened(agents) as folder:
+        with suppress(FileExistsError):
+            os.mkdir(_REMOVED, mode=0o700, dir_fd=folder)
+        with _opened(_REMOVED, within=folder) as removed:
+            with _opened(name, within=folder):
+                pass  # it is there, and no link
+            shutil.rmtree(name, ignore_errors=True, dir_fd=removed)  # of an earlier attempt
+            os.rename(name, name, src_dir_fd=folder, dst_dir_fd=removed)
+            shutil.rmtree(name, ignore_errors=True, dir_fd=removed)
 
 
 def _has_guidance(target: Path) -> bool:

@@ -2,9 +2,8 @@
 
 Owns:  where skills are looked for, in which order, and what is remembered between two looks.
 Rule 1: three scopes, each with a list of roots, of which the first that exists is the only one
-        used. (Elsewhere it is said that an agent's own roots are all read; the text that binds
-        says the first one, for every scope.) One that is there and cannot be used is a problem,
-        and no reason to use the next.
+        used (decision 0034 says why for skills it is not as for guidance). One that is there and
+        cannot be used is a problem, and no reason to use the next.
 Rule 2: a skill is a folder with a SKILL.md; folders are looked into until one is found, some deep.
         Its body is not kept: a catalog holds metadata.
 Rule 3: whatever is wrong with a skill is a problem in the answer, and the others load. The number

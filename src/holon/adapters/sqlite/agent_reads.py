@@ -4,6 +4,7 @@ Owns:  the snapshot. It is a handful of index lookups: its cost depends neither 
        there is nor on how many agents there are.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -13,6 +14,7 @@ from holon.adapters.sqlite.number_columns import number
 from holon.adapters.sqlite.read_session import ReadSession
 from holon.adapters.sqlite.row_codec import (
     HINTS,
+    IDENTITIES,
     ITEMS,
     LINES,
     AgentRow,
@@ -24,7 +26,7 @@ from holon.adapters.sqlite.row_codec import (
     wait_record,
 )
 from holon.adapters.sqlite.statements import Row
-from holon.model.agent import AgentContext, AgentState
+from holon.model.agent import AgentContext, AgentIdentity, AgentState
 from holon.model.ids import AgentId, MessageId
 from holon.model.instant import from_micros, to_micros
 from holon.model.limits import SELF_STARTED_HOLD_MS_MAX, WORK_ITEMS_WEIGHED_COUNT_MAX
@@ -56,6 +58,16 @@ class SqliteAgentReads(ReadSession):
                 )
             case _:
                 return AgentContext()
+
+    async def archived_without_history(
+        self, agent_ids: Sequence[AgentId]
+    ) -> Sequence[AgentIdentity]:
+        """Those of these agents that are archived and of whose doings no row is left."""
+        asked = json.dumps([str(each) for each in agent_ids])
+        return [
+            IDENTITIES.decode(str(row[0]))
+            for row in self._all("archived_without_history", (asked,))
+        ]
 
     async def snapshot(self, agent_id: AgentId, *, now: datetime) -> AgentSnapshot | None:
         """Everything scheduling decides on, at one moment."""

@@ -82,7 +82,7 @@ USAGES: Final = RowDecoder[TokenUsage](TokenUsage)
 HINTS: Final = RowDecoder[WakeHint](WakeHint)
 LINES: Final = RowDecoder[tuple[str, ...]](tuple[str, ...])
 ITEMS: Final = RecallingDecoder[WorkItemRecord](WorkItemRecord)
-_IDENTITIES: Final = RecallingDecoder[AgentIdentity](AgentIdentity)
+IDENTITIES: Final = RecallingDecoder[AgentIdentity](AgentIdentity)
 _CLOSURES: Final = RecallingDecoder[Closure](Closure)
 _TERMINALS: Final = RecallingDecoder[TurnTerminal](TurnTerminal)
 _WAITS: Final = RowDecoder[WaitRecord](WaitRecord)
@@ -226,7 +226,7 @@ class EventRow(NamedTuple):
 def agent_state(row: AgentRow) -> AgentState:
     """Return the agent a row tells of."""
     return AgentState(
-        identity=_IDENTITIES.decode(row.identity),
+        identity=IDENTITIES.decode(row.identity),
         generation=row.generation,
         posture=AgentPosture(
             status=AgentStatus(row.status),

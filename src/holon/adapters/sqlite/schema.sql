@@ -1,4 +1,4 @@
--- version 14 --
+-- version 15 --
 -- What the migrations make of an empty database; `make docs` writes it. Why something
 -- is as it is stands in the migration that made it.
 
@@ -707,6 +707,9 @@ CREATE INDEX episodes_by_agent on episodes (agent_id, end_turn_index, episode_se
 CREATE INDEX episodes_by_age on episodes (finalized_at);
 
 CREATE INDEX agents_in_use on agents (agent_id) where archived = 0;
+
+CREATE INDEX work_items_needing_input on work_items (agent_id)
+where state = 'open' and json_extract(record, '$.plan_status') = 'needs_input';
 
 CREATE TRIGGER agents_generation_never_falls
 before update of generation on agents when new.generation < old.generation

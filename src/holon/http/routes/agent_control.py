@@ -63,8 +63,8 @@ async def create(plane: Plane, call: Call) -> Done:
     return Done(ok=True, agent_id=agent_id)
 
 
-async def start(plane: Plane, call: Call) -> Done:
-    """Let a stopped agent run again."""
+async def resume(plane: Plane, call: Call) -> Done:
+    """Let a stopped or paused agent run again."""
     agent_id = _named(call)
     await plane.host.control.resume(agent_id)
     return Done(ok=True, agent_id=agent_id)
@@ -77,13 +77,22 @@ async def stop(plane: Plane, call: Call) -> Done:
     return Done(ok=True, agent_id=agent_id)
 
 
+async def pause(plane: Plane, call: Call) -> Done:
+    """Pause an agent; what it was doing is settled as aborted, and its messages are kept."""
+    agent_id = _named(call)
+    await plane.host.control.pause(agent_id)
+    return Done(ok=True, agent_id=agent_id)
+
+
 async def control(plane: Plane, call: Call) -> Done:
-    """Start or stop an agent, as the body says."""
+    """Start, stop, pause or resume an agent, as the body says."""
     match call.taken(ControlRequest).action:
-        case AgentAction.START:
-            return await start(plane, call)
+        case AgentAction.START | AgentAction.RESUME:
+            return await resume(plane, call)
         case AgentAction.STOP:
             return await stop(plane, call)
+        case AgentAction.PAUSE:
+            return await pause(plane, call)
 
 
 async def abort(plane: Plane, call: Call) -> Done:
@@ -142,7 +151,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/control",
         access=Access.CONTROL,
-        summary="Start or stop an agent.",
+        summary="Start, stop, pause or resume an agent.",
         answer=control,
         takes=ControlRequest,
         returns=Done,
@@ -153,8 +162,28 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/start",
         access=Access.CONTROL,
-        summary="Let a stopped agent run again.",
-        answer=start,
+        summary="Let a stopped or paused agent run again. The same as resume.",
+        answer=resume,
+        returns=Done,
+        refusals=(404, 409),
+        tags=("agents",),
+    ),
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/resume",
+        access=Access.CONTROL,
+        summary="Let a stopped or paused agent run again.",
+        answer=resume,
+        returns=Done,
+        refusals=(404, 409),
+        tags=("agents",),
+    ),
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/pause",
+        access=Access.CONTROL,
+        summary="Pause an agent. It runs nothing and takes messages until it is resumed.",
+        answer=pause,
         returns=Done,
         refusals=(404, 409),
         tags=("agents",),

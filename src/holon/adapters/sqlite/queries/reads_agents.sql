@@ -161,3 +161,19 @@ where a.status not in ('stopped', 'paused') and a.budget_until is null and a.age
 
 -- agents_with_open_turns --
 select agent_id from turns where state = 'open' order by agent_id;
+
+-- archived_without_history --
+-- Asked for agents by name. An archived agent owes nothing, so only what has ended can be left.
+select a.identity from json_each(?1) cross join agents a on a.agent_id = json_each.value
+where a.archived = 1
+    and not exists (select 1 from turns t where t.agent_id = a.agent_id)
+    and not exists (select 1 from briefs b where b.agent_id = a.agent_id)
+    and not exists (
+        select 1 from tasks k
+        where k.agent_id = a.agent_id and k.status in ('completed', 'failed', 'cancelled', 'interrupted')
+    )
+    and not exists (select 1 from episodes e where e.agent_id = a.agent_id)
+    and not exists (
+        select 1 from work_items w where w.agent_id = a.agent_id and w.state = 'completed'
+    )
+order by json_each.key;

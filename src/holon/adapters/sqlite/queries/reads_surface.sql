@@ -130,7 +130,8 @@ order by updated_at desc, work_item_id desc
 limit ?4;
 
 -- activity --
--- Only partial indexes are walked: agents that are up, tasks that run, waits that are open.
+-- Only partial indexes are walked: agents that are up, tasks that run, waits that are open, and items
+-- whose plan needs the operator's input.
 with
 up (agent_id, status) as (
     select agent_id, status from agents indexed by agents_up
@@ -145,6 +146,11 @@ owing (agent_id) as (
     select * from (
         select distinct agent_id from waits
         where state in ('active', 'triggered') and kind <> 'rest' and kind <> 'recheck' limit ?1
+    )
+    union
+    select * from (
+        select distinct agent_id from work_items indexed by work_items_needing_input
+        where state = 'open' and json_extract(record, '$.plan_status') = 'needs_input' limit ?1
     )
     union
     select agent_id from up where status = 'awaiting_task'
