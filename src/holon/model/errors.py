@@ -129,6 +129,19 @@ class StoreBrokenError(StoreError):
     hint = "check the disk, then start Holon again: it recovers from what is durable"
 
 
+class HomeReplacedError(StoreBrokenError):
+    """Another process has become the owner of this HOLON_HOME; nothing more is written here."""
+
+    code = "home_replaced"
+    hint = "another process serves this home now: look at it with holon daemon status"
+
+
+class HomeLostError(StoreBrokenError):
+    """The folder of this HOLON_HOME is not in its place any more, so nothing can go on in it."""
+
+    code = "home_lost"
+
+
 class StoreClosedError(StoreError):
     """The store was closed while the request waited."""
 

@@ -25,10 +25,12 @@ from anyio.abc import TaskStatus
 
 from holon import __version__
 from holon.adapters.sqlite.home_lock import HomeLock
+from holon.adapters.sqlite.store import require_free_home
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.detached_process import tell_ready
 from holon.adapters.system.failure_files import FailureFiles
 from holon.adapters.system.home_checks import home_errors, require_safe_home
+from holon.adapters.system.home_identity import HomeIdentity, place_of
 from holon.adapters.system.journal_file import JournalFile
 from holon.adapters.system.listening_sockets import (
     AddressTakenError,
@@ -82,6 +84,7 @@ async def serve(
     files = RunFiles(settings.home)
     with home_errors(settings.home):
         prepare_run_folder(files.folder)
+    HomeLock(settings.home).release()  # raises HomeInUseError: then nothing was written down
     hooks = hooks or Hooks()
     secrets, level = hooks.secrets, asked.log_level or settings.log_level
     with (
@@ -149,7 +152,7 @@ class _Service:
             async with anyio.create_task_group() as answering:
                 answering.start_soon(self._answer, served, facts, (tcp, local))
                 with home_errors(self._settings.home):
-                    self._files.write_record(_record_of(facts, self._asked))
+                    self._files.write_record(_record_of(facts, self._asked, served.host.home_id))
                 self._tell_ready(facts)
         self._told.journal.note("draining", "was asked to end; what runs gets a moment")
         if not await _drain(served.host):
@@ -213,7 +216,7 @@ def _bound(plan: AccessPlan, home: Path) -> socket.socket:
     try:
         return bind_tcp(plan.host, plan.port)
     except AddressTakenError:
-        HomeLock(home).release()  # raises HomeInUseError
+        require_free_home(home)  # raises HomeInUseError
         raise
 
 
@@ -255,13 +258,16 @@ def _listening_on(path: Path) -> Iterator[socket.socket]:
                     path.unlink(missing_ok=True)
 
 
-def _record_of(facts: RuntimeFacts, asked: ServeRequest) -> RuntimeRecord:
-    identity = own_identity()
+def _record_of(facts: RuntimeFacts, asked: ServeRequest, home_id: str) -> RuntimeRecord:
+    identity, place = own_identity(), place_of(Path(facts.home_dir))
     return RuntimeRecord(
         pid=identity.pid,
         start_ticks=identity.start_ticks,
         boot_id=identity.boot_id,
         home_dir=facts.home_dir,
+        home=None
+        if place is None
+        else HomeIdentity(id=home_id, path=facts.home_dir, device=place.device, inode=place.inode),
         socket_path=facts.socket_path,
         http_addr=facts.http_addr,
         config_fingerprint=facts.config_fingerprint,
