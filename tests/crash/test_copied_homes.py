@@ -197,7 +197,7 @@ def test_a_started_copy_is_a_home_of_its_own(twins: Twins) -> None:
     copy.wait_ready()
     assert str(copy.pid) in holon(twins.copy.home, "daemon", "status").stdout
     assert copy.kill() == -signal.SIGKILL
-    ids = set()
+    ids = set[object]()
     for home in (twins.original.home, twins.copy.home):
         with open_untouched(database_path(home)) as connection:
             ids.update(connection.execute("select home_id from home_owner"))

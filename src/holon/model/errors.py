@@ -6,8 +6,8 @@ HolonError
 ├── ForbiddenTransition  a lifecycle table has no such row
 ├── ProviderError        a provider attempt failed (model/provider_errors)
 ├── HomeUnusable         a home cannot be served as it is
-└── StoreError           StoreFull, StoreReadOnly, StoreBusy (wait and retry) · StoreBroken (stop)
-                         StoreClosed
+└── StoreError           StoreFull, StoreReadOnly, StoreBusy (wait and retry) · StoreClosed
+                         StoreBroken, HomeReplaced, HomeLost (stop)
                          at opening: HomeInUse · SchemaTooNew · NotAHolonDatabase · StoreUnwritable
 
 Owns:  every error the runtime raises on purpose.
@@ -137,9 +137,10 @@ class HomeReplacedError(StoreBrokenError):
 
 
 class HomeLostError(StoreBrokenError):
-    """The folder of this HOLON_HOME is not in its place any more, so nothing can go on in it."""
+    """The folder of this HOLON_HOME, or its socket, is gone from its place; the host must end."""
 
     code = "home_lost"
+    hint = "start Holon again: it recovers from what is durable"
 
 
 class StoreClosedError(StoreError):

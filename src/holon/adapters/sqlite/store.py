@@ -32,7 +32,7 @@ from holon.adapters.sqlite.retention import Retention
 from holon.adapters.sqlite.writer_port import Writer
 from holon.adapters.sqlite.writer_thread import ThreadWriter
 from holon.model.commit import Commit
-from holon.model.errors import StoreFullError
+from holon.model.errors import HomeInUseError, StoreError, StoreFullError
 from holon.model.expectation import CommitOutcome
 from holon.model.limits import HOME_WATCH_MS, SECOND_MS
 from holon.model.retention import PruneReport, RetentionPolicy
@@ -120,15 +120,21 @@ def open_store(
 
 
 def require_free_home(home: Path) -> None:
-    """Raise HomeInUseError when another process owns the home; otherwise leave it as it is."""
-    prepare_home(home)
+    """Raise HomeInUseError when another process owns the home; otherwise leave it as it is.
+
+    Its run folder must be there. What else is wrong with the home is said when it is opened.
+    """
     lock, path = HomeLock(home), database_path(home)
     try:
         if path.exists():
             inspect_file(path)
             with opening_errors(path), closing(open_inspector(path)) as connection:
-                connection.pragma("query_only", False)  # it may have to ask for the owner
+                connection.pragma("query_only", False)  # an owner may have to be asked
                 require_no_owner(connection, home, lock.place)
+    except HomeInUseError:
+        raise
+    except StoreError:
+        return
     finally:
         lock.release()
 
