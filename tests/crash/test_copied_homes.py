@@ -4,11 +4,8 @@ A copy holds the same records as its original: who serves it, which commands run
 open. The original is a service with a command in the background, alive or killed.
 """
 
-import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +18,7 @@ from holon.adapters.system.run_files import RunFiles
 from holon.ports.failpoint import Failpoint
 from holon.testing.served_host import ServedHost
 from tests.crash.conftest import StartHost
-from tests.crash.copies import copy_home
+from tests.crash.copies import copy_home, holon, run_copy_loop
 from tests.crash.hands_aftermath import end_stragglers, open_tasks
 from tests.crash.test_hand_windows import COMMAND, PROMPT, Stage, wait_until
 
@@ -50,18 +47,6 @@ class Twins:
         self.original.finish(host)
         assert self.original.effects == ["begun", "end"]
         assert self.original.column("select status from tasks") == ["completed"]
-
-
-def holon(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run a command of the command line on a home."""
-    return subprocess.run(
-        [sys.executable, "-m", "holon", *arguments],
-        env={"PATH": os.environ["PATH"], "HOME": str(home.parent), "HOLON_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 @pytest.fixture
@@ -203,3 +188,13 @@ def test_a_started_copy_is_a_home_of_its_own(twins: Twins) -> None:
             ids.update(connection.execute("select home_id from home_owner"))
     assert len(ids) == 2
     twins.finish()
+
+
+@pytest.mark.requirement("home:a-copy-leaves-the-original-alone")
+@pytest.mark.requirement("home:one-owner-without-the-lock")
+def test_copies_and_lost_locks_at_random_moments_touch_nothing_of_the_original(
+    tmp_path: Path,
+) -> None:
+    report = run_copy_loop(rounds=9, seed=3, root=tmp_path / "loop")
+    assert report.problems == []
+    assert report.rounds == 9

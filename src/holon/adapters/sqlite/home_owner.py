@@ -77,6 +77,7 @@ class HomeOwner:
         self._sql = named_queries("home_owner")
         self._path = path
         self._lock = lock
+        self._noted_lock = lock.place
         self._generation = generation
 
     def require(self) -> None:
@@ -100,11 +101,12 @@ class HomeOwner:
                 f"the folder {self._path} was moved, removed or replaced while it was served",
                 hint="what was accepted is in the folder it was: move it back, or serve it there",
             )
-        if not self._lock.restored():
-            return False
-        moved = (*map(str, self._lock.place), self._generation)
-        self._connection.execute(self._sql["move_lock"], moved)
-        return True
+        is_restored = self._lock.restored()
+        if self._lock.place != self._noted_lock:
+            moved = (*map(str, self._lock.place), self._generation)
+            self._connection.execute(self._sql["move_lock"], moved)
+            self._noted_lock = self._lock.place
+        return is_restored
 
 
 def require_no_owner(connection: apsw.Connection, path: Path, lock: HomePlace) -> int:
