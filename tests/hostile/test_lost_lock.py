@@ -45,7 +45,8 @@ def halted(served: Served) -> Iterator[None]:
 def generation(home: Path) -> int:
     """How often the home has changed hands."""
     with open_untouched(database_path(home)) as connection:
-        return int(connection.execute("select generation from home_owner").fetchall()[0][0])
+        found = connection.execute("select generation from home_owner").fetchall()
+    return int(str(found[0][0]))
 
 
 def assert_refused(done: "subprocess.CompletedProcess[str]", served: Served) -> None:

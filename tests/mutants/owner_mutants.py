@@ -5,7 +5,7 @@ from pathlib import Path
 import apsw
 
 from holon.adapters.exec.run_folder import RunFacts
-from holon.adapters.sqlite.home_owner import HomeOwner, _Owner, require_no_owner
+from holon.adapters.sqlite.home_owner import HomeOwner, _Owner, _owner, require_no_owner
 from holon.adapters.system.home_identity import HomeIdentity, HomePlace, is_other_home
 from tests.mutants.planting import plant_function, plant_method
 
@@ -15,11 +15,8 @@ def plant_o1() -> None:
 
     def trusting(connection: apsw.Connection, path: Path, lock: HomePlace) -> int:
         del path, lock
-        sql = "select 1 from sqlite_schema where name = 'home_owner'"
-        if not connection.execute(sql).fetchall():
-            return 0
-        rows = connection.execute("select generation from home_owner").fetchall()
-        return int(rows[0][0]) if rows else 0
+        owner = _owner(connection)
+        return 0 if owner is None else owner.generation
 
     plant_function(require_no_owner, trusting)
 

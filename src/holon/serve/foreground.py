@@ -51,7 +51,7 @@ from holon.adapters.system.secrets import SecretRegistry
 from holon.config.load_settings import Settings
 from holon.http.outside_door import OutsideDoor
 from holon.http.plane import Plane, RuntimeFacts
-from holon.model.errors import HomeLostError
+from holon.model.errors import HomeLostError, StoreUnwritableError
 from holon.model.limits import HOME_WATCH_MS, SECOND_MS, SHUTDOWN_GRACE_MS_MAX
 from holon.runtime.host import Host
 from holon.serve.access_plan import AccessPlan, plan_access
@@ -91,7 +91,8 @@ async def serve(
     files = RunFiles(settings.home)
     with home_errors(settings.home):
         prepare_run_folder(files.folder)
-    require_free_home(settings.home)  # before anything is written down in a home of another
+    with suppress(StoreUnwritableError):  # which is written down when the store is opened
+        require_free_home(settings.home)  # nothing is written down in a home of another process
     hooks = hooks or Hooks()
     secrets, level = hooks.secrets, asked.log_level or settings.log_level
     with (

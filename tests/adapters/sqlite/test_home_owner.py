@@ -133,8 +133,8 @@ async def test_a_lock_file_that_was_removed_or_replaced_is_held_again(
     store, lock = open_store(tmp_path), tmp_path / "run" / "lock"
     async with anyio.create_task_group() as watching:
         watching.start_soon(store.watch_home, PythonLog())
-        for lose in (lock.unlink, lambda: shutil.rmtree(lock.parent), lambda: replace(lock)):
-            lose()
+        for what in ("removed", "removed with its folder", "replaced"):
+            lose(lock, what)
             with anyio.fail_after(20):
                 while row(tmp_path, "lock_inode") != inode_of(lock):  # noqa: ASYNC110
                     await anyio.sleep(0.001)
@@ -149,8 +149,14 @@ def inode_of(lock: Path) -> str | None:
     return str(lock.stat().st_ino) if lock.exists() else None
 
 
-def replace(lock: Path) -> None:
-    """Put another file in the place of the lock."""
+def lose(lock: Path, what: str) -> None:
+    """Remove the lock file, or put another one in its place."""
+    if what == "removed":
+        lock.unlink()
+        return
+    if what == "removed with its folder":
+        shutil.rmtree(lock.parent)
+        return
     other = lock.with_name("other")
     other.touch()
     other.rename(lock)

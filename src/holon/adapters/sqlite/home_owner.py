@@ -16,7 +16,6 @@ Rule 4: a database that was copied takes the identity of the folder it lies in (
         its owner is none of the processes it names.
 """
 
-import os
 import secrets
 import time
 from pathlib import Path
@@ -25,7 +24,7 @@ from typing import Final, NamedTuple
 import apsw
 import msgspec
 
-from holon.adapters.exec.process_table import ProcessIdentity, boot_id, identity_of, is_living
+from holon.adapters.exec.process_table import ProcessIdentity, boot_id, is_living
 from holon.adapters.sqlite.home_lock import HomeLock
 from holon.adapters.sqlite.named_queries import named_queries
 from holon.adapters.system.home_identity import (
@@ -35,6 +34,7 @@ from holon.adapters.system.home_identity import (
     place_of,
     process_space,
 )
+from holon.adapters.system.run_files import own_identity
 from holon.model.errors import HomeInUseError, HomeLostError, HomeReplacedError
 from holon.model.limits import HOME_ANSWER_MS_MAX, SECOND_MS
 
@@ -132,9 +132,8 @@ def take_home(connection: apsw.Connection, path: Path, lock: HomeLock, *, after:
 
     Raises HomeInUseError when another process has become the owner since.
     """
-    place, process = place_of(path), identity_of(os.getpid())
+    place, process = place_of(path), own_identity()
     assert place is not None, "a home that is locked is there"
-    assert process is not None, "we live"
     connection.execute("begin immediate")
     try:
         last = _owner(connection)
