@@ -2,7 +2,8 @@
 
 Owns:  one planting function per mutant and the layer that must kill it. Nothing in production code
        knows about them: HOLON_MUTANT=M4 makes conftest call `plant("M4")` before the tests run.
-Rule 1: M1 to M24 are the list of known faults of others, in its numbering; H1 and on are our own.
+Rule 1: M1 to M24 are the list of known faults of others, in its numbering; H1 and on are our own,
+        and so are O1 and on, which are about who owns a home.
 """
 
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from tests.mutants import (
     hands_mutants,
     lane_mutants,
+    owner_mutants,
     restart_mutants,
     service_mutants,
     store_mutants,
@@ -30,6 +32,8 @@ class Mutant:
 
 
 SIM = ("tests/simulation/test_worlds.py::test_a_world_keeps_its_promises",)
+
+OWNER = ("tests/adapters/sqlite/test_home_owner.py",)
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant("M1", "acknowledged before it is durable", "simulation", SIM, store_mutants.plant_m1),
@@ -228,6 +232,29 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/runtime/test_strays.py",),
         hands_mutants.plant_h5,
     ),
+    Mutant(
+        "O1",
+        "a home is recovered before it is owned",
+        "store",
+        OWNER,
+        owner_mutants.plant_o1,
+    ),
+    Mutant("O2", "a replaced owner writes on", "store", OWNER, owner_mutants.plant_o2),
+    Mutant(
+        "O3",
+        "a copy takes up the commands of its original",
+        "commands",
+        ("tests/adapters/exec/test_copied_runs.py",),
+        owner_mutants.plant_o3,
+    ),
+    Mutant(
+        "O4",
+        "a copy takes the service of its original for its own",
+        "files",
+        ("tests/adapters/system/test_home_identity.py",),
+        owner_mutants.plant_o4,
+    ),
+    Mutant("O5", "a copy goes by the name of its original", "store", OWNER, owner_mutants.plant_o5),
 )
 
 

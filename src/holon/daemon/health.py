@@ -5,7 +5,9 @@ Rule 1: four cases and no others: it runs and answers, it runs and is silent, it
         with files left behind), or somebody else is in its place.
 Rule 2: a process is the one that was written down only if number, start time and boot agree, or
         the kernel names it as the one that listens on the home's own socket.
-Rule 3: an answer of a nearby version is good enough if it names the home and the process.
+Rule 3: a home that was copied says who served its original. That process is not looked for: the
+        copy has no runtime until one is started on it, and what it is is said.
+Rule 4: an answer of a nearby version is good enough if it names the home and the process.
 """
 
 import os
@@ -167,6 +169,14 @@ def told(
                 "see: holon daemon logs",
                 pid=process.pid,
             )
+        case Gone(left_behind=left) if (copied := said_of_copy(files)) is not None:
+            return _down(
+                files,
+                state=DaemonState.STALE if left else DaemonState.STOPPED,
+                connectivity=ControlConnectivity.NOT_TRIED,
+                message=copied,
+                stale=left,
+            )
         case Gone(left_behind=()):
             return _down(
                 files,
@@ -189,6 +199,20 @@ def told(
                 connectivity=ControlConnectivity.UNREACHABLE,
                 message=what,
             )
+
+
+def said_of_copy(files: RunFiles) -> str | None:
+    """What a home is that was copied and not started since, and how to go on with it."""
+    record = files.read_copied_record()
+    if record is None:
+        return None
+    original = record.home_dir if record.home is None else record.home.path
+    served = f", which process {record.pid} serves" if is_living(record.identity()) else ""
+    return (
+        f"no runtime serves this home: it is a copy of {original}{served}. What runs there is left"
+        " alone. To go on here as a home of its own: holon daemon start; tasks that were running"
+        " are interrupted then, and its timers and queued messages are worked on here as well"
+    )
 
 
 def _running(

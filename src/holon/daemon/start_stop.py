@@ -22,7 +22,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from holon.adapters.exec.process_table import ProcessIdentity
-from holon.adapters.sqlite.home_lock import HomeLock
+from holon.adapters.sqlite.store import require_free_home
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.detached_process import DetachedProcess, LivingProcess, Waited
 from holon.adapters.system.failure_files import FailureFiles
@@ -35,7 +35,15 @@ from holon.client.connection import ForeignServerError, SilentRuntimeError
 from holon.client.control_client import ControlClient, ControlError
 from holon.client.endpoint import NoRuntimeError, UnixEndpoint, Wanted, find_endpoint
 from holon.config.load_settings import Settings
-from holon.daemon.health import Foreign, Gone, Running, Silent, look_at, told
+from holon.daemon.health import (
+    Foreign,
+    Gone,
+    Running,
+    Silent,
+    look_at,
+    said_of_copy,
+    told,
+)
 from holon.daemon.launch import launch_arguments, launch_environment
 from holon.daemon.option_words import replacing_command
 from holon.daemon.restart_checks import options_in_use, require_startable, require_token
@@ -222,7 +230,7 @@ class Daemon:
 
 def _require_free(home: Path) -> None:
     """Raise HomeInUseError when a process that is no service has the home: `holon run`, say."""
-    HomeLock(home).release()
+    require_free_home(home)
 
 
 def stop(home: Path) -> DaemonStatus:
@@ -240,8 +248,11 @@ def stop_now(files: RunFiles) -> str:
     began = SystemClock().now()
     match look_at(files):
         case Gone(left_behind=left):
+            copied = said_of_copy(files)
             remove_stale(files)
             FailureFiles(files).clear()
+            if copied is not None:
+                return copied
             return "cleaned up after a runtime that is gone" if left else _NOTHING_RAN
         case Foreign(what=what):
             raise DaemonError(what, hint="nothing was touched; stop it, or move it away")

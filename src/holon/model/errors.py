@@ -6,8 +6,8 @@ HolonError
 ├── ForbiddenTransition  a lifecycle table has no such row
 ├── ProviderError        a provider attempt failed (model/provider_errors)
 ├── HomeUnusable         a home cannot be served as it is
-└── StoreError           StoreFull, StoreReadOnly, StoreBusy (wait and retry) · StoreBroken (stop)
-                         StoreClosed
+└── StoreError           StoreFull, StoreReadOnly, StoreBusy (wait and retry) · StoreClosed
+                         StoreBroken, HomeReplaced, HomeLost (stop)
                          at opening: HomeInUse · SchemaTooNew · NotAHolonDatabase · StoreUnwritable
 
 Owns:  every error the runtime raises on purpose.
@@ -127,6 +127,20 @@ class StoreBrokenError(StoreError):
 
     code = "storage_broken"
     hint = "check the disk, then start Holon again: it recovers from what is durable"
+
+
+class HomeReplacedError(StoreBrokenError):
+    """Another process has become the owner of this HOLON_HOME; nothing more is written here."""
+
+    code = "home_replaced"
+    hint = "another process serves this home now: look at it with holon daemon status"
+
+
+class HomeLostError(StoreBrokenError):
+    """The folder of this HOLON_HOME, or its socket, is gone from its place; the host must end."""
+
+    code = "home_lost"
+    hint = "start Holon again: it recovers from what is durable"
 
 
 class StoreClosedError(StoreError):

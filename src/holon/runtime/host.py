@@ -75,6 +75,11 @@ class Host(Desks):
         return self._services.store.reads
 
     @property
+    def home_id(self) -> str:
+        """Which home this is, wherever it lies."""
+        return self._services.home_id
+
+    @property
     def preference(self) -> ModelPreference:
         """The models agents without a choice of their own are given."""
         return self._services.models.preference

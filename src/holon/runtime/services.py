@@ -96,6 +96,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     journal: Journal = msgspec.field(default_factory=NoJournal)
     tracer: Tracer = msgspec.field(default_factory=NoTracer)
     retention: RetentionPolicy = msgspec.field(default_factory=RetentionPolicy)
+    home_id: str = ""  # which home it is, wherever it lies; a copy has another one
     home: str = ""  # agents live under it, each in a directory of its own
     homes: AgentHomes = msgspec.field(default_factory=NoHomes)  # makes those directories
     workspace_root: str | None = None  # where every agent works instead of in its own home

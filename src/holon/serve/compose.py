@@ -16,7 +16,7 @@ from holon.adapters.files.contained_files import ContainedFiles
 from holon.adapters.files.episode_ledger import FileEpisodeLedger
 from holon.adapters.files.instruction_sources import FileInstructionSources
 from holon.adapters.sqlite.memory_indexes import SqliteMemoryIndexes
-from holon.adapters.sqlite.store import open_store
+from holon.adapters.sqlite.store import SqliteStore, open_store
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.ids import TimeOrderedIds
 from holon.adapters.system.places import SystemPlaces
@@ -29,7 +29,7 @@ from holon.model.budget import BudgetPolicy
 from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
 from holon.ports.failpoint import Failpoints, NoFailpoints
-from holon.ports.journal import Journal
+from holon.ports.journal import Journal, LogLevel
 from holon.ports.provider import ModelDirectory
 from holon.ports.redactor import NothingToRedact, Redactor
 from holon.ports.tracer import NoTracer, Tracer
@@ -112,6 +112,9 @@ async def open_host(
         if shell is not None:
             shell.close()
         raise
+    if shell is not None and store.owner is not None:
+        shell.belong_to(store.owner.identity)
+    _tell_of_a_copy(store, chosen.hooks.journal)
     parts = identity_parts(home, chosen.user_files)
     services = Services(
         store=store,
@@ -120,6 +123,7 @@ async def open_host(
         models=models,
         tools=local_registry() if hands is not None else builtin_tools(),
         home=str(home),
+        home_id="" if store.owner is None else store.owner.identity.id,
         homes=parts.homes,
         instructions=parts.instructions,
         instruction_sources=FileInstructionSources(),
@@ -141,6 +145,7 @@ async def open_host(
     try:
         async with anyio.create_task_group() as serving:
             serving.start_soon(host.run)
+            serving.start_soon(store.watch_home, chosen.hooks.journal)
             await host.wait_ready()
             yield host
             serving.cancel_scope.cancel()
@@ -157,6 +162,17 @@ def _shell(home: Path, hands: Hands, clock: SystemClock) -> LocalShell:
     with suppress(OSError):  # the first command tries again, and says what is wrong
         shell.prepare()
     return shell
+
+
+def _tell_of_a_copy(store: SqliteStore, journal: Journal) -> None:
+    if store.owner is None or store.owner.original is None:
+        return
+    journal.note(
+        "copied_home",
+        f"this home is a copy of {store.owner.original} and from now on a home of its own; what"
+        " runs for the original is left alone, and tasks that ran there are interrupted here",
+        level=LogLevel.WARNING,
+    )
 
 
 def _as_chosen(services: Services, chosen: HostOptions) -> Services:

@@ -8,7 +8,9 @@ Rule 2: the files under `run` are touched only by the owner of the home (its loc
 Rule 3: going down is a drain: no agent is stopped by it. What runs gets a moment to finish and is
         otherwise cut; it goes on from its last durable step when the service comes back. Who asks
         a second time gets the end at once.
-Rule 4: a start or an end that failed is written down, until one goes well.
+Rule 4: what a service is found by is looked after while it runs: a record that was removed is
+        written again; without its socket it could not be asked or ended, so it ends and says why.
+Rule 5: a start or an end that failed is written down, until one goes well.
 """
 
 import os
@@ -24,11 +26,12 @@ import msgspec
 from anyio.abc import TaskStatus
 
 from holon import __version__
-from holon.adapters.sqlite.home_lock import HomeLock
+from holon.adapters.sqlite.store import require_free_home
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.detached_process import tell_ready
 from holon.adapters.system.failure_files import FailureFiles
 from holon.adapters.system.home_checks import home_errors, require_safe_home
+from holon.adapters.system.home_identity import HomeIdentity, HomePlace, place_of
 from holon.adapters.system.journal_file import JournalFile
 from holon.adapters.system.listening_sockets import (
     AddressTakenError,
@@ -38,12 +41,18 @@ from holon.adapters.system.listening_sockets import (
 )
 from holon.adapters.system.private_file import make_home
 from holon.adapters.system.process_limits import become_private, raise_open_files
-from holon.adapters.system.run_files import RunFiles, RuntimeRecord, own_identity
+from holon.adapters.system.run_files import (
+    RunFiles,
+    RuntimeRecord,
+    UnsafePlaceError,
+    own_identity,
+)
 from holon.adapters.system.secrets import SecretRegistry
 from holon.config.load_settings import Settings
 from holon.http.outside_door import OutsideDoor
 from holon.http.plane import Plane, RuntimeFacts
-from holon.model.limits import SECOND_MS, SHUTDOWN_GRACE_MS_MAX
+from holon.model.errors import HomeLostError, StoreUnwritableError
+from holon.model.limits import HOME_WATCH_MS, SECOND_MS, SHUTDOWN_GRACE_MS_MAX
 from holon.runtime.host import Host
 from holon.serve.access_plan import AccessPlan, plan_access
 from holon.serve.compose import Hooks
@@ -82,6 +91,8 @@ async def serve(
     files = RunFiles(settings.home)
     with home_errors(settings.home):
         prepare_run_folder(files.folder)
+    with suppress(StoreUnwritableError):  # which is written down when the store is opened
+        require_free_home(settings.home)  # nothing is written down in a home of another process
     hooks = hooks or Hooks()
     secrets, level = hooks.secrets, asked.log_level or settings.log_level
     with (
@@ -140,16 +151,20 @@ class _Service:
         with home_errors(settings.home):
             self._token = service_token(asked, files.token, told.secrets)
         self.ending = anyio.Event()
+        self._is_lost = False
 
     async def run(self, served: ConfiguredHost, tcp: socket.socket) -> None:
         """Answer until asked to end, then let what runs come to rest."""
         await served.host.births.ensure(self._asked.default_agent)
         facts = self._facts(port=tcp.getsockname()[1])
+        record = _record_of(facts, self._asked, served.host.home_id)
         with _listening_on(self._files.socket) as local, tcp:
+            made = place_of(self._files.socket, follow=False)
             async with anyio.create_task_group() as answering:
                 answering.start_soon(self._answer, served, facts, (tcp, local))
+                answering.start_soon(self._keep_found, record, made)
                 with home_errors(self._settings.home):
-                    self._files.write_record(_record_of(facts, self._asked))
+                    self._files.write_record(record)
                 self._tell_ready(facts)
         self._told.journal.note("draining", "was asked to end; what runs gets a moment")
         if not await _drain(served.host):
@@ -157,6 +172,24 @@ class _Service:
                 "drain_cut", "what still ran is cut off and goes on at the next start"
             )
         self._files.remove_record(pid=facts.pid)
+        if self._is_lost:
+            raise HomeLostError(f"{self._files.socket} was removed while a service listened there")
+
+    async def _keep_found(self, record: RuntimeRecord, made: HomePlace | None) -> None:
+        """Until the end begins, see that commands find this service; begin the end if they cannot.
+
+        A home that is gone as a whole is noticed by its store.
+        """
+        files = self._files
+        while not self.ending.is_set():
+            with anyio.move_on_after(HOME_WATCH_MS / SECOND_MS):
+                await self.ending.wait()
+            with suppress(OSError, UnsafePlaceError):
+                if not self.ending.is_set() and files.folder.is_dir() and not files.record.exists():
+                    files.write_record(record)
+                if files.home.is_dir() and place_of(files.socket, follow=False) != made:
+                    self._is_lost = not self.ending.is_set()
+                    self.ending.set()
 
     def _tell_ready(self, facts: RuntimeFacts) -> None:
         told = self._told
@@ -213,7 +246,7 @@ def _bound(plan: AccessPlan, home: Path) -> socket.socket:
     try:
         return bind_tcp(plan.host, plan.port)
     except AddressTakenError:
-        HomeLock(home).release()  # raises HomeInUseError
+        require_free_home(home)  # raises HomeInUseError
         raise
 
 
@@ -255,13 +288,16 @@ def _listening_on(path: Path) -> Iterator[socket.socket]:
                     path.unlink(missing_ok=True)
 
 
-def _record_of(facts: RuntimeFacts, asked: ServeRequest) -> RuntimeRecord:
-    identity = own_identity()
+def _record_of(facts: RuntimeFacts, asked: ServeRequest, home_id: str) -> RuntimeRecord:
+    identity, place = own_identity(), place_of(Path(facts.home_dir))
     return RuntimeRecord(
         pid=identity.pid,
         start_ticks=identity.start_ticks,
         boot_id=identity.boot_id,
         home_dir=facts.home_dir,
+        home=None
+        if place is None
+        else HomeIdentity(id=home_id, path=facts.home_dir, device=place.device, inode=place.inode),
         socket_path=facts.socket_path,
         http_addr=facts.http_addr,
         config_fingerprint=facts.config_fingerprint,

@@ -3,7 +3,7 @@
 Owns:  which failures are written down, and when they are forgotten; the journal's lines about
        beginning and end.
 Rule 1: a start that succeeds forgets what failed before; so does an end in good order.
-Rule 2: a home that somebody else serves is left as it is: that runtime is well.
+Rule 2: a home that another process serves, or has taken over, is left as it is: that one is well.
 """
 
 from types import TracebackType
@@ -11,7 +11,7 @@ from typing import Final
 
 from holon import __version__
 from holon.adapters.system.failure_files import FailureFiles
-from holon.model.errors import HolonError, HomeInUseError
+from holon.model.errors import HolonError, HomeInUseError, HomeReplacedError
 from holon.ports.clock import Clock
 from holon.ports.journal import Journal, LogLevel
 from holon.ports.redactor import Redactor
@@ -65,7 +65,8 @@ class LifecycleFailures:
             level=LogLevel.ERROR,
             error=None if isinstance(leaf, HolonError) else error,
         )
-        if isinstance(leaf, Exception) and not isinstance(leaf, HomeInUseError):
+        is_anothers = isinstance(leaf, HomeInUseError | HomeReplacedError)
+        if isinstance(leaf, Exception) and not is_anothers:
             self._files.note(self._phase, said, now=self._clock.now())
 
 

@@ -42,6 +42,11 @@ SOURCE = (
     " values ('main', 'brief', 'brief_9', 1, 0, 0)"
 )
 
+OWNER = (
+    "insert into home_owner (only_row, generation, home_id, path, device, inode, lock_device,"
+    " lock_inode, pid, start_ticks, process_space) values"
+)
+
 REFUSED = {
     # Agents.
     "agents_status_is_known": "update agents set status = 'dozing'",
@@ -302,6 +307,13 @@ REFUSED = {
         " values ('ep_1', 'main', 2, 0, '{}')"
     ),
     "episodes_never_change": "update episodes set record = '{}'",
+    # The owner of the home.
+    "home_owner_is_one": f"{OWNER} (2, 1, 'h', '/h', '1', '1', '1', '1', 1, 1, '')",
+    "home_owner_generation_positive": f"{OWNER} (1, 0, 'h', '/h', '1', '1', '1', '1', 1, 1, '')",
+    "home_owner_generation_goes_up": (
+        f"{OWNER} (1, 2, 'h', '/h', '1', '1', '1', '1', 1, 1, '');"
+        "update home_owner set generation = 2"
+    ),
     # Deliveries.
     "trigger_deliveries_primary_key": DELIVERY,
     "trigger_deliveries_key_is_a_digest": "update trigger_deliveries set delivery_key = 'short'",

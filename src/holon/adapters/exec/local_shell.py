@@ -11,7 +11,9 @@ runtime is killed. The runtime itself is never forked: it has threads, and much 
 Owns:  what is asked of a supervisor, refusing what cannot be started, and finding runs again.
 Rule 1: a run id names one command for good: a second start under it is refused.
 Rule 2: a command is started at most once, whoever is killed when (see RunFolder.claim).
-Rule 3: the facts about processes come from /proc and process handles, which makes this a shell for
+Rule 3: a run of another home, of which this one is a copy, is as good as none: the processes it
+        names belong to the original, and are neither waited for nor ended. Its files are ours.
+Rule 4: the facts about processes come from /proc and process handles, which makes this a shell for
         Linux.
 """
 
@@ -27,6 +29,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import anyio.to_thread
+import msgspec
 
 from holon.adapters.exec.environment import command_environment
 from holon.adapters.exec.fork_client import ForkClient
@@ -41,6 +44,7 @@ from holon.adapters.exec.run_folder import (
     RunFolder,
     identity_said,
 )
+from holon.adapters.system.home_identity import HomeIdentity
 from holon.model.command import CommandSpec, EndedRun
 from holon.model.limits import ID_CHARS_MAX
 from holon.ports.clock import Clock
@@ -62,12 +66,17 @@ class LocalShell:
         self._environ = dict(environ)
         self._clock = clock
         self._umask = umask
+        self._home: HomeIdentity | None = None
         self._forks = ForkClient(environ)
         self._removal = Removal(self._root)
 
     def prepare(self) -> None:
         """Get ready for the first command, so that it need not wait for that."""
         self._forks.prepare()
+
+    def belong_to(self, home: HomeIdentity) -> None:
+        """From now on runs are started for this home, and only such runs are taken up."""
+        self._home = home
 
     @property
     def server_pid(self) -> int | None:
@@ -135,6 +144,8 @@ class LocalShell:
         if folder is None or not folder.exists():
             return None
         facts = folder.read()
+        if self._is_foreign(facts, folder) and not facts.left_nothing:
+            return None
         if facts.supervisor is None and facts.asked:
             with contextlib.suppress(OSError):  # a record that takes no word is nobody's, too
                 folder.claim(NOBODY)  # or by somebody who came just before us
@@ -150,7 +161,7 @@ class LocalShell:
 
     def _unended_runs(self) -> list[str]:
         names = os.listdir(self._root) if self._root.is_dir() else []
-        return [name for name in names if _may_run(self._folder(name))]
+        return [name for name in names if self._may_run(self._folder(name))]
 
     async def ended_runs(self) -> Sequence[EndedRun]:
         """What ended commands still have on disk, in no order."""
@@ -161,7 +172,7 @@ class LocalShell:
         with contextlib.suppress(FileNotFoundError):  # nothing was ever started
             for name in os.listdir(self._root):
                 folder = self._folder(name)
-                if folder is not None and not _is_looked_after(folder.read()):
+                if folder is not None and not self._is_looked_after(folder):
                     with contextlib.suppress(OSError):  # it has just been forgotten
                         ended_s, size_bytes = folder.left_behind()
                         ended_at = _moment(ended_s, now=self._clock.now())
@@ -176,10 +187,28 @@ class LocalShell:
         if folder is None or not folder.exists():
             return
         facts = folder.read()
+        if self._is_foreign(facts, folder):
+            self._removal.take(folder)
+            return
         if not facts.left_nothing and (facts.ended is None or is_living(facts.supervisor)):
             command = LocalCommand(run_id, folder, is_tty=bool(facts.asked.get("tty")))
             await command.stop(force=True)
         self._removal.take(folder)
+
+    def _may_run(self, folder: RunFolder | None) -> bool:
+        facts = None if folder is None else folder.read()
+        if folder is None or facts is None or not facts.asked or self._is_foreign(facts, folder):
+            return False
+        if facts.supervisor is None:
+            return facts.ended is None  # somebody may still take it up
+        return _runs(facts)
+
+    def _is_looked_after(self, folder: RunFolder) -> bool:
+        facts = folder.read()
+        return _runs(facts) and not self._is_foreign(facts, folder)
+
+    def _is_foreign(self, facts: RunFacts, folder: RunFolder) -> bool:
+        return facts.is_foreign(folder.path, None if self._home is None else self._home.id)
 
     def _folder(self, run_id: str) -> RunFolder | None:
         if len(run_id) > ID_CHARS_MAX or not _RUN_ID.fullmatch(run_id):
@@ -207,6 +236,7 @@ class LocalShell:
             "handles_count": spec.limits.handles_count,
             "umask": self._umask,
             "asked_at": self._clock.now().isoformat(),
+            "home": None if self._home is None else msgspec.to_builtins(self._home),
         }
 
 
@@ -215,16 +245,7 @@ def _moment(seconds: float, *, now: datetime) -> datetime:
     return datetime.fromtimestamp(min(max(0, seconds), now.timestamp()), UTC)
 
 
-def _may_run(folder: RunFolder | None) -> bool:
-    facts = None if folder is None else folder.read()
-    if facts is None or not facts.asked:
-        return False
-    if facts.supervisor is None:
-        return facts.ended is None  # somebody may still take it up
-    return _is_looked_after(facts)
-
-
-def _is_looked_after(facts: RunFacts) -> bool:
+def _runs(facts: RunFacts) -> bool:
     """Whether anything of it runs: its supervisor stays as long as something is left below it."""
     return not facts.left_nothing and is_living(facts.supervisor)
 

@@ -1,7 +1,7 @@
 """What one command has on disk: a folder named by its run id.
 
-    run.jsonl        what is known of it, a line each: how it was asked for, who looks after it,
-                     which process it is, how it ended
+    run.jsonl        what is known of it, a line each: how it was asked for and by which home, who
+                     looks after it, which process it is, how it ended
     stdout, stderr   what it wrote, made with the first byte; a terminal has `combined` instead
     input            a pipe with a name, for commands that accept input
 
@@ -17,7 +17,9 @@ Rule 4: a supervisor looks after one run at a time, and after another one only w
         finds something left can signal the supervisor, and means this run.
 Rule 5: the command can reach all of this and may have written any of it. A record that is no plain
         file says nothing; of one that is, only what has the right form counts.
-Rule 6: this module is also loaded by the fork server, which sees the standard library only.
+Rule 6: a folder that was copied with its home names processes of the original. Which home started
+        the run is part of its record; those of another home are never acted on.
+Rule 7: this module is also loaded by the fork server, which sees the standard library only.
 """
 
 import errno
@@ -30,6 +32,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from holon.adapters.exec.environment import RUN_MARKER
 from holon.adapters.exec.process_table import ProcessIdentity
 from holon.adapters.exec.wary_files import WARY, opened_plain
 
@@ -60,6 +63,21 @@ class RunFacts(NamedTuple):
     def left_nothing(self) -> bool:
         """Whether it has ended and nothing runs on: its supervisor goes, and writes no more."""
         return self.ended is not None and self.ended.get("alone") is True
+
+    def is_foreign(self, folder: str, home_id: str | None) -> bool:
+        """Whether another home started this, of which the one with this id is a copy.
+
+        A run of an older version does not name its home; its commands were told their folder.
+        """
+        if not self.asked:
+            return False
+        match self.asked.get("home"):
+            case {"id": str() as started_by}:
+                return home_id is not None and started_by != home_id
+            case _:
+                environment = self.asked.get("environment")
+                told = environment.get(RUN_MARKER) if isinstance(environment, dict) else None
+                return isinstance(told, str) and told != folder
 
 
 class RunFolder:

@@ -5,10 +5,12 @@ Rule 1: a commit is atomic, and applying the same commit_id twice is the same as
 Rule 2: a refused commit leaves nothing behind and does not disturb its neighbours in the group.
 Rule 3: when the disk is full or read-only nothing of the group was written. When anything else
         fails under the group, durability is unknown: nothing is tried again or accepted any more.
-Rule 4: a bug of ours ends like a failed disk. The group is undone, and everyone in it is told.
+Rule 4: each group is written by the owner of the home, which is checked inside its transaction. One
+        that was replaced writes nothing more.
+Rule 5: a bug of ours ends like a failed disk. The group is undone, and everyone in it is told.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain, groupby
 from typing import NamedTuple, TypeAlias, assert_never
 
@@ -103,6 +105,13 @@ _SettingChange: TypeAlias = (
 )
 
 
+RequireOwner: TypeAlias = Callable[[], None]
+
+
+def unowned() -> None:
+    """Check nothing: the connection belongs to a test or to a world that has one process."""
+
+
 class AppliedGroup(NamedTuple):
     """What came of a group, in order, and which agents it moved."""
 
@@ -114,8 +123,9 @@ class AppliedGroup(NamedTuple):
 class CommitWriter:
     """Applies groups of commits on the one connection that writes."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, require_owner: RequireOwner = unowned) -> None:
         self._connection = connection
+        self._require_owner = require_owner
         self._statements = Statements(connection)
         self._sql = named_queries("log")
         self._names = ConstraintNames(connection)
@@ -166,7 +176,7 @@ class CommitWriter:
         if isinstance(error, apsw.Error):
             failure = running_error(error, system_errno=self._connection.system_errno)
         else:
-            failure = _bug(error)
+            failure = error if isinstance(error, StoreBrokenError) else _bug(error)
         if not (isinstance(error, apsw.Error) and isinstance(failure, StoreBrokenError)):
             try:
                 if self._connection.in_transaction:
@@ -190,6 +200,7 @@ class CommitWriter:
         self._expectations.forget()
         self._events.begin()
         self._statements.run("begin immediate")
+        self._require_owner()
 
     def _apply_guarded(self, commits: Sequence[Commit]) -> list[Result]:
         """Apply a group from its beginning, taking back what refused commits of it wrote."""

@@ -5,6 +5,9 @@ Rule 1: the lock is the kernel's (`flock`) and is held for life, so a crash rele
         file means nothing. The pid inside is only there to be shown to a person.
 Rule 2: whoever comes second is refused and has changed nothing: at once, or a moment later where
         the first has not come to say who it is.
+Rule 3: a lock counts only while its path names the file that is locked: of one that was removed no
+        other process knows. That is checked after locking, and now and then. An owner puts the path
+        back; meanwhile the database says that there is an owner (see home_owner).
 """
 
 import errno
@@ -14,12 +17,14 @@ import time
 from pathlib import Path
 from typing import Final
 
+from holon.adapters.system.home_identity import HomePlace, place_of
 from holon.model.errors import HomeInUseError, StoreUnwritableError
 
 NO_LOCKS: Final = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 _PID_BYTES_MAX: Final = 32
 _LOOKS_COUNT_MAX: Final = 20
 _LOOK_PAUSE_S: Final = 0.01
+_OPEN: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 _HELD: Final = "stop that process first, or use another HOLON_HOME"
 _SERVED: Final = (
     "it is a service: ask its agents with `holon prompt --wait`, end it with `holon daemon stop`,"
@@ -61,47 +66,103 @@ class HomeLock:
     def __init__(self, home: Path) -> None:
         """Take the lock, or raise HomeInUseError naming the process that has it."""
         self.path = home / "run" / "lock"
+        self._handle = -1
+        for _ in range(_LOOKS_COUNT_MAX):  # again when the file went before it was locked
+            self._handle = self._taken(home)
+            if self._handle >= 0:
+                return
+        raise StoreUnwritableError(
+            f"{self.path} is removed again and again",
+            hint="find out what removes it, or set HOLON_HOME elsewhere",
+        )
+
+    def _taken(self, home: Path) -> int:
+        """Return a handle on the lock, or -1 when the file is not there any more."""
         try:
-            self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            handle = os.open(self.path, _OPEN, 0o600)
         except OSError as error:
             raise _unwritable(self.path, error) from error
         try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(self._handle, 0)
-            os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0)
+            if not _is_taken(handle, self.path):
+                os.close(handle)
+                return -1
         except BlockingIOError:
-            holder = self._holder()
-            os.close(self._handle)
+            holder = _holder(handle)
+            os.close(handle)
             raise HomeInUseError(
                 f"the home {home} is in use by process {holder}",
                 hint=_SERVED if _serves(home, holder) else _HELD,
             ) from None
         except OSError as error:
-            os.close(self._handle)
+            os.close(handle)
             if error.errno in NO_LOCKS:
                 raise StoreUnwritableError(
                     f"the file system of {self.path} has no locks: {error.strerror}",
                     hint="a home needs a local disk: set HOLON_HOME to a directory on one",
                 ) from error
             raise _unwritable(self.path, error) from error
+        return handle
 
-    def _holder(self) -> str:
-        """Name the holder, which has the lock a moment before it has written who it is."""
-        for _ in range(_LOOKS_COUNT_MAX):
-            if _is_alive(self._written()):
-                break
-            time.sleep(_LOOK_PAUSE_S)
-        return self._written() or "unknown"
+    @property
+    def place(self) -> HomePlace:
+        """The file that is locked."""
+        found = os.fstat(self._handle)
+        return HomePlace(found.st_dev, found.st_ino)
 
-    def _written(self) -> str:
-        text = os.pread(self._handle, _PID_BYTES_MAX, 0).decode("ascii", "replace").strip()
-        return text if text.isdecimal() else ""
+    def restored(self) -> bool:
+        """Whether the path had to be put back, since it named another file or none.
+
+        Raises OSError when that cannot be done now; the file that is locked stays so.
+        """
+        if place_of(self.path, follow=False) == self.place:
+            return False
+        self.path.parent.mkdir(mode=0o700, exist_ok=True)
+        handle = os.open(self.path, _OPEN, 0o600)
+        try:
+            is_taken = _is_taken(handle, self.path)
+        except BlockingIOError:  # by one who finds in a moment that the home has an owner
+            is_taken = False
+        except BaseException:
+            os.close(handle)
+            raise
+        if is_taken:
+            handle, self._handle = self._handle, handle
+        os.close(handle)
+        return is_taken
 
     def release(self) -> None:
         """Let the next process have the home."""
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
+
+
+def _is_taken(handle: int, path: Path) -> bool:
+    """Lock an open file, and say in it who has it; False when the path names it no more.
+
+    Raises BlockingIOError when another process has it.
+    """
+    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    found = os.fstat(handle)
+    if place_of(path, follow=False) != HomePlace(found.st_dev, found.st_ino):
+        return False
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+    return True
+
+
+def _holder(handle: int) -> str:
+    """Name the holder, which has the lock a moment before it has written who it is."""
+    for _ in range(_LOOKS_COUNT_MAX):
+        if _is_alive(_written(handle)):
+            break
+        time.sleep(_LOOK_PAUSE_S)
+    return _written(handle) or "unknown"
+
+
+def _written(handle: int) -> str:
+    text = os.pread(handle, _PID_BYTES_MAX, 0).decode("ascii", "replace").strip()
+    return text if text.isdecimal() else ""
 
 
 def _is_alive(pid: str) -> bool:

@@ -1,35 +1,42 @@
 """The store port on SQLite.
 
 Owns:  putting reader, writer, retention and lock together, and taking them apart again.
-Rule 1: a store is opened in one order: directories, lock, a look at the file, then the file itself.
-        Whatever refuses leaves everything as it was.
+Rule 1: a store is opened in one order: directories, lock, a look at the file, then the file itself,
+        and the home is taken as its owner. Whatever refuses leaves everything as it was.
 Rule 2: the last connection to be closed folds the log back, unless the store is broken: then
         closing writes nothing, and the next start goes by what it finds.
 """
 
 from collections.abc import Callable
+from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
 
+import anyio
 import apsw
 
 from holon.adapters.sqlite.connection import (
     Synchronous,
     leave_log,
+    open_inspector,
     open_reader,
     open_writer,
 )
 from holon.adapters.sqlite.error_mapping import opening_errors
 from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home
+from holon.adapters.sqlite.home_owner import HomeOwner, require_no_owner, take_home
 from holon.adapters.sqlite.migrate import inspect_file, migrate
 from holon.adapters.sqlite.reads import SqliteReads
 from holon.adapters.sqlite.retention import Retention
 from holon.adapters.sqlite.writer_port import Writer
 from holon.adapters.sqlite.writer_thread import ThreadWriter
 from holon.model.commit import Commit
+from holon.model.errors import HomeInUseError, StoreError, StoreFullError
 from holon.model.expectation import CommitOutcome
+from holon.model.limits import HOME_WATCH_MS, SECOND_MS
 from holon.model.retention import PruneReport, RetentionPolicy
+from holon.ports.journal import Journal, LogLevel
 from holon.ports.store import CommitObserver, Ticket
 from holon.ports.store_reads import StoreReads
 
@@ -46,11 +53,13 @@ class SqliteStore:
         retention: Retention,
         reader: apsw.Connection,
         lock: HomeLock | None = None,
+        owner: HomeOwner | None = None,
     ) -> None:
         self._writer = writer
         self._retention = retention
         self._reader = reader
         self._lock = lock  # without one the connection belongs to whoever made it
+        self.owner = owner
         self._reads = SqliteReads(reader)
 
     @property
@@ -74,6 +83,19 @@ class SqliteStore:
         """Remove one bounded batch of what the policy no longer keeps."""
         return await self._writer.run(lambda: self._retention.step(policy, now=now))
 
+    async def watch_home(self, journal: Journal) -> None:
+        """See now and then that the home is still ours, for ever; raises when it is not."""
+        owner = self.owner
+        while owner is not None:
+            await anyio.sleep(HOME_WATCH_MS / SECOND_MS)
+            with suppress(OSError, StoreFullError):  # a disk that takes no writes: later, then
+                if await self._writer.run(owner.look):
+                    journal.note(
+                        "lock_restored",
+                        "the lock file of the home was removed while it was held; it is back",
+                        level=LogLevel.WARNING,
+                    )
+
     async def close(self) -> None:
         """Finish what was submitted and let go of the files."""
         await self._writer.close()
@@ -91,28 +113,55 @@ def open_store(
     prepare_home(home)
     lock = HomeLock(home)
     try:
-        writer, reader = _open_database(database_path(home), synchronous=synchronous, vfs=vfs)
+        return _open_database(home, lock, synchronous=synchronous, vfs=vfs)
     except BaseException:
         lock.release()
         raise
-    return SqliteStore(
-        writer=ThreadWriter(writer), retention=Retention(writer), reader=reader, lock=lock
-    )
+
+
+def require_free_home(home: Path) -> None:
+    """Raise HomeInUseError when another process owns the home; otherwise leave it as it is.
+
+    Its run folder must be there. What else is wrong with the home is said when it is opened.
+    """
+    lock, path = HomeLock(home), database_path(home)
+    try:
+        if path.exists():
+            inspect_file(path)
+            with opening_errors(path), closing(open_inspector(path)) as connection:
+                connection.pragma("query_only", False)  # an owner may have to be asked
+                require_no_owner(connection, home, lock.place)
+    except HomeInUseError:
+        raise
+    except StoreError:
+        return
+    finally:
+        lock.release()
 
 
 def _open_database(
-    path: Path, *, synchronous: Synchronous, vfs: str | None
-) -> tuple[apsw.Connection, apsw.Connection]:
+    home: Path, lock: HomeLock, *, synchronous: Synchronous, vfs: str | None
+) -> SqliteStore:
+    path = database_path(home)
     inspect_file(path)
     with opening_errors(path):
         writer = open_writer(path, synchronous=synchronous, vfs=vfs)
         try:
+            generation = require_no_owner(writer, home, lock.place)
             migrate(writer)
-            return writer, open_reader(path, vfs=vfs)
+            owner = take_home(writer, home, lock, after=generation)
+            reader = open_reader(path, vfs=vfs)
         except BaseException:
             leave_log(writer)  # whatever failed, it may have been the disk
             writer.close()
             raise
+    return SqliteStore(
+        writer=ThreadWriter(writer, owner.require),
+        retention=Retention(writer),
+        reader=reader,
+        lock=lock,
+        owner=owner,
+    )
 
 
 def open_connection_store(connection: apsw.Connection, make_writer: WriterFactory) -> SqliteStore:

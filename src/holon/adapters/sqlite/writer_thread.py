@@ -25,7 +25,13 @@ import anyio.to_thread
 import apsw
 
 from holon.adapters.sqlite.checkpoints import Checkpoints
-from holon.adapters.sqlite.commit_writer import AppliedGroup, CommitWriter, Result
+from holon.adapters.sqlite.commit_writer import (
+    AppliedGroup,
+    CommitWriter,
+    RequireOwner,
+    Result,
+    unowned,
+)
 from holon.adapters.sqlite.connection import BUSY_TIMEOUT_MS, leave_log
 from holon.adapters.sqlite.disk_thread import DiskThread, Work
 from holon.adapters.sqlite.error_mapping import running_error
@@ -73,9 +79,10 @@ _Item: TypeAlias = _Waiting | Work
 class ThreadWriter:
     """Writes durably; everything public is called on the event loop."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, require_owner: RequireOwner = unowned) -> None:
         self._connection = connection
-        self._commits = CommitWriter(connection)
+        self._require_owner = require_owner
+        self._commits = CommitWriter(connection, require_owner)
         self._checkpoints = Checkpoints(connection)
         self._disk = DiskThread()
         self._items: deque[_Item] = deque()  # in the order they came
@@ -111,6 +118,7 @@ class ThreadWriter:
                 if self._commits.broken is not None:  # maybe only since the job was taken
                     raise self._commits.broken
                 self._connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+                self._require_owner()
                 returned.append(job())
             except apsw.Error as error:
                 raised.append(running_error(error, system_errno=self._connection.system_errno))

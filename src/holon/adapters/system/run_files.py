@@ -5,6 +5,8 @@ Rule 1: a file is put in place whole, and only where nothing stands but an older
         somebody else put there is neither followed, nor written to, nor removed.
 Rule 2: the record is read by nearby versions: only the number of the process is required of it.
 Rule 3: a number alone identifies nobody: the record has start time and boot beside it.
+Rule 4: the record of a home that was copied comes along with the copy. It says who serves the
+        original, which is no business of the copy: its own record is none, then.
 """
 
 import os
@@ -15,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from holon.adapters.exec.process_table import ProcessIdentity, identity_of
+from holon.adapters.system.home_identity import HomeIdentity, is_other_home
 from holon.adapters.system.run_paths import RunPaths
 from holon.model.errors import HomeUnusableError
 from holon.model.instant import Instant
@@ -37,6 +40,7 @@ class RuntimeRecord(
     start_ticks: int | None = None
     boot_id: str | None = None
     home_dir: str | None = None
+    home: HomeIdentity | None = None
     socket_path: str | None = None
     http_addr: str | None = None
     config_fingerprint: str | None = None
@@ -60,7 +64,24 @@ class RunFiles(RunPaths):
         put_in_place(self.record, msgspec.json.encode(record) + b"\n")
 
     def read_record(self) -> RuntimeRecord | None:
-        """Who serves the home, or nothing when nobody says so in a form we can read."""
+        """Who serves the home, or nothing when no process of this home says so."""
+        record = self._any_record()
+        return None if record is None or self._is_copied(record) else record
+
+    def read_copied_record(self) -> RuntimeRecord | None:
+        """Who served the original when this home was copied; nothing when it says of itself."""
+        record = self._any_record()
+        return record if record is not None and self._is_copied(record) else None
+
+    def _is_copied(self, record: RuntimeRecord) -> bool:
+        if record.home is not None:
+            return is_other_home(record.home, self.home)
+        # Versions before wrote down the path alone.
+        return record.home_dir is not None and (
+            os.path.realpath(record.home_dir) != os.path.realpath(self.home)
+        )
+
+    def _any_record(self) -> RuntimeRecord | None:
         content = read_own(self.record)
         if content is None:
             return None

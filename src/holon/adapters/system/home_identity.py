@@ -1,0 +1,87 @@
+"""Which home this is: the original, or a copy of it.
+
+Owns:  the identity of a home, and telling a copy from a home that was moved.
+Rule 1: a copy holds whatever its original wrote down, so no file can tell the two apart. What the
+        file system says of the folder can: a copy is another folder, with another inode. It is
+        compared with the one that was written down; the random id then names the home in records
+        that are too many to compare, and a copy gets a new one when it is first opened.
+Rule 2: a path identifies nothing: a home that is moved keeps its inode, and goes on as it is.
+Rule 3: device numbers are given out anew with each boot, and with each mount of a container. Where
+        a home was last owned under another kernel or in another container its inode has to do; no
+        process that was written down there is alive here.
+"""
+
+import os
+import secrets
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from holon.adapters.exec.process_table import boot_id
+
+_ID_BYTES: int = 16
+
+
+class HomePlace(NamedTuple):
+    """What the file system says of a folder or a file, whatever its path."""
+
+    device: int
+    inode: int
+
+
+class HomeIdentity(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False, omit_defaults=True
+):
+    """One home. The path is where it was when this was written down, for people."""
+
+    id: str
+    path: str
+    device: int
+    inode: int
+
+    @property
+    def place(self) -> HomePlace:
+        """The folder it is."""
+        return HomePlace(self.device, self.inode)
+
+
+def new_identity(home: Path, place: HomePlace) -> HomeIdentity:
+    """Return the identity of a home that has none yet, or has only that of its original."""
+    return HomeIdentity(
+        id=secrets.token_hex(_ID_BYTES),
+        path=shown(home),
+        device=place.device,
+        inode=place.inode,
+    )
+
+
+def place_of(path: Path, *, follow: bool = True) -> HomePlace | None:
+    """Return what stands at a path, or nothing where nothing does; raises other OSErrors."""
+    try:
+        found = os.stat(path, follow_symlinks=follow)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return HomePlace(found.st_dev, found.st_ino)
+
+
+def is_other_home(written_down: HomeIdentity | None, home: Path) -> bool:
+    """Whether this was written down by another home, of which `home` is a copy."""
+    try:
+        return written_down is not None and written_down.place != place_of(home)
+    except OSError:
+        return True  # it cannot be told, and what is not known to be ours is left alone
+
+
+def process_space() -> str:
+    """Return what process numbers are valid in: this boot, and this container."""
+    try:
+        container = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        container = ""
+    return f"{boot_id()} {container}"
+
+
+def shown(home: Path) -> str:
+    """Return a path as text for people: a name that is no Unicode loses what is none."""
+    return os.fsencode(home).decode("utf-8", "replace")
