@@ -220,6 +220,8 @@ def _tell(error: "HolonError") -> None:
 
     unusable = (
         errors.BadInputError,
+        errors.DatabaseMissingError,
+        errors.ForeignLogError,
         errors.HomeInUseError,
         errors.HomeUnusableError,
         errors.SchemaTooNewError,

@@ -193,6 +193,7 @@ def _running(
     message = f"process {status.pid} serves this home"
     if matches is False:
         message += f" with another configuration; to use this one: {replaced_by}"
+    message += "".join(f"; {problem.message}" for problem in status.problems)
     return DaemonStatus(
         ok=status.healthy,
         state=DaemonState.RUNNING,
@@ -208,6 +209,7 @@ def _running(
         config_fingerprint_match=matches,
         activity=status.activity,
         last_failure=newest_failure(status.last_failure, FailureFiles(files).newest()),
+        problems=status.problems,
     )
 
 

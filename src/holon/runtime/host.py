@@ -10,12 +10,12 @@ Rule 3: what a part cannot handle ends the host; a restart recovers from what is
         or what was to be done is left undone; it is noted in any case.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import anyio
 import msgspec
 
-from holon.model.errors import StoreBrokenError
+from holon.model.errors import StoreBrokenError, StoreError
 from holon.model.ids import AgentId
 from holon.model.ingress import AdmissionReceipt, IngressRequest
 from holon.model.refusal import Refusal, RefusalCode, RefusedError
@@ -73,6 +73,11 @@ class Host(Desks):
     def reads(self) -> StoreReads:
         """What is durable, for whoever shows it."""
         return self._services.store.reads
+
+    @property
+    def problems(self) -> Sequence[StoreError]:
+        """What a person should look at, though the host goes on."""
+        return self._services.store.problems
 
     @property
     def preference(self) -> ModelPreference:

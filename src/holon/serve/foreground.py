@@ -145,6 +145,14 @@ class _Service:
         """Answer until asked to end, then let what runs come to rest."""
         await served.host.births.ensure(self._asked.default_agent)
         facts = self._facts(port=tcp.getsockname()[1])
+        try:
+            await self._answer_and_drain(served, facts, tcp)
+        finally:  # also when the store failed: who serves is known to serve no more
+            self._files.remove_record(pid=facts.pid)
+
+    async def _answer_and_drain(
+        self, served: ConfiguredHost, facts: RuntimeFacts, tcp: socket.socket
+    ) -> None:
         with _listening_on(self._files.socket) as local, tcp:
             async with anyio.create_task_group() as answering:
                 answering.start_soon(self._answer, served, facts, (tcp, local))
@@ -156,7 +164,6 @@ class _Service:
             self._told.journal.note(
                 "drain_cut", "what still ran is cut off and goes on at the next start"
             )
-        self._files.remove_record(pid=facts.pid)
 
     def _tell_ready(self, facts: RuntimeFacts) -> None:
         told = self._told

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import apsw
 
 from holon.adapters.sqlite.connection import APPLICATION_ID, open_inspector
+from holon.adapters.sqlite.database_files import require_plain_file
 from holon.adapters.sqlite.error_mapping import not_a_holon_database, opening_errors
 from holon.model.errors import SchemaTooNewError, StoreUnwritableError
 
@@ -59,6 +60,7 @@ def whole_schema() -> Migration:
 def inspect_file(path: Path) -> None:
     """Raise unless `path` is absent, empty, or a database this program may migrate and use."""
     try:
+        require_plain_file(path)
         if not path.exists() or path.stat().st_size == 0 or _is_half_made(path):
             return
         _require_own_header(path)

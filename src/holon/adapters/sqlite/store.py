@@ -20,6 +20,12 @@ from holon.adapters.sqlite.connection import (
     open_reader,
     open_writer,
 )
+from holon.adapters.sqlite.database_files import (
+    DatabaseFiles,
+    record_path,
+    require_not_lost,
+    require_own_log,
+)
 from holon.adapters.sqlite.error_mapping import opening_errors
 from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home
 from holon.adapters.sqlite.migrate import inspect_file, migrate
@@ -28,7 +34,9 @@ from holon.adapters.sqlite.retention import Retention
 from holon.adapters.sqlite.writer_port import Writer
 from holon.adapters.sqlite.writer_thread import ThreadWriter
 from holon.model.commit import Commit
+from holon.model.errors import LogTooLongError, StoreError
 from holon.model.expectation import CommitOutcome
+from holon.model.limits import WAL_BYTES_MAX, WAL_WARNED_BYTES
 from holon.model.retention import PruneReport, RetentionPolicy
 from holon.ports.store import CommitObserver, Ticket
 from holon.ports.store_reads import StoreReads
@@ -46,10 +54,12 @@ class SqliteStore:
         retention: Retention,
         reader: apsw.Connection,
         lock: HomeLock | None = None,
+        files: DatabaseFiles | None = None,
     ) -> None:
         self._writer = writer
         self._retention = retention
         self._reader = reader
+        self._files = files
         self._lock = lock  # without one the connection belongs to whoever made it
         self._reads = SqliteReads(reader)
 
@@ -57,6 +67,24 @@ class SqliteStore:
     def reads(self) -> StoreReads:
         """The queries decisions and surfaces need."""
         return self._reads
+
+    @property
+    def problems(self) -> tuple[StoreError, ...]:
+        """What somebody should look at, though the store goes on."""
+        refused = self._writer.refused
+        found: list[StoreError] = [] if refused is None else [refused]
+        if self._files is not None and self._files.log_bytes > WAL_WARNED_BYTES:
+            found.append(
+                LogTooLongError(
+                    f"the write-ahead log has {self._files.log_bytes} bytes, more than the"
+                    f" {WAL_BYTES_MAX} it may have: another program keeps reading the database"
+                )
+            )
+        return tuple(found)
+
+    async def look(self) -> None:
+        """Look at the files; raises StoreBrokenError when they are no longer ours."""
+        await self._writer.look()
 
     def submit(self, commit: Commit) -> Ticket:
         """Hand a commit to the writer without waiting for it."""
@@ -90,20 +118,28 @@ def open_store(
     """Open the store of a home, making it when there is none; raises a StoreError."""
     prepare_home(home)
     lock = HomeLock(home)
+    path, record = database_path(home), record_path(home)
     try:
-        writer, reader = _open_database(database_path(home), synchronous=synchronous, vfs=vfs)
+        require_not_lost(path, home)
+        require_own_log(path, record)  # before SQLite reads the log
+        inspect_file(path)
+        writer, reader = _open_database(path, synchronous=synchronous, vfs=vfs)
     except BaseException:
         lock.release()
         raise
+    files = DatabaseFiles(path, record)
     return SqliteStore(
-        writer=ThreadWriter(writer), retention=Retention(writer), reader=reader, lock=lock
+        writer=ThreadWriter(writer, files),
+        retention=Retention(writer, files),
+        reader=reader,
+        lock=lock,
+        files=files,
     )
 
 
 def _open_database(
     path: Path, *, synchronous: Synchronous, vfs: str | None
 ) -> tuple[apsw.Connection, apsw.Connection]:
-    inspect_file(path)
     with opening_errors(path):
         writer = open_writer(path, synchronous=synchronous, vfs=vfs)
         try:
