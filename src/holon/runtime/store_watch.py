@@ -6,6 +6,7 @@ Rule 1: a database that was exchanged or removed ends the host at once, also whe
 Rule 2: what the store gets over by itself is told once when it begins, and once when it is over.
 """
 
+from contextlib import suppress
 from typing import NoReturn
 
 from holon.model.errors import StoreFullError
@@ -20,10 +21,8 @@ async def watch_store(store: Store, clock: Clock, journal: Journal) -> NoReturn:
     told: dict[str, str] = {}
     while True:
         await clock.sleep_for(STORE_LOOK_MS)
-        try:
+        with suppress(StoreFullError):  # it is among the problems
             await store.look()
-        except StoreFullError:
-            pass  # it is among the problems
         found = {problem.code: problem.message for problem in store.problems}
         for code in found.keys() - told.keys():
             journal.note(code, found[code], level=LogLevel.WARNING)

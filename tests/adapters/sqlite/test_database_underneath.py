@@ -1,11 +1,13 @@
-"""The database goes away, is exchanged or is damaged: no acknowledgement, no silent beginning anew."""
+"""The database goes away, is exchanged or is damaged: nothing is acknowledged or begun anew."""
 
 import os
 import random
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+import apsw
 import pytest
 
 from holon.adapters.sqlite.check.checker import check_database
@@ -15,7 +17,6 @@ from holon.model.errors import (
     DatabaseMissingError,
     DatabaseReplacedError,
     ForeignLogError,
-    HolonError,
     NotAHolonDatabaseError,
     StoreDamagedError,
 )
@@ -294,12 +295,8 @@ async def test_a_check_of_damaged_pages_reports_and_never_fails(tmp_path: Path, 
     path = await write_story(tmp_path)
     damage(path, random.Random(seed))
     before = path.read_bytes()
-    try:
-        report = check_database(path)
-    except HolonError as refused:
-        assert refused.hint is not None
-    else:
-        assert all(str(violation) for violation in report.violations)
+    with suppress(NotAHolonDatabaseError):  # too much is gone to say what
+        assert all(str(violation) for violation in check_database(path).violations)
     assert path.read_bytes() == before
 
 
@@ -309,24 +306,24 @@ async def test_a_store_that_meets_a_damaged_page_says_so(tmp_path: Path, table: 
     path = await write_story(tmp_path)
     overwrite_pages_of(path, table)
     with pytest.raises((StoreDamagedError, NotAHolonDatabaseError)) as told:
-        store = open_store(tmp_path)
-        try:
-            await store.reads.census()
-            await store.reads.message(a_message("msg_1").id)
-            await store.reads.log_after(0, limit=500)
-        finally:
-            await store.close()
+        await read_everything(tmp_path)
     assert "holon restore" in (told.value.hint or "")
-    try:
+    with suppress(NotAHolonDatabaseError):  # too much is gone to say what
         assert not check_database(path).is_clean
-    except NotAHolonDatabaseError:
-        pass  # too much is gone to say what
+
+
+async def read_everything(home: Path) -> None:
+    store = open_store(home)
+    try:
+        await store.reads.census()
+        await store.reads.message(a_message("msg_1").id)
+        await store.reads.log_after(0, limit=500)
+    finally:
+        await store.close()
 
 
 def overwrite_pages_of(path: Path, table: str) -> None:
     """Overwrite the root page of a table and of its indexes."""
-    import apsw
-
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     found = connection.execute("select rootpage from sqlite_schema where tbl_name = ?", (table,))
     pages = [int(str(page)) for (page,) in found if page]

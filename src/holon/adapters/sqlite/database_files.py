@@ -137,6 +137,11 @@ class DatabaseFiles:
         if found is not None and found.is_same_file(self._log_was):
             self._log_was = found
 
+    def forget(self) -> None:
+        """The log was folded back for good: there is nothing left that belongs together."""
+        with suppress(OSError):
+            self._record.unlink(missing_ok=True)
+
     @contextmanager
     def folding(self) -> Iterator[None]:
         """Let the block write the log back into the main file."""

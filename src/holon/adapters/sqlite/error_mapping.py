@@ -97,7 +97,7 @@ def not_a_holon_database(path: Path, why: str) -> NotAHolonDatabaseError:
     """Return the error for a file that is not ours to touch."""
     return NotAHolonDatabaseError(
         f"the file at {path} is not a Holon database: {why}; it was left as it is",
-        hint="move it away and restore a backup with `holon restore`, or point HOLON_HOME elsewhere",
+        hint="move it away and restore a backup with `holon restore`, or set HOLON_HOME elsewhere",
     )
 
 

@@ -88,6 +88,16 @@ def migrate(connection: apsw.Connection) -> None:
         missing = [whole_schema()]
     if missing:
         apply_all(connection, missing)
+    if not connection.execute("select 1 from log_epoch").fetchall():
+        begin_epoch(connection)
+
+
+def begin_epoch(connection: apsw.Connection) -> None:
+    """Begin another timeline: numbers of the log that were given out before mean nothing in it."""
+    connection.execute(
+        """insert into log_epoch (id, epoch) values (1, lower(hex(randomblob(8))))
+           on conflict (id) do update set epoch = excluded.epoch"""
+    )
 
 
 def apply_all(connection: apsw.Connection, steps: Sequence[Migration]) -> None:

@@ -1,4 +1,4 @@
--- version 14 --
+-- version 15 --
 -- What the migrations make of an empty database; `make docs` writes it. Why something
 -- is as it is stands in the migration that made it.
 
@@ -528,6 +528,13 @@ CREATE TABLE tainted_instructions (
     change_count integer not null,
     constraint tainted_instructions_count_is_positive check (change_count >= 1)
 ) strict, without rowid;
+
+CREATE TABLE log_epoch (
+    id integer not null primary key,
+    epoch text not null,
+    constraint log_epoch_is_one_row check (id = 1),
+    constraint log_epoch_is_an_id check (length(epoch) between 8 and 64)
+) strict;
 
 CREATE INDEX agents_by_focus on agents (current_work_item_id)
 where current_work_item_id is not null;

@@ -109,6 +109,8 @@ class SqliteStore:
             if self._writer.is_broken:
                 leave_log(self._reader)
             self._reader.close()
+            if self._files is not None and not self._writer.is_broken:
+                self._files.forget()
             self._lock.release()
 
 
