@@ -34,6 +34,9 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
             "agent",
             "See, make, start and stop agents, and choose their models.",
         ),
+        "backup": LazyCommand(
+            "holon.cli.backup_commands", "backup", "Make a backup of a home in one file."
+        ),
         "completion": LazyCommand(
             "holon.cli.completion_command",
             "completion",
@@ -64,6 +67,7 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
         "prompt": LazyCommand(
             "holon.cli.prompt_command", "prompt", "Say something to an agent of a running runtime."
         ),
+        "restore": LazyCommand("holon.cli.backup_commands", "restore", "Make a home of a backup."),
         "run": LazyCommand(
             "holon.cli.run_command",
             "run",
