@@ -35,7 +35,9 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
             "See, make, start and stop agents, and choose their models.",
         ),
         "backup": LazyCommand(
-            "holon.cli.backup_commands", "backup", "Make a backup of a home in one file."
+            "holon.cli.backup_commands",
+            "backup",
+            "Make a backup of a home in one FILE, also while its service runs.",
         ),
         "completion": LazyCommand(
             "holon.cli.completion_command",
@@ -67,7 +69,11 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
         "prompt": LazyCommand(
             "holon.cli.prompt_command", "prompt", "Say something to an agent of a running runtime."
         ),
-        "restore": LazyCommand("holon.cli.backup_commands", "restore", "Make a home of a backup."),
+        "restore": LazyCommand(
+            "holon.cli.backup_commands",
+            "restore",
+            "Make a home of a backup: all of it, or nothing.",
+        ),
         "run": LazyCommand(
             "holon.cli.run_command",
             "run",

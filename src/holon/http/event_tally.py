@@ -4,8 +4,8 @@ Owns:  the counters of the metrics that only events tell, and how far the log ha
 Rule 1: nothing is counted when it happens: a look at the metrics reads on from where the last one
         ended, a bounded number of pages at most. What is left over is counted by the next look.
 Rule 2: what was spent is added up from the steps budgets are judged by, which are kept for a day.
-Rule 3: retention has everything counted before it removes something (`count_all`): a counter is true
-        however seldom somebody looks.
+Rule 3: retention has everything counted before it removes something (`count_all`): a counter is
+        true however seldom somebody looks.
 """
 
 from collections import Counter
