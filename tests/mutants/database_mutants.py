@@ -41,5 +41,6 @@ def plant_h9() -> None:
     def forgetful(connection: object) -> None:
         del connection
 
-    assert home_restore.begin_epoch is begin_epoch
-    home_restore.begin_epoch = forgetful
+    names = vars(home_restore)  # a new database still gets its first one
+    assert names["begin_epoch"] is begin_epoch
+    names["begin_epoch"] = forgetful

@@ -62,7 +62,8 @@ def follow(
                     broken_count = 0
                     if event.id is not None:
                         asked[cursor] = event.id
-                        asked.setdefault(EPOCH, _epoch_of(event))
+                        if EPOCH not in asked:
+                            asked[EPOCH] = _epoch_of(event)
                     yield event
         except (NoRuntimeError, SilentRuntimeError, ForeignServerError):
             if not came_through or broken_count >= CLIENT_RECONNECTS_COUNT_MAX:

@@ -268,6 +268,55 @@ async def test_a_copied_home_with_its_log_is_opened(tmp_path: Path) -> None:
     await again.close()
 
 
+@pytest.mark.requirement("database:damaged-log-is-told")
+@pytest.mark.parametrize("at", [0.2, 0.5, 0.8])
+async def test_a_log_that_is_damaged_in_the_middle_is_not_cut_there_in_silence(
+    tmp_path: Path, at: float
+) -> None:
+    home, killed = tmp_path / "home", tmp_path / "killed"
+    store = await a_used_store(home)
+    for number in range(20):
+        await store.apply(an_admission(a_message(f"msg_{number}")))
+    left_behind(home, killed)
+    await store.close()
+    log = log_of(database_path(killed))
+    content = bytearray(log.read_bytes())
+    content[int(len(content) * at)] ^= 1
+    log.write_bytes(content)
+    before = database_path(killed).read_bytes()
+
+    with pytest.raises(StoreDamagedError) as refused:
+        open_store(killed)
+    assert "write-ahead log" in refused.value.message
+    assert (log.read_bytes(), database_path(killed).read_bytes()) == (content, before)
+    hint = refused.value.hint or ""
+    size = int(hint.partition("--size=")[2].split()[0])
+    os.truncate(log, size)  # as the hint says
+    again = open_store(killed)
+    await again.close()
+    assert check_database(database_path(killed)).is_clean
+
+
+@pytest.mark.requirement("database:damaged-log-is-told")
+async def test_a_last_commit_that_a_power_cut_tore_is_no_damage(tmp_path: Path) -> None:
+    home, cut = tmp_path / "home", tmp_path / "cut"
+    store = await a_used_store(home)
+    sizes = []
+    for number in range(5):
+        await store.apply(an_admission(a_message(f"msg_{number}")))
+        sizes.append(log_of(database_path(home)).stat().st_size)
+    left_behind(home, cut)
+    await store.close()
+    log = log_of(database_path(cut))
+    content = bytearray(log.read_bytes())
+    content[sizes[-2] + 30] ^= 1  # in the first frame of the last commit
+    log.write_bytes(content)
+    again = open_store(cut)
+    assert await again.reads.message(a_message("msg_3").id) is not None
+    assert await again.reads.message(a_message("msg_4").id) is None
+    await again.close()
+
+
 # Damage ---------------------------------------------------------------------------------------
 
 

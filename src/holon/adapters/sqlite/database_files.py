@@ -8,8 +8,9 @@ Rule 2: only our own checkpoints write to the main file, and only our own commit
         or has become shorter, was changed by another program: nothing is acknowledged after that.
 Rule 3: a log is never laid over a database it was not written for. Inodes and times mean something
         within one boot only, so the record of an earlier boot says nothing.
-Rule 4: everything is found out by `stat`. Closing a second descriptor of the file would drop the
-        locks that SQLite holds on it.
+Rule 4: what SQLite would pass over in silence, commits behind a damaged frame of the log, is told.
+Rule 5: everything about the main file is found out by `stat`. Closing a second descriptor of the
+        file would drop the locks that SQLite holds on it.
 """
 
 import os
@@ -19,13 +20,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import apsw
 import msgspec
 
 from holon.adapters.exec.process_table import boot_id
 from holon.adapters.sqlite.error_mapping import not_a_holon_database
-from holon.model.errors import DatabaseMissingError, DatabaseReplacedError, ForeignLogError
+from holon.model.errors import (
+    DatabaseMissingError,
+    DatabaseReplacedError,
+    ForeignLogError,
+    StoreDamagedError,
+)
 
 RECORD_BYTES_MAX: Final = 4_096
+_LOG_HEADER_BYTES: Final = 32
+_FRAME_HEADER_BYTES: Final = 24
 _RESTORE: Final = "or restore a backup with `holon restore`"
 
 
@@ -101,6 +110,43 @@ def require_own_log(path: Path, record: Path) -> None:
             hint="put back the database that was there; to go on with the one that is there now,"
             f" move {log_path(path)} away: what only that log holds is lost then",
         )
+
+
+def require_whole_log(connection: apsw.Connection, path: Path) -> None:
+    """Raise StoreDamagedError when commits stand in the log behind where SQLite stopped reading.
+
+    SQLite takes the first frame that does not fit for the end of the log. A power cut leaves at
+    most one commit behind it, the one under way, since each is on the disk before the next.
+    """
+    try:
+        read_count, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
+        content_bytes = _size(log_path(path))
+        if read_count < 0 or not content_bytes:
+            return
+        frame_bytes = _FRAME_HEADER_BYTES + int(str(connection.pragma("page_size")))
+        end = _LOG_HEADER_BYTES + read_count * frame_bytes
+        lost_count = _commits_behind(log_path(path), end, frame_bytes)
+    except (apsw.BusyError, OSError):
+        return  # whatever is wrong with it is told by who opens it
+    if lost_count > 1:
+        raise StoreDamagedError(
+            f"the write-ahead log of the database at {path} is damaged: {lost_count} commits behind"
+            " the damaged place cannot be read; nothing was changed",
+            hint=f"restore a backup with `holon restore`; to go on without those commits:"
+            f" truncate --size={end} {log_path(path)}",
+        )
+
+
+def _commits_behind(log: Path, end: int, frame_bytes: int) -> int:
+    """How many frames behind a place end a commit and are of the same log, not an older one."""
+    found = 0
+    with log.open("rb") as file:
+        salts = file.read(_LOG_HEADER_BYTES)[16:24]
+        file.seek(end)
+        while len(header := file.read(_FRAME_HEADER_BYTES)) == _FRAME_HEADER_BYTES:
+            found += header[8:16] == salts and header[4:8] != bytes(4)
+            file.seek(frame_bytes - _FRAME_HEADER_BYTES, os.SEEK_CUR)
+    return found
 
 
 class DatabaseFiles:

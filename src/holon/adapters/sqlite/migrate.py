@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import apsw
 
 from holon.adapters.sqlite.connection import APPLICATION_ID, open_inspector
-from holon.adapters.sqlite.database_files import require_plain_file
+from holon.adapters.sqlite.database_files import require_plain_file, require_whole_log
 from holon.adapters.sqlite.error_mapping import not_a_holon_database, opening_errors
 from holon.model.errors import SchemaTooNewError, StoreUnwritableError
 
@@ -75,6 +75,7 @@ def inspect_file(path: Path) -> None:
             version = _read_version(connection)
             # Reading the schema touches its pages, so damage shows before anything is written.
             connection.execute("select count(*) from sqlite_schema").fetchall()
+            require_whole_log(connection, path)
         finally:
             connection.close()
     _require_not_newer(version, path)

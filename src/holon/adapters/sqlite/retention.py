@@ -98,9 +98,8 @@ class Retention:
         more = not (is_last and shrunk_fully)
         if not more:
             if has_removed:
-                truncate_log(
-                    self._connection, self._files
-                )  # only now does the file itself get shorter
+                # Only now does the file itself get shorter.
+                truncate_log(self._connection, self._files)
             self._done = _Done()
         return PruneReport(rows_removed=removed, database_bytes=self._file_bytes(), more=more)
 
