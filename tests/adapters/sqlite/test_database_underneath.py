@@ -288,7 +288,7 @@ async def test_a_log_that_is_damaged_in_the_middle_is_not_cut_there_in_silence(
     with pytest.raises(StoreDamagedError) as refused:
         open_store(killed)
     assert "write-ahead log" in refused.value.message
-    assert (log.read_bytes(), database_path(killed).read_bytes()) == (content, before)
+    assert (log.read_bytes(), database_path(killed).read_bytes()) == (bytes(content), before)
     hint = refused.value.hint or ""
     size = int(hint.partition("--size=")[2].split()[0])
     os.truncate(log, size)  # as the hint says
