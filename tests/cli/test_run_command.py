@@ -392,7 +392,7 @@ def test_a_database_that_cannot_be_read_is_said_in_a_sentence(
     (database_path(home) / "something").mkdir(parents=True)
     done = run(tmp_path, "hi", "--model", scripted)
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"the database at {database_path(home)} cannot be read" in done.stderr
+    assert f"the file at {database_path(home)} is not a Holon database" in done.stderr
     assert "Traceback" not in done.stderr
 
 

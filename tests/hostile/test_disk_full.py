@@ -9,6 +9,7 @@ import shutil
 from functools import partial
 from pathlib import Path
 
+import apsw
 import pytest
 
 from holon.adapters.sqlite.check.checker import check_database
@@ -181,3 +182,41 @@ def test_a_home_on_a_full_disk_is_refused_in_a_sentence(folder: Path) -> None:
     assert "No space left" in done.stderr or "full" in done.stderr
     assert "check" in done.stderr or "free disk space" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.requirement("health:full-disk-is-told")
+def test_the_status_says_that_the_disk_is_full_until_it_no_longer_is(small_disk: World) -> None:
+    with small_disk.served() as served:
+        acked = {served.prompt("hello")}
+        until(served.is_at_rest)
+        assert served.get("/control/runtime/status")["healthy"] is True
+        ballast = fill(served)
+        refused_keys(served, acked, count=1)
+        status = served.get("/control/runtime/status")
+        assert status["healthy"] is False
+        (problem,) = status["problems"]
+        assert problem["code"] == "storage_full"
+        assert "HOLON_HOME" in problem["hint"]
+        ballast.unlink()
+        until(lambda: served.get("/control/runtime/status")["healthy"])  # nothing is asked of it
+        assert "problems" not in served.get("/control/runtime/status")
+
+
+@pytest.mark.requirement("health:log-over-its-limit-is-told")
+def test_a_log_that_a_foreign_reader_keeps_long_is_warned_of(world: World) -> None:
+    with world.served() as served:
+        reader = apsw.Connection(str(database_path(world.home)))
+        reader.execute("begin; select count(*) from messages").fetchall()
+        for number in range(150):  # half a megabyte each
+            served.prompt("x" * 500_000 + str(number))
+            status = served.get("/control/runtime/status")
+            if status.get("problems"):
+                break
+        assert status["healthy"] is True
+        (problem,) = status["problems"]
+        assert problem["code"] == "wal_over_limit"
+        log = world.home / "run" / "daemon.log"
+        until(lambda: '"wal_over_limit"' in log.read_text())
+        reader.close()
+        served.prompt("and now it can be folded back")
+        until(lambda: "problems" not in served.get("/control/runtime/status"))

@@ -15,9 +15,11 @@ from holon.model.budget import UsageStep
 from holon.model.event import AuditEvent
 from holon.model.ids import AgentId
 from holon.model.limits import USAGE_STEP_MS
+from holon.model.retention import RetentionPolicy
 from holon.model.wake_event import TimerFired
 from holon.ports.store_reads import StoreReads
-from holon.testing.control_server import MAIN, ControlServer
+from holon.serve.compose import HostOptions
+from holon.testing.control_server import MAIN, ControlServer, ServerOptions, control_server
 from holon.testing.manual_clock import DAWN
 from tests.http.serving import make_agent, settled, until_event
 from tests.http.test_triggers import the_path
@@ -191,3 +193,21 @@ def test_the_guide_names_series_that_are_there() -> None:
         (metric,) = [metric for metric in METRICS if metric.name == name]
         assert metric.label == label
         assert value in metric.values
+
+
+@pytest.mark.requirement("metrics:counters-are-true-after-pruning")
+async def test_what_was_pruned_before_anybody_looked_is_counted(tmp_path: Path) -> None:
+    eager = RetentionPolicy(age_ms=1, events_count_min=1, turns_count_min=1)
+    options = ServerOptions(host=HostOptions(retention=eager))
+    async with control_server(tmp_path, options) as server:
+        before = await told_by(server)
+        for number in range(4):
+            await settled(server, f"prompt {number}")
+        await server.host.retention.prune_all()
+        after = await told_by(server)
+        assert after["holon_events_kept"] < before["holon_events_kept"] + 8, "much was pruned"
+        for name, figure in after.items():
+            if "_total" in name:
+                assert figure >= before[name], name
+        for name in ('holon_turns_total{outcome="completed"}', "holon_messages_admitted_total"):
+            assert after[name] - before[name] == 4, name

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.mutants import (
+    database_mutants,
     hands_mutants,
     lane_mutants,
     owner_mutants,
@@ -255,6 +256,34 @@ MUTANTS: tuple[Mutant, ...] = (
         owner_mutants.plant_o4,
     ),
     Mutant("O5", "a copy goes by the name of its original", "store", OWNER, owner_mutants.plant_o5),
+    Mutant(
+        "H6",
+        "the files of the database are not watched",
+        "store",
+        ("tests/adapters/sqlite/test_database_underneath.py",),
+        database_mutants.plant_h6,
+    ),
+    Mutant(
+        "H7",
+        "an empty or missing database is begun anew beside its agents",
+        "store",
+        ("tests/adapters/sqlite/test_database_underneath.py",),
+        database_mutants.plant_h7,
+    ),
+    Mutant(
+        "H8",
+        "a log is laid over another database",
+        "store",
+        ("tests/adapters/sqlite/test_database_underneath.py",),
+        database_mutants.plant_h8,
+    ),
+    Mutant(
+        "H9",
+        "a restored home keeps its timeline",
+        "backup",
+        ("tests/adapters/backup/test_backup.py",),
+        database_mutants.plant_h9,
+    ),
 )
 
 

@@ -109,7 +109,8 @@ def stream(
     \b
     Exit codes:
       0  as many came as were asked for
-      1  no runtime runs, or events after that number are no longer kept
+      1  no runtime runs, events after that number are no longer kept, or the home was restored
+         from a backup meanwhile: its events are of another timeline then
 
     \b
     Examples:
@@ -130,21 +131,28 @@ def stream(
 
 
 def _followed(target: Target, after_seq: int | None) -> Iterator["JsonValue"]:
-    from holon.client.event_stream import envelope_of, follow
+    from holon.client.event_stream import EPOCH, envelope_of, follow
 
-    start = after_seq
+    start, epoch = after_seq, None
     if start is None:
         page = target.read("events", {"limit": 1, "order": "desc"})
-        start = int(page.get("newest_seq") or 0)
+        start, epoch = int(page.get("newest_seq") or 0), page.get("event_log_epoch")
     else:  # what lies far back is paged through, then the stream goes on
         has_newer = True
         while has_newer:
-            asked: Query = {"after_seq": start, "order": "asc", "limit": _PAGE_COUNT}
+            asked: Query = {
+                "after_seq": start,
+                "order": "asc",
+                "limit": _PAGE_COUNT,
+                "event_log_epoch": epoch,
+            }
             page = target.read("events", asked, part="events")
+            epoch = page.get("event_log_epoch")
             yield from page["events"]
             start, has_newer = int(page.get("newest_seq") or start), bool(page.get("has_newer"))
     path = target.path("events/stream")
-    for each in follow(target.client, path, pause=time.sleep, query={"after_seq": start}):
+    query: Query = {"after_seq": start, EPOCH: epoch}
+    for each in follow(target.client, path, pause=time.sleep, query=query):
         yield envelope_of(each)
 
 

@@ -34,6 +34,11 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
             "agent",
             "See, make, start and stop agents, and choose their models.",
         ),
+        "backup": LazyCommand(
+            "holon.cli.backup_commands",
+            "backup",
+            "Make a backup of a home in one FILE, also while its service runs.",
+        ),
         "completion": LazyCommand(
             "holon.cli.completion_command",
             "completion",
@@ -63,6 +68,11 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
         ),
         "prompt": LazyCommand(
             "holon.cli.prompt_command", "prompt", "Say something to an agent of a running runtime."
+        ),
+        "restore": LazyCommand(
+            "holon.cli.backup_commands",
+            "restore",
+            "Make a home of a backup: all of it, or nothing.",
         ),
         "run": LazyCommand(
             "holon.cli.run_command",
@@ -220,6 +230,8 @@ def _tell(error: "HolonError") -> None:
 
     unusable = (
         errors.BadInputError,
+        errors.DatabaseMissingError,
+        errors.ForeignLogError,
         errors.HomeInUseError,
         errors.HomeUnusableError,
         errors.SchemaTooNewError,

@@ -59,29 +59,34 @@ def tail(target: Target, *, limit: int, follows: bool, display: str) -> None:
     from holon.projections.display_mode import parse_display_mode
 
     mode = parse_display_mode(display)
-    shown, newest_seq = _newest(target, limit, mode)
+    shown, place = _newest(target, limit, mode)
     if follows:
         with until_interrupted():
-            for each in chain(shown, _coming(target, newest_seq, mode)):
-                _print(each, as_json=target.as_json)
+            while True:
+                for each in chain(shown, _coming(target, place, mode)):
+                    _print(each, as_json=target.as_json)
+                click.echo("holon: the home was restored; this is its newest now", err=True)
+                shown, place = _newest(target, limit, mode)
     else:
         answer = {"agent_id": target.agent_id, "events": [each.as_json() for each in shown]}
         empty = f"{target.agent_id} has nothing to tell yet"
         target.show(answer, lambda: [line for each in shown for line in _lines(each)] or [empty])
 
 
-def _newest(target: Target, limit: int, mode: "DisplayMode") -> tuple[list["Seen"], int]:
+def _newest(target: Target, limit: int, mode: "DisplayMode") -> tuple[list["Seen"], "Query"]:
+    """Return what is to be shown, and where to follow from."""
     from holon.cli.presented_events import seen_events
     from holon.projections.display_mode import shows
 
     briefs: JsonValue = None
     found: list[JsonValue] = []
     shown: list[Seen] = []
-    newest_seq, before_seq = 0, None
+    newest_seq, before_seq, epoch = 0, None, None
     for _ in range(_PAGES_COUNT_MAX):
         query: Query = {"limit": _PAGE_COUNT, "order": "desc", "before_seq": before_seq}
         page = target.read("events", query, part="events")
         newest_seq = newest_seq or int(page.get("newest_seq") or 0)
+        epoch = page.get("event_log_epoch")
         found = [*reversed(page["events"]), *found]
         if briefs is None:
             briefs = target.read("briefs", {"limit": _BRIEFS_COUNT}, part="briefs")["briefs"]
@@ -89,18 +94,24 @@ def _newest(target: Target, limit: int, mode: "DisplayMode") -> tuple[list["Seen
         before_seq = page.get("oldest_seq")
         if len(shown) >= limit or not page.get("has_older") or before_seq is None:
             break
-    return shown[-limit:], newest_seq
+    return shown[-limit:], {"after_seq": newest_seq, "event_log_epoch": epoch}
 
 
-def _coming(target: Target, after_seq: int, mode: "DisplayMode") -> Iterator["Seen"]:
-    from holon.client.event_stream import envelope_of, follow
+def _coming(target: Target, place: "Query", mode: "DisplayMode") -> Iterator["Seen"]:
+    """Yield what happens, until the home is found on another timeline."""
+    from holon.client.control_client import ControlError
+    from holon.client.event_stream import EPOCH_CHANGED, envelope_of, follow
     from holon.projections.display_mode import shows
 
     stream = target.path("events/stream")
-    for each in follow(target.client, stream, pause=time.sleep, query={"after_seq": after_seq}):
-        seen = _seen(target, envelope_of(each))
-        if shows(mode, seen.presented):
-            yield seen
+    try:
+        for each in follow(target.client, stream, pause=time.sleep, query=place):
+            seen = _seen(target, envelope_of(each))
+            if shows(mode, seen.presented):
+                yield seen
+    except ControlError as refusal:
+        if refusal.body.code != EPOCH_CHANGED:
+            raise
 
 
 def _seen(target: Target, envelope: "JsonValue") -> "Seen":

@@ -5,7 +5,8 @@ Rule 1: an event is yielded once: after a break the stream is asked for from the
         a runtime says why it ends one is such a break; whether it goes on, the next answer says.
 Rule 2: what comes is an event of a runtime, or an error: it may be another program's stream.
 Rule 3: a stream that breaks again and again is given up; a cursor the runtime does not know any
-        more is an error at once, for the caller to start over.
+        more is an error at once, for the caller to start over. So is one of another timeline: the
+        home was restored from a backup meanwhile.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,6 +27,8 @@ from holon.model.limits import (
 )
 from holon.wire.error_body import STREAM_CLOSED
 
+EPOCH: Final = "event_log_epoch"
+EPOCH_CHANGED: Final = "log_epoch_changed"
 _FIRST_PAUSE_MS = 100
 _TEXTS: Final = ("agent_id", "ts", "type")  # of every event
 
@@ -59,6 +62,8 @@ def follow(
                     broken_count = 0
                     if event.id is not None:
                         asked[cursor] = event.id
+                        if EPOCH not in asked:
+                            asked[EPOCH] = _epoch_of(event)
                     yield event
         except (NoRuntimeError, SilentRuntimeError, ForeignServerError):
             if not came_through or broken_count >= CLIENT_RECONNECTS_COUNT_MAX:
@@ -66,6 +71,16 @@ def follow(
         broken_count += 1
         wait_ms = min(_FIRST_PAUSE_MS * 2**broken_count, CLIENT_RECONNECT_MS_MAX)
         pause(wait_ms / SECOND_MS)
+
+
+def _epoch_of(event: StreamedEvent) -> str | None:
+    """The timeline of an event; a runtime of an older version says nothing of it."""
+    try:
+        told = msgspec.json.decode(event.data)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    epoch = told.get(EPOCH) if isinstance(told, dict) else None
+    return epoch if isinstance(epoch, str) else None
 
 
 def envelope_of(event: StreamedEvent) -> JsonValue:

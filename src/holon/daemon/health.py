@@ -224,6 +224,7 @@ def _running(
     message = f"process {status.pid} serves this home"
     if matches is False:
         message += f" with another configuration; to use this one: {replaced_by}"
+    message += "".join(f"; {problem.message}" for problem in status.problems)
     return DaemonStatus(
         ok=status.healthy,
         state=DaemonState.RUNNING,
@@ -240,6 +241,7 @@ def _running(
         activity=status.activity,
         last_failure=failed,
         last_failure_path=failure_path(files, failed),
+        problems=status.problems,
     )
 
 

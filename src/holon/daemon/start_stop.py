@@ -129,7 +129,7 @@ class Daemon:
                 self._require_same(status)
                 FailureFiles(self.files).clear()
                 already = told(self.files, found, fingerprint=self.fingerprint)
-                return _saying(already, f"already running as process {status.pid}")
+                return _saying(already, f"already running as process {status.pid}", ok=True)
             case Silent(process=process):
                 raise DaemonError(
                     f"process {process.pid} serves this home and does not answer",

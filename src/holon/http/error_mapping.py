@@ -24,7 +24,12 @@ from holon.model.errors import (
 from holon.model.refusal import RefusalCode, RefusedError
 from holon.ports.agent_homes import AgentHomeError, SourceUnreachableError
 from holon.ports.memory_index import MemoryIndexError
-from holon.runtime.event_feed import CursorAheadError, CursorLostError, SubscriberLaggedError
+from holon.runtime.event_feed import (
+    CursorAheadError,
+    CursorLostError,
+    LogEpochChangedError,
+    SubscriberLaggedError,
+)
 from holon.wire.error_body import ErrorBody
 
 _log = logging.getLogger(__name__)
@@ -78,7 +83,8 @@ REFUSALS: Final[Mapping[RefusalCode, HTTPStatus]] = MappingProxyType(
 _STATUSES: Final[tuple[tuple[type[HolonError], HTTPStatus], ...]] = (
     (BadInputError, HTTPStatus.BAD_REQUEST),
     (ForbiddenTransitionError, HTTPStatus.CONFLICT),
-    (CursorAheadError, HTTPStatus.CONFLICT),  # before its parent
+    (CursorAheadError, HTTPStatus.CONFLICT),  # before its parent, as the next one
+    (LogEpochChangedError, HTTPStatus.CONFLICT),
     (CursorLostError, HTTPStatus.NOT_FOUND),
     (SubscriberLaggedError, HTTPStatus.CONFLICT),
     (StoreBusyError, HTTPStatus.SERVICE_UNAVAILABLE),  # before its parent

@@ -17,7 +17,12 @@ from holon.model.ids import AgentId, MessageId
 from holon.model.limits import EVENT_FRAMES_KEPT_COUNT_MAX
 from holon.model.message import MessageEnvelope
 from holon.ports.store_reads import StoreReads
-from holon.projections.event_envelope import EventProjection, event_envelope, message_of
+from holon.projections.event_envelope import (
+    EventEnvelope,
+    EventProjection,
+    event_envelope,
+    message_of,
+)
 from holon.wire.codec import encode
 
 _Key: TypeAlias = tuple[int, EventProjection, bool]
@@ -73,7 +78,20 @@ class EventFrames:
             keys = [(each.log_seq, projection, by_log) for each in events]
             new = [each for each, key in zip(events, keys, strict=True) if key not in self._kept]
             messages = await messages_of(reads, new)
-            made = {each.log_seq: _frame(each, projection, messages, by_log) for each in new}
+            epoch = await reads.log_epoch()
+            made = {
+                each.log_seq: _frame(
+                    each,
+                    event_envelope(
+                        each,
+                        projection=projection,
+                        message=messages.get(MessageId(message_of(each.event) or "")),
+                        epoch=epoch,
+                    ),
+                    by_log=by_log,
+                )
+                for each in new
+            }
             frames = [made.get(key[0]) or self._kept[key] for key in keys]
             for log_seq, frame in made.items():
                 self._kept[log_seq, projection, by_log] = frame
@@ -92,14 +110,6 @@ class EventFrames:
         return seen
 
 
-def _frame(
-    event: AuditEvent,
-    projection: EventProjection,
-    messages: dict[MessageId, MessageEnvelope],
-    by_log: bool,
-) -> bytes:
-    message_id = message_of(event.event)
-    message = None if message_id is None else messages.get(message_id)
-    envelope = event_envelope(event, projection=projection, message=message)
+def _frame(event: AuditEvent, envelope: EventEnvelope, *, by_log: bool) -> bytes:
     number = event.log_seq if by_log else event.event_seq
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (number, envelope.type.encode(), encode(envelope))

@@ -14,11 +14,12 @@ Rule 4: what happens is told at once; what follows within a moment is told toget
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import anyio
 
 from holon.http.exchange import Door
+from holon.http.page_queries import StreamQuery
 from holon.http.route import Call
 from holon.http.token_watch import TokenWatch
 from holon.model.errors import BadInputError, HolonError, StoreError
@@ -79,16 +80,23 @@ class Stream:
         return self.call.head.peer.door is Door.UNIX
 
 
-def resumed_after(call: Call, after_seq: int | None) -> int | None:
+class Cursor(NamedTuple):
+    """Where a reader wants to go on, and on which timeline if it says so."""
+
+    epoch: str | None
+    after: int | None
+
+
+def resumed_after(call: Call, asked: StreamQuery) -> Cursor:
     """Return where a reader wants to go on: a browser's header counts more than its first URL."""
     values = call.head.values(LAST_EVENT_ID)
     if not values:
-        return after_seq
-    text = values[0].decode("latin-1")
+        return Cursor(asked.event_log_epoch, asked.after_seq)
+    epoch, colon, text = values[0].decode("latin-1").rpartition(":")
     is_number = text.isascii() and text.isdigit() and len(text) <= _NUMBER_DIGITS_MAX
     if len(values) > 1 or not is_number:
         raise BadLastEventIdError(f"{text[:40]!r} is not the id of an event")
-    return int(text)
+    return Cursor(epoch if colon else asked.event_log_epoch, int(text))
 
 
 async def _news(reader: EventReader) -> bool:

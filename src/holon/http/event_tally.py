@@ -3,12 +3,13 @@
 Owns:  the counters of the metrics that only events tell, and how far the log has been counted.
 Rule 1: nothing is counted when it happens: a look at the metrics reads on from where the last one
         ended, a bounded number of pages at most. What is left over is counted by the next look.
-Rule 2: what was spent is added up from the steps budgets are judged by, which are kept for a day:
-        of a longer time without a look, only the last day is added.
+Rule 2: what was spent is added up from the steps budgets are judged by, which are kept for a day.
+Rule 3: retention has everything counted before it removes something (`count_all`): a counter is
+        true however seldom somebody looks.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import anyio
@@ -16,6 +17,7 @@ from anyio.lowlevel import checkpoint
 
 from holon.model.budget import UsageStep
 from holon.model.event import (
+    AuditEvent,
     Event,
     MessageAdmitted,
     ProviderDeferred,
@@ -56,9 +58,15 @@ class EventTally:
         self._counted_seq = await reads.last_log_seq()
         self._steps = {now: 0} | _costs(await reads.usage(None, since=now))
 
-    async def catch_up(self, reads: StoreReads) -> None:
-        """Count what was recorded since the last look."""
+    async def count_all(self, reads: StoreReads) -> None:
+        """Count everything that was recorded, before some of it is pruned."""
+        while await self.catch_up(reads):
+            await checkpoint()
+
+    async def catch_up(self, reads: StoreReads) -> bool:
+        """Count what was recorded since the last look; returns whether some is left over."""
         async with self._looking:
+            page: Sequence[AuditEvent] = ()
             for _ in range(TALLY_PAGES_COUNT_MAX):
                 page = await reads.log_after(self._counted_seq, limit=EVENT_PAGE_COUNT_MAX)
                 for one in page:
@@ -68,6 +76,7 @@ class EventTally:
                     break
                 await checkpoint()  # others get their turn between two pages
             self._spend(_costs(await reads.usage(None, since=max(self._steps))))
+            return len(page) == EVENT_PAGE_COUNT_MAX
 
     def _count(self, event: Event) -> None:
         match event:

@@ -26,6 +26,7 @@ from holon.projections.event_envelope import EventProjection
 _Id = TypeVar("_Id", bound=str)
 Cursor = Annotated[str, Meta(min_length=1, max_length=ID_CHARS_MAX)]
 Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Epoch = Annotated[str, Meta(min_length=1, max_length=64)]
 PageLimit = Annotated[int, Meta(ge=1, le=SURFACE_PAGE_COUNT_MAX)]
 
 
@@ -53,6 +54,7 @@ class TurnsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class EventsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Events strictly between two; read upwards from `after_seq` if it is given, else downwards."""
 
+    event_log_epoch: Epoch | None = None  # that the numbers were given out in
     after_seq: Number | None = None
     before_seq: Number | None = None
     limit: Annotated[int, Meta(ge=1, le=EVENT_PAGE_COUNT_MAX)] = EVENT_PAGE_COUNT_DEFAULT
@@ -63,6 +65,7 @@ class EventsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class StreamQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Events from now on, or after the one that is named."""
 
+    event_log_epoch: Epoch | None = None  # that the number was given out in
     after_seq: Number | None = None
     projection: EventProjection = EventProjection.OPERATOR
 

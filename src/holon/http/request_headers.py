@@ -54,8 +54,9 @@ CORRELATION_ID: Final = RequestHeader(
 CAUSATION_ID: Final = RequestHeader(name="X-Causation-Id", says="What led to it, as a label.")
 RESUME_AFTER: Final = RequestHeader(
     name="Last-Event-ID",
-    says="The id of the last event seen; the stream goes on after it. Counts before `after_seq`.",
-    pattern=_DIGITS,
+    says="The id of the last event seen; the stream goes on after it. Counts before `after_seq`."
+    " With `event_log_epoch` and a colon before it, a restored home refuses it.",
+    pattern="^([0-9a-z]{8,64}:)?[0-9]+$",
 )
 
 REPEATABLE: Final = (KEY,)

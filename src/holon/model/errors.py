@@ -7,8 +7,11 @@ HolonError
 ├── ProviderError        a provider attempt failed (model/provider_errors)
 ├── HomeUnusable         a home cannot be served as it is
 └── StoreError           StoreFull, StoreReadOnly, StoreBusy (wait and retry) · StoreClosed
-                         StoreBroken, HomeReplaced, HomeLost (stop)
-                         at opening: HomeInUse · SchemaTooNew · NotAHolonDatabase · StoreUnwritable
+                         StoreBroken (stop): StoreDamaged · DatabaseReplaced · HomeReplaced ·
+                         HomeLost
+                         LogTooLong (goes on, and somebody should look)
+                         at opening: HomeInUse · SchemaTooNew · NotAHolonDatabase ·
+                         StoreUnwritable · DatabaseMissing · ForeignLog
 
 Owns:  every error the runtime raises on purpose.
 Rule 1: `code` is stable and machine-readable; `hint` says what a person can do next.
@@ -143,6 +146,29 @@ class HomeLostError(StoreBrokenError):
     hint = "start Holon again: it recovers from what is durable"
 
 
+class StoreDamagedError(StoreBrokenError):
+    """Pages of the database are damaged; starting again meets the same damage."""
+
+    code = "storage_damaged"
+    hint = (
+        "starting again does not help: see what is damaged with `holon debug check`, then restore"
+        " a backup with `holon restore`"
+    )
+
+
+class DatabaseReplacedError(StoreBrokenError):
+    """Another program exchanged, changed or removed the files of the database."""
+
+    code = "database_replaced"
+
+
+class LogTooLongError(StoreError):
+    """The write-ahead log cannot be folded back, because another program reads the database."""
+
+    code = "wal_over_limit"
+    hint = "end the program that keeps the database open; Holon goes on, and the log keeps growing"
+
+
 class StoreClosedError(StoreError):
     """The store was closed while the request waited."""
 
@@ -166,6 +192,18 @@ class NotAHolonDatabaseError(StoreError):
     """The file at the database path is corrupt or belongs to another program."""
 
     code = "not_a_holon_database"
+
+
+class DatabaseMissingError(StoreError):
+    """The database is gone, and its log or the homes of its agents are still there."""
+
+    code = "database_missing"
+
+
+class ForeignLogError(StoreError):
+    """The write-ahead log beside the database was written for another file."""
+
+    code = "database_log_foreign"
 
 
 class StoreUnwritableError(StoreError):

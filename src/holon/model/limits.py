@@ -351,6 +351,15 @@ GROUP_COMMIT_COUNT_MAX: Final = 64
 COMMITS_WAITING_COUNT_MAX: Final = 4_096
 WAL_BYTES_MAX: Final = 64 * MIB
 CHECKPOINT_PAGES: Final = 1_000
+WAL_WARNED_BYTES: Final = WAL_BYTES_MAX + 8 * MIB  # no reader of ours holds it up so long
+STORE_LOOK_MS: Final = 2 * SECOND_MS
+
+# A backup. Names and depth are below what file systems and tar take.
+BACKUP_FILES_COUNT_MAX: Final = 200_000
+BACKUP_NAME_BYTES_MAX: Final = 2_048
+BACKUP_DEPTH_MAX: Final = 64
+BACKUP_MANIFEST_BYTES_MAX: Final = 256 * MIB
+BACKUP_READ_BYTES_MAX: Final = 1 * MIB  # at once, whatever a header says
 STORE_RETRY_MS_MIN: Final = 250
 STORE_RETRY_MS_MAX: Final = 30 * SECOND_MS
 

@@ -14,11 +14,12 @@ StoreBrokenError (unknown; stop), StoreClosedError. `submit` raises StoreBusyErr
 StoreClosedError at once; everything else comes out of the ticket.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Protocol, TypeAlias
 
 from holon.model.commit import Commit
+from holon.model.errors import StoreError
 from holon.model.expectation import CommitOutcome
 from holon.model.ids import AgentId
 from holon.model.retention import PruneReport, RetentionPolicy
@@ -41,6 +42,15 @@ class Store(Protocol):
     @property
     def reads(self) -> StoreReads:
         """The queries decisions and surfaces need."""
+        ...
+
+    @property
+    def problems(self) -> Sequence[StoreError]:
+        """What a person should look at, though the store goes on: no room, a log too long."""
+        ...
+
+    async def look(self) -> None:
+        """Look at what the store lies on; raises StoreError as a commit would."""
         ...
 
     def submit(self, commit: Commit) -> Ticket:

@@ -109,6 +109,10 @@ class HistoryReads(Protocol):
         """Events of all agents after a number, in order. A number left out was pruned."""
         ...
 
+    async def log_epoch(self) -> str | None:
+        """The timeline the numbers of the log belong to, where they can belong to another one."""
+        ...
+
     async def last_log_seq(self) -> int:
         """The number of the newest event of all, 0 when there is none."""
         ...

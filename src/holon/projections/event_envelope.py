@@ -5,7 +5,9 @@ Rule 1: a replayed event is history. An envelope is never a request and is never
 Rule 2: provenance stands beside the payload, so that a client can index events it does not know.
         Every label of it that is known is there; none is made up.
 Rule 3: `event_seq` orders replay. `log_seq` is for diagnosis and is shown in that projection only.
-Rule 4: the payload is the event itself, whole, whoever is authorized to replay it.
+Rule 4: a number means something together with the timeline it belongs to (`event_log_epoch`):
+        another one begins when a home is restored from a backup.
+Rule 5: the payload is the event itself, whole, whoever is authorized to replay it.
 """
 
 from enum import StrEnum
@@ -74,6 +76,7 @@ class EventEnvelope(Record, frozen=True, kw_only=True):
     projection: EventProjection
     provenance: EventProvenance
     payload: Event
+    event_log_epoch: str | None = None  # the timeline `event_seq` belongs to
     log_seq: int | None = None
 
 
@@ -87,6 +90,7 @@ class EventPage(Record, frozen=True, kw_only=True):
     limit: int
     oldest_seq: int | None = None
     newest_seq: int | None = None
+    event_log_epoch: str | None = None
 
 
 def event_id_of(event: AuditEvent) -> str:
@@ -99,6 +103,7 @@ def event_envelope(
     *,
     projection: EventProjection = EventProjection.OPERATOR,
     message: MessageEnvelope | None = None,
+    epoch: str | None = None,
 ) -> EventEnvelope:
     """Wrap an event. `message` is the one it concerns (`message_of`), where that is at hand."""
     return EventEnvelope(
@@ -110,6 +115,7 @@ def event_envelope(
         projection=projection,
         provenance=_provenance(event, message),
         payload=event.event,
+        event_log_epoch=epoch,
         log_seq=event.log_seq if projection is EventProjection.LOCAL_DEBUG else None,
     )
 
@@ -128,11 +134,14 @@ def event_page(
     *,
     projection: EventProjection = EventProjection.OPERATOR,
     messages: dict[MessageId, MessageEnvelope] | None = None,
+    epoch: str | None = None,
 ) -> EventPage:
     """Return what was found as a page, in the order it was read."""
     known = messages or {}
     shown = tuple(
-        event_envelope(each, projection=projection, message=_looked_up(each.event, known))
+        event_envelope(
+            each, projection=projection, message=_looked_up(each.event, known), epoch=epoch
+        )
         for each in found.events
     )
     numbers = [envelope.event_seq for envelope in shown]
@@ -148,6 +157,7 @@ def event_page(
         has_newer=upper < found.last_seq,
         order=query.order,
         limit=query.limit,
+        event_log_epoch=epoch,
     )
 
 

@@ -74,6 +74,16 @@ class LastFailure(
     detail_hint: str | None = None
 
 
+class RuntimeProblem(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False, omit_defaults=True
+):
+    """Something that is not as it should be while the runtime goes on, and what to do about it."""
+
+    code: str
+    message: str
+    hint: str | None = None
+
+
 class RuntimeStatus(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False, omit_defaults=True
 ):
@@ -93,6 +103,7 @@ class RuntimeStatus(
     runtime_surface: dict[str, str] | None = None
     budgets: tuple[MeasureView, ...] = ()  # of all agents together
     last_failure: LastFailure | None = None
+    problems: tuple[RuntimeProblem, ...] = ()
 
 
 class DaemonStatus(Record, frozen=True, kw_only=True):
@@ -113,6 +124,7 @@ class DaemonStatus(Record, frozen=True, kw_only=True):
     activity: ActivitySummary | None = None
     last_failure: LastFailure | None = None
     last_failure_path: str | None = None
+    problems: tuple[RuntimeProblem, ...] = ()
 
 
 def activity_summary(counts: ActivityCounts) -> ActivitySummary:

@@ -45,6 +45,12 @@ class CursorAheadError(CursorLostError):
     code = "cursor_ahead"
 
 
+class LogEpochChangedError(CursorLostError):
+    """The cursor belongs to another timeline: the home was restored from a backup since."""
+
+    code = "log_epoch_changed"
+
+
 class SubscriberLaggedError(HolonError):
     """The follower is too far behind to be served live."""
 
@@ -212,6 +218,16 @@ def require_kept(agent_id: AgentId | None, cursor: int, *, floor: int, newest: i
         raise CursorAheadError(f"event {cursor} {whose} has not happened: the newest is {newest}")
     if cursor < floor:
         raise CursorLostError(f"what follows event {cursor} {whose} is kept only after {floor}")
+
+
+def require_epoch(asked: str | None, current: str | None) -> None:
+    """Raise when a cursor was given out on another timeline than the log is on now."""
+    if asked is not None and asked != current:
+        raise LogEpochChangedError(
+            "the events after this cursor are of another timeline: the home was restored since",
+            hint="read the agent's current state and its newest event, and follow from there with"
+            f" event_log_epoch={current}",
+        )
 
 
 def require_near(cursor: int, newest: int) -> None:

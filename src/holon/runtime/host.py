@@ -10,12 +10,12 @@ Rule 3: what a part cannot handle ends the host; a restart recovers from what is
         or what was to be done is left undone; it is noted in any case.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import anyio
 import msgspec
 
-from holon.model.errors import StoreBrokenError
+from holon.model.errors import StoreBrokenError, StoreError
 from holon.model.ids import AgentId
 from holon.model.ingress import AdmissionReceipt, IngressRequest
 from holon.model.refusal import Refusal, RefusalCode, RefusedError
@@ -59,7 +59,7 @@ class Host(Desks):
         super().__init__(services, tasks, supervisor)
         self._scheduler = Scheduler(services, Lane(services, TickDesk(services, self._ingress)))
         self._wheel = TimerWheel(services, self._ingress, self._scheduler)
-        self._retention = RetentionKeeper(services)
+        self.retention = RetentionKeeper(services)
         self._ready = anyio.Event()
         self._broke = anyio.Event()
         self._broken: StoreBrokenError | None = None
@@ -78,6 +78,11 @@ class Host(Desks):
     def home_id(self) -> str:
         """Which home this is, wherever it lies."""
         return self._services.home_id
+
+    @property
+    def problems(self) -> Sequence[StoreError]:
+        """What a person should look at, though the host goes on."""
+        return self._services.store.problems
 
     @property
     def preference(self) -> ModelPreference:
@@ -140,7 +145,7 @@ class Host(Desks):
             parts.start_soon(self._scheduler.run)
             parts.start_soon(self._scheduler.run_backstop)
             parts.start_soon(self._wheel.run)
-            parts.start_soon(self._retention.run)
+            parts.start_soon(self.retention.run)
             parts.start_soon(self.memory.run)
             parts.start_soon(self._ledger.run)
             parts.start_soon(self._supervisor.run)
@@ -157,6 +162,6 @@ class Host(Desks):
         self._supervisor.commit_applied(touched)
         self._scheduler.commit_applied(touched)
         self._wheel.commit_applied(touched)
-        self._retention.commit_applied()
+        self.retention.commit_applied()
         self.memory.commit_applied(touched)
         self.events.commit_applied(touched)

@@ -12,10 +12,12 @@ Rule 4: the files of a command stay while its task runs, and until its result wa
 Rule 5: what waits to be shown to an agent is bounded as well, and more tightly while the database
         is nearly full: else whoever may write to an agent that is not listening fills the disk.
         What is let go is finished history from then on.
-Rule 5: the home of an agent that was made for one run goes when the agent is archived and the last
+Rule 6: the home of an agent that was made for one run goes when the agent is archived and the last
         row of its doings has gone. Homes of all other agents stay.
+Rule 7: who counts from the log what has happened is asked to count before anything of it goes.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from holon.decide.agent_identity import is_temporary
@@ -51,6 +53,11 @@ class RetentionKeeper:
         self._policy = services.retention  # tighter while the database is above its cap
         self._is_stuck = False  # the last pass left the database nearly full
         self._groups_seen = 0  # since the last pass
+        self._before: list[Callable[[], Awaitable[None]]] = []
+
+    def before_each_step(self, act: Callable[[], Awaitable[None]]) -> None:
+        """Have something done before rows go, by those who have yet to read them."""
+        self._before.append(act)
 
     def commit_applied(self) -> None:
         """Count what comes in; every few groups are a reason to look."""
@@ -103,6 +110,8 @@ class RetentionKeeper:
     async def _prune_rows(self) -> None:
         services, more = self._services, True
         while more:
+            for act in self._before:
+                await act()
             report = await services.store.prune(self._policy, now=services.clock.now())
             more = report.more
             await services.failpoints.reach(Failpoint.RETENTION_BETWEEN_BATCHES)

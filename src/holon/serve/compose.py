@@ -47,6 +47,7 @@ from holon.runtime.services import (
     unwatched,
     unwatched_call,
 )
+from holon.runtime.store_watch import watch_store
 from holon.serve.identity_parts import UserFiles, identity_parts
 from holon.tools.registry import builtin_tools, local_registry
 
@@ -146,6 +147,7 @@ async def open_host(
         async with anyio.create_task_group() as serving:
             serving.start_soon(host.run)
             serving.start_soon(store.watch_home, chosen.hooks.journal)
+            serving.start_soon(watch_store, store, clock, chosen.hooks.journal)
             await host.wait_ready()
             yield host
             serving.cancel_scope.cancel()

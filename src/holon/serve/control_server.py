@@ -9,6 +9,7 @@ Rule 2: connections take at most half of the files we may have open, each socket
 import os
 import socket
 from collections.abc import Sequence
+from functools import partial
 from http import HTTPStatus
 
 import anyio
@@ -62,6 +63,7 @@ async def serve_control_plane(
         ),
     )
     await plane.tally.begin(plane.host.reads, now=plane.facts.started_at)
+    plane.host.retention.before_each_step(partial(plane.tally.count_all, plane.host.reads))
     replies = _Replies(app.answer, plane.traffic)
     async with anyio.create_task_group() as answering:
         listeners = Listeners(

@@ -158,6 +158,18 @@ class _Service:
         await served.host.births.ensure(self._asked.default_agent)
         facts = self._facts(port=tcp.getsockname()[1])
         record = _record_of(facts, self._asked, served.host.home_id)
+        try:
+            await self._answer_and_drain(served, facts, record, tcp)
+        finally:  # also when the store failed: a service that ended is not taken for a living one
+            self._files.remove_record(pid=facts.pid)
+
+    async def _answer_and_drain(
+        self,
+        served: ConfiguredHost,
+        facts: RuntimeFacts,
+        record: RuntimeRecord,
+        tcp: socket.socket,
+    ) -> None:
         with _listening_on(self._files.socket) as local, tcp:
             made = place_of(self._files.socket, follow=False)
             async with anyio.create_task_group() as answering:
@@ -171,7 +183,6 @@ class _Service:
             self._told.journal.note(
                 "drain_cut", "what still ran is cut off and goes on at the next start"
             )
-        self._files.remove_record(pid=facts.pid)
         if self._is_lost:
             raise HomeLostError(f"{self._files.socket} was removed while a service listened there")
 

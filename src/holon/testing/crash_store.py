@@ -8,11 +8,13 @@ Rule 2: "before" means the writer never got the commit; "after" means it is dura
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
 from holon.model.commit import Commit
+from holon.model.errors import StoreError
 from holon.model.expectation import CommitOutcome
 from holon.model.retention import PruneReport, RetentionPolicy
 from holon.ports.store import CommitObserver, Store, Ticket
@@ -60,6 +62,15 @@ class CrashStore:
     def reads(self) -> StoreReads:
         """The queries decisions and surfaces need."""
         return self._inner.reads
+
+    @property
+    def problems(self) -> Sequence[StoreError]:
+        """What the store itself has to say."""
+        return self._inner.problems
+
+    async def look(self) -> None:
+        """Look at what the store lies on."""
+        await self._inner.look()
 
     def submit(self, commit: Commit) -> Ticket:
         """Hand a commit on, or die around it."""

@@ -7,7 +7,7 @@ Rule 2: a delay holds back the answer, not the write.
 Rule 3: a fault lasts until it is taken back, and can be limited to commits whose id begins so.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from enum import StrEnum
 
@@ -46,6 +46,15 @@ class FaultStore:
     def reads(self) -> StoreReads:
         """The queries decisions and surfaces need."""
         return self._inner.reads
+
+    @property
+    def problems(self) -> Sequence[StoreError]:
+        """What the store itself has to say."""
+        return self._inner.problems
+
+    async def look(self) -> None:
+        """Look at what the store lies on."""
+        await self._inner.look()
 
     def submit(self, commit: Commit) -> Ticket:
         """Hand a commit to the writer, or to its fate."""

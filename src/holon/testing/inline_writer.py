@@ -94,6 +94,14 @@ class InlineWriter:
         """Whether the real writer underneath gave up."""
         return self._writer.broken is not None
 
+    @property
+    def refused(self) -> StoreFullError | None:
+        """A simulated disk is asked again by whoever needs it."""
+        return None
+
+    async def look(self) -> None:
+        """There are no files to look at."""
+
     def submit(self, commit: Commit) -> InlineTicket:
         """Queue a commit; the group it falls into is written soon."""
         ticket = InlineTicket()

@@ -12,6 +12,7 @@ from holon.model.errors import (
     NotAHolonDatabaseError,
     StoreBrokenError,
     StoreBusyError,
+    StoreDamagedError,
     StoreError,
     StoreFullError,
     StoreReadOnlyError,
@@ -34,7 +35,7 @@ RUNNING: list[tuple[int, int, type[StoreError]]] = [
     (apsw.SQLITE_IOERR_FSYNC, errno.ENOSPC, StoreBrokenError),
     (apsw.SQLITE_IOERR_FSYNC, errno.EROFS, StoreBrokenError),
     (apsw.SQLITE_IOERR_READ, errno.EIO, StoreBrokenError),
-    (apsw.SQLITE_CORRUPT, 0, StoreBrokenError),
+    (apsw.SQLITE_CORRUPT, 0, StoreDamagedError),
 ]
 
 

@@ -14,7 +14,7 @@ from holon.adapters.sqlite.migrate import (
     migrate,
     whole_schema,
 )
-from holon.model.errors import SchemaTooNewError, StoreUnwritableError
+from holon.model.errors import NotAHolonDatabaseError, SchemaTooNewError
 from scripts.gen_schema import schema_text
 
 EVERYTHING = "select type, name, tbl_name, sql from sqlite_schema order by type, rowid"
@@ -125,6 +125,6 @@ def test_nothing_at_all_is_fine(tmp_path: Path, content: bytes | None) -> None:
 def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "runtime.sqlite").mkdir()
     (tmp_path / "runtime.sqlite" / "something").touch()
-    with pytest.raises(StoreUnwritableError, match="cannot be read") as refused:
+    with pytest.raises(NotAHolonDatabaseError, match="not a plain file") as refused:
         inspect_file(tmp_path / "runtime.sqlite")
-    assert refused.value.hint == "check who owns it and its directory"
+    assert "holon restore" in (refused.value.hint or "")

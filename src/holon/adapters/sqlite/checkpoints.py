@@ -5,9 +5,12 @@ Rule 1: a full disk or a reader in the way only means "later": what is in the lo
 Rule 2: any other failure leaves the database file in doubt, and the store is broken.
 """
 
+from contextlib import nullcontext
+
 import apsw
 
 from holon.adapters.sqlite.connection import BUSY_TIMEOUT_MS
+from holon.adapters.sqlite.database_files import DatabaseFiles
 from holon.adapters.sqlite.error_mapping import running_error
 from holon.model.errors import StoreBrokenError
 from holon.model.limits import CHECKPOINT_PAGES, WAL_BYTES_MAX
@@ -16,8 +19,9 @@ from holon.model.limits import CHECKPOINT_PAGES, WAL_BYTES_MAX
 class Checkpoints:
     """Keeps the log of one connection short."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, files: DatabaseFiles | None = None) -> None:
         self._connection = connection
+        self._files = files
         self._log_pages = 0
         self._log_pages_max = WAL_BYTES_MAX // int(str(connection.pragma("page_size")))
         connection.set_wal_hook(self._committed)
@@ -32,28 +36,29 @@ class Checkpoints:
         if self._log_pages >= self._log_pages_max:
             self.truncate()
         elif self._log_pages >= CHECKPOINT_PAGES and _fold(
-            self._connection, apsw.SQLITE_CHECKPOINT_PASSIVE
+            self._connection, apsw.SQLITE_CHECKPOINT_PASSIVE, self._files
         ):
             self._log_pages = 0
 
     def truncate(self) -> None:
         """Fold the whole log back and give its disk space up, unless a reader is in the way."""
-        if truncate_log(self._connection):
+        if truncate_log(self._connection, self._files):
             self._log_pages = 0
 
 
-def truncate_log(connection: apsw.Connection) -> bool:
+def truncate_log(connection: apsw.Connection, files: DatabaseFiles | None = None) -> bool:
     """Fold the log back and cut it to nothing; returns whether no reader was in the way."""
     connection.set_busy_timeout(0)  # a long reader must not hold up the writer
     try:
-        return _fold(connection, apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        return _fold(connection, apsw.SQLITE_CHECKPOINT_TRUNCATE, files)
     finally:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
 
 
-def _fold(connection: apsw.Connection, mode: int) -> bool:
+def _fold(connection: apsw.Connection, mode: int, files: DatabaseFiles | None) -> bool:
     try:
-        logged, folded = connection.wal_checkpoint(mode=mode)
+        with nullcontext() if files is None else files.folding():
+            logged, folded = connection.wal_checkpoint(mode=mode)
     except apsw.Error as error:
         failure = running_error(error, system_errno=connection.system_errno)
         if isinstance(failure, StoreBrokenError):

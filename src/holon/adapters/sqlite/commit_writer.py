@@ -8,6 +8,7 @@ Rule 3: when the disk is full or read-only nothing of the group was written. Whe
 Rule 4: each group is written by the owner of the home, which is checked inside its transaction. One
         that was replaced writes nothing more.
 Rule 5: a bug of ours ends like a failed disk. The group is undone, and everyone in it is told.
+Rule 6: a group counts only when the files it went to are still those of the home.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ import apsw
 from holon.adapters.sqlite.agent_changes import AgentChanges
 from holon.adapters.sqlite.constraint_names import ConstraintNames
 from holon.adapters.sqlite.context_changes import ContextChanges
+from holon.adapters.sqlite.database_files import DatabaseFiles
 from holon.adapters.sqlite.error_mapping import running_error
 from holon.adapters.sqlite.event_log import EventLog
 from holon.adapters.sqlite.expectation_checks import ExpectationChecks
@@ -123,9 +125,16 @@ class AppliedGroup(NamedTuple):
 class CommitWriter:
     """Applies groups of commits on the one connection that writes."""
 
-    def __init__(self, connection: apsw.Connection, require_owner: RequireOwner = unowned) -> None:
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        require_owner: RequireOwner = unowned,
+        files: DatabaseFiles | None = None,
+    ) -> None:
+        """`files` are those of the database, unless it is in memory."""
         self._connection = connection
         self._require_owner = require_owner
+        self._files = files
         self._statements = Statements(connection)
         self._sql = named_queries("log")
         self._names = ConstraintNames(connection)
@@ -166,7 +175,12 @@ class CommitWriter:
     def make_durable(self, group: AppliedGroup) -> AppliedGroup:
         """End the transaction of a group, and return what came of it; never raises."""
         try:
+            if self._files is not None:
+                self._files.require_ours()
             self._statements.run("commit")
+            if self._files is not None:
+                self._files.written()
+                self._files.require_ours()
         except Exception as error:  # noqa: BLE001 - named boundary: who waits must be told
             return _failed(self._give_up(error), group.results)
         return group._replace(is_open=False)
@@ -176,7 +190,7 @@ class CommitWriter:
         if isinstance(error, apsw.Error):
             failure = running_error(error, system_errno=self._connection.system_errno)
         else:
-            failure = error if isinstance(error, StoreBrokenError) else _bug(error)
+            failure = error if isinstance(error, StoreError) else _bug(error)
         if not (isinstance(error, apsw.Error) and isinstance(failure, StoreBrokenError)):
             try:
                 if self._connection.in_transaction:

@@ -23,6 +23,7 @@ from holon.model.errors import (
     NotAHolonDatabaseError,
     StoreBrokenError,
     StoreBusyError,
+    StoreDamagedError,
     StoreError,
     StoreFullError,
     StoreReadOnlyError,
@@ -58,6 +59,8 @@ def running_error(error: apsw.Error, *, system_errno: int = 0) -> StoreError:
             return _read_only()
         case apsw.BusyError() | apsw.LockedError():
             return StoreBusyError("another program holds the database; nothing was written")
+        case apsw.CorruptError() | apsw.NotADBError():
+            return StoreDamagedError(f"the database is damaged: {error}")
         case _:
             return StoreBrokenError(f"the database failed: {type(error).__name__}: {error}")
 
@@ -94,7 +97,7 @@ def not_a_holon_database(path: Path, why: str) -> NotAHolonDatabaseError:
     """Return the error for a file that is not ours to touch."""
     return NotAHolonDatabaseError(
         f"the file at {path} is not a Holon database: {why}; it was left as it is",
-        hint="move it away or restore a backup, or point HOLON_HOME somewhere else",
+        hint="move it away and restore a backup with `holon restore`, or set HOLON_HOME elsewhere",
     )
 
 

@@ -90,6 +90,14 @@ class SqliteHistoryReads(SqliteRecordReads, SqliteTurnReads):
             for *columns, agent_id in found
         ]
 
+    async def log_epoch(self) -> str | None:
+        """The timeline the numbers of the log belong to."""
+        match self._one("log_epoch"):
+            case (str() as epoch,):
+                return epoch
+            case _:
+                return None
+
     async def last_log_seq(self) -> int:
         """The number of the newest event of all, 0 when there is none."""
         match self._one("last_log_seq"):

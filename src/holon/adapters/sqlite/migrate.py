@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import apsw
 
 from holon.adapters.sqlite.connection import APPLICATION_ID, open_inspector
+from holon.adapters.sqlite.database_files import require_plain_file, require_whole_log
 from holon.adapters.sqlite.error_mapping import not_a_holon_database, opening_errors
 from holon.model.errors import SchemaTooNewError, StoreUnwritableError
 
@@ -59,6 +60,7 @@ def whole_schema() -> Migration:
 def inspect_file(path: Path) -> None:
     """Raise unless `path` is absent, empty, or a database this program may migrate and use."""
     try:
+        require_plain_file(path)
         if not path.exists() or path.stat().st_size == 0 or _is_half_made(path):
             return
         _require_own_header(path)
@@ -73,6 +75,7 @@ def inspect_file(path: Path) -> None:
             version = _read_version(connection)
             # Reading the schema touches its pages, so damage shows before anything is written.
             connection.execute("select count(*) from sqlite_schema").fetchall()
+            require_whole_log(connection, path)
         finally:
             connection.close()
     _require_not_newer(version, path)
@@ -86,6 +89,16 @@ def migrate(connection: apsw.Connection) -> None:
         missing = [whole_schema()]
     if missing:
         apply_all(connection, missing)
+    if not connection.execute("select 1 from log_epoch").fetchall():
+        begin_epoch(connection)
+
+
+def begin_epoch(connection: apsw.Connection) -> None:
+    """Begin another timeline: numbers of the log that were given out before mean nothing in it."""
+    connection.execute(
+        """insert into log_epoch (id, epoch) values (1, lower(hex(randomblob(8))))
+           on conflict (id) do update set epoch = excluded.epoch"""
+    )
 
 
 def apply_all(connection: apsw.Connection, steps: Sequence[Migration]) -> None:

@@ -23,6 +23,7 @@ import apsw
 from holon.adapters.sqlite.change_codec import encode
 from holon.adapters.sqlite.checkpoints import truncate_log
 from holon.adapters.sqlite.commit_retention import CommitRetention
+from holon.adapters.sqlite.database_files import DatabaseFiles
 from holon.adapters.sqlite.memory_retention import MemoryRetention
 from holon.adapters.sqlite.named_queries import named_queries
 from holon.adapters.sqlite.statements import Statements
@@ -78,8 +79,9 @@ class _Done(NamedTuple):
 class Retention:
     """Prunes one database, on the writer's connection and thread."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, files: DatabaseFiles | None = None) -> None:
         self._connection = connection
+        self._files = files
         self._statements = Statements(connection)
         self._sql = named_queries("retention")
         self._memory = MemoryRetention(self._statements)
@@ -97,7 +99,8 @@ class Retention:
         more = not (is_last and shrunk_fully)
         if not more:
             if has_removed:
-                truncate_log(self._connection)  # only now does the file itself get shorter
+                # Only now does the file itself get shorter.
+                truncate_log(self._connection, self._files)
             self._done = _Done()
         return PruneReport(rows_removed=removed, database_bytes=self._file_bytes(), more=more)
 

@@ -1,4 +1,4 @@
--- version 15 --
+-- version 17 --
 -- What the migrations make of an empty database; `make docs` writes it. Why something
 -- is as it is stands in the migration that made it.
 
@@ -546,6 +546,13 @@ CREATE TABLE home_owner (
     -- Is the owner alive? Who cannot see its process asks here, and the owner repeats the number.
     question integer not null default 0,
     answer integer not null default 0
+) strict;
+
+CREATE TABLE log_epoch (
+    id integer not null primary key,
+    epoch text not null,
+    constraint log_epoch_is_one_row check (id = 1),
+    constraint log_epoch_is_an_id check (length(epoch) between 8 and 64)
 ) strict;
 
 CREATE INDEX agents_by_focus on agents (current_work_item_id)

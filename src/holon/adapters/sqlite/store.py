@@ -23,6 +23,12 @@ from holon.adapters.sqlite.connection import (
     open_reader,
     open_writer,
 )
+from holon.adapters.sqlite.database_files import (
+    DatabaseFiles,
+    record_path,
+    require_not_lost,
+    require_own_log,
+)
 from holon.adapters.sqlite.error_mapping import opening_errors
 from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home
 from holon.adapters.sqlite.home_owner import HomeOwner, require_no_owner, take_home
@@ -32,9 +38,9 @@ from holon.adapters.sqlite.retention import Retention
 from holon.adapters.sqlite.writer_port import Writer
 from holon.adapters.sqlite.writer_thread import ThreadWriter
 from holon.model.commit import Commit
-from holon.model.errors import HomeInUseError, StoreError, StoreFullError
+from holon.model.errors import HomeInUseError, LogTooLongError, StoreError, StoreFullError
 from holon.model.expectation import CommitOutcome
-from holon.model.limits import HOME_WATCH_MS, SECOND_MS
+from holon.model.limits import HOME_WATCH_MS, SECOND_MS, WAL_BYTES_MAX, WAL_WARNED_BYTES
 from holon.model.retention import PruneReport, RetentionPolicy
 from holon.ports.journal import Journal, LogLevel
 from holon.ports.store import CommitObserver, Ticket
@@ -54,10 +60,12 @@ class SqliteStore:
         reader: apsw.Connection,
         lock: HomeLock | None = None,
         owner: HomeOwner | None = None,
+        files: DatabaseFiles | None = None,
     ) -> None:
         self._writer = writer
         self._retention = retention
         self._reader = reader
+        self._files = files
         self._lock = lock  # without one the connection belongs to whoever made it
         self.owner = owner
         self._reads = SqliteReads(reader)
@@ -66,6 +74,24 @@ class SqliteStore:
     def reads(self) -> StoreReads:
         """The queries decisions and surfaces need."""
         return self._reads
+
+    @property
+    def problems(self) -> tuple[StoreError, ...]:
+        """What somebody should look at, though the store goes on."""
+        refused = self._writer.refused
+        found: list[StoreError] = [] if refused is None else [refused]
+        if self._files is not None and self._files.log_bytes > WAL_WARNED_BYTES:
+            found.append(
+                LogTooLongError(
+                    f"the write-ahead log has {self._files.log_bytes} bytes, more than the"
+                    f" {WAL_BYTES_MAX} it may have: another program keeps reading the database"
+                )
+            )
+        return tuple(found)
+
+    async def look(self) -> None:
+        """Look at the files; raises StoreBrokenError when they are no longer ours."""
+        await self._writer.look()
 
     def submit(self, commit: Commit) -> Ticket:
         """Hand a commit to the writer without waiting for it."""
@@ -103,6 +129,8 @@ class SqliteStore:
             if self._writer.is_broken:
                 leave_log(self._reader)
             self._reader.close()
+            if self._files is not None and not self._writer.is_broken:
+                self._files.forget()
             self._lock.release()
 
 
@@ -142,7 +170,9 @@ def require_free_home(home: Path) -> None:
 def _open_database(
     home: Path, lock: HomeLock, *, synchronous: Synchronous, vfs: str | None
 ) -> SqliteStore:
-    path = database_path(home)
+    path, record = database_path(home), record_path(home)
+    require_not_lost(path, home)
+    require_own_log(path, record)  # before SQLite reads the log
     inspect_file(path)
     with opening_errors(path):
         writer = open_writer(path, synchronous=synchronous, vfs=vfs)
@@ -155,12 +185,14 @@ def _open_database(
             leave_log(writer)  # whatever failed, it may have been the disk
             writer.close()
             raise
+    files = DatabaseFiles(path, record)
     return SqliteStore(
-        writer=ThreadWriter(writer, owner.require),
-        retention=Retention(writer),
+        writer=ThreadWriter(writer, owner.require, files),
+        retention=Retention(writer, files),
         reader=reader,
         lock=lock,
         owner=owner,
+        files=files,
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from holon.model.commit import Commit
+from holon.model.errors import StoreFullError
 from holon.ports.store import CommitObserver, Ticket
 
 T = TypeVar("T")
@@ -24,12 +25,21 @@ class Writer(Protocol):
         """Whether a failure left in doubt what is on the disk."""
         ...
 
+    @property
+    def refused(self) -> StoreFullError | None:
+        """Why the newest group could not be written, if that was so."""
+        ...
+
     def submit(self, commit: Commit) -> Ticket:
         """Take a commit on its way to disk."""
         ...
 
     async def run(self, job: Callable[[], T]) -> T:
         """Do a piece of maintenance between two groups and return what it returned."""
+        ...
+
+    async def look(self) -> None:
+        """Look whether the files are still ours and, after a group found no room, for room."""
         ...
 
     def observe(self, observer: CommitObserver) -> None:

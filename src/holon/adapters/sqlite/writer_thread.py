@@ -33,10 +33,17 @@ from holon.adapters.sqlite.commit_writer import (
     unowned,
 )
 from holon.adapters.sqlite.connection import BUSY_TIMEOUT_MS, leave_log
+from holon.adapters.sqlite.database_files import DatabaseFiles
 from holon.adapters.sqlite.disk_thread import DiskThread, Work
 from holon.adapters.sqlite.error_mapping import running_error
 from holon.model.commit import Commit
-from holon.model.errors import StoreBrokenError, StoreBusyError, StoreClosedError, StoreError
+from holon.model.errors import (
+    StoreBrokenError,
+    StoreBusyError,
+    StoreClosedError,
+    StoreError,
+    StoreFullError,
+)
 from holon.model.expectation import CommitOutcome
 from holon.model.limits import COMMITS_WAITING_COUNT_MAX, GROUP_COMMIT_COUNT_MAX
 from holon.ports.store import CommitObserver, Ticket
@@ -79,11 +86,18 @@ _Item: TypeAlias = _Waiting | Work
 class ThreadWriter:
     """Writes durably; everything public is called on the event loop."""
 
-    def __init__(self, connection: apsw.Connection, require_owner: RequireOwner = unowned) -> None:
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        require_owner: RequireOwner = unowned,
+        files: DatabaseFiles | None = None,
+    ) -> None:
+        """`files` are those of the connection, where a home has them watched."""
         self._connection = connection
         self._require_owner = require_owner
-        self._commits = CommitWriter(connection, require_owner)
-        self._checkpoints = Checkpoints(connection)
+        self._files = files
+        self._commits = CommitWriter(connection, require_owner, files)
+        self._checkpoints = Checkpoints(connection, files)
         self._disk = DiskThread()
         self._items: deque[_Item] = deque()  # in the order they came
         self._is_called = False  # somebody will look at the items
@@ -91,12 +105,18 @@ class ThreadWriter:
         self._is_closed = False
         self._is_let_go = False  # the connection, for good
         self._waiting_count = 0
+        self._refused: StoreFullError | None = None  # the newest group, for want of room
         self._observers: list[CommitObserver] = []
 
     @property
     def is_broken(self) -> bool:
         """Whether a failure left in doubt what is on the disk."""
         return self._commits.broken is not None
+
+    @property
+    def refused(self) -> StoreFullError | None:
+        """Why the newest group could not be written, if that was so."""
+        return self._refused
 
     def submit(self, commit: Commit) -> Ticket:
         """Queue a commit for the next group."""
@@ -117,6 +137,8 @@ class ThreadWriter:
             try:
                 if self._commits.broken is not None:  # maybe only since the job was taken
                     raise self._commits.broken
+                if self._files is not None:
+                    self._files.require_ours()
                 self._connection.set_busy_timeout(BUSY_TIMEOUT_MS)
                 self._require_owner()
                 returned.append(job())
@@ -132,6 +154,16 @@ class ThreadWriter:
         if raised:
             raise raised[0]
         return returned[0]
+
+    async def look(self) -> None:
+        """Look at the files; where the newest group found no room, see whether there is some."""
+
+        def work() -> None:
+            if self._refused is not None:
+                write_nothing(self._connection)
+
+        await self.run(work)
+        self._refused = None
 
     def observe(self, observer: CommitObserver) -> None:
         """Call `observer` after every group that changed something."""
@@ -187,6 +219,8 @@ class ThreadWriter:
 
     def _deliver(self, group: list[_Waiting], applied: AppliedGroup) -> None:
         self._waiting_count -= len(group)
+        first = applied.results[0]
+        self._refused = first if isinstance(first, StoreFullError) else None
         for waiting, result in zip(group, applied.results, strict=True):
             waiting.settle(result)
         if applied.touched:
@@ -198,6 +232,8 @@ class ThreadWriter:
     def _borrowed(self, work: Work) -> None:
         try:
             work()
+            if self._files is not None:
+                self._files.written()
             if not (self._is_let_go or self.is_broken):
                 self._checkpoints.take_if_due()
         except Exception as error:  # noqa: BLE001 - named boundary: the thread must go on
@@ -224,6 +260,19 @@ class ThreadWriter:
             leave_log(self._connection)
         with contextlib.suppress(apsw.Error):
             self._connection.close()
+
+
+def write_nothing(connection: apsw.Connection) -> None:
+    """Write a page as it is, to see whether the disk takes it; raises apsw.Error."""
+    version = connection.pragma("user_version")
+    try:
+        connection.execute("begin immediate")
+        connection.pragma("user_version", version)
+        connection.execute("commit")
+    except apsw.Error:
+        if connection.in_transaction:
+            connection.execute("rollback")
+        raise
 
 
 def _next_group(items: deque[_Item]) -> list[_Waiting]:

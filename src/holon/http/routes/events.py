@@ -3,7 +3,8 @@
 Owns:  the routes of events.
 Rule 1: replay is history: nothing that is read here can be sent back in as input.
 Rule 2: a cursor that is older than what is kept, or newer than what there is, is told apart and
-        refused; nobody is moved silently.
+        refused; nobody is moved silently. Neither is a reader who says on which timeline the cursor
+        was given out, when the home was restored since.
 """
 
 from typing import Final
@@ -18,7 +19,7 @@ from holon.http.request_headers import RESUMABLE
 from holon.http.route import Access, Call, Route
 from holon.model.surface import EventOrder, EventQuery
 from holon.projections.event_envelope import EventEnvelope, EventPage, event_page
-from holon.runtime.event_feed import Page, require_kept, require_near
+from holon.runtime.event_feed import Page, require_epoch, require_kept, require_near
 
 
 async def page(plane: Plane, call: Call) -> EventPage:
@@ -32,20 +33,22 @@ async def page(plane: Plane, call: Call) -> EventPage:
         limit=asked.limit,
     )
     reads = plane.host.reads
+    epoch = await reads.log_epoch()
+    require_epoch(asked.event_log_epoch, epoch)
     found = await reads.events_page(agent_id, query)
     if asked.after_seq is not None:
         require_kept(agent_id, asked.after_seq, floor=found.floor_seq, newest=found.last_seq)
     if asked.before_seq is not None:
         require_kept(agent_id, asked.before_seq, floor=0, newest=found.last_seq + 1)
     messages = await messages_of(reads, found.events)
-    return event_page(found, query, projection=asked.projection, messages=messages)
+    return event_page(found, query, projection=asked.projection, messages=messages, epoch=epoch)
 
 
 async def stream(plane: Plane, call: Call) -> StreamReply:
     """Follow one agent."""
     agent_id, asked = await shown_agent(plane, call), call.asked(StreamQuery)
     floor, newest = await plane.host.reads.event_bounds(agent_id)
-    after = resumed_after(call, asked.after_seq)
+    after = await _resumed(plane, call, asked)
     if after is not None:
         require_kept(agent_id, after, floor=floor, newest=newest)
         require_near(after, newest)
@@ -62,7 +65,7 @@ async def stream_all(plane: Plane, call: Call) -> StreamReply:
     """Follow every public agent."""
     asked = call.asked(StreamQuery)
     newest = await plane.host.reads.last_log_seq()
-    after = resumed_after(call, asked.after_seq)
+    after = await _resumed(plane, call, asked)
     if after is not None:
         await plane.host.events.require_log_kept(after)
 
@@ -72,6 +75,13 @@ async def stream_all(plane: Plane, call: Call) -> StreamReply:
     opened = plane.host.events.log_reader(after=newest if after is None else after)
     made = Stream(opened=opened, framed=framed, call=call, watch=plane.token_watch)
     return StreamReply(chunks=made.chunks())
+
+
+async def _resumed(plane: Plane, call: Call, asked: StreamQuery) -> int | None:
+    """Return where the reader goes on; raises when that is on another timeline."""
+    cursor = resumed_after(call, asked)
+    require_epoch(cursor.epoch, await plane.host.reads.log_epoch())
+    return cursor.after
 
 
 _STREAM_MEDIA: Final = "text/event-stream"

@@ -10,8 +10,14 @@ from typing import Final
 
 from holon.http.plane import Plane
 from holon.http.route import Access, Call, Route
+from holon.model.errors import StoreFullError
 from holon.model.workspace import ExecutionPolicy, ExecutionProfile
-from holon.projections.runtime_status import RuntimeStatus, activity_summary, turn_failure
+from holon.projections.runtime_status import (
+    RuntimeProblem,
+    RuntimeStatus,
+    activity_summary,
+    turn_failure,
+)
 from holon.wire.runtime_responses import Readiness, ShutdownAnswer
 
 
@@ -26,9 +32,10 @@ async def status(plane: Plane, call: Call) -> RuntimeStatus:
     del call
     facts, reads = plane.facts, plane.host.reads
     failed = await reads.last_failure()
+    problems = plane.host.problems
     return RuntimeStatus(
         ok=True,
-        healthy=True,
+        healthy=not any(isinstance(each, StoreFullError) for each in problems),
         pid=facts.pid,
         home_dir=facts.home_dir,
         socket_path=facts.socket_path,
@@ -41,6 +48,10 @@ async def status(plane: Plane, call: Call) -> RuntimeStatus:
         runtime_surface=_runtime_surface(),
         budgets=await plane.host.pace.look_at_all(),
         last_failure=None if failed is None else turn_failure(failed),
+        problems=tuple(
+            RuntimeProblem(code=each.code, message=each.message, hint=each.hint)
+            for each in problems
+        ),
     )
 
 

@@ -184,7 +184,7 @@ def _set_version(path: Path, version: int) -> None:
     ("make", "error", "words"),
     [
         (nothing, NotAHolonDatabaseError, "there is no database at"),
-        (a_directory, NotAHolonDatabaseError, "there is no database at"),
+        (a_directory, NotAHolonDatabaseError, "is not a plain file"),
         (an_empty_file, NotAHolonDatabaseError, "belongs to another program"),
         (text, NotAHolonDatabaseError, "is not a Holon database"),
         (half_a_database, NotAHolonDatabaseError, "is not a Holon database"),

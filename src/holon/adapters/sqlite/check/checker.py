@@ -7,7 +7,7 @@ Rule 2: without a moment from the caller, deadlines are judged by the newest com
 """
 
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -77,6 +77,8 @@ COUNTED: Final = (
     "commits",
 )
 VIOLATIONS_PER_CHECK_MAX: Final = 200
+_EARLIEST: Final = to_micros(datetime.min.replace(tzinfo=UTC))
+_LATEST: Final = to_micros(datetime.max.replace(tzinfo=UTC))
 _LOOKS_MAX: Final = 3
 
 
@@ -107,14 +109,16 @@ def check_connection(
     name: str = ":memory:",
 ) -> CheckReport:
     """Check every invariant over a database that is open already and of the current schema."""
-    as_of = to_micros(now) if now is not None else _newest_commit(connection)
+    unreadable: list[Violation] = []
+    as_of = to_micros(now) if now is not None else _newest_commit(connection, unreadable)
     facts = Facts(connection, as_of, owners_of(acked))
+    counts = {table: _count(connection, table, unreadable) for table in COUNTED}
     return CheckReport(
         database=name,
         schema_version=int(str(connection.pragma("user_version"))),
         as_of=None if as_of is None else from_micros(as_of),
-        counts={table: _count(connection, table) for table in COUNTED},
-        violations=tuple(v for check in CHECKS for v in _run(check, facts)),
+        counts={table: count for table, count in counts.items() if count is not None},
+        violations=(*unreadable, *(v for check in CHECKS for v in _run(check, facts))),
     )
 
 
@@ -122,16 +126,34 @@ def _run(check: Check, facts: Facts) -> Iterator[Violation]:
     """Run one check; what cannot be read and was not foreseen ends it: that is a violation too."""
     try:
         yield from islice(check(facts), VIOLATIONS_PER_CHECK_MAX)
-    except (apsw.CorruptError, apsw.SQLError, UnicodeDecodeError) as error:  # SQL: not JSON
-        name = check.__name__.removeprefix("check_")
-        yield Violation(invariant=Invariant.FILE_IS_SOUND, subject=name, detail=str(error))
+    except Exception as error:  # noqa: BLE001 - named boundary: a damaged row may hold anything
+        yield _unreadable(check.__name__.removeprefix("check_"), error)
 
 
-def _newest_commit(connection: apsw.Connection) -> int | None:
-    (newest,) = connection.execute("select max(applied_at) from commits").fetchall()[0]
-    return newest if isinstance(newest, int) else None
+def _unreadable(subject: str, error: Exception) -> Violation:
+    """What stopped us from reading on. Only SQLite's own words need no name of their class."""
+    detail = str(error) if isinstance(error, apsw.Error) else f"{type(error).__name__}: {error}"
+    return Violation(invariant=Invariant.FILE_IS_SOUND, subject=subject, detail=detail)
 
 
-def _count(connection: apsw.Connection, table: str) -> int:
-    (count,) = connection.execute(f"select count(*) from {table}").fetchall()[0]
-    return int(str(count))
+def _newest_commit(connection: apsw.Connection, unreadable: list[Violation]) -> int | None:
+    newest = _number(connection, "select max(applied_at) from commits", "commits", unreadable)
+    if newest is None or not _EARLIEST <= newest <= _LATEST:  # damage may leave any number there
+        return None
+    return newest
+
+
+def _count(connection: apsw.Connection, table: str, unreadable: list[Violation]) -> int | None:
+    return _number(connection, f"select count(*) from {table}", table, unreadable)
+
+
+def _number(
+    connection: apsw.Connection, sql: str, table: str, unreadable: list[Violation]
+) -> int | None:
+    """Return the one number a query gives; a table that cannot be read is a finding."""
+    try:
+        (number,) = connection.execute(sql).fetchall()[0]
+    except apsw.Error as error:
+        unreadable.append(_unreadable(table, error))
+        return None
+    return number if isinstance(number, int) else None

@@ -23,5 +23,8 @@ where agent_id = ?1 and event_seq > ?2 and event_seq < ?3 order by event_seq des
 select log_seq, event_seq, created_at, event, agent_id from events
 where log_seq > ?1 order by log_seq limit ?2;
 
+-- log_epoch --
+select epoch from log_epoch;
+
 -- last_log_seq --
 select max(log_seq) from events;
