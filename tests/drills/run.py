@@ -36,6 +36,7 @@ class Drill:
 DRILLS = (
     Drill("simulation", "holon.testing.sim", "--seeds", 20_000, ("--first", "1000000")),
     Drill("sigkill", "tests.crash.kill_loop", "--kills", 2_000, ("--jobs", "2")),
+    Drill("sigterm", "tests.crash.kill_loop", "--kills", 200, ("--terms", "--jobs", "2")),
     Drill("power loss", "tests.power.power_drill", "--states", 20_000),
     Drill("fuzz", "tests.drills.fuzz_providers", "--runs", 100_000),
     Drill("enlarged tests", "tests.drills.enlarged", "--factor", 20),
