@@ -2,7 +2,8 @@
 
 Owns:  one planting function per mutant and the layer that must kill it. Nothing in production code
        knows about them: HOLON_MUTANT=M4 makes conftest call `plant("M4")` before the tests run.
-Rule 1: M1 to M24 are the list of known faults of others, in its numbering; H1 and on are our own.
+Rule 1: M1 to M24 are the list of known faults of others, in its numbering. H1 and on are our own,
+        as are S (how a service ends) and C (clocks that are set).
 """
 
 from collections.abc import Callable
@@ -227,6 +228,20 @@ MUTANTS: tuple[Mutant, ...] = (
         "runtime",
         ("tests/runtime/test_strays.py",),
         hands_mutants.plant_h5,
+    ),
+    Mutant(
+        "S1",
+        "a start is cut off with whoever asked for it",
+        "runtime",
+        ("tests/runtime/test_command_desk.py",),
+        hands_mutants.plant_s1,
+    ),
+    Mutant(
+        "S2",
+        "a recorded task that was not started stays unstarted",
+        "runtime",
+        ("tests/runtime/test_command_desk.py",),
+        hands_mutants.plant_s2,
     ),
 )
 

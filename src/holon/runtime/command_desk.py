@@ -151,7 +151,7 @@ class CommandDesk:
             with _spawn_errors():
                 shell = services.shell
                 running = await shell.attach(command.run_id) or await shell.start(command)
-        except (CommandRefusedError, StoreFullError) as error:
+        except (CommandRefusedError, StoreFullError):
             await patiently(
                 lambda: self._desk.report(not_started(task, error.message)), clock=services.clock
             )
