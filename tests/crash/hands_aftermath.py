@@ -82,8 +82,8 @@ def _missing_effects(connection: apsw.Connection, written: Counter[str]) -> Iter
 def order_problems(home: Path, ledger: Ledger, *, may_be_lost: bool) -> Iterator[str]:
     """P9: a task that was acknowledged and that nobody stopped has come to its own end.
 
-    A kill may come while its supervisor is being asked, before anybody looks after the command: then
-    it was interrupted, and says so.
+    A kill may come while its supervisor is being asked, before anybody looks after the command:
+    then it was interrupted, and says so.
     """
     with open_untouched(database_path(home)) as connection:
         found = connection.execute("select task_id, status, record from tasks")

@@ -373,10 +373,10 @@ def run_kill_loop(
     shares = [kills // home_count + (n < kills % home_count) for n in range(home_count)]
     seeds = [seed * 10_000 + number for number in range(home_count)]
     whole = KillReport(seed=seed)
-    roots = [folder] * home_count
+    same = [folder] * home_count, [manners] * home_count
     with ProcessPoolExecutor(jobs) if jobs > 1 else contextlib.nullcontext() as pool:
         each = map if pool is None else pool.map
-        for count, report in enumerate(each(run_home, seeds, shares, roots, [manners] * home_count), start=1):
+        for count, report in enumerate(each(run_home, seeds, shares, *same), start=1):
             whole.absorb(report)
             tell(f"{count} of {home_count} homes, {len(whole.problems)} problems so far")
             for problem in report.problems[:PROBLEMS_SHOWN_COUNT_MAX]:

@@ -148,6 +148,8 @@ COMMIT_IDS_KEPT_MS_MIN: Final = HOUR_MS
 
 # Waking and scheduling.
 BACKSTOP_INTERVAL_MS: Final = 30 * SECOND_MS
+CLOCK_LOOK_MS: Final = 30 * SECOND_MS  # between two looks whether the wall clock was set back
+CLOCK_STEP_MS_MIN: Final = SECOND_MS  # what is less is drift
 LANES_LOOKING_COUNT_MAX: Final = 8  # at once: agents that begin to run; those in a turn are more
 BACKSTOP_GRACE_MS: Final = 2 * SECOND_MS  # what is on its way to a lane is not overlooked
 RECHECK_DEFAULT_MS: Final = HOUR_MS

@@ -150,6 +150,16 @@ class WheelReads(Protocol):
         """The same of one agent; nothing while it is stopped."""
         ...
 
+    async def timers_ahead(
+        self, now: datetime, *, limit: int, after: TimerId | None = None
+    ) -> Sequence[TimerRecord]:
+        """Active timers that were armed or fired last at a moment that is still to come.
+
+        A clock that was set back leaves them. In the order of their ids, from `after` on; one that
+        was armed within the second that runs may be among them.
+        """
+        ...
+
     async def due_waits(
         self, now: datetime, *, limit: int, after: DuePlace | None = None
     ) -> Sequence[WaitRecord]:

@@ -13,6 +13,7 @@ Rule 4: a key runs its command at most once: the run goes by the task's own id, 
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import anyio
 import msgspec
@@ -114,11 +115,11 @@ class CommandDesk:
     async def _start(self, agent_id: AgentId, order: CommandOrder, task_id: str) -> TaskRecord:
         await self._require_admits(agent_id)
         command = await self._checked(agent_id, task_id, order)
-        with _spawn_errors():
-            task = self._task(agent_id, TaskId(task_id), order, command=command)
+        task = self._task(agent_id, TaskId(task_id), order, command=command)
         with anyio.CancelScope(shield=True):  # a task on record is not left half started
             await self._desk.open(task)
-            return await self._begin(task, command)
+            task = await self._begin(task, command)
+        return task
 
     async def start_left(self, task: TaskRecord) -> bool:
         """Start a task that an earlier process recorded and did not come to start.
@@ -151,10 +152,9 @@ class CommandDesk:
             with _spawn_errors():
                 shell = services.shell
                 running = await shell.attach(command.run_id) or await shell.start(command)
-        except (CommandRefusedError, StoreFullError):
-            await patiently(
-                lambda: self._desk.report(not_started(task, error.message)), clock=services.clock
-            )
+        except (CommandRefusedError, StoreFullError) as error:
+            report = partial(self._desk.report, not_started(task, error.message))
+            await patiently(report, clock=services.clock)
             raise
         await services.failpoints.reach(Failpoint.TASK_AFTER_START)
         began = msgspec.structs.replace(task, status=TaskStatus.RUNNING)
@@ -237,7 +237,8 @@ class CommandDesk:
     ) -> TaskRecord:
         now = self._services.clock.now()
         summary = one_line(order.summary or order.cmd)
-        paths = self._services.shell.output_paths(command)
+        with _spawn_errors():
+            paths = self._services.shell.output_paths(command)
         return TaskRecord(
             id=task_id,
             agent_id=agent_id,

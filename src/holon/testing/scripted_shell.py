@@ -141,7 +141,8 @@ class ScriptedProcess:
     def output(self, *, head_bytes: int, tail_bytes: int) -> Sequence[OutputSpan]:
         """Look at what it has written."""
         stdout = self._script.stdout + (self.fed if self._script.echoes else b"")
-        written = (stdout + self._script.stderr,) if self.spec.tty else (stdout, self._script.stderr)
+        stderr = self._script.stderr
+        written = (stdout + stderr,) if self.spec.tty else (stdout, stderr)
         streams = dict(zip(_streams_of(self.spec), written, strict=True))
         return [
             OutputSpan(

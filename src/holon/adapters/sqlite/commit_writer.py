@@ -66,6 +66,7 @@ from holon.model.commit import (
     RecordEvent,
     ReleaseDeferred,
     RememberActivation,
+    RescheduleTimer,
     ResumeTurn,
     SetAgentStatus,
     SetModelOverride,
@@ -315,6 +316,7 @@ class CommitWriter:
             case (
                 CreateTimer()
                 | FireTimer()
+                | RescheduleTimer()
                 | CancelTimer()
                 | ParkWakeHint()
                 | TakeWakeHints()
