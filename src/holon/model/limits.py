@@ -353,6 +353,8 @@ STORE_RETRY_MS_MAX: Final = 30 * SECOND_MS
 
 # Retention: on by default.
 RETENTION_INTERVAL_MS: Final = 10 * MINUTE_MS
+CLOCK_TRUST_MS: Final = DAY_MS  # how long a clock has to stand before anything is forgotten by it
+CLOCK_GAP_MS_MAX: Final = 2 * HOUR_MS  # between records that bear a clock out at a start
 RETENTION_COMMITS_COUNT: Final = 500  # groups of commits after which retention looks early
 RETENTION_LOOK_COMMITS_COUNT: Final = 8  # groups of commits between two looks at the size
 RETENTION_FULL_PERCENT: Final = 97  # of the cap; from there on retention does not wait

@@ -150,6 +150,10 @@ class WheelReads(Protocol):
         """The same of one agent; nothing while it is stopped."""
         ...
 
+    async def settled_by(self, moment: datetime) -> datetime | None:
+        """When the newest message that was settled by that moment was; None without one."""
+        ...
+
     async def timers_ahead(
         self, now: datetime, *, limit: int, after: TimerId | None = None
     ) -> Sequence[TimerRecord]:

@@ -118,8 +118,8 @@ class CommandDesk:
         task = self._task(agent_id, TaskId(task_id), order, command=command)
         with anyio.CancelScope(shield=True):  # a task on record is not left half started
             await self._desk.open(task)
-            task = await self._begin(task, command)
-        return task
+            began = await self._begin(task, command)
+        return began
 
     async def start_left(self, task: TaskRecord) -> bool:
         """Start a task that an earlier process recorded and did not come to start.

@@ -47,6 +47,12 @@ class SqliteWheelReads(ReadSession):
         """The same of one agent."""
         return _due_timers(self._all("due_timers_of", (agent_id, to_micros(now), limit)))
 
+    async def settled_by(self, moment: datetime) -> datetime | None:
+        """When the newest message that was settled by that moment was; None without one."""
+        found = self._one("settled_by", (to_micros(moment),))
+        settled_at = None if found is None else found[0]
+        return from_micros(settled_at) if isinstance(settled_at, int) else None
+
     async def timers_ahead(
         self, now: datetime, *, limit: int, after: TimerId | None = None
     ) -> Sequence[TimerRecord]:

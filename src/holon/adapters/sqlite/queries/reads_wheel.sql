@@ -76,6 +76,9 @@ where a.agent_id = ?1 and a.status <> 'stopped' and t.status = 'active' and t.ne
 order by t.next_fire_at
 limit ?3;
 
+-- settled_by --
+select max(settled_at) from messages where settled_at is not null and settled_at <= ?1;
+
 -- timers_ahead --
 -- Timers that were armed or fired last at a moment that is still to come, as a clock that was set
 -- back leaves them. Moments in a record are text: to the second, that is how they sort, too.
