@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.mutants import (
+    clock_mutants,
     hands_mutants,
     lane_mutants,
     restart_mutants,
@@ -242,6 +243,34 @@ MUTANTS: tuple[Mutant, ...] = (
         "runtime",
         ("tests/runtime/test_command_desk.py",),
         hands_mutants.plant_s2,
+    ),
+    Mutant(
+        "C1",
+        "a clock that was corrected silences timers",
+        "runtime",
+        ("tests/runtime/test_timer_wheel.py",),
+        clock_mutants.plant_c1,
+    ),
+    Mutant(
+        "C2",
+        "a lost battery makes timers early",
+        "runtime",
+        ("tests/runtime/test_timer_wheel.py",),
+        clock_mutants.plant_c2,
+    ),
+    Mutant(
+        "C3",
+        "retention goes by the wall clock",
+        "runtime",
+        ("tests/runtime/test_retention_keeper.py",),
+        clock_mutants.plant_c3,
+    ),
+    Mutant(
+        "C4",
+        "a clock that is set back is not noticed",
+        "runtime",
+        ("tests/runtime/test_timer_wheel.py",),
+        clock_mutants.plant_c4,
     ),
 )
 
