@@ -86,13 +86,14 @@ def plant_s1() -> None:
         task = self._task(agent_id, TaskId(task_id), order, command=command)
         try:
             await self._desk.open(task)
-            return await self._begin(task, command)
+            await self._begin(task, command)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
                 begun = await self._services.shell.attach(command.run_id)
                 if begun is not None:
                     await begun.stop()
             raise
+        return task
 
     plant_method(CommandDesk, "_start", hasty)
 

@@ -118,8 +118,8 @@ class CommandDesk:
         task = self._task(agent_id, TaskId(task_id), order, command=command)
         with anyio.CancelScope(shield=True):  # a task on record is not left half started
             await self._desk.open(task)
-            began = await self._begin(task, command)
-        return began
+            await self._begin(task, command)
+        return _as_running(task)
 
     async def start_left(self, task: TaskRecord) -> bool:
         """Start a task that an earlier process recorded and did not come to start.
@@ -144,7 +144,7 @@ class CommandDesk:
             return False
         return True
 
-    async def _begin(self, task: TaskRecord, command: CommandSpec) -> TaskRecord:
+    async def _begin(self, task: TaskRecord, command: CommandSpec) -> None:
         """Start the command of a recorded task, and see to it that it is looked after."""
         services = self._services
         await services.failpoints.reach(Failpoint.TASK_BEFORE_START)
@@ -157,13 +157,11 @@ class CommandDesk:
             await patiently(report, clock=services.clock)
             raise
         await services.failpoints.reach(Failpoint.TASK_AFTER_START)
-        began = msgspec.structs.replace(task, status=TaskStatus.RUNNING)
-        self._supervisor.take(began, running)
+        self._supervisor.take(_as_running(task), running)
         # On a full disk, or where rows never hold still, the task is told of at its end.
         with suppress(StoreFullError, RefusedError):
-            if not await self._desk.report(_running(began)):
+            if not await self._desk.report(_running(task)):
                 await running.stop()  # it was cancelled before it had begun
-        return began
 
     async def feed(self, task: TaskRecord, text: str) -> InputReceipt:
         """Write to a task's input; a task that takes none is no error."""
@@ -274,6 +272,10 @@ def _spawn_errors() -> Iterator[None]:
         raise StoreFullError(error.message, hint=error.hint) from None
     except CommandSpawnError as error:
         raise CommandRefusedError(error.message, hint=error.hint) from None
+
+
+def _as_running(task: TaskRecord) -> TaskRecord:
+    return msgspec.structs.replace(task, status=TaskStatus.RUNNING)
 
 
 def _running(task: TaskRecord) -> AdvanceTask:

@@ -7,7 +7,7 @@ Rule 2: the size is looked at every few commits. When pruning cannot bring it do
         is left must be kept, the next look comes as late as if there were room.
 Rule 3: the files of a command stay while its task runs, and until its result was read. What keeps
         them from being looked at ends nothing: the next pass looks again.
-Rule 4: ages go by what is believed of the wall clock (decide/trusted_time), and the intervals by the
+Rule 4: ages go by what is believed of the wall clock (decide/trusted_time), intervals by the
         monotonic reading: a clock that was set ahead removes nothing, one that was set back stops
         nothing.
 Rule 5: what waits to be shown to an agent is bounded as well, and more tightly while the database
