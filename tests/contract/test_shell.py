@@ -348,3 +348,14 @@ async def test_a_forgotten_run_is_unknown(shell: Shell, tmp_path: Path) -> None:
     await shell.forget("run_1")
     assert await shell.attach("run_1") is None
     assert not list(tmp_path.glob("runs/[!.]*"))
+
+
+async def test_where_a_command_writes_is_known_before_it_starts(shell: Shell) -> None:
+    asked = spec("echo hi; echo ho >&2")
+    paths = shell.output_paths(asked)
+    assert await shell.attach("run_1") is None, "asking starts nothing"
+    command = await shell.start(asked)
+    await command.wait()
+    assert [span.path for span in command.output(head_bytes=0, tail_bytes=0)] == list(paths)
+    with pytest.raises(CommandSpawnError):
+        shell.output_paths(spec("true", run_id="run_2", shell="/no/shell"))

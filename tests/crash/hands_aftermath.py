@@ -5,7 +5,8 @@ Owns:  the judgement over effects on the machine: what the workspaces hold, whic
 Rule 1: an effect counts by what it wrote. What the database says of a call must agree with that.
 Rule 2: an owner is a process that is alive now: its number, its start and the boot agree with what
         was written down when the command began.
-Rule 3: a process is known by the marker of its home in its first environment, and ended by its
+Rule 3: a task somebody was told of ends as its command does, whatever ended the host meanwhile.
+Rule 4: a process is known by the marker of its home in its first environment, and ended by its
         number alone.
 """
 
@@ -25,14 +26,16 @@ from holon.adapters.exec.process_table import is_living, marked_with
 from holon.adapters.exec.run_folder import RunFolder
 from holon.adapters.sqlite.check.untouched import open_untouched
 from holon.adapters.sqlite.home_lock import database_path
-from holon.decide.command_promotion import run_id_of
+from holon.decide.command_promotion import run_id_of, spec_of
 from holon.model.task import TaskRecord
 from holon.serve.compose import COMMANDS_FOLDER
 from holon.testing.hands_oracle import OPEN, effect_of, execution_problems
 from holon.testing.mixed_hands import EFFECTS_FILE, NOTE_PREFIX, note_text
 from holon.testing.served_host import MARKER
 from holon.wire.codec import decode
+from tests.crash.caller import STOPPED_NOW_AND_THEN
 from tests.crash.load import ORDER_PREFIX
+from tests.crash.stage import Ledger
 
 LEFT_S_MAX: Final = 5.0  # for what ends by itself once the last host is gone
 _POLL_S: Final = 0.02
@@ -74,6 +77,26 @@ def _missing_effects(connection: apsw.Connection, written: Counter[str]) -> Iter
         proof = (task.summary or "").replace("order ", ORDER_PREFIX)
         if run_id is not None and not written[run_id] and not written[proof]:
             yield f"P4 task {task_id} is told to have ended and left no trace"
+
+
+def order_problems(home: Path, ledger: Ledger, *, may_be_lost: bool) -> Iterator[str]:
+    """P9: a task that was acknowledged and that nobody stopped has come to its own end.
+
+    A kill may come while its supervisor is being asked, before anybody looks after the command:
+    then it was interrupted, and says so.
+    """
+    with open_untouched(database_path(home)) as connection:
+        found = connection.execute("select task_id, status, record from tasks")
+        tasks = {str(task_id): (str(status), str(record)) for task_id, status, record in found}
+    for agent, task_id in ledger.tasks.values():
+        status, record = tasks[task_id]
+        spec = spec_of(decode(record, TaskRecord))
+        is_ended_by_others = task_id in ledger.stopped or agent == STOPPED_NOW_AND_THEN
+        if spec is None or spec.accepts_input or is_ended_by_others:
+            continue
+        own_end = "failed" if "exit 3" in spec.cmd else "completed"
+        if status != own_end and not (may_be_lost and status == "interrupted"):
+            yield f"P9 task {task_id} was acknowledged, and ended as {status}: {spec.cmd}"
 
 
 def patch_problems(home: Path, connection: apsw.Connection) -> Iterator[str]:

@@ -5,6 +5,7 @@ Owns:  the loop: start, let it work, kill it at a random moment or at a named fa
        that. Callers and readers of the event streams stay through all its lives.
 
     python -m tests.crash.kill_loop --kills 2000 --seed 1 --jobs 2
+    python -m tests.crash.kill_loop --kills 200 --terms        SIGTERM alone, while tasks start
 
 Rule 1: every failpoint is the place of death at least once, as long as there are kills enough. A
         life without a failpoint is the command `holon serve` itself.
@@ -49,11 +50,12 @@ from tests.crash.hands_aftermath import (
     end_stragglers,
     interrupted_calls,
     open_tasks,
+    order_problems,
     runaways,
     unowned,
 )
 from tests.crash.kill_report import KillReport
-from tests.crash.load import Operator, Sender, calm_down
+from tests.crash.load import Operator, Orderer, Sender, calm_down
 from tests.crash.rest import IDLE_S_MAX, come_to_rest
 from tests.crash.stage import Ledger, Stage
 
@@ -85,6 +87,9 @@ class Manner(StrEnum):
     HURRY = "hurry"  # SIGTERM, and SIGKILL before it has drained
 
 
+CALLERS: Final = (Operator, Operator, Sender)
+ORDERING: Final = (Operator, *[Orderer] * 4, Sender)  # an end in good order meets starting tasks
+ENDS: Final[Mapping[Manner, int]] = {Manner.TERMINATE: 1}
 MANNERS: Final[Mapping[Manner, int]] = {Manner.KILL: 8, Manner.TERMINATE: 1, Manner.HURRY: 1}
 
 
@@ -108,7 +113,7 @@ class HomeUnderFire:
         self._inherited: set[str] = set()  # those of them that are commands, over all lives
         self._callers = [
             kind(f"c{number}", self._stage, self._ledger, Random(f"{seed}:{number}"))
-            for number, kind in enumerate((Operator, Operator, Sender))
+            for number, kind in enumerate(CALLERS if self._has_kills() else ORDERING)
         ]
         self._followers = [
             Follower(self._stage, agent=None, over_tcp=True),
@@ -269,6 +274,8 @@ class HomeUnderFire:
             host.kill()
         self._note(end_stragglers(self._home))
         self._note(problems_at_rest(self._home, self._ledger))
+        may_be_lost = {*self._manners} != {Manner.TERMINATE}
+        self._note(order_problems(self._home, self._ledger, may_be_lost=may_be_lost))
         self._note(self._ledger.problems)
         for follower in self._followers:
             follower.join(IDLE_S_MAX)
@@ -356,6 +363,7 @@ def run_kill_loop(
     seed: int,
     root: Path | None = None,
     jobs: int = 1,
+    manners: Mapping[Manner, int] = MANNERS,
     tell: Callable[[str], object] = lambda _: None,
 ) -> KillReport:
     """Kill hosts this often, spread over as many homes as that takes, and tell how far it is."""
@@ -365,10 +373,10 @@ def run_kill_loop(
     shares = [kills // home_count + (n < kills % home_count) for n in range(home_count)]
     seeds = [seed * 10_000 + number for number in range(home_count)]
     whole = KillReport(seed=seed)
-    roots = [folder] * home_count
+    same = [folder] * home_count, [manners] * home_count
     with ProcessPoolExecutor(jobs) if jobs > 1 else contextlib.nullcontext() as pool:
         each = map if pool is None else pool.map
-        for count, report in enumerate(each(run_home, seeds, shares, roots), start=1):
+        for count, report in enumerate(each(run_home, seeds, shares, *same), start=1):
             whole.absorb(report)
             tell(f"{count} of {home_count} homes, {len(whole.problems)} problems so far")
             for problem in report.problems[:PROBLEMS_SHOWN_COUNT_MAX]:
@@ -389,8 +397,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--kills", type=int, default=100, help="how often to kill a host")
     parser.add_argument("--seed", type=int, default=1, help="for load, model and killer")
     parser.add_argument("--jobs", type=int, default=1, help="homes at the same time")
+    parser.add_argument(
+        "--terms", action="store_true", help="end hosts by SIGTERM alone, while tasks start"
+    )
     asked = parser.parse_args(arguments)
-    report = run_kill_loop(kills=asked.kills, seed=asked.seed, jobs=asked.jobs, tell=_tell)
+    report = run_kill_loop(
+        kills=asked.kills,
+        seed=asked.seed,
+        jobs=asked.jobs,
+        manners=ENDS if asked.terms else MANNERS,
+        tell=_tell,
+    )
     print(report, *report.problems[1:PROBLEMS_SHOWN_COUNT_MAX], sep="\n  ")
     return int(bool(report.problems))
 

@@ -120,6 +120,7 @@ class Operator(Caller):
         if known := list(self.ledger.tasks.values()):
             agent, task = self.chance.choice(known[-3:])
             if self.chance.random() < 0.5:
+                self.ledger.stopped.add(task)
                 self.control(f"{agent}/tasks/{task}/stop")
             else:
                 self.control(f"{agent}/tasks/{task}/input", {"input": "go on\n"})
@@ -131,6 +132,14 @@ class Operator(Caller):
         self.control(f"{STOPPED_NOW_AND_THEN}/stop")
         self.pause()
         self.control(f"{STOPPED_NOW_AND_THEN}/start")
+
+
+class Orderer(Operator):
+    """Somebody with a token who has one command run after the other."""
+
+    def actions(self) -> Mapping[Callable[[], None], int]:
+        """What it may ask for, and how often."""
+        return {self._order: 1}
 
 
 class Sender(Caller):

@@ -29,6 +29,7 @@ class Ledger:
     timers: dict[str, tuple[str, str]] = field(default_factory=dict)  # by key, as the next two
     items: dict[str, tuple[str, str]] = field(default_factory=dict)
     tasks: dict[str, tuple[str, str]] = field(default_factory=dict)
+    stopped: set[str] = field(default_factory=set)  # tasks somebody asked to end
     deliveries: dict[str, str] = field(default_factory=dict)  # delivery id to agent
     duplicate_count: int = 0
     refusals: Counter[str] = field(default_factory=Counter)

@@ -72,10 +72,13 @@ class Stage:
     def finish(self, host: ServedHost) -> None:
         """See the host fall silent, and everything it leaves in good order."""
         answer = host.ask(PROMPT)
+        self.rest(host, Ledger(acked={"k": str(answer.at("message_id"))}))
+
+    def rest(self, host: ServedHost, ledger: Ledger) -> None:
+        """See the host fall silent, and everything it leaves in good order."""
         wait_until(lambda: not any(open_tasks(database_path(self.home)).values()))
         assert come_to_rest(host).is_idle
         assert host.terminate() == 0
-        ledger = Ledger(acked={"k": str(answer.at("message_id"))})
         assert problems_at_rest(self.home, ledger) == []
 
     def column(self, query: str) -> list[str]:
@@ -181,3 +184,33 @@ def test_a_task_whose_processes_are_gone_is_interrupted(stage: Stage) -> None:
     assert stage.column("select status from tasks") == ["interrupted"]
     stage.finish(second)
     assert stage.effects == ["begun"]
+
+
+ORDER = Request(
+    path="/control/agents/main/tasks",
+    body={"cmd": COMMAND.replace("$HOLON_EFFECT_ID", "order-o"), "summary": "order o"},
+    key="o",
+)
+
+
+@pytest.mark.requirement("stop:an-acknowledged-task-ends-by-itself")
+@pytest.mark.parametrize("end", ["kill", "term"])
+@pytest.mark.parametrize("point", [Failpoint.TASK_BEFORE_START, Failpoint.TASK_AFTER_START])
+def test_a_task_that_was_being_started_when_the_service_ended_runs_to_its_own_end(
+    point: Failpoint, end: str, stage: Stage
+) -> None:
+    first = stage.start(f"{point}={end}")
+    first.wait_ready()
+    with contextlib.suppress(HostGoneError):  # it may end before it has answered
+        first.ask(ORDER)
+    assert first.join() == (0 if end == "term" else -signal.SIGKILL)
+    second = stage.start(None)
+    second.wait_ready()
+    reply = second.ask(ORDER)
+    assert reply.ok, reply.body
+    wait_until(lambda: stage.effects == ["begun"])
+    stage.let_end()
+    stage.rest(second, Ledger())
+    assert stage.effects == ["begun", "end"]
+    assert stage.column("select status from tasks") == ["completed"]
+    assert stage.column("select task_id from tasks") == [str(reply.at("task", "task_id"))]

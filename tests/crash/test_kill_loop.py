@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.kill_loop import Manner, run_home, run_kill_loop
+from tests.crash.kill_loop import ENDS, run_home, run_kill_loop
 
 KILLS_PER_LOOP = 31  # more than there are failpoints; both loops together are over sixty
 
@@ -31,11 +31,13 @@ def test_a_killed_service_loses_nothing_and_settles_nothing_twice(
 
 
 @pytest.mark.requirement("crash:good-order")
+@pytest.mark.requirement("stop:an-acknowledged-task-ends-by-itself")
 def test_a_service_that_ends_in_good_order_keeps_the_same_promises(tmp_path: Path) -> None:
-    report = run_home(21, 4, tmp_path, {Manner.TERMINATE: 1})
+    report = run_home(21, 4, tmp_path, ENDS)
     assert report.problems == []
     assert report.ends == 4
     assert report.counts["acknowledged"] > 0
+    assert report.counts["orders"] > 0, "tasks were being started"
 
 
 def test_a_report_says_in_one_line_what_was_found(tmp_path: Path) -> None:

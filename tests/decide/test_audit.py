@@ -92,6 +92,7 @@ TELLS = {
     "AdvanceTask": {"task_status_updated"},
     "CreateTimer": {"timer_created"},
     "FireTimer": {"timer_fired"},
+    "RescheduleTimer": {"timer_rescheduled"},
     "CancelTimer": {"timer_cancelled"},
     "ParkWakeHint": {"wake_hint_coalesced"},
     "TakeWakeHints": {"wake_hint_triggered"},

@@ -121,7 +121,7 @@ def test_a_fire_is_named_by_its_slot_and_moves_the_timer_with_its_tick(
     due = DueTimer(timer=TIMER, tick_pending=False)
     fire = FireDecision(slot=NOW, next_fire_at=next_fire_at, queues_tick=True, late_by_ms=7)
     commit = fire_commit(due, fire=fire, tick=TICK, expects=(GUARD,), now=NOW)
-    assert commit.commit_id == f"fire:timer_1:{to_micros(NOW)}"
+    assert commit.commit_id == f"fire:timer_1:{to_micros(NOW)}:{TIMER.fire_count}"
     assert commit.changes == (
         FireTimer(
             agent_id=AGENT_ID,

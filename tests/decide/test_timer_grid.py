@@ -2,11 +2,18 @@
 
 from datetime import datetime, timedelta
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.decide.timer_grid import FireDecision, decide_fire, next_slot
+from holon.decide.timer_grid import (
+    FireDecision,
+    decide_fire,
+    next_slot,
+    put_forward,
+    set_back,
+)
 from holon.model.ids import TimerId
 from holon.model.limits import DAY_MS, TIMER_INTERVAL_MS_MIN
 from holon.model.snapshot import DueTimer
@@ -46,7 +53,7 @@ def steps_on_grid(slot: datetime, every: Every) -> int:
 @pytest.mark.parametrize(
     ("offset", "expected"),
     [
-        pytest.param(hours(-5), hours(0), id="before the first slot"),
+        pytest.param(hours(-5), hours(-4), id="the grid reaches back before its anchor"),
         pytest.param(timedelta(microseconds=-1), hours(0), id="just before the first slot"),
         pytest.param(hours(0), hours(1), id="on a slot the next one is meant"),
         pytest.param(timedelta(microseconds=1), hours(1), id="just after a slot"),
@@ -69,9 +76,8 @@ def test_slots_stay_on_the_grid_and_ahead_of_the_clock(interval_ms: int, now: da
     slot = next_slot(timer(every), now=now)
     assert slot is not None
     assert slot > now
-    count = steps_on_grid(slot, every)
-    assert count >= 0
-    assert count == 0 or slot - timedelta(milliseconds=interval_ms) <= now
+    steps_on_grid(slot, every)
+    assert slot - timedelta(milliseconds=interval_ms) <= now
 
 
 @given(interval_ms=INTERVALS_MS, one=MOMENTS, other=MOMENTS)
@@ -169,3 +175,118 @@ def test_whatever_the_clock_does_each_look_fires_once_and_slots_only_grow(
         fired.append(decision.slot)
         standing = timer(every, next_fire_at=decision.next_fire_at)
     assert fired == sorted(set(fired))
+
+
+NOON = Cron(expression="0 12 * * *", zone="UTC")
+
+
+def stands(
+    schedule: TimerSchedule,
+    *,
+    armed_h: float = -100,
+    anchor_h: float = -99,
+    fired_h: float | None = None,
+    at_h: float,
+) -> TimerRecord:
+    """A timer with moments in hours from NOW, which is noon."""
+    return TimerRecord(
+        id=TimerId("timer_1"),
+        agent_id=AGENT_ID,
+        created_at=NOW + hours(armed_h),
+        anchor_at=NOW + hours(anchor_h),
+        schedule=schedule,
+        next_fire_at=NOW + hours(at_h),
+        last_fired_at=None if fired_h is None else NOW + hours(fired_h),
+        fire_count=int(fired_h is not None),
+    )
+
+
+@pytest.mark.requirement("clock:a-corrected-clock-silences-no-timer")
+@pytest.mark.parametrize(
+    ("timer_", "now_h", "moved_h"),
+    [
+        pytest.param(stands(HOURLY, fired_h=8, at_h=9), 0.5, 1, id="an hourly one, 8 h ahead"),
+        pytest.param(stands(NOON, fired_h=72, at_h=96), 1, 24, id="a daily one, days ahead"),
+        pytest.param(stands(HOURLY, fired_h=2, at_h=3), 0.5, 1, id="two slots would come again"),
+        pytest.param(stands(HOURLY, fired_h=1, at_h=2), 0.999, None, id="one slot would"),
+        pytest.param(stands(HOURLY, fired_h=1, at_h=2), 0.5, None, id="one slot would, in half"),
+        pytest.param(stands(HOURLY, fired_h=-1, at_h=1), 0.5, None, id="it stands right"),
+        pytest.param(
+            stands(HOURLY, fired_h=8, at_h=9, armed_h=-1, anchor_h=6),
+            0.5,
+            6,
+            id="not before anchor",
+        ),
+        pytest.param(
+            stands(OneShot(), armed_h=8, anchor_h=9, at_h=9), 0, 1, id="once, armed ahead"
+        ),
+        pytest.param(stands(OneShot(), anchor_h=9, at_h=9), 0, None, id="once, armed in time"),
+        pytest.param(
+            stands(HOURLY, armed_h=8.5, anchor_h=10, at_h=10), 0, 2, id="armed ahead, 1.5 h to go"
+        ),
+        pytest.param(
+            stands(NOON, armed_h=240, anchor_h=264, at_h=264), 1, 24, id="cron, armed ahead"
+        ),
+        pytest.param(
+            stands(HOURLY, armed_h=8, anchor_h=9, fired_h=9, at_h=10), 0.5, 1, id="all ahead"
+        ),
+    ],
+)
+def test_where_a_timer_stands_once_the_clock_was_set_back(
+    timer_: TimerRecord, now_h: float, moved_h: float | None
+) -> None:
+    moved = set_back(timer_, now=NOW + hours(now_h))
+    assert moved == (None if moved_h is None else NOW + hours(moved_h))
+
+
+@pytest.mark.requirement("clock:no-timer-is-early-for-it")
+@pytest.mark.parametrize(
+    ("timer_", "now_h", "moved_h"),
+    [
+        pytest.param(stands(OneShot(), anchor_h=9, at_h=-900), 0, 9, id="once: its own moment"),
+        pytest.param(stands(HOURLY, fired_h=0, at_h=-900), 0.5, 1, id="after its last fire"),
+        pytest.param(stands(HOURLY, fired_h=-0.5, at_h=-900), 2, None, id="a slot has come since"),
+        pytest.param(stands(NOON, fired_h=-1, at_h=-8000), 1, None, id="a slot was missed"),
+        pytest.param(stands(NOON, fired_h=0, at_h=-8000), 1, 24, id="none was missed"),
+        pytest.param(stands(HOURLY, fired_h=8, at_h=0), 0, None, id="the last fire is ahead still"),
+        pytest.param(
+            stands(OneShot(), armed_h=8, anchor_h=9, at_h=0), 0, None, id="armed ahead still"
+        ),
+        pytest.param(stands(HOURLY, fired_h=-1.5, at_h=-1), 0, None, id="late, never moved"),
+        pytest.param(stands(OneShot(), anchor_h=-1, at_h=-1), 0, None, id="once, late"),
+    ],
+)
+def test_a_timer_that_was_moved_back_is_not_early_when_the_lower_clock_was_wrong(
+    timer_: TimerRecord, now_h: float, moved_h: float | None
+) -> None:
+    moved = put_forward(timer_, now=NOW + hours(now_h))
+    assert moved == (None if moved_h is None else NOW + hours(moved_h))
+
+
+@given(
+    interval_ms=INTERVALS_MS,
+    ahead=st.timedeltas(timedelta(0), timedelta(days=4_000)),
+    span=st.timedeltas(timedelta(milliseconds=1), timedelta(days=400)),
+)
+def test_no_repeating_timer_is_silent_for_two_intervals_after_a_correction(
+    interval_ms: int, ahead: timedelta, span: timedelta
+) -> None:
+    every, interval = Every(interval_ms=interval_ms), timedelta(milliseconds=interval_ms)
+    armed = TimerRecord(
+        id=TimerId("timer_1"),
+        agent_id=AGENT_ID,
+        created_at=NOW,
+        anchor_at=NOW + span,
+        schedule=every,
+        next_fire_at=NOW + span,
+    )
+    fired_at = NOW + span + ahead
+    decision = decide_fire(DueTimer(timer=armed, tick_pending=False), now=fired_at)
+    fired = msgspec.structs.replace(
+        armed, next_fire_at=decision.next_fire_at, last_fired_at=fired_at, fire_count=1
+    )
+    now = NOW + span
+    moved = set_back(fired, now=now) or fired.next_fire_at
+    assert moved is not None
+    assert now < moved <= now + 2 * interval
+    steps_on_grid(moved - span, every)

@@ -38,6 +38,7 @@ DRILLS = (
     Drill("sigkill", "tests.crash.kill_loop", "--kills", 2_000, ("--jobs", "2")),
     Drill("copied homes", "tests.crash.copies", "--rounds", 150),
     Drill("swapped databases", "tests.crash.swap_drill", "--swaps", 200),
+    Drill("sigterm", "tests.crash.kill_loop", "--kills", 200, ("--terms", "--jobs", "2")),
     Drill("power loss", "tests.power.power_drill", "--states", 20_000),
     Drill("soak", "tests.drills.soak", "--minutes", 30),
     Drill("fuzz", "tests.drills.fuzz_providers", "--runs", 100_000),

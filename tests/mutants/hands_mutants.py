@@ -2,10 +2,13 @@
 
 from collections.abc import Collection, Sequence
 
+import anyio
+
 from holon.decide.command_promotion import run_id_of
 from holon.model.commit import AdvanceTask, Commit, FinishToolCall
-from holon.model.ids import TaskId
+from holon.model.ids import AgentId, TaskId
 from holon.model.task import TaskRecord
+from holon.runtime.command_desk import CommandDesk, CommandOrder
 from holon.runtime.command_task import CommandTask
 from holon.runtime.recovery import Recovery
 from holon.runtime.task_desk import TaskDesk
@@ -70,3 +73,36 @@ def plant_h5() -> None:
         del self, open_tasks
 
     plant_method(Recovery, "_end_strays", look_away)
+
+
+def plant_s1() -> None:
+    """Cut a start off with whoever asked for it, and end what had begun."""
+
+    async def hasty(
+        self: CommandDesk, agent_id: AgentId, order: CommandOrder, task_id: str
+    ) -> TaskRecord:
+        await self._require_admits(agent_id)
+        command = await self._checked(agent_id, task_id, order)
+        task = self._task(agent_id, TaskId(task_id), order, command=command)
+        try:
+            await self._desk.open(task)
+            await self._begin(task, command)
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                begun = await self._services.shell.attach(command.run_id)
+                if begun is not None:
+                    await begun.stop()
+            raise
+        return task
+
+    plant_method(CommandDesk, "_start", hasty)
+
+
+def plant_s2() -> None:
+    """Leave a task that was recorded and not yet started to whoever asks again."""
+
+    async def pass_over(self: CommandDesk, task: TaskRecord) -> bool:
+        del self, task
+        return False
+
+    plant_method(CommandDesk, "start_left", pass_over)

@@ -2,14 +2,15 @@
 
 Owns:  one planting function per mutant and the layer that must kill it. Nothing in production code
        knows about them: HOLON_MUTANT=M4 makes conftest call `plant("M4")` before the tests run.
-Rule 1: M1 to M24 are the list of known faults of others, in its numbering; H1 and on are our own,
-        and so are O1 and on, which are about who owns a home.
+Rule 1: M1 to M24 are the list of known faults of others, in its numbering. H1 and on are our own,
+        as are O (who owns a home), S (how a service ends) and C (clocks that are set).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.mutants import (
+    clock_mutants,
     database_mutants,
     hands_mutants,
     lane_mutants,
@@ -283,6 +284,48 @@ MUTANTS: tuple[Mutant, ...] = (
         "backup",
         ("tests/adapters/backup/test_backup.py",),
         database_mutants.plant_h9,
+    ),
+    Mutant(
+        "S1",
+        "a start is cut off with whoever asked for it",
+        "runtime",
+        ("tests/runtime/test_command_desk.py",),
+        hands_mutants.plant_s1,
+    ),
+    Mutant(
+        "S2",
+        "a recorded task that was not started stays unstarted",
+        "runtime",
+        ("tests/runtime/test_command_desk.py",),
+        hands_mutants.plant_s2,
+    ),
+    Mutant(
+        "C1",
+        "a clock that was corrected silences timers",
+        "runtime",
+        ("tests/runtime/test_timer_wheel.py",),
+        clock_mutants.plant_c1,
+    ),
+    Mutant(
+        "C2",
+        "a lost battery makes timers early",
+        "runtime",
+        ("tests/runtime/test_timer_wheel.py",),
+        clock_mutants.plant_c2,
+    ),
+    Mutant(
+        "C3",
+        "retention goes by the wall clock",
+        "runtime",
+        ("tests/runtime/test_retention_keeper.py",),
+        clock_mutants.plant_c3,
+    ),
+    Mutant(
+        "C4",
+        "a clock that is set back is not noticed",
+        "runtime",
+        ("tests/runtime/test_timer_wheel.py",),
+        clock_mutants.plant_c4,
     ),
 )
 

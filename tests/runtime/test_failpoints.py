@@ -18,6 +18,7 @@ from holon.model.message import MessageKind, TextBody
 from holon.model.provenance import AdmissionContext, DeliverySurface, OperatorOrigin
 from holon.model.wake import WakeHint
 from holon.ports.failpoint import Failpoint
+from holon.runtime.command_desk import CommandOrder
 from holon.runtime.host import Host
 from holon.runtime.services import Services
 from holon.testing.armed_failpoints import ArmedFailpoints
@@ -31,6 +32,7 @@ from holon.testing.scripted_provider import (
     ScriptedRound,
     ScriptedRule,
 )
+from holon.testing.scripted_shell import NamedPlaces, ScriptedShell
 from holon.testing.sequential_ids import SequentialIds
 from holon.testing.sim_loop import SimLoop, SimulatedCrash
 from holon.testing.single_model import SingleModel
@@ -80,6 +82,9 @@ class Story:
             models=SingleModel(ScriptedProvider(SCRIPT, self._clock)),
             tools=builtin_tools(),
             failpoints=self.failpoints,
+            shell=ScriptedShell(self._clock),
+            places=NamedPlaces(),
+            home="/home",
         )
         host = Host(services)
         async with anyio.create_task_group() as life:
@@ -93,6 +98,7 @@ class Story:
         if self._dies_after is not None:
             await host.control.create_agent(_identity(now=now))
         await host.admit(_prompt("plan the week"))
+        await host.commands.start(ADA, CommandOrder(cmd="make"))
         await host.timers.create(ADA, after_ms=1_000)
         hint = WakeHint(
             agent_id=ADA, source_key="ci", reason="changed", created_at=now, updated_at=now

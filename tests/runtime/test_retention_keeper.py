@@ -14,6 +14,7 @@ from holon.model.commit import Commit
 from holon.model.expectation import CommitOutcome, ExpectationFailed
 from holon.model.ids import AgentId
 from holon.model.limits import (
+    DAY_MS,
     HOUR_MS,
     MIB,
     RETENTION_COMMITS_COUNT,
@@ -345,3 +346,65 @@ def test_the_home_of_a_past_run_goes_with_its_last_row_and_no_other_home_does() 
         assert homes.names == [busy, named, "tmp_run_stranger"]
 
     run_house(story, setup=Setup(retention=SHORT, homes=homes))
+
+
+YEARS_MS = 3_650 * DAY_MS
+
+
+@pytest.mark.requirement("clock:nothing-is-forgotten-on-a-clock-that-jumped")
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_clock_that_is_set_ahead_for_some_hours_makes_nothing_be_forgotten(
+    is_restarted: bool,
+) -> None:
+    async def story(house: House) -> None:
+        first = await house.prompt("hello", key="k")
+        for number in range(9):
+            await house.prompt(f"n {number}")
+            await house.rest(3 * HOUR_MS)
+        counted = [house.rows(f"select count(*) from {table}") for table in ("turns", "events")]
+        house.clock.jump(YEARS_MS)
+        for _ in range(2):
+            await house.rest(2 * HOUR_MS)
+            await house.prompt("under another clock")
+            if is_restarted:
+                await house.restart()
+        assert _turns(house) >= counted[0][0][0]
+        assert await house.prompt("hello", key="k") == first, "the key is remembered"
+        house.clock.jump(-YEARS_MS)
+        await house.rest(2 * HOUR_MS)
+        assert _turns(house) >= counted[0][0][0]
+        assert house.rows("select count(*) from events") >= counted[1]
+
+    kept = msgspec.structs.replace(SHORT, age_ms=40 * DAY_MS)
+    run_house(story, setup=Setup(retention=kept))
+
+
+@pytest.mark.requirement("clock:what-is-old-goes-in-the-end")
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_what_is_old_after_a_long_sleep_goes_once_the_clock_has_stood(is_restarted: bool) -> None:
+    async def story(house: House) -> None:
+        for number in range(10):
+            await house.prompt(f"n {number}")
+            await house.rest(1_000)
+        house.clock.jump(60 * DAY_MS)  # what the wall does when a machine wakes up
+        if is_restarted:
+            await house.restart()
+        await house.rest(12 * HOUR_MS)
+        assert _turns(house) == 10
+        await house.rest(2 * DAY_MS)
+        assert _turns(house) == 2
+
+    kept = msgspec.structs.replace(SHORT, age_ms=40 * DAY_MS)
+    run_house(story, setup=Setup(retention=kept))
+
+
+def test_a_clock_that_is_set_back_does_not_stop_retention() -> None:
+    async def story(house: House) -> None:
+        house.clock.jump(-YEARS_MS)
+        for number in range(10):
+            await house.prompt(f"n {number}")
+            await house.rest(1_000)
+        await house.rest(HOUR_MS + RETENTION_INTERVAL_MS)
+        assert _turns(house) == 2
+
+    run_house(story, setup=Setup(retention=SHORT))

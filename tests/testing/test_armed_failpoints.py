@@ -62,3 +62,22 @@ def test_kill_leaves_no_chance_to_clean_up() -> None:
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
     assert ran.returncode == -signal.SIGKILL
     assert ran.stdout == b""
+
+
+def test_term_asks_the_process_to_end_and_stays_until_it_is_cut_off() -> None:
+    program = (
+        "import asyncio, signal\n"
+        "from holon.testing.armed_failpoints import ArmedFailpoints, parse_failpoints\n"
+        "from holon.ports.failpoint import Failpoint\n"
+        "points = ArmedFailpoints(parse_failpoints('task.after_start=term'))\n"
+        "async def main():\n"
+        "    there = asyncio.ensure_future(points.reach(Failpoint.TASK_AFTER_START))\n"
+        "    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, there.cancel)\n"
+        "    try:\n"
+        "        await there\n"
+        "    except asyncio.CancelledError:\n"
+        "        print('cut off')\n"
+        "asyncio.run(main())\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert ran.stdout == b"cut off\n"

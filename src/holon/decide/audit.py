@@ -47,6 +47,7 @@ from holon.model.commit import (
     RecordEvent,
     ReleaseDeferred,
     RememberActivation,
+    RescheduleTimer,
     ResumeTurn,
     SetAgentStatus,
     SetModelOverride,
@@ -91,6 +92,7 @@ from holon.model.wake_event import (
     TimerCancelled,
     TimerCreated,
     TimerFired,
+    TimerRescheduled,
     WaitMoved,
     WaitOpened,
     WakeHintParked,
@@ -127,7 +129,14 @@ _WorkChange: TypeAlias = (
     PutWorkItem | AppendDeliverySummary | RememberActivation | CreateTask | AdvanceTask
 )
 _WakeChange: TypeAlias = (
-    CreateTimer | FireTimer | CancelTimer | ParkWakeHint | TakeWakeHints | OpenWait | MoveWait
+    CreateTimer
+    | FireTimer
+    | RescheduleTimer
+    | CancelTimer
+    | ParkWakeHint
+    | TakeWakeHints
+    | OpenWait
+    | MoveWait
 )
 _SettingChange: TypeAlias = (
     WorkspaceChange | SkillChange | RememberContext | NoteInstructionChange | MemoryChange
@@ -177,6 +186,7 @@ def events_of(change: Change) -> Audited:
         case (
             CreateTimer()
             | FireTimer()
+            | RescheduleTimer()
             | CancelTimer()
             | ParkWakeHint()
             | TakeWakeHints()
@@ -356,6 +366,10 @@ def _wake_event(change: _WakeChange) -> tuple[AgentId, Event]:
                 slot=change.slot,
                 next_fire_at=change.next_fire_at,
                 late_by_ms=change.late_by_ms,
+            )
+        case RescheduleTimer():
+            return change.agent_id, TimerRescheduled(
+                timer_id=change.timer_id, slot=change.slot, next_fire_at=change.next_fire_at
             )
         case CancelTimer():
             return change.agent_id, TimerCancelled(timer_id=change.timer_id)

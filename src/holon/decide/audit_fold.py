@@ -42,7 +42,14 @@ from holon.model.tool import ToolCallState
 from holon.model.turn import TerminalKind
 from holon.model.wait import WaitState
 from holon.model.wake import TimerStatus
-from holon.model.wake_event import TimerCancelled, TimerCreated, TimerFired, WaitMoved, WaitOpened
+from holon.model.wake_event import (
+    TimerCancelled,
+    TimerCreated,
+    TimerFired,
+    TimerRescheduled,
+    WaitMoved,
+    WaitOpened,
+)
 from holon.model.work_event import (
     WorkItemFocusReleased,
     WorkItemPicked,
@@ -169,7 +176,9 @@ _TurnEvent: TypeAlias = (
     TurnStarted | TurnResumed | TurnEnded | ToolStarted | ToolExecuted | ToolExecutionFailed
 )
 _AgentEvent: TypeAlias = AgentCreated | AgentStateChanged | AgentArchived
-_WakeEvent: TypeAlias = TimerCreated | TimerFired | TimerCancelled | WaitOpened | WaitMoved
+_WakeEvent: TypeAlias = (
+    TimerCreated | TimerFired | TimerRescheduled | TimerCancelled | WaitOpened | WaitMoved
+)
 _SettingEvent: TypeAlias = (
     WorkItemPicked | WorkItemFocusReleased | HistoryCompacted | SkillActivated | MemoryEvent
 )
@@ -197,7 +206,14 @@ def moves_of(event: Event) -> tuple[Move, ...]:
             | ToolExecutionFailed()
         ):
             return (_turn_move(event),)
-        case TimerCreated() | TimerFired() | TimerCancelled() | WaitOpened() | WaitMoved():
+        case (
+            TimerCreated()
+            | TimerFired()
+            | TimerRescheduled()
+            | TimerCancelled()
+            | WaitOpened()
+            | WaitMoved()
+        ):
             return (_wake_move(event),)
         case WorkspaceAttached() | WorkspaceEntered() | WorkspaceExited() | WorkspaceDetached():
             return (_workspace_move(event),)
@@ -275,7 +291,7 @@ def _turn_move(event: _TurnEvent) -> Move:
 
 def _wake_move(event: _WakeEvent) -> Move:
     match event:
-        case TimerCreated(timer_id=timer_id):
+        case TimerCreated(timer_id=timer_id) | TimerRescheduled(timer_id=timer_id):
             return Move(Subject.TIMER, timer_id, TimerStatus.ACTIVE)
         case TimerFired(timer_id=timer_id, next_fire_at=following):
             state = TimerStatus.COMPLETED if following is None else TimerStatus.ACTIVE

@@ -19,6 +19,7 @@ from holon.model.record import Record
 from holon.model.task import TaskRecord, TaskStatus
 
 COMMAND_FAILED: Final = "command_failed"
+COMMAND_NOT_STARTED: Final = "command_not_started"
 COMMAND_LOST: Final = "command_lost"
 COMMAND_TIMED_OUT: Final = "command_timed_out"
 COMMAND_OUTPUT_TOO_LARGE: Final = "command_output_too_large"
@@ -86,6 +87,18 @@ def _ending_of(ended: CommandExit, asked: EndAsked) -> _Ending:
     if ended.exit_status == 0 and ended.stopped is None:
         return _Ending(status=TaskStatus.COMPLETED, told=how_it_ended(ended))
     return _Ending(status=TaskStatus.FAILED, told=how_it_ended(ended), kind=failure_kind_of(ended))
+
+
+def not_started(task: TaskRecord, why: str) -> AdvanceTask:
+    """Return the end of a command task whose command could not be started after all."""
+    line = f"{one_line(task.summary or task.kind.value)}: it could not be started: {why}"
+    return AdvanceTask(
+        agent_id=task.agent_id,
+        task_id=task.id,
+        status=TaskStatus.FAILED,
+        result_summary=line,
+        failure=task_failure(task.id, kind=COMMAND_NOT_STARTED, summary=line),
+    )
 
 
 def was_lost(ended: CommandExit) -> bool:

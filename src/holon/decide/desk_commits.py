@@ -26,6 +26,7 @@ from holon.model.commit import (
     QueueMessage,
     RecordEvent,
     RememberActivation,
+    RescheduleTimer,
     SetAgentStatus,
     SettleMessage,
 )
@@ -142,10 +143,29 @@ def fire_commit(
                 )
             )
     return Commit(
-        commit_id=f"fire:{timer.id}:{to_micros(slot)}",
+        # The count tells a slot that comes a second time, after the clock was set back, from a
+        # repeat of its fire.
+        commit_id=f"fire:{timer.id}:{to_micros(slot)}:{timer.fire_count}",
         at=now,
         changes=tuple(changes),
         expects=(TimerAtSlot(timer_id=timer.id, slot=slot), *expects),
+    )
+
+
+def reschedule_commit(
+    commit_id: str, timer: TimerRecord, *, next_fire_at: datetime, now: datetime
+) -> Commit:
+    """Move a timer to another moment, after the clock was set."""
+    slot = slot_of(timer)
+    return Commit(
+        commit_id=commit_id,
+        at=now,
+        changes=(
+            RescheduleTimer(
+                agent_id=timer.agent_id, timer_id=timer.id, slot=slot, next_fire_at=next_fire_at
+            ),
+        ),
+        expects=(TimerAtSlot(timer_id=timer.id, slot=slot),),
     )
 
 

@@ -30,10 +30,11 @@ def runs_to_forget(
     in_use: Collection[str],
     policy: RetentionPolicy,
     now: datetime,
+    trusted: datetime,
 ) -> Sequence[EndedRun]:
-    """Return the runs to forget now, oldest first."""
+    """Return the runs to forget now, oldest first; `trusted` is what ages go by."""
     used = frozenset(in_use)
-    aged_at = now - timedelta(milliseconds=policy.age_ms)
+    aged_at = trusted - timedelta(milliseconds=policy.age_ms)
     settled_at = now - timedelta(milliseconds=RUN_KEPT_MS_MIN)
     count, size = len(runs), sum(run.size_bytes for run in runs)
     chosen = list[EndedRun]()

@@ -5,7 +5,7 @@ Rule 1: a commit is atomic, and applying the same commit_id twice is the same as
 Rule 2: `expects` are checked in the same transaction; one that fails refuses the whole commit.
 Rule 3: commit ids name the moment: `admit:<message>`, `claim:<message>:<generation>`,
         `round:<turn>:<n>`, `remind:<turn>:<n>`, `compact:<turn>:<n>`, `tool:<effect>:done`,
-        `settle:<message>`, `fire:<timer>:<slot>`, `task:<task>:<status>`, `tick:<message>`,
+        `settle:<message>`, `fire:<timer>:<slot>:<count>`, `task:<task>:<status>`, `tick:<message>`,
         `wait:<wait>:<state>`, `control:<request>`, `archive:<agent>`, `trigger:<trigger>:<epoch>`,
         `deliver:<trigger>:<key>`.
 """
@@ -264,6 +264,15 @@ class FireTimer(Record, tag=True, frozen=True, kw_only=True):
     late_by_ms: int = 0
 
 
+class RescheduleTimer(Record, tag=True, frozen=True, kw_only=True):
+    """Have a timer wait for another moment, because the wall clock was set."""
+
+    agent_id: AgentId
+    timer_id: TimerId
+    slot: Instant
+    next_fire_at: Instant
+
+
 class CancelTimer(Record, tag=True, frozen=True, kw_only=True):
     """Stop a timer for good."""
 
@@ -365,6 +374,7 @@ Change: TypeAlias = (
     | AdvanceTask
     | CreateTimer
     | FireTimer
+    | RescheduleTimer
     | CancelTimer
     | ParkWakeHint
     | TakeWakeHints

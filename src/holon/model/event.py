@@ -52,6 +52,7 @@ from holon.model.wake_event import (
     TimerCancelled,
     TimerCreated,
     TimerFired,
+    TimerRescheduled,
     WaitMoved,
     WaitOpened,
     WakeHintIgnored,
@@ -368,6 +369,7 @@ Event: TypeAlias = (
     | TaskStatusUpdated
     | TimerCreated
     | TimerFired
+    | TimerRescheduled
     | TimerCancelled
     | WakeHintParked
     | WakeHintTriggered

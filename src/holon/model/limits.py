@@ -150,6 +150,8 @@ COMMIT_IDS_KEPT_MS_MIN: Final = HOUR_MS
 
 # Waking and scheduling.
 BACKSTOP_INTERVAL_MS: Final = 30 * SECOND_MS
+CLOCK_LOOK_MS: Final = 30 * SECOND_MS  # between two looks whether the wall clock was set back
+CLOCK_STEP_MS_MIN: Final = SECOND_MS  # what is less is drift
 LANES_LOOKING_COUNT_MAX: Final = 8  # at once: agents that begin to run; those in a turn are more
 BACKSTOP_GRACE_MS: Final = 2 * SECOND_MS  # what is on its way to a lane is not overlooked
 RECHECK_DEFAULT_MS: Final = HOUR_MS
@@ -365,6 +367,8 @@ STORE_RETRY_MS_MAX: Final = 30 * SECOND_MS
 
 # Retention: on by default.
 RETENTION_INTERVAL_MS: Final = 10 * MINUTE_MS
+CLOCK_TRUST_MS: Final = DAY_MS  # how long a clock has to stand before anything is forgotten by it
+CLOCK_GAP_MS_MAX: Final = 2 * HOUR_MS  # between records that bear a clock out at a start
 RETENTION_COMMITS_COUNT: Final = 500  # groups of commits after which retention looks early
 RETENTION_LOOK_COMMITS_COUNT: Final = 8  # groups of commits between two looks at the size
 RETENTION_FULL_PERCENT: Final = 97  # of the cap; from there on retention does not wait

@@ -28,6 +28,16 @@ class TimerFired(Record, tag_field="kind", tag="timer_fired", frozen=True, kw_on
     late_by_ms: int = 0
 
 
+class TimerRescheduled(
+    Record, tag_field="kind", tag="timer_rescheduled", frozen=True, kw_only=True
+):
+    """The wall clock was set: the timer waits for another moment than `slot`."""
+
+    timer_id: TimerId
+    slot: Instant
+    next_fire_at: Instant
+
+
 class TimerCancelled(Record, tag_field="kind", tag="timer_cancelled", frozen=True, kw_only=True):
     """A timer will not fire again."""
 

@@ -21,6 +21,8 @@ class Failpoint(StrEnum):
     ROUND_AFTER_COMMIT = "round.after_commit"
     TOOL_BEFORE_DONE = "tool.before_done"
     TOOL_AFTER_DONE = "tool.after_done"
+    TASK_BEFORE_START = "task.before_start"
+    TASK_AFTER_START = "task.after_start"
     SETTLE_BEFORE_COMMIT = "settle.before_commit"
     SETTLE_AFTER_COMMIT = "settle.after_commit"
     TIMER_BEFORE_FIRE = "timer.before_fire"

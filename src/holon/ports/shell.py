@@ -69,6 +69,10 @@ class RunningCommand(Protocol):
 class Shell(Protocol):
     """Where commands run."""
 
+    def output_paths(self, spec: CommandSpec) -> Sequence[str]:
+        """Where a command will write; CommandSpawnError when it can never be started as asked."""
+        ...
+
     async def start(self, spec: CommandSpec) -> RunningCommand:
         """Start a command, or raise CommandSpawnError."""
         ...

@@ -156,6 +156,20 @@ class WheelReads(Protocol):
         """The same of one agent; nothing while it is stopped."""
         ...
 
+    async def settled_by(self, moment: datetime) -> datetime | None:
+        """When the newest message that was settled by that moment was; None without one."""
+        ...
+
+    async def timers_ahead(
+        self, now: datetime, *, limit: int, after: TimerId | None = None
+    ) -> Sequence[TimerRecord]:
+        """Active timers that were armed or fired last at a moment that is still to come.
+
+        A clock that was set back leaves them. In the order of their ids, from `after` on; one that
+        was armed within the second that runs may be among them.
+        """
+        ...
+
     async def due_waits(
         self, now: datetime, *, limit: int, after: DuePlace | None = None
     ) -> Sequence[WaitRecord]:

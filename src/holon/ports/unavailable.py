@@ -27,6 +27,10 @@ class UnavailableError(HolonError):
 class NoShell:
     """Runs no commands."""
 
+    def output_paths(self, spec: CommandSpec) -> Sequence[str]:
+        """Refuse."""
+        raise CommandSpawnError("this host runs no commands")
+
     async def start(self, spec: CommandSpec) -> RunningCommand:
         """Refuse."""
         raise CommandSpawnError("this host runs no commands")

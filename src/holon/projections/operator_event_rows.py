@@ -104,6 +104,11 @@ _WAITING: Final[Mapping[type[Record], Row]] = {
         Category.WAITING, "Timer", "{timer_id} fires at {next_fire_at:%Y-%m-%d %H:%M:%S} UTC"
     ),
     waking.TimerFired: Row(Category.WAITING, "Timer", "{timer_id} fired"),
+    waking.TimerRescheduled: Row(
+        Category.WAITING,
+        "Timer",
+        "{timer_id} fires at {next_fire_at:%Y-%m-%d %H:%M:%S} UTC: the clock was set",
+    ),
     waking.TimerCancelled: Row(Category.WAITING, "Timer", "{timer_id} was cancelled"),
     waking.WakeHintParked: Row(
         Category.WAITING, "Wake hint", "A hint from {source_key} waits ({revision})"

@@ -3,21 +3,31 @@
 Owns:  command tasks as control-plane mutations. What runs is the supervisor's, as for an agent.
 Rule 1: a command of an operator runs where the agent's own would: inside its execution root, with
         the same environment and bounds; its result comes to the agent as a message.
-Rule 2: no process without a row: when the row is refused, the command is ended.
-Rule 3: a key runs its command at most once: the run goes by the task's own id, so a repeat finds
-        what an attempt began that was cut off before its row, and tells how that ended.
+Rule 2: the row comes first: no process without a row. A task stands as queued until its command
+        runs. Whatever ends this process meanwhile, the next one finds the row and starts the
+        command, or finds the command and looks after it.
+Rule 3: from its row on a start is not cut short: whoever asked may be gone, and the task goes on.
+Rule 4: a key runs its command at most once: the run goes by the task's own id, so a repeat finds
+        what an earlier attempt began, and tells how that ended.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+
 import anyio
+import msgspec
 
 from holon.decide.agent_lifecycle import admits
 from holon.decide.agent_refusals import refuse_stopped, refuse_unknown
 from holon.decide.bounded_text import BoundedText
-from holon.decide.command_promotion import one_line, spec_of
+from holon.decide.command_end import not_started
+from holon.decide.command_promotion import one_line, run_id_of, spec_of
 from holon.decide.execution_place import agent_home_of
 from holon.decide.keyed_record import key_conflict, keyed_id
 from holon.model.command import CommandSpec
 from holon.model.command_limits import COMMAND_INPUT_BYTES_MAX, COMMAND_YIELD_MS_DEFAULT
+from holon.model.commit import AdvanceTask
 from holon.model.errors import BadInputError, StoreFullError
 from holon.model.ids import AgentId, IdPrefix, MessageId, TaskId, TurnId, parse_agent_id
 from holon.model.provenance import TrustLevel
@@ -31,9 +41,11 @@ from holon.model.task import (
     TaskStatus,
 )
 from holon.model.tool import ToolRefused
+from holon.ports.failpoint import Failpoint
 from holon.ports.places import PlaceNoRoomError, PlaceRefusedError
-from holon.ports.shell import CommandNoRoomError, CommandSpawnError, RunningCommand
+from holon.ports.shell import CommandNoRoomError, CommandSpawnError
 from holon.ports.task_control import StopRequest
+from holon.runtime.decided_commit import patiently
 from holon.runtime.execution_place import current_place
 from holon.runtime.services import Services
 from holon.runtime.task_desk import TaskDesk
@@ -103,28 +115,53 @@ class CommandDesk:
     async def _start(self, agent_id: AgentId, order: CommandOrder, task_id: str) -> TaskRecord:
         await self._require_admits(agent_id)
         command = await self._checked(agent_id, task_id, order)
-        running = await self._begun(command)
-        try:
-            task = self._task(agent_id, TaskId(task_id), order, running=running, command=command)
+        task = self._task(agent_id, TaskId(task_id), order, command=command)
+        with anyio.CancelScope(shield=True):  # a task on record is not left half started
             await self._desk.open(task)
-            self._supervisor.take(task, running)
-        except (Exception, anyio.get_cancelled_exc_class()):
-            with anyio.CancelScope(shield=True):
-                await running.stop()  # its files stay: a repeat must know that it ran
-            raise
-        return task
+            await self._begin(task, command)
+        return _as_running(task)
 
-    async def _begun(self, command: CommandSpec) -> RunningCommand:
-        """Start a command, or find what was started under its id before."""
-        shell = self._services.shell
+    async def start_left(self, task: TaskRecord) -> bool:
+        """Start a task that an earlier process recorded and did not come to start.
+
+        Returns False when there is nothing to start, or it cannot be started any more.
+        """
+        spec = spec_of(task)
+        if task.status is not TaskStatus.QUEUED or spec is None or run_id_of(task) != task.id:
+            return False
+        order = CommandOrder(
+            cmd=spec.cmd,
+            workdir=spec.workdir,
+            shell=spec.shell,
+            login=spec.login,
+            tty=spec.tty,
+            accepts_input=spec.accepts_input,
+        )
         try:
-            with anyio.CancelScope(shield=True):  # half a start would be an orphan
+            await self._require_admits(task.agent_id)
+            await self._begin(task, await self._checked(task.agent_id, task.id, order))
+        except (RefusedError, CommandRefusedError, StoreFullError):
+            return False
+        return True
+
+    async def _begin(self, task: TaskRecord, command: CommandSpec) -> None:
+        """Start the command of a recorded task, and see to it that it is looked after."""
+        services = self._services
+        await services.failpoints.reach(Failpoint.TASK_BEFORE_START)
+        try:
+            with _spawn_errors():
+                shell = services.shell
                 running = await shell.attach(command.run_id) or await shell.start(command)
-        except CommandNoRoomError as error:
-            raise StoreFullError(error.message, hint=error.hint) from None
-        except CommandSpawnError as error:
-            raise CommandRefusedError(error.message, hint=error.hint) from None
-        return running
+        except (CommandRefusedError, StoreFullError) as error:
+            report = partial(self._desk.report, not_started(task, error.message))
+            await patiently(report, clock=services.clock)
+            raise
+        await services.failpoints.reach(Failpoint.TASK_AFTER_START)
+        self._supervisor.take(_as_running(task), running)
+        # On a full disk, or where rows never hold still, the task is told of at its end.
+        with suppress(StoreFullError, RefusedError):
+            if not await self._desk.report(_running(task)):
+                await running.stop()  # it was cancelled before it had begun
 
     async def feed(self, task: TaskRecord, text: str) -> InputReceipt:
         """Write to a task's input; a task that takes none is no error."""
@@ -194,17 +231,17 @@ class CommandDesk:
         task_id: TaskId,
         order: CommandOrder,
         *,
-        running: RunningCommand,
         command: CommandSpec,
     ) -> TaskRecord:
         now = self._services.clock.now()
         summary = one_line(order.summary or order.cmd)
-        paths = [span.path for span in running.output(head_bytes=0, tail_bytes=0)]
+        with _spawn_errors():
+            paths = self._services.shell.output_paths(command)
         return TaskRecord(
             id=task_id,
             agent_id=agent_id,
             kind=TaskKind.COMMAND_TASK,
-            status=TaskStatus.RUNNING,
+            status=TaskStatus.QUEUED,
             created_at=now,
             updated_at=now,
             summary=summary,
@@ -224,6 +261,25 @@ class CommandDesk:
                 trust=TrustLevel.TRUSTED_OPERATOR,
             ),
         )
+
+
+@contextmanager
+def _spawn_errors() -> Iterator[None]:
+    """Raise what a shell objects to as an error of the request."""
+    try:
+        yield
+    except CommandNoRoomError as error:
+        raise StoreFullError(error.message, hint=error.hint) from None
+    except CommandSpawnError as error:
+        raise CommandRefusedError(error.message, hint=error.hint) from None
+
+
+def _as_running(task: TaskRecord) -> TaskRecord:
+    return msgspec.structs.replace(task, status=TaskStatus.RUNNING)
+
+
+def _running(task: TaskRecord) -> AdvanceTask:
+    return AdvanceTask(agent_id=task.agent_id, task_id=task.id, status=TaskStatus.RUNNING)
 
 
 def _is_of(task: TaskRecord, order: CommandOrder) -> bool:

@@ -137,7 +137,12 @@ class Host(Desks):
     async def run(self) -> None:
         """Recover, then serve until cancelled."""
         await self.births.settle()
-        recovery = Recovery(self._services, self.tasks, self._supervisor)
+        recovery = Recovery(
+            self._services,
+            self.tasks,
+            self._supervisor,
+            start=lambda task: self.commands.start_left(task),  # the desk comes up when asked
+        )
         await recovery.run()
         restless = await self._services.store.reads.restless(now=self._services.clock.now())
         self._scheduler.begin(restless, left=recovery.left)

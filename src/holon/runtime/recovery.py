@@ -8,7 +8,8 @@ Rule 3: a command whose call was cut off is ended before the call is answered: w
 Rule 4: when all is recovered, a command and what it started run for a task or not at all. An
         operator's abort answers a call and then ends its command; a crash in between leaves one
         that no row speaks of.
-Rule 5: a bug about one agent ends no start. It is noted, the agent stays as it is and is among
+Rule 5: a task that was recorded and not yet started is started now.
+Rule 6: a bug about one agent ends no start. It is noted, the agent stays as it is and is among
         `left`: nobody runs it until there is news of it.
 """
 
@@ -30,7 +31,7 @@ from holon.decide.recovery_plan import (
 from holon.decide.turn_replay import cut_off, spent_in
 from holon.model.commit import Commit, FinishToolCall
 from holon.model.expectation import WaitInState
-from holon.model.ids import AgentId, IdPrefix
+from holon.model.ids import AgentId, IdPrefix, TaskId
 from holon.model.skill_change import RestoreSkills
 from holon.model.snapshot import AgentSnapshot
 from holon.model.task import TaskRecord
@@ -52,7 +53,15 @@ from holon.runtime.turn_driver import TurnEnd
 class Recovery:
     """Takes up after an earlier process."""
 
-    def __init__(self, services: Services, tasks: TaskDesk, supervisor: TaskSupervisor) -> None:
+    def __init__(
+        self,
+        services: Services,
+        tasks: TaskDesk,
+        supervisor: TaskSupervisor,
+        *,
+        start: Callable[[TaskRecord], Awaitable[bool]],
+    ) -> None:
+        self._start = start
         self._services = services
         self._tasks = tasks
         self._supervisor = supervisor
@@ -67,7 +76,10 @@ class Recovery:
             await self._guarded(agent_id, partial(self._recover_turn, agent_id))
             await self._services.failpoints.reach(Failpoint.RECOVERY_BETWEEN_AGENTS)
         open_tasks = await reads.open_tasks()
-        live = await self._supervisor.take_up(open_tasks)
+        live = {*await self._supervisor.take_up(open_tasks)}
+        for task in open_tasks:
+            if task.id not in live:
+                await self._guarded(task.agent_id, partial(self._start_left, task, live))
         for plan in plan_tasks(open_tasks, live=live):
             if isinstance(plan, InterruptTask):
                 await self._guarded(plan.advance.agent_id, partial(self._interrupt, plan))
@@ -88,6 +100,11 @@ class Recovery:
             await step()
         if boundary.met_bug:
             self.left.add(agent_id)
+
+    async def _start_left(self, task: TaskRecord, live: set[TaskId]) -> None:
+        if await self._start(task):
+            self._figures["tasks_started"] += 1
+            live.add(task.id)
 
     async def _interrupt(self, plan: InterruptTask) -> None:
         self._figures["tasks_interrupted"] += 1

@@ -15,19 +15,32 @@ Rule 5: what waits to be shown to an agent is bounded as well, and more tightly 
 Rule 6: the home of an agent that was made for one run goes when the agent is archived and the last
         row of its doings has gone. Homes of all other agents stay.
 Rule 7: who counts from the log what has happened is asked to count before anything of it goes.
+Rule 8: ages go by what is believed of the wall clock (decide/trusted_time), intervals by the
+        monotonic reading: a clock that was set ahead removes nothing, one that was set back stops
+        nothing.
 """
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Final
+
+import anyio
 
 from holon.decide.agent_identity import is_temporary
 from holon.decide.command_promotion import run_id_of
 from holon.decide.run_retention import runs_to_forget, tightened
+from holon.decide.trusted_time import (
+    ClockTrust,
+    asked_moments,
+    borne_out,
+    first_trust,
+    looked,
+    trusted_now,
+)
 from holon.decide.unseen_commits import let_go_commit
 from holon.model.errors import HolonError, StoreFullError
 from holon.model.expectation import Applied
 from holon.model.ids import AgentId
-from holon.model.instant import later
 from holon.model.limits import (
     RETENTION_COMMITS_COUNT,
     RETENTION_FULL_PERCENT,
@@ -53,6 +66,8 @@ class RetentionKeeper:
         self._policy = services.retention  # tighter while the database is above its cap
         self._is_stuck = False  # the last pass left the database nearly full
         self._groups_seen = 0  # since the last pass
+        self._is_due = False
+        self._trust: ClockTrust | None = None
         self._before: list[Callable[[], Awaitable[None]]] = []
 
     def before_each_step(self, act: Callable[[], Awaitable[None]]) -> None:
@@ -67,14 +82,23 @@ class RetentionKeeper:
 
     async def run(self) -> None:
         """Prune for ever."""
-        clock = self._services.clock
-        due_at = later(clock.now(), by_ms=RETENTION_INTERVAL_MS)
+        async with anyio.create_task_group() as beside:
+            beside.start_soon(self._be_due)
+            await self._prune_when_due()
+
+    async def _be_due(self) -> None:
         while True:
-            await self._alarm.wait(until=due_at)
-            if clock.now() >= due_at or self._is_burst() or await self._may_overflow():
-                self._groups_seen = 0
+            await self._services.clock.sleep_for(RETENTION_INTERVAL_MS)
+            self._is_due = True
+            self._alarm.nudge()
+
+    async def _prune_when_due(self) -> None:
+        await self._trusted_now()  # from here on the clock is watched
+        while True:
+            await self._alarm.wait(until=None)
+            if self._is_due or self._is_burst() or await self._may_overflow():
+                self._is_due, self._groups_seen = False, 0
                 await self.prune_all()
-                due_at = later(clock.now(), by_ms=RETENTION_INTERVAL_MS)
 
     def _is_burst(self) -> bool:
         return self._groups_seen >= RETENTION_COMMITS_COUNT
@@ -107,12 +131,23 @@ class RetentionKeeper:
             self._policy = tighter
             await self._prune_rows()
 
+    async def _trusted_now(self) -> datetime:
+        """Look at the clock, and return the moment that is believed to have come."""
+        clock, reads = self._services.clock, self._services.store.reads
+        now, monotonic_ns = clock.now(), clock.monotonic_ns()
+        if self._trust is None:
+            newest = [await reads.settled_by(moment) for moment in asked_moments(now)]
+            believed = borne_out(newest, now=now)
+            self._trust = first_trust(believed, now=now, monotonic_ns=monotonic_ns)
+        self._trust = looked(self._trust, now=now, monotonic_ns=monotonic_ns)
+        return trusted_now(self._trust, monotonic_ns=monotonic_ns)
+
     async def _prune_rows(self) -> None:
         services, more = self._services, True
         while more:
             for act in self._before:
                 await act()
-            report = await services.store.prune(self._policy, now=services.clock.now())
+            report = await services.store.prune(self._policy, now=await self._trusted_now())
             more = report.more
             await services.failpoints.reach(Failpoint.RETENTION_BETWEEN_BATCHES)
 
@@ -162,7 +197,12 @@ class RetentionKeeper:
         # Those that run come first: a task that ends in between is in the second list.
         tasks = [*await reads.open_tasks(), *await reads.unread_tasks()]
         in_use = [run_id for task in tasks if (run_id := run_id_of(task)) is not None]
-        for run in runs_to_forget(
-            runs, in_use=in_use, policy=services.retention, now=services.clock.now()
-        ):
+        leaving = runs_to_forget(
+            runs,
+            in_use=in_use,
+            policy=services.retention,
+            now=services.clock.now(),
+            trusted=await self._trusted_now(),
+        )
+        for run in leaving:
             await services.shell.forget(run.run_id)

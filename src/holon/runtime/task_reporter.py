@@ -58,6 +58,12 @@ class TaskReporter:
             output = f"{output.rstrip()}\n[{LEFTOVERS_ENDED}]".lstrip()
         await self._report(end_of_task(named, ended, asked=held.asked, output=output))
 
+    async def running(self, task: TaskRecord) -> None:
+        """Record that the command of a queued task runs."""
+        await self._report(
+            AdvanceTask(agent_id=task.agent_id, task_id=task.id, status=TaskStatus.RUNNING)
+        )
+
     async def cancelling(self, task: TaskRecord) -> None:
         """Record that a task was asked to end."""
         await self._report(

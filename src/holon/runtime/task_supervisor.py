@@ -17,6 +17,7 @@ Rule 6: so is a bug about one task. It is noted, and the task and its command st
 from collections.abc import Collection, Sequence
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
 
 from holon.decide.command_end import EndAsked
@@ -24,7 +25,7 @@ from holon.decide.command_promotion import run_id_of
 from holon.model.agent_status import AgentStatus
 from holon.model.command import CommandExit
 from holon.model.ids import AgentId, TaskId, TurnId
-from holon.model.task import TaskRecord
+from holon.model.task import TaskRecord, TaskStatus
 from holon.ports.journal import Journal
 from holon.ports.shell import RunningCommand
 from holon.ports.task_control import StopRequest
@@ -77,7 +78,11 @@ class TaskSupervisor:
         """End a task: politely the first time, for certain the second time."""
         held = self._held.get(task_id)
         if held is None:
-            return await self._reporter.cancel_unowned(task_id)
+            request = await self._reporter.cancel_unowned(task_id)
+            if (begun := self._held.get(task_id)) is not None:  # it was being started meanwhile
+                begun.ask_end(EndAsked.TASK_STOP)
+                self._end(begun)
+            return request
         force = held.asked is not EndAsked.NOBODY
         if not force:
             await self._reporter.cancelling(held.task)
@@ -107,6 +112,8 @@ class TaskSupervisor:
                     await self._reporter.end(held, ended)
                 elif held is not None:
                     self._hold(held)
+                    if task.status is TaskStatus.QUEUED:
+                        await self._reporter.running(held.task)
             if held is not None or boundary.met_bug:
                 accounted_for.append(task.id)
         return accounted_for
@@ -177,6 +184,8 @@ async def _attached(
     with spared(services.journal, "a command cannot be attached to", task_id=task.id):
         command = await services.shell.attach(run_id) if run_id is not None else None
         ended = command.exit if command is not None else None
+    if task.status is TaskStatus.QUEUED:  # its command was started, and that was not recorded
+        task = msgspec.structs.replace(task, status=TaskStatus.RUNNING)
     return None if command is None else CommandTask(task, command), ended
 
 

@@ -8,24 +8,27 @@ Rule 2: the wheel reads on from where it has come, as much as its hands hold; th
         disk itself.
 Rule 3: what an agent did not take is behind the wheel and costs nothing; a commit that touches the
         agent has it looked at again. A new host, or a clock that was set back, begins at the start.
-Rule 4: a bug about one timer or wait is noted, and what came due is then as if it was not taken.
+Rule 4: when the clock was set back, while this host runs or before, the timers it left too far in
+        the future are moved (decide/timer_grid). The monotonic reading shows when it was.
+Rule 5: a bug about one timer or wait is noted, and what came due is then as if it was not taken.
 """
 
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
+from typing import Final
 
 import anyio
 from anyio.abc import TaskGroup
 
-from holon.decide.desk_commits import expire_wait_commit, fire_commit
+from holon.decide.desk_commits import expire_wait_commit, fire_commit, reschedule_commit
 from holon.decide.tick_texts import expired_text, timer_text
-from holon.decide.timer_grid import FireDecision, decide_fire
+from holon.decide.timer_grid import FireDecision, decide_fire, put_forward, set_back
 from holon.model.expectation import AgentAdmits
-from holon.model.ids import AgentId
+from holon.model.ids import AgentId, IdPrefix
 from holon.model.ingress import IngressRequest
-from holon.model.limits import DUE_BATCH_COUNT_MAX
+from holon.model.limits import CLOCK_LOOK_MS, CLOCK_STEP_MS_MIN, DUE_BATCH_COUNT_MAX
 from holon.model.message import MessageKind, Priority, TextBody
 from holon.model.provenance import (
     AdmissionContext,
@@ -47,6 +50,8 @@ from holon.runtime.ingress import Ingress
 from holon.runtime.scheduler import Scheduler
 from holon.runtime.services import Services
 
+CLOCK_STEP_MIN: Final = timedelta(milliseconds=CLOCK_STEP_MS_MIN)
+
 
 class TimerWheel:
     """Watches the clock for one host."""
@@ -63,6 +68,8 @@ class TimerWheel:
         self._timers_at: DuePlace | None = None
         self._waits_at: DuePlace | None = None
         self._activated_at: datetime | None = None
+        self._was_set_back = True  # maybe, before this host came up
+        self._is_moving = False
 
     def commit_applied(self, touched: Collection[AgentId]) -> None:
         """A commit may have brought an earlier moment, or an agent that takes its ticks again."""
@@ -72,11 +79,57 @@ class TimerWheel:
     async def run(self) -> None:
         """Handle whatever comes due, for ever."""
         async with anyio.create_task_group() as hands:
+            hands.start_soon(self._watch_clock)
             while True:
                 now = self._services.clock.now()
+                if self._looked_at is not None and now < self._looked_at:
+                    self._was_set_back = True
+                if self._was_set_back and not self._is_moving:
+                    self._was_set_back, self._is_moving = False, True
+                    hands.start_soon(self._move_back, now)
                 await self._take_up(hands, now)
                 next_due = await self._services.store.reads.next_due_at(after=now)
                 await self._alarm.wait(until=next_due)
+
+    async def _watch_clock(self) -> None:
+        """Notice a clock that is set back while nothing else happens."""
+        clock = self._services.clock
+        wall, began_ns = clock.now(), clock.monotonic_ns()
+        while True:
+            await clock.sleep_for(CLOCK_LOOK_MS)
+            passed = timedelta(microseconds=(clock.monotonic_ns() - began_ns) // 1_000)
+            if clock.now() < wall + passed - CLOCK_STEP_MIN:
+                self._was_set_back = True
+                self._alarm.nudge()
+            wall, began_ns = clock.now(), clock.monotonic_ns()
+
+    async def _move_back(self, now: datetime) -> None:
+        """Have every timer that the clock left in the future stand where it does by this one."""
+        services, last = self._services, None
+        try:
+            while True:
+                found = await services.store.reads.timers_ahead(
+                    now, limit=DUE_BATCH_COUNT_MAX, after=last
+                )
+                for timer in found:
+                    with _guarded(services.journal, timer):
+                        await self._move_one_back(timer, now)
+                if len(found) < DUE_BATCH_COUNT_MAX:
+                    return
+                last = found[-1].id
+        finally:
+            self._is_moving = False
+            self._alarm.nudge()
+
+    async def _move_one_back(self, timer: TimerRecord, now: datetime) -> None:
+        if (moved := set_back(timer, now=now)) is not None:
+            await self._reschedule(timer, moved, now)
+
+    async def _reschedule(self, timer: TimerRecord, moment: datetime, now: datetime) -> None:
+        services = self._services
+        commit_id = f"reschedule:{services.ids.fresh(IdPrefix.REQUEST)}"
+        commit = reschedule_commit(commit_id, timer, next_fire_at=moment, now=now)
+        await apply_patiently(services.store, commit, clock=services.clock)
 
     @property
     def _room(self) -> int:
@@ -164,6 +217,9 @@ class TimerWheel:
             self._alarm.nudge()  # there is room for more
 
     async def _fire(self, due: DueTimer, now: datetime) -> None:
+        if (moment := put_forward(due.timer, now=now)) is not None:
+            await self._reschedule(due.timer, moment, now)
+            return
         decision = decide_fire(due, now=now)
         tick = await self._ingress.judge(_tick_of(due, decision)) if decision.queues_tick else None
         commit = fire_commit(
@@ -175,6 +231,8 @@ class TimerWheel:
         )
         await self._services.failpoints.reach(Failpoint.TIMER_BEFORE_FIRE)
         await apply_patiently(self._services.store, commit, clock=self._services.clock)
+        if self._services.clock.now() < now:
+            self._was_set_back = True  # this fire was not seen by who looked then
 
     async def _expire(self, wait: WaitRecord, now: datetime) -> None:
         tick = await self._ingress.judge(_expiry_of(wait))

@@ -1,8 +1,10 @@
-"""Failpoints that fail: the process kills itself, an error is raised, or time passes.
+"""Failpoints that fail: the process kills itself or asks itself to end, or an error is raised.
 
 Owns:  the grammar of HOLON_FAILPOINTS, `round.after_commit=kill@3;admit.before_commit=raise`: a
        point, what happens there, and at which visit.
-Rule 1: an unknown point or action is an error, so that a misspelt test cannot pass by accident.
+Rule 1: a process that asks itself to end stays at the failpoint until it is cut off there, or,
+        where the place is shielded, until whoever waited for an answer has been cut off.
+Rule 2: an unknown point or action is an error, so that a misspelt test cannot pass by accident.
 """
 
 import os
@@ -12,7 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+import anyio
+
 from holon.model.errors import BadInputError
+from holon.model.limits import HTTP_LAST_REPLIES_MS_MAX, SECOND_MS
 from holon.ports.failpoint import Failpoint
 
 
@@ -25,6 +30,7 @@ class FailAction(StrEnum):
 
     KILL = "kill"
     RAISE = "raise"
+    TERM = "term"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,7 @@ def parse_failpoints(text: str) -> dict[Failpoint, Armed]:
         except ValueError:
             raise BadInputError(
                 f"HOLON_FAILPOINTS: {part!r} is not a failpoint",
-                hint="write <point>=kill|raise[@visit], separated by ';'",
+                hint="write <point>=kill|raise|term[@visit], separated by ';'",
             ) from None
     return armed
 
@@ -71,3 +77,6 @@ class ArmedFailpoints:
                 os.kill(os.getpid(), signal.SIGKILL)
             case FailAction.RAISE:
                 raise FailpointError(point.value)
+            case FailAction.TERM:
+                os.kill(os.getpid(), signal.SIGTERM)
+                await anyio.sleep(2 * HTTP_LAST_REPLIES_MS_MAX / SECOND_MS)

@@ -141,10 +141,9 @@ class ScriptedProcess:
     def output(self, *, head_bytes: int, tail_bytes: int) -> Sequence[OutputSpan]:
         """Look at what it has written."""
         stdout = self._script.stdout + (self.fed if self._script.echoes else b"")
-        if self.spec.tty:
-            streams = {OutputStream.COMBINED: stdout + self._script.stderr}
-        else:
-            streams = {OutputStream.STDOUT: stdout, OutputStream.STDERR: self._script.stderr}
+        stderr = self._script.stderr
+        written = (stdout + stderr,) if self.spec.tty else (stdout, stderr)
+        streams = dict(zip(_streams_of(self.spec), written, strict=True))
         return [
             OutputSpan(
                 stream=stream,
@@ -155,6 +154,10 @@ class ScriptedProcess:
             )
             for stream, data in streams.items()
         ]
+
+
+def _streams_of(spec: CommandSpec) -> tuple[OutputStream, ...]:
+    return (OutputStream.COMBINED,) if spec.tty else (OutputStream.STDOUT, OutputStream.STDERR)
 
 
 class ScriptedShell:
@@ -175,6 +178,10 @@ class ScriptedShell:
     def kept(self) -> list[str]:
         """The runs whose files are still there."""
         return list(self._known)
+
+    def output_paths(self, spec: CommandSpec) -> Sequence[str]:
+        """Where a script will write."""
+        return [f"/runs/{spec.run_id}/{stream.value}" for stream in _streams_of(spec)]
 
     async def start(self, spec: CommandSpec) -> RunningCommand:
         """Start a script."""

@@ -16,10 +16,10 @@ from holon.adapters.sqlite.check.row_checks import check_file
 from holon.decide.cron import next_cron_slot
 from holon.model.event import Event, MessageAdmitted, MessageProcessingStarted
 from holon.model.ids import MessageId, TimerId
-from holon.model.instant import to_micros
+from holon.model.instant import from_micros, to_micros
 from holon.model.provenance import TimerOrigin
 from holon.model.wake import Cron, Every, OneShot, TimerRecord, TimerSchedule
-from holon.model.wake_event import TimerCancelled, TimerCreated, TimerFired
+from holon.model.wake_event import TimerCancelled, TimerCreated, TimerFired, TimerRescheduled
 
 EVENTS: Final = msgspec.json.Decoder(Event)
 TIMERS: Final = msgspec.json.Decoder(TimerRecord)
@@ -73,28 +73,39 @@ def liveness_problems(connection: apsw.Connection, *, now: datetime) -> list[str
         *(f"P3 {kind} {message_id} is still {state}" for message_id, kind, state in unfinished),
         *(f"P7 hint of {source} was never delivered" for (source,) in hints),
         *(f"P16 timer {timer_id} did not fire" for (timer_id,) in timers),
+        *_silent_timers(connection, now=now),
         *(f"P8 {kind} wait {wait_id} is stuck {state}" for wait_id, kind, state in waits),
     ]
 
 
 class _TimerJudge:
-    """Follows timers through the log. P16: on the grid, each slot once, nothing after a cancel."""
+    """Follows timers through the log. P16: on the grid, each slot once, nothing after a cancel.
+
+    A slot may come once more only after the clock was set back, which the log itself has to show:
+    a timer is moved back when it was armed or fired last at a moment that is still to come.
+    """
 
     def __init__(self, schedules: dict[TimerId, TimerSchedule]) -> None:
         self._schedules = schedules
         self._anchors: dict[TimerId, datetime] = {}
+        self._moved_to: dict[TimerId, datetime] = {}
+        self._stamped: dict[TimerId, datetime] = {}  # when it was armed or fired last
         self._fired: set[tuple[TimerId, datetime]] = set()
         self._cancelled: set[TimerId] = set()
         self._ticks: dict[MessageId, TimerId] = {}
         self.problems: list[str] = []
 
-    def hear(self, event: Event) -> None:
-        """Judge one event."""
+    def hear(self, event: Event, *, at: datetime) -> None:
+        """Judge one event and the moment it is stamped with."""
         match event:
             case TimerCreated(timer_id=timer_id, next_fire_at=first):
-                self._anchors[timer_id] = first
+                self._anchors[timer_id], self._stamped[timer_id] = first, at
             case TimerFired(timer_id=timer_id, slot=slot):
-                self._judge_fire(timer_id, slot)
+                self._judge_fire(timer_id, slot, at=at)
+                self._stamped[timer_id] = at
+            case TimerRescheduled(timer_id=timer_id):
+                self._judge_move(event, at=at)
+                self._moved_to[timer_id] = event.next_fire_at
             case TimerCancelled(timer_id=timer_id):
                 self._cancelled.add(timer_id)
             case MessageAdmitted(message_id=message_id, origin=TimerOrigin(timer_id=timer_id)):
@@ -105,22 +116,51 @@ class _TimerJudge:
             case _:
                 return
 
-    def _judge_fire(self, timer_id: TimerId, slot: datetime) -> None:
+    def _judge_fire(self, timer_id: TimerId, slot: datetime, *, at: datetime) -> None:
         if (timer_id, slot) in self._fired:
             self.problems.append(f"P16 {timer_id} fired twice for {slot}")
         self._fired.add((timer_id, slot))
         if timer_id in self._cancelled:
             self.problems.append(f"P16 {timer_id} fired after it was cancelled")
+        if at < slot:
+            self.problems.append(f"P16 {timer_id} fired at {at}, before its slot {slot}")
         schedule = self._schedules.get(timer_id, OneShot())
-        if _is_off_grid(slot, self._anchors.get(timer_id), schedule):
+        anchor = self._anchors.get(timer_id)
+        if isinstance(schedule, OneShot):
+            anchor = self._moved_to.get(timer_id, anchor)
+        if _is_off_grid(slot, anchor, schedule):
             self.problems.append(f"P16 {timer_id} fired off its grid at {slot}")
+
+    def _judge_move(self, move: TimerRescheduled, *, at: datetime) -> None:
+        timer_id, stamped = move.timer_id, self._stamped.get(move.timer_id)
+        if move.next_fire_at < move.slot:
+            if stamped is not None and stamped <= at:
+                self.problems.append(f"P16 {timer_id} was moved back, and no clock was")
+            moved_back = {one for one in self._fired if one[0] == timer_id}
+            self._fired -= {one for one in moved_back if one[1] >= move.next_fire_at}
+        elif timer_id not in self._moved_to:
+            self.problems.append(f"P16 {timer_id} was put off without having been moved back")
 
 
 def _timer_problems(connection: apsw.Connection) -> list[str]:
     judge = _TimerJudge(_schedules(connection))
-    for (event,) in connection.execute("select event from events order by log_seq"):
-        judge.hear(EVENTS.decode(str(event)))
+    for at, event in connection.execute("select created_at, event from events order by log_seq"):
+        judge.hear(EVENTS.decode(str(event)), at=from_micros(int(str(at))))
     return judge.problems
+
+
+def _silent_timers(connection: apsw.Connection, *, now: datetime) -> list[str]:
+    """P16: whatever the clock did, an active timer waits no longer than it was asked to."""
+    rows = connection.execute("select record, next_fire_at from timers where status = 'active'")
+    found = []
+    for record, next_fire_at in rows:
+        timer = TIMERS.decode(str(record))
+        patience = timer.anchor_at - timer.created_at
+        if isinstance(timer.schedule, Every):
+            patience += timedelta(milliseconds=2 * timer.schedule.interval_ms)
+        if from_micros(int(str(next_fire_at))) > now + patience:
+            found.append(f"P16 timer {timer.id} is silent until {next_fire_at}")
+    return found
 
 
 def _schedules(connection: apsw.Connection) -> dict[TimerId, TimerSchedule]:

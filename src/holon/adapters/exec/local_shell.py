@@ -88,11 +88,21 @@ class LocalShell:
         self._forks.close()
         self._removal.close()
 
-    async def start(self, spec: CommandSpec) -> LocalCommand:
-        """Start a command, or raise CommandSpawnError."""
+    def output_paths(self, spec: CommandSpec) -> Sequence[str]:
+        """Where a command will write; CommandSpawnError when it can never be started as asked."""
+        folder = self._new_folder(spec)
+        self._asked(spec, folder)
+        return folder.streams(is_tty=spec.tty)
+
+    def _new_folder(self, spec: CommandSpec) -> RunFolder:
         folder = self._folder(spec.run_id)
         if folder is None:
             raise CommandSpawnError(f"{spec.run_id[:ID_CHARS_MAX]!r} cannot be the id of a run")
+        return folder
+
+    async def start(self, spec: CommandSpec) -> LocalCommand:
+        """Start a command, or raise CommandSpawnError."""
+        folder = self._new_folder(spec)
         asked = self._asked(spec, folder)
         attempts_left = ATTEMPTS_COUNT_MAX
         while True:

@@ -70,6 +70,7 @@ from holon.model.commit import (
     RecordEvent,
     ReleaseDeferred,
     RememberActivation,
+    RescheduleTimer,
     ResumeTurn,
     SetAgentStatus,
     SetModelOverride,
@@ -340,6 +341,7 @@ class CommitWriter:
             case (
                 CreateTimer()
                 | FireTimer()
+                | RescheduleTimer()
                 | CancelTimer()
                 | ParkWakeHint()
                 | TakeWakeHints()

@@ -15,13 +15,21 @@ from holon.model.commit import (
     MoveWait,
     OpenWait,
     ParkWakeHint,
+    RescheduleTimer,
     TakeWakeHints,
 )
 from holon.model.instant import to_micros
 from holon.model.wake import TimerStatus
 
 WakeChange: TypeAlias = (
-    CreateTimer | FireTimer | CancelTimer | ParkWakeHint | TakeWakeHints | OpenWait | MoveWait
+    CreateTimer
+    | FireTimer
+    | RescheduleTimer
+    | CancelTimer
+    | ParkWakeHint
+    | TakeWakeHints
+    | OpenWait
+    | MoveWait
 )
 
 
@@ -39,6 +47,13 @@ class WakeChanges:
                 self._create_timer(change, at=at)
             case FireTimer():
                 self._fire_timer(change, at=at)
+            case RescheduleTimer():
+                slots = to_micros(change.slot), to_micros(change.next_fire_at)
+                self._statements.change_one(
+                    self._sql["reschedule_timer"],
+                    (change.timer_id, change.agent_id, *slots),
+                    missing="timers_slot_is_current",
+                )
             case CancelTimer(agent_id=agent_id, timer_id=timer_id):
                 self._statements.change_one(
                     self._sql["cancel_timer"],

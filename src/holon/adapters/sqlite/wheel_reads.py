@@ -4,17 +4,18 @@ Owns:  nothing but order: every query walks a partial index from its early end.
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from holon.adapters.sqlite.read_session import ReadSession
 from holon.adapters.sqlite.row_codec import TimerRow, WaitRow, timer_record, wait_record
 from holon.adapters.sqlite.statements import Row
-from holon.model.ids import AgentId
+from holon.model.ids import AgentId, TimerId
 from holon.model.instant import from_micros, to_micros
 from holon.model.limits import BUDGET_WINDOW_MS, USAGE_STEP_MS
 from holon.model.snapshot import DueTimer
 from holon.model.wait import WaitRecord
+from holon.model.wake import TimerRecord
 from holon.ports.store_reads import DuePlace
 
 _LONGEST_HOLD: Final = timedelta(milliseconds=BUDGET_WINDOW_MS + USAGE_STEP_MS)
@@ -45,6 +46,20 @@ class SqliteWheelReads(ReadSession):
     ) -> Sequence[DueTimer]:
         """The same of one agent."""
         return _due_timers(self._all("due_timers_of", (agent_id, to_micros(now), limit)))
+
+    async def settled_by(self, moment: datetime) -> datetime | None:
+        """When the newest message that was settled by that moment was; None without one."""
+        found = self._one("settled_by", (to_micros(moment),))
+        settled_at = None if found is None else found[0]
+        return from_micros(settled_at) if isinstance(settled_at, int) else None
+
+    async def timers_ahead(
+        self, now: datetime, *, limit: int, after: TimerId | None = None
+    ) -> Sequence[TimerRecord]:
+        """Active timers that were armed or fired last at a moment later than `now`, by their id."""
+        second = f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%S}"
+        found = self._all("timers_ahead", (to_micros(now), second, limit, after or ""))
+        return [timer_record(TimerRow._make(row)) for row in found]
 
     async def due_waits(
         self, now: datetime, *, limit: int, after: DuePlace | None = None

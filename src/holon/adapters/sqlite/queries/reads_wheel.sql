@@ -76,6 +76,19 @@ where a.agent_id = ?1 and a.status <> 'stopped' and t.status = 'active' and t.ne
 order by t.next_fire_at
 limit ?3;
 
+-- settled_by --
+select max(settled_at) from messages where settled_at is not null and settled_at <= ?1;
+
+-- timers_ahead --
+-- Timers that were armed or fired last at a moment that is still to come, as a clock that was set
+-- back leaves them. Moments in a record are text: to the second, that is how they sort, too.
+select record, status, next_fire_at, last_fired_at, fire_count
+from timers
+where status = 'active' and next_fire_at > ?1 and timer_id > ?4
+    and (last_fired_at > ?1 or substr(record ->> '$.created_at', 1, 19) >= ?2)
+order by timer_id
+limit ?3;
+
 -- due_waits --
 -- A rest is ended by its timer and a recheck by activation; neither runs out. The list begins at
 -- the moment ?3: after the wait ?4 of that moment, when one is named.

@@ -13,6 +13,9 @@ update timers set
     ended_at = case when ?5 is null then ?4 else null end
 where timer_id = ?1 and agent_id = ?2 and next_fire_at = ?3;
 
+-- reschedule_timer --
+update timers set next_fire_at = ?4 where timer_id = ?1 and agent_id = ?2 and next_fire_at = ?3;
+
 -- cancel_timer --
 update timers set status = 'cancelled', next_fire_at = null, ended_at = ?3
 where timer_id = ?1 and agent_id = ?2;

@@ -1,0 +1,147 @@
+"""What is forgotten for good goes by a clock that has shown that it is right."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holon.decide.trusted_time import (
+    ClockTrust,
+    asked_moments,
+    borne_out,
+    first_trust,
+    looked,
+    trusted_now,
+)
+from tests.decide.sample_rows import NOW
+
+HOUR = timedelta(hours=1)
+DAY = 24 * HOUR
+YEARS = 3_650 * DAY
+
+
+class Watch:
+    """Somebody who looks every ten minutes, as retention does."""
+
+    def __init__(self, *, believed: datetime = NOW, wall: datetime = NOW) -> None:
+        self.ns = 5 * 10**9
+        self.wall = wall
+        self.trust: ClockTrust = first_trust(believed, now=wall, monotonic_ns=self.ns)
+
+    def after(self, span: timedelta) -> datetime:
+        for _ in range(int(span / timedelta(minutes=10))):
+            self.ns += 600 * 10**9
+            self.wall += timedelta(minutes=10)
+            self.look()
+        return self.look()
+
+    def look(self) -> datetime:
+        self.trust = looked(self.trust, now=self.wall, monotonic_ns=self.ns)
+        return trusted_now(self.trust, monotonic_ns=self.ns)
+
+
+nothing_forgotten = pytest.mark.requirement("clock:nothing-is-forgotten-on-a-clock-that-jumped")
+old_goes = pytest.mark.requirement("clock:what-is-old-goes-in-the-end")
+
+
+def test_a_clock_that_runs_is_believed() -> None:
+    assert Watch().after(3 * DAY) == NOW + 3 * DAY
+
+
+@nothing_forgotten
+@pytest.mark.parametrize("ahead", [8 * HOUR, DAY, YEARS], ids=str)
+def test_a_clock_that_is_set_ahead_is_not_believed_before_it_has_stood_for_a_day(
+    ahead: timedelta,
+) -> None:
+    watch = Watch()
+    watch.after(5 * HOUR)
+    watch.wall += ahead
+    assert watch.after(23 * HOUR) == NOW + 28 * HOUR
+    watch.wall -= ahead
+    assert watch.after(5 * DAY) == watch.wall
+
+
+@nothing_forgotten
+def test_a_clock_that_is_set_back_is_believed_at_once() -> None:
+    watch = Watch()
+    watch.wall -= YEARS
+    assert watch.look() == NOW - YEARS
+    watch.wall += YEARS
+    assert watch.look() == NOW - YEARS
+
+
+@old_goes
+def test_a_machine_that_slept_for_weeks_is_believed_after_two_days() -> None:
+    watch = Watch()
+    watch.wall += 30 * DAY
+    assert watch.after(2 * DAY) == NOW + 32 * DAY
+
+
+@old_goes
+def test_one_that_sleeps_every_night_is_believed_too() -> None:
+    watch = Watch()
+    for _ in range(30):
+        watch.after(8 * HOUR)
+        watch.wall += 16 * HOUR
+    assert watch.wall - watch.look() < 7 * DAY
+
+
+@nothing_forgotten
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.timedeltas(timedelta(0), 20 * HOUR),
+            st.timedeltas(-YEARS, YEARS),
+        ),
+        max_size=12,
+    )
+)
+def test_what_is_believed_is_never_ahead_of_the_wall_nor_leaps_within_a_day(
+    steps: list[tuple[timedelta, timedelta]],
+) -> None:
+    watch = Watch()
+    for stands_for, by in steps:
+        before = watch.look()
+        watch.wall += by
+        assert watch.look() <= max(before, watch.wall)
+        assert watch.after(stands_for) <= watch.wall
+
+
+def newest_by(records: list[datetime], now: datetime) -> list[datetime | None]:
+    return [
+        max((record for record in records if record <= moment), default=None)
+        for moment in asked_moments(now)
+    ]
+
+
+BUSY = [NOW - number * HOUR for number in range(200)]
+
+
+@nothing_forgotten
+@pytest.mark.parametrize(
+    ("records", "wall", "believed"),
+    [
+        pytest.param(BUSY, NOW, NOW, id="a busy home"),
+        pytest.param(BUSY, NOW + HOUR, NOW + HOUR, id="and a short restart"),
+        pytest.param(BUSY, NOW + YEARS, NOW, id="set ahead while it was down"),
+        pytest.param(
+            [*BUSY, NOW + YEARS - HOUR, NOW + YEARS], NOW + YEARS, NOW, id="and used since, an hour"
+        ),
+        pytest.param(BUSY, NOW - 5 * HOUR, NOW - 5 * HOUR, id="set back"),
+        pytest.param([NOW - 90 * DAY], NOW, NOW - 90 * DAY, id="idle for long"),
+        pytest.param([], NOW, NOW, id="a new home"),
+        pytest.param([NOW - HOUR], NOW, NOW - DAY, id="a young home"),
+    ],
+)
+def test_a_start_believes_the_wall_as_far_as_the_records_bear_it_out(
+    records: list[datetime], wall: datetime, believed: datetime
+) -> None:
+    assert borne_out(newest_by(records, wall), now=wall) == believed
+
+
+@nothing_forgotten
+def test_a_start_under_a_clock_that_was_set_ahead_believes_it_a_day_later() -> None:
+    watch = Watch(believed=NOW, wall=NOW + YEARS)
+    assert watch.after(23 * HOUR) == NOW + 23 * HOUR
+    assert watch.after(2 * HOUR) == NOW + YEARS + 25 * HOUR
