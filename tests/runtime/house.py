@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import anyio
 import msgspec
 
+from holon.decide.budget import PriceLookup
 from holon.model.agent import AgentState
 from holon.model.brief import BriefRecord
 from holon.model.budget import BudgetPolicy
@@ -36,7 +37,7 @@ from holon.ports.skill_catalog import NoSkills, SkillCatalogs
 from holon.ports.store import Store
 from holon.ports.tracer import NoTracer, Tracer
 from holon.runtime.host import Host
-from holon.runtime.services import Services
+from holon.runtime.services import Services, unpriced
 from holon.testing.armed_failpoints import FailpointError
 from holon.testing.bug_notes import OF_AN_AGENT, BugNotes
 from holon.testing.builders import MAIN, an_identity
@@ -73,6 +74,7 @@ class Setup(msgspec.Struct, kw_only=True):
     retention: RetentionPolicy = RetentionPolicy()
     reminders: ReminderPolicy = ReminderPolicy()
     budgets: BudgetPolicy = BudgetPolicy()
+    price_of: PriceLookup = unpriced
     instructions: Instructions = msgspec.field(default_factory=NoInstructions)
     skills: SkillCatalogs = msgspec.field(default_factory=NoSkills)
     deferral_allowed: bool = True
@@ -121,6 +123,7 @@ class House:
                 retention=self.setup.retention,
                 reminders=self.setup.reminders,
                 budgets=self.setup.budgets,
+                price_of=self.setup.price_of,
                 redactor=self.setup.redactor,
                 instructions=self.setup.instructions,
                 skills=self.setup.skills,

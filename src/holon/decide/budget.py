@@ -1,18 +1,22 @@
 """Whether there is anything left of a budget.
 
-Owns:  the judgement before every turn, and what a turn cost.
+Owns:  the judgement before every turn and before each further round of it, and what a turn cost.
 Rule 1: a step counts in full until all of it lies outside the window; so a budget is never
-        overdrawn by how usage is added up, only by turns that had begun: usage is what settled
-        turns used, and agents that begin at the same moment do not see each other's.
+        overdrawn by how usage is added up, only by rounds that had begun: what a running turn has
+        used is known after each of its rounds.
 Rule 2: of several budgets that are used up, the one with room last decides until when.
 Rule 3: a step from the future, left by a clock that was set back, counts for nothing.
+Rule 4: a bound on turns keeps turns from beginning. It never stops one that has begun.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from math import ceil
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+import msgspec
+
+from holon.model.brief import FailureArtifact, FailureCategory
 from holon.model.budget import (
     Budget,
     BudgetHold,
@@ -26,6 +30,7 @@ from holon.model.limits import BUDGET_TURNS_WINDOW_MS, BUDGET_WINDOW_MS, COST_MI
 from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.record import Record
 
+BUDGET_USED_UP: Final = "budget_used_up"
 PriceLookup: TypeAlias = Callable[[str], ModelPrice | None]
 
 _STEP = timedelta(milliseconds=USAGE_STEP_MS)
@@ -46,6 +51,15 @@ def judge_budget(facts: BudgetFacts, *, now: datetime) -> BudgetHold | None:
         *_holds(BudgetScope.RUNTIME, facts.policy.runtime, facts.of_runtime, now=now),
     ]
     return max(holds, key=lambda hold: hold.until, default=None)
+
+
+def judge_running(facts: BudgetFacts, *, now: datetime) -> BudgetHold | None:
+    """Return the budget that keeps a running turn from another round, or nothing."""
+    policy = BudgetPolicy(
+        agent=msgspec.structs.replace(facts.policy.agent, turns_per_hour=None),
+        runtime=msgspec.structs.replace(facts.policy.runtime, turns_per_hour=None),
+    )
+    return judge_budget(msgspec.structs.replace(facts, policy=policy), now=now)
 
 
 def used_in_window(
@@ -108,16 +122,31 @@ def _holds(
                 break
 
 
-def budget_text(hold: BudgetHold) -> str:
-    """What the operator is told, once, when a budget is used up."""
-    whose = "of this agent" if hold.scope is BudgetScope.AGENT else "of the whole runtime"
+def budget_text(hold: BudgetHold, *, in_turn: bool = False) -> str:
+    """What the operator is told, once, when a budget is used up before a turn or inside one."""
+    stopped = (
+        "The turn that was under way stopped between two rounds. What it did is kept, and its"
+        " message is taken up again then.\n"
+    )
     return (
-        f"Paused until {hold.until:%Y-%m-%d %H:%M} UTC: the budget {whose} is used up"
-        f" ({_figures(hold)}).\n"
+        f"Paused until {hold.until:%Y-%m-%d %H:%M} UTC: {_used_up(hold)}.\n"
+        f"{stopped if in_turn else ''}"
         "No model turn begins before then, not for your own messages either; they are kept, and the"
         " agent goes on by itself. Stopping it and every other command work as ever. To go"
         f" on sooner, raise budget.{hold.scope}.{_setting(hold.measure)} and restart the runtime."
     )
+
+
+def budget_failure(hold: BudgetHold) -> FailureArtifact:
+    """Return why a turn gets no further round for now."""
+    return FailureArtifact(
+        category=FailureCategory.RUNTIME, kind=BUDGET_USED_UP, summary=_used_up(hold)
+    )
+
+
+def _used_up(hold: BudgetHold) -> str:
+    whose = "of this agent" if hold.scope is BudgetScope.AGENT else "of the whole runtime"
+    return f"the budget {whose} is used up ({_figures(hold)})"
 
 
 def _figures(hold: BudgetHold) -> str:

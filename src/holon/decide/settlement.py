@@ -7,7 +7,8 @@ Rule 2: a failed turn is seen in the foreground: a failure brief, a transcript e
         runtime_error event, the latter two with the attempts and the tokens they cost.
 Rule 3: a turn no provider would answer yet is put off, not failed: `defer:<turn>` hands its message
         back to wait for the moment, and the agent sleeps until then. One brief says so, however
-        many messages meet the same closed door.
+        many messages meet the same closed door. A turn that ran out of budget is put off like it,
+        together with every other turn of the agent.
 Rule 4: the closure is derived from the rows as this commit leaves them.
 Rule 5: only a lane that still holds the agent may settle: the generation is expected.
 
@@ -24,6 +25,7 @@ import msgspec
 
 from holon.decide.activation import AskOperator, Rest, RestUntil, ReviewBudget, decide_activation
 from holon.decide.agent_lifecycle import next_status
+from holon.decide.budget import BUDGET_USED_UP, budget_text
 from holon.decide.closure import closure_facts, derive_closure
 from holon.decide.ended_waits import waits_ended_by
 from holon.decide.failure_artifact import ABORTED_KINDS
@@ -33,6 +35,7 @@ from holon.decide.work_transition import decide_work_transition, promotions_of
 from holon.model.agent import AgentState
 from holon.model.agent_status import AgentSignal, AgentStatus
 from holon.model.brief import BriefKind, BriefRecord, FailureArtifact
+from holon.model.budget import BudgetHold
 from holon.model.commit import (
     AppendBrief,
     AppendTranscript,
@@ -52,7 +55,7 @@ from holon.model.event import ProviderDeferred, RuntimeErrorRecorded
 from holon.model.expectation import AgentGeneration, Expect, WorkItemAtRevision
 from holon.model.ids import BriefId, SummaryId, WaitId, WorkspaceId
 from holon.model.message import MessageEnvelope, MessageState
-from holon.model.pace_change import RememberPace
+from holon.model.pace_change import HoldTurns, RememberPace
 from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.record import Record
 from holon.model.snapshot import AgentSnapshot, WeighedItem
@@ -81,6 +84,7 @@ class SettlementFacts(Record, frozen=True, kw_only=True):
     timeline: AttemptTimeline | None = None
     final_round: tuple[Change, ...] = ()
     cost_micros: int = 0
+    budget_hold: BudgetHold | None = None  # the used-up budget that put the turn off
     moved: bool = False  # whether the turn got somewhere (decide/no_progress)
     workspace_id: WorkspaceId | None = None  # where the agent works, when not at home
 
@@ -109,6 +113,7 @@ def settle_turn(facts: SettlementFacts, *, now: datetime) -> Commit:
                 cost_micros=facts.cost_micros,
             ),
             *_pace(facts, now=now),
+            *_held(facts),
             _ended_message(facts),
             *_ended_waits(facts),
             *transition,
@@ -154,6 +159,8 @@ def _failure_changes(facts: SettlementFacts, *, now: datetime) -> tuple[Change, 
         failure=failure, timeline=facts.timeline, token_usage=spent, retry_at=until
     )
     entry = entry_of(facts.turn, position=facts.next_position, at=now, data=told)
+    if facts.budget_hold is not None:  # the hold is the event: no provider failed
+        return (AppendTranscript(entry=entry),)
     return (
         AppendTranscript(entry=entry),
         RecordEvent(agent_id=facts.turn.agent_id, event=_failure_event(facts, failure)),
@@ -186,6 +193,12 @@ def _pace(facts: SettlementFacts, *, now: datetime) -> tuple[RememberPace, ...]:
     if pace == before:
         return ()
     return (RememberPace(agent_id=facts.turn.agent_id, pace=pace),)
+
+
+def _held(facts: SettlementFacts) -> tuple[HoldTurns, ...]:
+    if facts.budget_hold is None:
+        return ()
+    return (HoldTurns(agent_id=facts.turn.agent_id, hold=facts.budget_hold),)
 
 
 def _commit_id(facts: SettlementFacts) -> str:
@@ -239,7 +252,8 @@ def _is_back(facts: SettlementFacts) -> bool:
 def _told(facts: SettlementFacts, *, now: datetime) -> tuple[AppendBrief, ...]:
     """What the operator is told: one brief, unless an earlier one already says until when."""
     put_off = facts.finish.deferred_until is not None
-    if put_off and facts.snapshot.deferred_until is not None:
+    was_told = facts.snapshot.deferred_until is not None and facts.budget_hold is None
+    if put_off and was_told:
         return ()
     return (AppendBrief(brief=_brief(facts, now=now)),)
 
@@ -275,6 +289,8 @@ def _brief_text(facts: SettlementFacts) -> str:
     if finish.failure is None:
         reports = (each.report for each in promotions_of(finish, facts.completed))
         return "\n\n".join(reports) or finish.last_text
+    if facts.budget_hold is not None:
+        return budget_text(facts.budget_hold, in_turn=True)
     if finish.deferred_until is not None:
         return _put_off_text(finish.failure, finish.deferred_until)
     return _failure_text(finish.failure)
@@ -333,13 +349,16 @@ def _posture_changes(
         SetAgentStatus(
             agent_id=facts.turn.agent_id,
             status=status,
-            reason=_posture_reason(facts.finish),
+            reason=_posture_reason(facts),
             sleeping_until=min(rests, default=None) if asleep else None,
         ),
     )
 
 
-def _posture_reason(finish: Finish) -> str:
+def _posture_reason(facts: SettlementFacts) -> str:
+    finish = facts.finish
+    if facts.budget_hold is not None:
+        return BUDGET_USED_UP
     if finish.deferred_until is not None:
         return "provider_deferred"
     return finish.sleep_reason or "turn_settled"
@@ -359,6 +378,9 @@ def _snapshot_after(
         focus=msgspec.structs.replace(agent.focus, open_turn_id=None),
         last_terminal=terminal,
     )
+    if facts.budget_hold is not None:
+        held = msgspec.structs.replace(agent.pace, budget_until=facts.budget_hold.until)
+        settled = msgspec.structs.replace(settled, pace=held)
     return msgspec.structs.replace(
         snapshot,
         agent=settled,
