@@ -1,10 +1,16 @@
 """A turn that runs out of budget stops between two rounds, is kept, and goes on with the budget."""
 
+import msgspec
 import pytest
 
 from holon.model.brief import BriefKind
 from holon.model.budget import Budget, BudgetPolicy, ModelPrice
-from holon.model.event import MessageDeferred, ProviderDeferred, RuntimeErrorRecorded
+from holon.model.event import (
+    MessageDeferred,
+    ProviderDeferred,
+    RuntimeErrorRecorded,
+    TurnEnded,
+)
 from holon.model.limits import DAY_MS, HOUR_MS, MINUTE_MS
 from holon.model.pace_event import BudgetUsedUp
 from holon.model.provider_attempt import TokenUsage
@@ -164,6 +170,26 @@ def test_what_a_running_turn_has_used_survives_a_crash() -> None:
     run_house(story, script=script, setup=Setup(budgets=tokens(2_500)))
 
 
+@pytest.mark.requirement("budgets-inside-turns:usage-is-estimated")
+@pytest.mark.parametrize("reported", [(0, 0), (-5_000, -100)], ids=["zero", "negative"])
+def test_a_provider_that_reports_no_use_is_held_to_the_budget_by_an_estimate(
+    reported: tuple[int, int],
+) -> None:
+    async def story(house: House) -> None:
+        await house.prompt("the job")
+        await house.rest(MINUTE_MS)
+        assert 1 <= rounds_of(house)[0] < 11
+        [spent] = [e for e in await house.events() if isinstance(e, TurnEnded)][:1]
+        assert spent.usage.is_estimated
+        assert spent.usage.input_tokens > 0
+        assert spent.usage.output_tokens > 0
+
+    free = TokenUsage(input_tokens=reported[0], output_tokens=reported[1])
+    rounds = [msgspec.structs.replace(each, usage=free) for each in busy(10)]
+    script = [rule("job", *rounds, says("the job is done")), CALM]
+    run_house(story, script=script, setup=Setup(budgets=tokens(30_000)))
+
+
 @pytest.mark.requirement("budgets-inside-turns:goes-on-by-itself")
 def test_another_model_does_not_let_a_message_past_the_budget() -> None:
     async def story(house: House) -> None:
@@ -174,3 +200,19 @@ def test_another_model_does_not_let_a_message_past_the_budget() -> None:
         assert rounds_of(house) == [3]
 
     run_house(story, script=[TEN_ROUNDS, CALM], setup=Setup(budgets=tokens(2_500)))
+
+
+@pytest.mark.requirement("budgets-inside-turns:unknown-price-is-said")
+def test_the_status_names_the_models_a_cost_budget_cannot_see() -> None:
+    async def story(house: House) -> None:
+        shown = await house.host.pace.pace_of(await house.agent())
+        assert shown.unpriced_models == ("scripted/test",)
+        await house.host.control.set_model(MAIN, "scripted/priced")
+        shown = await house.host.pace.pace_of(await house.agent())
+        assert shown.unpriced_models == ()
+
+    def price_of(model_ref: str) -> ModelPrice | None:
+        return ModelPrice(input=1.0, output=1.0) if model_ref.endswith("/priced") else None
+
+    budgets = BudgetPolicy(agent=Budget(cost_micros_per_day=1))
+    run_house(story, setup=Setup(budgets=budgets, price_of=price_of))

@@ -102,6 +102,10 @@ def _pace(pace: "JsonValue") -> Iterator[tuple[str, object]]:
             whose = {"agent": "this agent's", "runtime": "the runtime's"}
             figures = _figures(measure.get("measure"), measure.get("used"), measure["allowed"])
             yield "budget", _with(figures, whose.get(str(measure.get("scope"))))
+    if unpriced := pace.get("unpriced_models"):
+        from holon.decide.budget import unpriced_text
+
+        yield "problem", unpriced_text(unpriced)
     if (until := pace.get("held_until")) is not None:
         yield "held until", _with(moment_utc(until), "a budget is used up")
     if pace.get("rests_until_outside_input"):

@@ -164,6 +164,23 @@ def _setting(measure: BudgetMeasure) -> str:
     return "cost_cents_per_day" if measure is BudgetMeasure.COST_PER_DAY else measure.value
 
 
+def unpriced_models(
+    model_refs: Iterable[str], *budgets: Budget, price_of: PriceLookup
+) -> tuple[str, ...]:
+    """Return the models whose cost some budget is to bound although their price is not known."""
+    if all(budget.cost_micros_per_day is None for budget in budgets):
+        return ()
+    return tuple(ref for ref in dict.fromkeys(model_refs) if price_of(ref) is None)
+
+
+def unpriced_text(model_refs: Iterable[str]) -> str:
+    """What the operator is told about a cost budget that cannot see some models."""
+    return (
+        f"the cost budget does not count {', '.join(model_refs)}: the price is not known."
+        " Set budget.agent.tokens_per_day or budget.runtime.tokens_per_day to bound it"
+    )
+
+
 def cost_micros_of(timelines: Iterable[AttemptTimeline], price_of: PriceLookup) -> int:
     """Return what these attempts cost together, as far as their prices are known."""
     total = 0.0

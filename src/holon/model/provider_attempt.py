@@ -19,6 +19,7 @@ from holon.model.record import Record
 class TokenUsage(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Tokens one or more rounds used, as the provider reported them.
 
+    Where a provider reported nothing, or nothing that can be true, the count `is_estimated`.
     `input_tokens` counts everything the model read, cached or not; the cache fields say how much of
     it was read from, or written to, the provider's cache.
     """
@@ -28,6 +29,7 @@ class TokenUsage(Record, frozen=True, kw_only=True, omit_defaults=False):
     total_tokens: int = 0
     cache_read_tokens: int = 0
     cache_creation_tokens: int = 0
+    is_estimated: bool = False
 
     def __post_init__(self) -> None:
         total = self.input_tokens + self.output_tokens
@@ -40,6 +42,7 @@ class TokenUsage(Record, frozen=True, kw_only=True, omit_defaults=False):
             output_tokens=self.output_tokens + other.output_tokens,
             cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
             cache_creation_tokens=self.cache_creation_tokens + other.cache_creation_tokens,
+            is_estimated=self.is_estimated or other.is_estimated,
         )
 
 

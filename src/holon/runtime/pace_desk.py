@@ -10,7 +10,13 @@ Rule 2: nothing is kept here: what was counted and who is held stands in the row
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from holon.decide.budget import BudgetFacts, cost_micros_of, judge_budget, judge_running
+from holon.decide.budget import (
+    BudgetFacts,
+    cost_micros_of,
+    judge_budget,
+    judge_running,
+    unpriced_models,
+)
 from holon.decide.no_progress import (
     GiveUp,
     HoldBack,
@@ -113,7 +119,7 @@ class PaceDesk:
         """Show how fast an agent may go on, whether or not anything is bounded."""
         now = self._services.clock.now()
         facts = await self._facts(agent.identity.agent_id, now=now)
-        return pace_view(agent.pace, facts, now=now)
+        return pace_view(agent.pace, facts, unpriced=self._unpriced(agent), now=now)
 
     async def look_at_all(self) -> tuple[MeasureView, ...]:
         """Show what all agents together used, and what they may."""
@@ -122,6 +128,16 @@ class PaceDesk:
             policy=self._services.budgets, of_runtime=await self._used_by_all(now=now)
         )
         return runtime_measures(facts, now=now)
+
+    def _unpriced(self, agent: AgentState) -> tuple[str, ...]:
+        budgets, preference = self._services.budgets, self._services.models.preference
+        first = agent.model.override_model or str(preference.default)
+        asked = (
+            first,
+            *(() if self._services.fallback_disabled else map(str, preference.fallbacks)),
+        )
+        price_of = self._services.price_of
+        return unpriced_models(asked, budgets.agent, budgets.runtime, price_of=price_of)
 
     async def _hold(self, snapshot: AgentSnapshot, *, now: datetime) -> BudgetHold | None:
         if self._services.budgets.is_off:

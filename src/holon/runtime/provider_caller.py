@@ -8,12 +8,15 @@ Rule 3: every walk begins at the agent's first model, whoever answered the last 
         learn from each other is in the gate, and a fallback is not among it.
 Rule 4: when no candidate answered, and one of them named a far moment at which it will be back,
         the failure carries the earliest such moment. A conversation that is too long never does.
-Rule 5: a walk that is cancelled leaves no mark: a probe that was broken off is given back.
+Rule 5: what a provider does not say it used is estimated: budgets count every answer.
+Rule 6: a walk that is cancelled leaves no mark: a probe that was broken off is given back.
 """
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
+
+import msgspec
 
 from holon.decide.circuit import Passage
 from holon.decide.failure_artifact import one_line, round_failure
@@ -27,6 +30,7 @@ from holon.decide.retry import (
     jitter_of,
     moment_named,
 )
+from holon.decide.token_estimate import counted_usage
 from holon.model.answer import AnswerProgress, ModelAnswer
 from holon.model.conversation import AssistantBlock, TextBlock, tool_uses_of
 from holon.model.model_ref import ModelRef
@@ -144,7 +148,8 @@ class _Walk:
         started_at, began_ns = self._clock.now(), self._clock.monotonic_ns()
         came: ModelAnswer | ProviderError
         try:
-            came = _checked(await candidate.provider.answer(self._request, self._hear))
+            answer = _checked(await candidate.provider.answer(self._request, self._hear))
+            came = msgspec.structs.replace(answer, usage=self._usage_of(answer, candidate))
         except ProviderError as error:
             came = error
         return Attempt(
@@ -155,6 +160,17 @@ class _Walk:
             completed_at=self._clock.now(),
             duration_ms=(self._clock.monotonic_ns() - began_ns) // _MS_NS,
             came=came,
+        )
+
+    def _usage_of(self, answer: ModelAnswer, candidate: Candidate) -> TokenUsage:
+        told = answer.usage
+        if told is not None and told.input_tokens > 0 and told.output_tokens > 0:
+            return told  # spares measuring a long request
+        return counted_usage(
+            told,
+            read_bytes=len(msgspec.json.encode(self._request)),
+            written_bytes=sum(len(msgspec.json.encode(block)) for block in answer.blocks),
+            calibration=self._services.calibrations.of(str(candidate.model_ref)),
         )
 
     def _judge(

@@ -145,7 +145,10 @@ def builtin_catalog() -> Catalog:
 
 
 def price_of(model_ref: str) -> ModelPrice | None:
-    """Return what a model costs, where that is known."""
+    """Return what a model costs, where that is known. One that needs no network costs nothing."""
+    provider = builtin_catalog().providers.get(model_ref.partition("/")[0])
+    if provider is not None and provider.transport in NETWORKLESS:
+        return ModelPrice(input=0.0, output=0.0)
     known = builtin_catalog().models.get(model_ref)
     return None if known is None else known.price
 
