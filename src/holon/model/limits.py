@@ -79,6 +79,7 @@ HTTP_BODY_BYTES_MAX: Final = 2 * MIB  # a body of a route that names no bound of
 HTTP_NO_BODY_BYTES_MAX: Final = 1 * KIB  # of a route that takes none, for {} and the like
 HTTP_CONNECTIONS_COUNT_MAX: Final = 2_048
 HTTP_HEADLESS_COUNT_MAX: Final = 256  # connections that have not asked for anything yet
+HTTP_STRANGERS_PER_PEER_COUNT_MAX: Final = 512  # connections of one peer that show no credentials
 HTTP_ACCEPT_PAUSE_MS: Final = 100  # while the machine has nothing left for another connection
 HTTP_RECEIVE_BYTES: Final = 16 * KIB  # less than a head may have, so that its bound is kept
 HTTP_AUTH_FAILURES_COUNT_MAX: Final = 30  # in a burst, per peer
