@@ -25,6 +25,7 @@ import msgspec
 
 from holon.decide.activation import AskOperator, Rest, RestUntil, ReviewBudget, decide_activation
 from holon.decide.agent_lifecycle import next_status
+from holon.decide.bounded_text import shortened
 from holon.decide.budget import BUDGET_USED_UP, budget_text
 from holon.decide.closure import closure_facts, derive_closure
 from holon.decide.ended_waits import waits_ended_by
@@ -54,6 +55,7 @@ from holon.model.commit import (
 from holon.model.event import ProviderDeferred, RuntimeErrorRecorded
 from holon.model.expectation import AgentGeneration, Expect, WorkItemAtRevision
 from holon.model.ids import BriefId, SummaryId, WaitId, WorkspaceId
+from holon.model.limits import BRIEF_TEXT_BYTES_MAX, TERMINAL_TEXT_BYTES_MAX
 from holon.model.message import MessageEnvelope, MessageState
 from holon.model.pace_change import HoldTurns, RememberPace
 from holon.model.provider_attempt import AttemptTimeline, TokenUsage
@@ -140,7 +142,9 @@ def terminal_of(facts: SettlementFacts, *, now: datetime) -> TurnTerminal:
         completed_at=now,
         duration_ms=facts.duration_ms,
         reason=None if failure is None else failure.summary,
-        last_assistant_message=facts.finish.last_text,
+        last_assistant_message=shortened(
+            facts.finish.last_text, bytes_max=TERMINAL_TEXT_BYTES_MAX
+        ).text,
     )
 
 
@@ -266,7 +270,7 @@ def _brief(facts: SettlementFacts, *, now: datetime) -> BriefRecord:
         agent_id=facts.turn.agent_id,
         kind=BriefKind.ACK if facts.finish.deferred_until is not None else kind,
         created_at=now,
-        text=_brief_text(facts),
+        text=shortened(_brief_text(facts), bytes_max=BRIEF_TEXT_BYTES_MAX).text,
         workspace_id=(item.workspace_id if item is not None else None) or facts.workspace_id,
         work_item_id=item.id if item is not None else facts.turn.work_item_id,
         turn_id=facts.turn.turn_id,

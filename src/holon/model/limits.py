@@ -42,6 +42,13 @@ PROVIDER_ANSWER_BYTES_MAX: Final = 32 * MIB
 PROVIDER_STREAM_MS_MAX: Final = 2 * HOUR_MS  # the longest answer of the slowest model takes less
 PROVIDER_STREAM_BYTES_MAX: Final = 128 * MIB  # it says most things more than once; not kept
 PROVIDER_ANSWER_CHARS_MAX: Final = PROVIDER_ANSWER_BYTES_MAX  # of what is kept of a stream
+ANSWER_TOKEN_BYTES_MAX: Final = (
+    16  # no text has longer tokens on average; of a model's output limit
+)
+ANSWER_TEXT_BYTES_MAX: Final = 2 * MIB  # of one answer, whatever the model's limit; thinking alike
+ANSWER_CALLS_BYTES_MAX: Final = 4 * MIB  # the arguments of all calls of one answer
+BRIEF_TEXT_BYTES_MAX: Final = 256 * KIB  # of a brief or a report; all of it is in the transcript
+TERMINAL_TEXT_BYTES_MAX: Final = 4 * KIB  # of the last words in the end of a turn
 PROVIDER_ERROR_BYTES_MAX: Final = 64 * KIB
 PROVIDER_MESSAGE_CHARS_MAX: Final = 400  # of a provider's own words in our errors
 PROVIDER_SOURCE_CHAIN_COUNT_MAX: Final = 6

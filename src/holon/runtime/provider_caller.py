@@ -8,8 +8,9 @@ Rule 3: every walk begins at the agent's first model, whoever answered the last 
         learn from each other is in the gate, and a fallback is not among it.
 Rule 4: when no candidate answered, and one of them named a far moment at which it will be back,
         the failure carries the earliest such moment. A conversation that is too long never does.
-Rule 5: what a provider does not say it used is estimated: budgets count every answer.
-Rule 6: a walk that is cancelled leaves no mark: a probe that was broken off is given back.
+Rule 5: an answer is cut to the model's output limit here, before anything stores or searches it.
+Rule 6: what a provider does not say it used is estimated: budgets count every answer.
+Rule 7: a walk that is cancelled leaves no mark: a probe that was broken off is given back.
 """
 
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from typing import Final
 
 import msgspec
 
+from holon.decide.bounded_text import answer_bytes_max, bounded_answer
 from holon.decide.circuit import Passage
 from holon.decide.failure_artifact import one_line, round_failure
 from holon.decide.provider_route import RouteFacts, ordered_models
@@ -148,7 +150,8 @@ class _Walk:
         started_at, began_ns = self._clock.now(), self._clock.monotonic_ns()
         came: ModelAnswer | ProviderError
         try:
-            answer = _checked(await candidate.provider.answer(self._request, self._hear))
+            answer = await candidate.provider.answer(self._request, self._hear)
+            answer = _checked(answer, bytes_max=answer_bytes_max(candidate.output_tokens_max))
             came = msgspec.structs.replace(answer, usage=self._usage_of(answer, candidate))
         except ProviderError as error:
             came = error
@@ -219,13 +222,17 @@ class _Walk:
         return self._clock.monotonic_ns() // _MS_NS
 
 
-def _checked(answer: ModelAnswer) -> ModelAnswer:
-    """Return the answer if its calls can be told apart: results are matched by their ids."""
+def _checked(answer: ModelAnswer, *, bytes_max: int) -> ModelAnswer:
+    """Return what is kept of the answer, if its calls can be told apart by their ids."""
     names = [use.call_id for use in tool_uses_of(answer.blocks)]
+    problem = "the answer gives the same id to two tool calls"
     if len(set(names)) == len(names):
-        return answer
+        try:
+            return bounded_answer(answer, bytes_max=bytes_max)
+        except ValueError as too_large:
+            problem = f"the answer is too large: {too_large}"
     raise UnreadableResponseError(
-        "the answer gives the same id to two tool calls",
+        problem,
         diagnostics=answer.diagnostics,
         usage=answer.usage,
     )
