@@ -27,6 +27,7 @@ from holon.model.ingress import IngressRequest
 from holon.model.message import Priority
 from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
+from holon.model.task import TaskQuota
 from holon.model.wake import WakeDisposition
 from holon.ports.failpoint import Failpoints, NoFailpoints
 from holon.ports.instructions import Instructions, NoInstructions
@@ -75,6 +76,7 @@ class Setup(msgspec.Struct, kw_only=True):
     reminders: ReminderPolicy = ReminderPolicy()
     budgets: BudgetPolicy = BudgetPolicy()
     price_of: PriceLookup = unpriced
+    task_quota: TaskQuota = TaskQuota()
     instructions: Instructions = msgspec.field(default_factory=NoInstructions)
     skills: SkillCatalogs = msgspec.field(default_factory=NoSkills)
     deferral_allowed: bool = True
@@ -124,6 +126,7 @@ class House:
                 reminders=self.setup.reminders,
                 budgets=self.setup.budgets,
                 price_of=self.setup.price_of,
+                task_quota=self.setup.task_quota,
                 redactor=self.setup.redactor,
                 instructions=self.setup.instructions,
                 skills=self.setup.skills,

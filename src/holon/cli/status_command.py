@@ -77,6 +77,7 @@ def _facts(summary: "JsonValue") -> Iterator[tuple[str, object]]:
     yield "last pass", _closure(summary.get("closure"))
     yield "last turn", _turn(agent.get("last_turn_terminal"))
     yield "last failure", _failure(agent.get("last_runtime_failure"))
+    yield "commands", _unconfined(summary.get("execution") or {})
     for problem in summary.get("agents_md_problems") or ():
         yield "problem", problem
     yield "look at", _tainted(agent.get("tainted_instructions"), agent.get("id"))
@@ -150,6 +151,22 @@ def _failure(failure: "JsonValue") -> str:
         return ""
     told = f"{moment_utc(failure.get('occurred_at'))}: {failure.get('summary')}"
     return _with(told, failure.get("recovery_hint"))
+
+
+def _unconfined(execution: "JsonValue") -> str:
+    """What the agent's own commands can do that no boundary keeps them from."""
+    held = execution.get("policy") or {}
+    if not execution.get("process_execution_exposed"):
+        return ""
+    open_ones = {
+        "path_confinement": "read",
+        "write_confinement": "change",
+        "network_confinement": "reach",
+    }
+    verbs = [verb for name, verb in open_ones.items() if held.get(name) == "not_enforced"]
+    if not verbs:
+        return ""
+    return f"no sandbox: they may {', '.join(verbs)} what the user of the service may"
 
 
 def _tainted(tainted: "JsonValue", agent_id: "JsonValue") -> str:

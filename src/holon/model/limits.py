@@ -185,6 +185,9 @@ COST_MICROS: Final = 1_000_000  # in one US dollar
 
 # How much of each kind there may be.
 AGENTS_COUNT_MAX: Final = 20_000
+TASKS_LIVE_PER_AGENT_COUNT_DEFAULT: Final = 200  # command tasks that run at one time
+TASKS_LIVE_COUNT_DEFAULT: Final = 1_000  # of all agents of a home
+TASKS_LIVE_COUNT_MAX: Final = 10_000  # what either may be set to
 WORK_ITEMS_OPEN_COUNT_MAX: Final = 1_000  # of one agent
 TIMERS_ACTIVE_COUNT_MAX: Final = 1_000  # of one agent
 WORKSPACES_ATTACHED_COUNT_MAX: Final = 100  # of one agent

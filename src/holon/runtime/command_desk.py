@@ -16,6 +16,7 @@ from holon.decide.bounded_text import BoundedText
 from holon.decide.command_promotion import one_line, spec_of
 from holon.decide.execution_place import agent_home_of
 from holon.decide.keyed_record import key_conflict, keyed_id
+from holon.decide.quotas import task_quota
 from holon.model.command import CommandSpec
 from holon.model.command_limits import COMMAND_INPUT_BYTES_MAX, COMMAND_YIELD_MS_DEFAULT
 from holon.model.errors import BadInputError, StoreFullError
@@ -103,6 +104,7 @@ class CommandDesk:
     async def _start(self, agent_id: AgentId, order: CommandOrder, task_id: str) -> TaskRecord:
         await self._require_admits(agent_id)
         command = await self._checked(agent_id, task_id, order)
+        self._require_room(agent_id)
         running = await self._begun(command)
         try:
             task = self._task(agent_id, TaskId(task_id), order, running=running, command=command)
@@ -147,6 +149,15 @@ class CommandDesk:
         return await shown_output(
             task, services.redactor, tasks=self._supervisor, shell=services.shell
         )
+
+    def _require_room(self, agent_id: AgentId) -> None:
+        full = task_quota(
+            self._services.task_quota,
+            of_agent=len(self._supervisor.running(agent_id)),
+            of_all=self._supervisor.running_count(),
+        )
+        if full is not None:
+            raise RefusedError(full)
 
     async def _require_admits(self, agent_id: AgentId) -> None:
         agent = await self._services.store.reads.agent(parse_agent_id(agent_id))

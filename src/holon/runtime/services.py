@@ -16,6 +16,7 @@ from holon.model.budget import BudgetPolicy, ModelPrice, UsageStep
 from holon.model.ids import AgentId
 from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
+from holon.model.task import TaskQuota
 from holon.model.tool import ToolCallRecord
 from holon.ports.agent_homes import AgentHomes, NoHomes
 from holon.ports.clock import Clock
@@ -107,6 +108,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     places: Places = msgspec.field(default_factory=NoPlaces)
     workspaces: WorkspaceFinder = msgspec.field(default_factory=NoWorkspaces)
     output_budget: OutputBudget = msgspec.field(default_factory=OutputBudget)
+    task_quota: TaskQuota = TaskQuota()
     reminders: ReminderPolicy = msgspec.field(default_factory=ReminderPolicy)
     trigger_key: TriggerKey = msgspec.field(default_factory=NoTriggerKey)
     tasks: TaskControl = msgspec.field(default_factory=NoTasks)  # the host puts its supervisor here
