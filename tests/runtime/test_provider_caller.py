@@ -357,7 +357,7 @@ def test_an_agents_own_model_is_asked_first_and_by_that_agent_alone() -> None:
         others = await stage.succeed(agent=AgentId("bob"))
         assert mine.timeline is not None
         assert others.timeline is not None
-        assert [a.model_ref for a in mine.timeline.attempts] == [own, ONE]
+        assert [a.model_ref for a in mine.timeline.attempts] == [own, TWO]
         assert mine.timeline.requested_model_ref == own
         assert [a.model_ref for a in others.timeline.attempts] == [ONE]
 

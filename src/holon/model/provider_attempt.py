@@ -47,12 +47,20 @@ class TokenUsage(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class AttemptOutcome(StrEnum):
-    """How one attempt ended."""
+    """How one attempt ended. `retries_exhausted` is said only where a retry was made."""
 
     SUCCEEDED = "succeeded"
     RETRYING = "retrying"
     RETRIES_EXHAUSTED = "retries_exhausted"
     FAIL_FAST_ABORTED = "fail_fast_aborted"
+
+
+class LeftBecause(StrEnum):
+    """Why a candidate was left although its failure may pass, or that it was not even asked."""
+
+    CIRCUIT_OPEN = "circuit_open"  # it failed too often in a row: asked once, or passed over
+    RETRY_BUDGET_USED_UP = "retry_budget_used_up"  # the account has no retry left
+    MOMENT_NAMED = "moment_named"  # it will be back at a moment that is too far to sit out
 
 
 class Disposition(StrEnum):
@@ -119,6 +127,7 @@ class ProviderAttempt(Record, frozen=True, kw_only=True):
     failure_kind: str | None = None
     disposition: Disposition | None = None
     advanced_to_fallback: bool = False
+    left_because: LeftBecause | None = None
     backoff_ms: int | None = None
     token_usage: TokenUsage | None = None
     transport_diagnostics: TransportDiagnostics | None = None

@@ -92,6 +92,13 @@ class EventSlice(Record, frozen=True, kw_only=True):
     last_seq: int = 0
 
 
+class LastExchange(Record, frozen=True, kw_only=True):
+    """The model the newest round was meant for, and the one that was asked last for it."""
+
+    requested_model: str
+    active_model: str | None = None
+
+
 class AgentSurface(Record, frozen=True, kw_only=True):
     """Everything a surface shows of one agent, with the event from which to follow it on."""
 
@@ -99,6 +106,7 @@ class AgentSurface(Record, frozen=True, kw_only=True):
     counts: AgentCounts
     last_event_seq: int = 0
     last_usage: TokenUsage | None = None  # of the newest settled turn that reported any
+    last_exchange: LastExchange | None = None
     last_failure: BriefRecord | None = None  # the newest brief of a failed turn
     last_continuation: Continuation | None = None  # what the newest message amounted to
     let_go_turn_count: int = 0  # turns the agent no longer reads in full

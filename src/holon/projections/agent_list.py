@@ -20,7 +20,7 @@ from holon.model.closure import Closure, WaitingReason, waiting_reason_of
 from holon.model.ids import AgentId, TurnId, WorkspaceId
 from holon.model.instant import Instant
 from holon.model.record import Record
-from holon.model.surface import ListedAgent
+from holon.model.surface import LastExchange, ListedAgent
 from holon.model.workspace import AccessMode, ActiveWorkspace, ProjectionKind
 from holon.projections.scheduling_posture import SchedulingPosture, scheduling_posture
 
@@ -57,6 +57,8 @@ class ModelView(Record, frozen=True, kw_only=True):
     effective_model: str | None = None
     runtime_default_model: str | None = None
     override_model: str | None = None
+    requested_model: str | None = None  # by the newest round
+    active_model: str | None = None  # asked last for it; another one where a fallback was needed
 
 
 class WorkspaceView(Record, frozen=True, kw_only=True):
@@ -158,13 +160,17 @@ def lifecycle_view(identity: AgentIdentity, status: AgentStatus) -> LifecycleVie
     )
 
 
-def model_view(override_model: str | None, default_model: str | None) -> ModelView:
+def model_view(
+    override_model: str | None, default_model: str | None, last: LastExchange | None = None
+) -> ModelView:
     """Return the model an agent is given."""
     return ModelView(
         source="runtime_default" if override_model is None else "override",
         effective_model=override_model or default_model,
         runtime_default_model=default_model,
         override_model=override_model,
+        requested_model=None if last is None else last.requested_model,
+        active_model=None if last is None else last.active_model,
     )
 
 

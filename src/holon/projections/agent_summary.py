@@ -191,7 +191,7 @@ def agent_summary(surface: AgentSurface, around: Surroundings) -> AgentSummary:
         agent=_agent_view(surface, around.latencies),
         scheduling_posture=scheduling_posture(listed),
         lifecycle=lifecycle_view(agent.identity, agent.posture.status),
-        model=model_view(agent.model.override_model, around.default_model),
+        model=model_view(agent.model.override_model, around.default_model, surface.last_exchange),
         token_usage=token_summary(agent.totals, surface.last_usage),
         execution=execution_view(around.profile, around.policy, place=place),
         counts=counts,

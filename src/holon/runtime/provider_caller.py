@@ -186,7 +186,6 @@ class _Walk:
             retryable=error.retryable,
             now_ms=self._now_ms(),
         )
-        may_retry = self._gate.may_retry(candidate.account) and not self._gate.is_resting(ref)
         return decide_retry(
             FailedAttempt(
                 attempt=attempt.number,
@@ -194,7 +193,8 @@ class _Walk:
                 retryable=error.retryable,
                 ends_turn=error.ends_turn,
                 retry_after_ms=error.retry_after_ms,
-                may_retry=may_retry,
+                may_retry=self._gate.may_retry(candidate.account),
+                is_circuit_open=self._gate.is_resting(ref),
                 has_fallback=has_fallback,
                 jitter=jitter_of(self._request.agent_id, ref, attempt.started_at),
             )

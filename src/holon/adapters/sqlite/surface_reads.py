@@ -54,6 +54,7 @@ from holon.model.surface import (
     ActivityCounts,
     AgentCounts,
     AgentSurface,
+    LastExchange,
     ListedAgent,
     RuntimeCensus,
 )
@@ -111,6 +112,16 @@ class _AgentLooks(WorkspaceLooks, MemoryLooks):
         """What the newest turn used, of the last settled ones that reported any tokens."""
         found = self._one("last_reported_usage", (agent_id, SURFACE_USAGE_TURNS_COUNT_MAX))
         return None if found is None else USAGES.decode(str(found[0]))
+
+    def _exchange(self, agent_id: AgentId) -> LastExchange | None:
+        """Which model was meant and which was asked last, in one of the newest turns."""
+        found = self._one("last_exchange", (agent_id, SURFACE_USAGE_TURNS_COUNT_MAX))
+        if found is None:
+            return None
+        requested, active = found
+        return LastExchange(
+            requested_model=str(requested), active_model=None if active is None else str(active)
+        )
 
     def _failure(self, name: str, *key: Value) -> BriefRecord | None:
         found = self._one(name, key)
@@ -235,6 +246,7 @@ class SqliteSurfaceReads(_AgentLooks, _Pages):
                 counts=counts,
                 last_event_seq=last_seq,
                 last_usage=self._usage(agent_id),
+                last_exchange=self._exchange(agent_id),
                 last_failure=self._failure("last_failure_of", agent_id),
                 last_continuation=self._continuation(agent_id),
                 let_go_turn_count=self._let_go(agent_id),
