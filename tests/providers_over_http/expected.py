@@ -130,6 +130,7 @@ def check_succeeded(attempt: ProviderAttempt, line: Line, *, number: int) -> Non
         "failure_kind": None,
         "disposition": None,
         "advanced_to_fallback": False,
+        "left_because": None,
         "backoff_ms": None,
     }
     assert usage.input_tokens > 0
