@@ -25,11 +25,21 @@ CALLERS = {
     Access.CAPABILITY: "the path itself is the right to call",
 }
 
+COURTESY = (
+    "There is no sandbox yet: a command an agent runs is a process of the service's own user. Over"
+    " the socket it gets `read` and nothing more, which keeps an honest command from acting as the"
+    " operator by mistake. It is a courtesy and no boundary: such a command can read the token"
+    " under `run/` and the database under `state/`, and what it leaves behind under another parent"
+    " is not told from the operator. The memory and the environment of the service, and with them"
+    " the keys in use, cannot be read by it. Run agents you do not trust as a user of their own."
+)
+
 
 def http_lines() -> Iterator[str]:
     """Describe every route, group by group."""
     yield from ("## Who may call", "", "| access | caller |", "|---|---|")
     yield from (f"| `{access}` | {caller} |" for access, caller in CALLERS.items())
+    yield from ("", COURTESY)
     yield from ("", "## Headers", "", "None is required. A label is kept as the sender's word.", "")
     yield from ("| header | what it says |", "|---|---|")
     told = dict.fromkeys(header for route in ROUTES for header in route.headers)

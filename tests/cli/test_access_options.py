@@ -112,3 +112,26 @@ def test_an_option_outdoes_the_variable_that_says_where_to_listen(
     asked = asked_by(arguments, {"HOLON_HTTP_ADDR": "127.0.0.1:7900"})
     plan = plan_access(asked.access)
     assert (plan.host, plan.port) == expected
+
+
+@pytest.mark.requirement("own-commands:token-among-arguments-is-warned-of")
+@pytest.mark.parametrize(
+    ("arguments", "variables", "is_warned"),
+    [
+        (["--token", "a-token-of-my-own"], {}, True),
+        (["--token-file", "/t/token"], {}, False),
+        ([], {"HOLON_CONTROL_TOKEN": "a-token-of-my-own"}, False),
+        ([], {}, False),
+    ],
+)
+def test_a_token_among_the_arguments_is_warned_of(
+    arguments: list[str], variables: dict[str, str], is_warned: bool
+) -> None:
+    @click.command()
+    @access_options
+    def command(**flags: Unpack[AccessFlags]) -> None:
+        serve_request(flags)
+
+    told = CliRunner().invoke(command, arguments, env=variables)
+    assert ("list of processes" in told.stderr) is is_warned
+    assert "a-token-of-my-own" not in told.stderr

@@ -190,3 +190,21 @@ def test_a_model_that_may_be_a_slip_is_set_with_a_warning(
     assert (done.exit_code, done.stdout) == (exit_codes.OK, f"{key} = {value}\n")
     assert words in done.stderr
     assert run(home, "get", key).stdout == f"{value}\n"
+
+
+@pytest.mark.requirement("budgets-inside-turns:unknown-price-is-said")
+def test_a_cost_budget_over_a_model_without_a_price_is_said_when_either_is_set(home: Path) -> None:
+    assert run(home, "set", "model.default", "openai/gpt-5.4").stderr == ""
+    assert run(home, "set", "budget.agent.cost_cents_per_day", "100").stderr == ""
+    said = run(home, "set", "model.default", "openai/gpt-none").stderr
+    assert "the cost budget does not count openai/gpt-none: the price is not known" in said
+    assert "tokens_per_day" in said, "what to do instead"
+    said = run(home, "set", "budget.runtime.cost_cents_per_day", "100").stderr
+    assert "the cost budget does not count openai/gpt-none" in said
+    said = run(home, "doctor").stdout
+    assert "warning: the cost budget does not count openai/gpt-none" in said
+
+
+def test_a_model_that_needs_no_network_costs_nothing_and_gets_no_warning(home: Path) -> None:
+    run(home, "set", "budget.agent.cost_cents_per_day", "100")
+    assert "cost budget" not in run(home, "set", "model.default", "scripted/demo").stderr

@@ -64,3 +64,24 @@ def test_guidance_that_is_not_used_has_a_line() -> None:
     problem = "/home/agents/main/AGENTS.md is not used: it is a directory"
     shown = summary_lines({"agent": AGENT, "agents_md_problems": [problem]})
     assert f"problem  {problem}" in shown
+
+
+@pytest.mark.requirement("budgets-inside-turns:unknown-price-is-said")
+def test_a_cost_budget_that_cannot_see_a_model_has_a_line() -> None:
+    lines = summary_lines({"agent": AGENT, "pace": {"unpriced_models": ["openai/gpt-none"]}})
+    [line] = [line for line in lines if line.startswith("problem")]
+    assert "does not count openai/gpt-none: the price is not known" in line
+
+
+@pytest.mark.requirement("own-commands:told-plainly")
+def test_what_commands_may_do_without_a_sandbox_has_a_line() -> None:
+    policy = {
+        "path_confinement": "not_enforced",
+        "write_confinement": "not_enforced",
+        "network_confinement": "not_enforced",
+    }
+    execution = {"process_execution_exposed": True, "policy": policy}
+    (line,) = (each for each in summary_lines({"execution": execution}) if "sandbox" in each)
+    assert "they may read, change, reach what the user of the service may" in line
+    held = {"process_execution_exposed": True, "policy": dict.fromkeys(policy, "hard_enforced")}
+    assert not any("sandbox" in each for each in summary_lines({"execution": held}))

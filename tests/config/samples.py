@@ -67,6 +67,8 @@ SAMPLES: dict[str, Sample] = {
     "runtime.provider_replay_dir": FOLDER,
     "provider.http_trace": TRUTH,
     "provider.failure_trace": TRUTH,
+    "runtime.tasks.per_agent_max": number(200, 1, 10_000),
+    "runtime.tasks.max": number(1_000, 1, 10_000),
     "runtime.work_item_reminder.rounds": number(5, 0, 500),
     "runtime.work_item_reminder.cooldown_rounds": number(5, 1, 500),
     "runtime.work_item_reminder.max_tokens": number(200, 1, 8_192),

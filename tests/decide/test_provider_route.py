@@ -9,20 +9,22 @@ ONE, TWO, THREE, OWN = (parse_model_ref(f"lab/{name}") for name in ("one", "two"
 
 
 @pytest.mark.requirement("provider-retry:ordered-candidates")
+@pytest.mark.requirement("model-choice:default-does-not-stand-in")
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
         (RouteFacts(default=ONE), (ONE,)),
         (RouteFacts(default=ONE, fallbacks=(TWO, THREE)), (ONE, TWO, THREE)),
         (RouteFacts(default=ONE, fallbacks=(TWO, ONE, TWO)), (ONE, TWO)),
-        (RouteFacts(default=ONE, fallbacks=(TWO,), override=OWN), (OWN, ONE, TWO)),
-        (RouteFacts(default=ONE, fallbacks=(TWO,), override=TWO), (TWO, ONE)),
+        (RouteFacts(default=ONE, override=OWN), (OWN,)),
+        (RouteFacts(default=ONE, fallbacks=(TWO,), override=OWN), (OWN, TWO)),
+        (RouteFacts(default=ONE, fallbacks=(TWO,), override=TWO), (TWO,)),
         (RouteFacts(default=ONE, fallbacks=(TWO,), override=ONE), (ONE, TWO)),
         (RouteFacts(default=ONE, fallbacks=(TWO,), fallback_disabled=True), (ONE,)),
         (RouteFacts(default=ONE, override=OWN, fallback_disabled=True), (OWN,)),
     ],
 )
-def test_an_own_model_comes_first_and_each_model_once(
+def test_an_own_model_takes_the_place_of_the_default_and_each_model_once(
     facts: RouteFacts, expected: tuple[ModelRef, ...]
 ) -> None:
     assert ordered_models(facts) == expected

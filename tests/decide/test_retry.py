@@ -26,7 +26,7 @@ from holon.model.limits import (
     PROVIDER_WAIT_INLINE_MS_MAX,
 )
 from holon.model.model_ref import parse_model_ref
-from holon.model.provider_attempt import AttemptOutcome
+from holon.model.provider_attempt import AttemptOutcome, LeftBecause
 from holon.model.provider_errors import (
     AuthRejectedError,
     ProviderError,
@@ -38,6 +38,8 @@ from holon.model.provider_errors import (
 
 EXHAUSTED = AttemptOutcome.RETRIES_EXHAUSTED
 FAST = AttemptOutcome.FAIL_FAST_ABORTED
+CIRCUIT, NO_RETRY = LeftBecause.CIRCUIT_OPEN, LeftBecause.RETRY_BUDGET_USED_UP
+NAMED = LeftBecause.MOMENT_NAMED
 FAR_MS = PROVIDER_WAIT_INLINE_MS_MAX + 1
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 REF = parse_model_ref("lab/one")
@@ -48,6 +50,7 @@ def failed(attempt: int = 1, *, retryable: bool = True, **more: object) -> Faile
 
 
 @pytest.mark.requirement("provider-retry:two-retries")
+@pytest.mark.requirement("model-choice:outcomes-say-what-happened")
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
@@ -55,17 +58,20 @@ def failed(attempt: int = 1, *, retryable: bool = True, **more: object) -> Faile
         (failed(2), RetryAfter(backoff_ms=1_000)),
         (failed(3), GiveUp(outcome=EXHAUSTED)),
         (failed(3, has_fallback=True), MoveOn(outcome=EXHAUSTED)),
-        (failed(1, attempts_count_max=1), GiveUp(outcome=EXHAUSTED)),
-        (failed(1, may_retry=False), GiveUp(outcome=EXHAUSTED)),
-        (failed(1, may_retry=False, has_fallback=True), MoveOn(outcome=EXHAUSTED)),
+        (failed(1, attempts_count_max=1), GiveUp(outcome=FAST, because=CIRCUIT)),
+        (failed(1, is_circuit_open=True), GiveUp(outcome=FAST, because=CIRCUIT)),
+        (failed(2, is_circuit_open=True), GiveUp(outcome=EXHAUSTED, because=CIRCUIT)),
+        (failed(1, may_retry=False), GiveUp(outcome=FAST, because=NO_RETRY)),
+        (failed(2, may_retry=False), GiveUp(outcome=EXHAUSTED, because=NO_RETRY)),
+        (failed(1, may_retry=False, has_fallback=True), MoveOn(outcome=FAST, because=NO_RETRY)),
         (failed(1, retryable=False), GiveUp(outcome=FAST)),
         (failed(1, retryable=False, has_fallback=True), MoveOn(outcome=FAST)),
         (failed(1, retryable=False, ends_turn=True, has_fallback=True), GiveUp(outcome=FAST)),
         (failed(1, retry_after_ms=7_000), RetryAfter(backoff_ms=7_000)),
         (failed(1, retry_after_ms=0), RetryAfter(backoff_ms=500)),
         (failed(1, retry_after_ms=FAR_MS - 1), RetryAfter(backoff_ms=FAR_MS - 1)),
-        (failed(1, retry_after_ms=FAR_MS), GiveUp(outcome=FAST)),
-        (failed(1, retry_after_ms=FAR_MS, has_fallback=True), MoveOn(outcome=FAST)),
+        (failed(1, retry_after_ms=FAR_MS), GiveUp(outcome=FAST, because=NAMED)),
+        (failed(1, retry_after_ms=FAR_MS, has_fallback=True), MoveOn(outcome=FAST, because=NAMED)),
     ],
 )
 def test_the_first_rule_that_fits_decides(facts: FailedAttempt, expected: RetryDecision) -> None:

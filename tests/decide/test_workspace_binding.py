@@ -231,11 +231,14 @@ def test_every_problem_with_a_path_has_words_and_a_way_out(problem: PathProblem)
 
 
 @pytest.mark.requirement("workspace:bad-input")
+@pytest.mark.requirement("own-commands:state-is-no-workspace")
 @pytest.mark.parametrize(
     ("path", "refused"),
     [
         ("/h", True),
         ("/h/run", True),
+        ("/h/state", True),
+        ("/h/state/backups", True),
         ("/h/run/deep", True),
         ("/h/commands", True),
         ("/h/agents/main", True),

@@ -15,6 +15,7 @@ import pytest
 
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.listening_sockets import bind_tcp, bind_unix
+from holon.http.connection import Knows, nobody_known
 from holon.http.exchange import Answerer, BodySource, Door, PeerGoneError, Reply, RequestHead
 from holon.http.listeners import Listeners
 
@@ -31,11 +32,17 @@ async def greet(head: RequestHead, body: BodySource) -> Reply:
 
 @asynccontextmanager
 async def listening(
-    bound: socket.socket, *, answer: Answerer = greet, room_for: int = 64
+    bound: socket.socket,
+    *,
+    answer: Answerer = greet,
+    room_for: int = 64,
+    knows: Knows = nobody_known,
 ) -> AsyncIterator[None]:
     """Serve on a socket while the block runs; whatever ends the serving ends the block."""
     with bound:
-        listeners = Listeners(answer=answer, clock=SystemClock(), connections_max=room_for)
+        listeners = Listeners(
+            answer=answer, clock=SystemClock(), connections_max=room_for, knows=knows
+        )
         async with anyio.create_task_group() as serving:
             serving.start_soon(listeners.serve, [bound])
             with anyio.fail_after(PATIENCE_S):
@@ -177,7 +184,7 @@ async def test_a_listening_socket_that_is_gone_is_not_waited_for() -> None:
 async def test_those_who_have_asked_once_keep_nobody_out() -> None:
     bound = bind_tcp("127.0.0.1", 0)
     with ExitStack() as held:
-        async with listening(bound, room_for=4):
+        async with listening(bound, room_for=4, knows=lambda head: True):
             idle = [held.enter_context(socket.socket(bound.family)) for _ in range(4)]
             for each in idle:
                 each.connect(bound.getsockname())
@@ -201,7 +208,7 @@ async def test_who_is_being_answered_keeps_the_place() -> None:
         return await greet(head, body)
 
     with ExitStack() as held:
-        async with listening(bound, answer=slowly, room_for=2):
+        async with listening(bound, answer=slowly, room_for=2, knows=lambda head: True):
             busy = [held.enter_context(socket.socket(bound.family)) for _ in range(2)]
             for each in busy:
                 each.connect(bound.getsockname())
@@ -216,3 +223,61 @@ async def test_who_is_being_answered_keeps_the_place() -> None:
                 each.settimeout(PATIENCE_S)
                 heard = await anyio.to_thread.run_sync(each.recv, 4_096)
                 assert heard.endswith(b"welcome")
+
+
+def shows_something(head: RequestHead) -> bool:
+    """Take any credentials for the right ones."""
+    return head.value(b"authorization") is not None
+
+
+@pytest.mark.requirement("http:strangers-share-the-room")
+async def test_strangers_of_one_peer_that_send_half_a_body_make_room_for_its_next() -> None:
+    bound, reading = bind_tcp("127.0.0.1", 0), anyio.Semaphore(0)
+
+    async def take(head: RequestHead, body: BodySource) -> Reply:
+        if head.method == "POST":
+            reading.release()
+            await body.read(bytes_max=100)
+        return await greet(head, body)
+
+    with ExitStack() as held:
+        async with listening(bound, answer=take, room_for=8, knows=shows_something):
+            half = [held.enter_context(socket.socket(bound.family)) for _ in range(4)]
+            for each in half:
+                each.connect(bound.getsockname())
+                each.sendall(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nhalf")
+                await reading.acquire()
+            newcomer = held.enter_context(socket.socket(bound.family))
+            newcomer.connect(bound.getsockname())
+            answer = await anyio.to_thread.run_sync(answer_to, newcomer)
+            half[0].settimeout(PATIENCE_S)
+            assert await anyio.to_thread.run_sync(half[0].recv, 1) == b"", "it had to go"
+    assert answer.endswith(b"welcome")
+
+
+@pytest.mark.requirement("http:strangers-share-the-room")
+@pytest.mark.parametrize(("shown", "kept"), [(b"", 4), (b"authorization: x\r\n", 7)])
+async def test_a_peer_keeps_more_connections_once_they_show_who_it_is(
+    shown: bytes, kept: int
+) -> None:
+    bound = bind_tcp("127.0.0.1", 0)
+    ask = b"GET / HTTP/1.1\r\nHost: h\r\n" + shown + b"\r\n"
+
+    def answered(client: socket.socket) -> bool:
+        client.settimeout(PATIENCE_S)
+        try:
+            client.sendall(ask)
+            return client.recv(4_096) != b""
+        except OSError:
+            return False
+
+    with ExitStack() as held:
+        async with listening(bound, room_for=8, knows=shows_something):
+            clients = [held.enter_context(socket.socket(bound.family)) for _ in range(7)]
+            for each in clients:
+                each.connect(bound.getsockname())
+                assert await anyio.to_thread.run_sync(answered, each)
+            still = [await anyio.to_thread.run_sync(answered, each) for each in clients[-kept:]]
+            assert still == [True] * kept
+            if kept < len(clients):
+                assert not await anyio.to_thread.run_sync(answered, clients[0])

@@ -21,7 +21,7 @@ from holon.model.ids import TriggerId, TurnId, WorkItemId
 from holon.model.limits import SUMMARY_CHARS_MAX
 from holon.model.provider_attempt import TokenUsage
 from holon.model.snapshot import WeighedItem
-from holon.model.surface import AgentCounts, AnsweringModels, ListedAgent
+from holon.model.surface import AgentCounts, LastExchange, ListedAgent
 from holon.model.task import TaskStatus
 from holon.model.wake import ExternalTrigger, TriggerDeliveryMode, TriggerStatus
 from holon.projections.agent_list import RuntimeModels, agent_list_entry, could_wait
@@ -104,8 +104,8 @@ def test_an_own_model_is_shown_as_such_even_when_it_is_the_default(
 
 @pytest.mark.requirement("console:model-state-is-explicit")
 def test_a_summary_says_which_fallbacks_there_are_and_which_model_answered_last() -> None:
-    fell_back = AnsweringModels(requested="anthropic/claude", active="openai/gpt")
-    surface = msgspec.structs.replace(a_surface(), last_models=fell_back)
+    fell_back = LastExchange(requested_model="anthropic/claude", active_model="openai/gpt")
+    surface = msgspec.structs.replace(a_surface(), last_exchange=fell_back)
     told = msgspec.to_builtins(agent_summary(surface, AROUND).model)
     assert told == {
         "source": "runtime_default",

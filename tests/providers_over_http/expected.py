@@ -6,12 +6,14 @@ from typing import Any
 
 import msgspec
 
+from holon.model.limits import PROVIDER_WAIT_INLINE_MS_MAX
 from holon.model.provider_attempt import (
     AttemptOutcome,
     AttemptTimeline,
     Disposition,
     ExchangeStage,
     FailureFlags,
+    LeftBecause,
     ProviderAttempt,
 )
 from holon.testing.wire_server.server import WireServer
@@ -41,6 +43,11 @@ class Failure:
     @property
     def disposition(self) -> Disposition:
         return Disposition.RETRYABLE if self.retryable else Disposition.FAIL_FAST
+
+    @property
+    def names_a_far_moment(self) -> bool:
+        """Whether nobody waits for the moment it names."""
+        return (self.retry_after_ms or 0) > PROVIDER_WAIT_INLINE_MS_MAX
 
     @property
     def reqwest(self) -> FailureFlags | None:
@@ -73,6 +80,7 @@ def check_failed(
         "failure_kind": failure.kind,
         "disposition": failure.disposition,
         "advanced_to_fallback": to_fallback,
+        "left_because": LeftBecause.MOMENT_NAMED if failure.names_a_far_moment else None,
     }
     assert completed_at - started_at == duration_ms * _MS
     assert (duration_ms > 0) is failure.asked
@@ -122,6 +130,7 @@ def check_succeeded(attempt: ProviderAttempt, line: Line, *, number: int) -> Non
         "failure_kind": None,
         "disposition": None,
         "advanced_to_fallback": False,
+        "left_because": None,
         "backoff_ms": None,
     }
     assert usage.input_tokens > 0

@@ -9,6 +9,7 @@ from holon.adapters.providers import http_reply, kept_size
 from holon.adapters.providers.scripted.script import Script, ScriptedCall, ScriptedRound
 from holon.model.answer import CallGrew, ThinkingGrew
 from holon.model.conversation import TextBlock, ToolUseBlock, text_of
+from holon.model.limits import ANSWER_TEXT_BYTES_MAX
 from holon.model.provider_attempt import ExchangeStage
 from holon.model.provider_setting import TransportKind
 from holon.model.turn import ModelFailed, ModelSpoke, StopReason
@@ -232,9 +233,10 @@ async def test_words_are_heard_before_the_answer_is_whole(
     assert "zähle" in "".join(each.fragment for each in calls)
 
 
+@pytest.mark.requirement("big-answer:bounded-before-it-is-stored")
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("kind", WIRES)
-async def test_ten_megabytes_are_an_answer(
+async def test_ten_megabytes_are_an_answer_that_is_cut_to_the_output_limit(
     tmp_path: Path, kind: TransportKind, stream: bool
 ) -> None:
     fault = Fault(twists=(Twist.HUGE_TEXT,))
@@ -244,7 +246,12 @@ async def test_ten_megabytes_are_an_answer(
             spoke = await board.succeed()
             board.came.clear()  # nothing in it but one letter
             board.grown.clear()
-    assert text_of(spoke.blocks) == "x" * HUGE_TEXT_BYTES
+    kept = text_of(spoke.blocks)
+    beginning, _, end = kept.partition("\n[…")
+    assert len(kept) <= ANSWER_TEXT_BYTES_MAX < HUGE_TEXT_BYTES
+    assert beginning == "x" * len(beginning) != ""
+    assert end.endswith("x")
+    assert "bytes left out" in end
 
 
 @pytest.mark.parametrize("stream", [False, True])

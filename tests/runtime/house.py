@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import anyio
 import msgspec
 
+from holon.decide.budget import PriceLookup
 from holon.model.agent import AgentState
 from holon.model.brief import BriefRecord
 from holon.model.budget import BudgetPolicy
@@ -26,6 +27,7 @@ from holon.model.ingress import IngressRequest
 from holon.model.message import Priority
 from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
+from holon.model.task import TaskQuota
 from holon.model.wake import WakeDisposition
 from holon.ports.agent_homes import AgentHomes, NoHomes
 from holon.ports.failpoint import Failpoints, NoFailpoints
@@ -37,7 +39,7 @@ from holon.ports.skill_catalog import NoSkills, SkillCatalogs
 from holon.ports.store import Store
 from holon.ports.tracer import NoTracer, Tracer
 from holon.runtime.host import Host
-from holon.runtime.services import Services
+from holon.runtime.services import Services, unpriced
 from holon.testing.armed_failpoints import FailpointError
 from holon.testing.bug_notes import OF_AN_AGENT, BugNotes
 from holon.testing.builders import MAIN, an_identity
@@ -75,6 +77,8 @@ class Setup(msgspec.Struct, kw_only=True):
     reminders: ReminderPolicy = ReminderPolicy()
     budgets: BudgetPolicy = BudgetPolicy()
     homes: AgentHomes = msgspec.field(default_factory=NoHomes)
+    price_of: PriceLookup = unpriced
+    task_quota: TaskQuota = TaskQuota()
     instructions: Instructions = msgspec.field(default_factory=NoInstructions)
     skills: SkillCatalogs = msgspec.field(default_factory=NoSkills)
     deferral_allowed: bool = True
@@ -124,6 +128,8 @@ class House:
                 retention=self.setup.retention,
                 reminders=self.setup.reminders,
                 budgets=self.setup.budgets,
+                price_of=self.setup.price_of,
+                task_quota=self.setup.task_quota,
                 redactor=self.setup.redactor,
                 homes=self.setup.homes,
                 instructions=self.setup.instructions,

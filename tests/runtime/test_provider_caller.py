@@ -303,14 +303,17 @@ def test_each_attempt_keeps_its_own_diagnostics_and_usage() -> None:
     play(scene, {ONE: [error, answer]})
 
 
-@pytest.mark.requirement("provider-retry:missing-usage-is-zero")
-def test_an_answer_without_usage_counts_as_nothing_used() -> None:
+@pytest.mark.requirement("provider-retry:missing-usage-fails-nothing")
+@pytest.mark.requirement("budgets-inside-turns:usage-is-estimated")
+def test_an_answer_without_usage_is_counted_by_an_estimate_that_says_so() -> None:
     async def scene(stage: Stage) -> None:
         spoke = await stage.succeed()
-        assert spoke.usage == TokenUsage()
+        assert spoke.usage.is_estimated
+        assert spoke.usage.input_tokens > 0
+        assert spoke.usage.output_tokens > 0
         assert spoke.timeline is not None
-        assert spoke.timeline.attempts[0].token_usage is None
-        assert spoke.timeline.aggregated_token_usage is None
+        assert spoke.timeline.attempts[0].token_usage == spoke.usage
+        assert spoke.timeline.aggregated_token_usage == spoke.usage
 
     play(scene, {ONE: [said(usage=None)]})
 
@@ -354,7 +357,7 @@ def test_an_agents_own_model_is_asked_first_and_by_that_agent_alone() -> None:
         others = await stage.succeed(agent=AgentId("bob"))
         assert mine.timeline is not None
         assert others.timeline is not None
-        assert [a.model_ref for a in mine.timeline.attempts] == [own, ONE]
+        assert [a.model_ref for a in mine.timeline.attempts] == [own, TWO]
         assert mine.timeline.requested_model_ref == own
         assert [a.model_ref for a in others.timeline.attempts] == [ONE]
 

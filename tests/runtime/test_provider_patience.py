@@ -13,7 +13,7 @@ from holon.model.limits import (
     PROVIDER_WAIT_INLINE_MS_MAX,
 )
 from holon.model.model_ref import parse_model_ref
-from holon.model.provider_attempt import AttemptOutcome, Disposition, ExchangeStage
+from holon.model.provider_attempt import AttemptOutcome, Disposition, ExchangeStage, LeftBecause
 from holon.model.provider_errors import (
     AuthRejectedError,
     ContextTooLongError,
@@ -142,6 +142,7 @@ def test_a_route_that_keeps_failing_is_passed_over_and_probed_after_its_rest() -
         assert third.timeline is not None
         passed = third.timeline.attempts[0]
         assert passed.outcome is AttemptOutcome.FAIL_FAST_ABORTED
+        assert passed.left_because is LeftBecause.CIRCUIT_OPEN
         assert passed.advanced_to_fallback
         assert passed.duration_ms == 0
         assert passed.transport_diagnostics is not None
@@ -246,7 +247,8 @@ def test_two_agents_share_the_retries_of_an_account_and_not_of_another() -> None
         spent = await stage.fail(override=refs[-1], agent=BOB)
         assert spent.timeline is not None
         [attempt] = spent.timeline.attempts
-        assert attempt.outcome is AttemptOutcome.RETRIES_EXHAUSTED
+        assert attempt.outcome is AttemptOutcome.FAIL_FAST_ABORTED, "there was no retry"
+        assert attempt.left_because is LeftBecause.RETRY_BUDGET_USED_UP
         assert attempt.disposition is Disposition.RETRYABLE
         other = await stage.fail(override=TWO)
         assert len(kinds_of(other)) == 3, "another account has its own"

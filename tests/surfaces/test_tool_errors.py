@@ -19,7 +19,7 @@ OF_MEMORY: Final = {
     "unsupported_runtime_capability",
 }
 EXPECTED: Final = {
-    "ExecCommand": OF_COMMANDS | {"storage_full"},
+    "ExecCommand": OF_COMMANDS | {"storage_full", "quota_reached"},
     "ExecCommandBatch": OF_COMMANDS | {"unsupported_batch_command_field"},
     "TaskStatus": {"task_not_found"},
     "TaskOutput": {"task_not_found"},

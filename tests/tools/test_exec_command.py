@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from holon.model.command_limits import COMMAND_TEXT_BYTES_MAX
-from holon.model.task import TaskStatus
-from holon.testing.builders import MAIN
+from holon.model.refusal import RefusalCode, RefusedError
+from holon.model.task import TaskQuota, TaskStatus
+from holon.runtime.command_desk import CommandOrder
+from holon.testing.builders import MAIN, an_identity
 from holon.testing.scripted_shell import CommandScript
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
@@ -341,3 +343,49 @@ def test_a_terminal_command_is_promoted_like_any_other() -> None:
 def test_waiting_is_bounded_however_long_the_model_would_wait() -> None:
     house = exec_once(cmd="server", yield_time_ms=10**12, rest_ms=700_000)
     assert results(house)[0]["disposition"] == "promoted_to_task"
+
+
+@pytest.mark.requirement("own-commands:tasks-have-a-quota")
+def test_one_command_too_many_is_refused_before_it_starts_and_says_what_to_do() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("begin")
+        await house.rest(60_000)
+
+    again: dict[str, Any] = {
+        "cmd": "server",
+        "duplicate_policy": "start_new",
+        "yield_time_ms": 5,
+    }
+    rounds = [calls("ExecCommand", **again) for _ in range(3)]
+    batch = calls("ExecCommandBatch", items=[{"cmd": "quick"}])
+    script = [rule("begin", *rounds, batch, says("done"))]
+    setup = shell_setup(task_quota=TaskQuota(per_agent_count_max=2))
+    house = run_house(story, script=script, setup=setup)
+    *_, told, batched = receipts(house)
+    assert told["ok"] is False
+    assert told["kind"] == "quota_reached"
+    assert "runtime.tasks.per_agent_max is 2" in told["message"]
+    assert "TaskStop" in told["hint"]
+    assert batched["result"]["completed_count"] == 1, "short commands still run"
+    assert len(house.shell.started) == 3
+    assert len(tasks(house)) == 2
+
+
+@pytest.mark.requirement("own-commands:tasks-have-a-quota")
+def test_the_quota_of_the_home_counts_the_commands_of_all_agents() -> None:
+    async def story(house: House) -> None:
+        await house.host.control.create_agent(an_identity("other"))
+        await house.prompt("begin")
+        await house.rest(30_000)
+        await house.prompt("begin", agent="other")
+        await house.rest(30_000)
+        with pytest.raises(RefusedError) as caught:
+            await house.host.commands.start(MAIN, CommandOrder(cmd="quick"))
+        assert caught.value.refusal.code is RefusalCode.QUOTA_REACHED
+        assert "runtime.tasks.max is 1" in caught.value.refusal.message
+
+    script = [rule("begin", calls("ExecCommand", cmd="server", yield_time_ms=5), says("done"))]
+    setup = shell_setup(task_quota=TaskQuota(count_max=1))
+    house = run_house(story, script=script, setup=setup)
+    assert receipts(house)[-1]["kind"] == "quota_reached"
+    assert len(house.shell.started) == 1

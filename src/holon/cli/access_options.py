@@ -174,11 +174,24 @@ def _with_token(before: "ServeRequest", flags: AccessFlags) -> "ServeRequest":
     from msgspec.structs import replace
 
     token, file = _one_token(flags)
+    warn_of_token()
     if token is None and file is None:
         return before
     access = replace(before.access, has_own_token=True)
     path = None if file is None else file.absolute()
     return with_fields(before, access=access, token=token, token_file=path)
+
+
+def warn_of_token() -> None:
+    """Say that a token among the arguments is no secret any more."""
+    ctx = click.get_current_context(silent=True)
+    if ctx is None or ctx.get_parameter_source("token") is not ParameterSource.COMMANDLINE:
+        return
+    click.echo(
+        "holon: every user of this machine can read --token in the list of processes;"
+        " use --token-file or HOLON_CONTROL_TOKEN, and another token",
+        err=True,
+    )
 
 
 def _one_token(flags: AccessFlags) -> tuple[str | None, Path | None]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import click
 
+from holon.cli.access_options import warn_of_token
 from holon.cli.places import Place
 
 if TYPE_CHECKING:
@@ -54,5 +55,6 @@ def open_client(home: Path, flags: ClientFlags) -> "ControlClient":
     from holon.client.control_client import ControlClient
     from holon.client.endpoint import Wanted, find_endpoint
 
+    warn_of_token()
     wanted = Wanted(flags["connect"], flags["token"], flags["token_file"])
     return ControlClient(find_endpoint(home.absolute(), wanted, os.environ))

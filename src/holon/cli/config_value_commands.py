@@ -202,10 +202,13 @@ def _line(key: "SettingKey", settings: "Settings") -> str:
 
 
 def _warn_of_models(home: Path, key: "SettingKey", value: "PlainValue") -> None:
-    if str(key) in ("model.default", "model.fallbacks"):
-        from holon.cli.model_warnings import warn_of_models
+    from holon.cli.model_warnings import warn_of_models, warn_of_prices
 
+    is_model = str(key) in ("model.default", "model.fallbacks")
+    if is_model:
         warn_of_models(home, value if isinstance(value, tuple) else (str(value),))
+    if is_model or str(key).endswith(".cost_cents_per_day"):
+        warn_of_prices(home)
 
 
 def _warn_if_overruled(key: "SettingKey") -> None:

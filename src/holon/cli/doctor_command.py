@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holon.cli import exit_codes
+from holon.cli.model_warnings import price_warnings
 from holon.cli.options import home_option, json_option
 from holon.cli.plane_access import open_plane
 
@@ -97,7 +98,8 @@ def _examined(home: Path, *, only: str | None, probe: bool) -> "DoctorReport":
     wanted = [only] if only is not None else list(configured_providers(opened.plane))
     probes = anyio.run(_probed, opened.plane, wanted) if probe else {}
     report = examine(opened.plane, read_failures(home), probes, only=only)
-    report = msgspec.structs.replace(report, warnings=opened.warnings)
+    warnings = (*opened.warnings, *price_warnings(opened))
+    report = msgspec.structs.replace(report, warnings=warnings)
     if opened.faults:
         first = opened.faults[0]
         return msgspec.structs.replace(

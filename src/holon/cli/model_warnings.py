@@ -1,6 +1,7 @@
 """A word of warning about a model that was chosen.
 
-Owns:  what is said of a model whose provider is not known, or that is not in the catalog.
+Owns:  what is said of a model whose provider is not known, or that is not in the catalog, or whose
+       price a cost budget would need to know.
 Rule 1: a warning refuses nothing: what is missing may be configured next.
 """
 
@@ -11,6 +12,7 @@ import click
 
 if TYPE_CHECKING:
     from holon.adapters.providers.plane import ProviderPlane
+    from holon.cli.plane_access import OpenedPlane
     from holon.model.model_ref import ModelRef
 
 
@@ -27,6 +29,25 @@ def warn_of_models(home: Path, refs: tuple[str, ...]) -> None:
             warn_if_unlisted(plane, parse_model_ref(ref))
         except HolonError as error:
             say(error)
+
+
+def price_warnings(opened: "OpenedPlane") -> tuple[str, ...]:
+    """Say which configured models a cost budget cannot bound."""
+    from holon.adapters.providers.catalog import price_of
+    from holon.decide.budget import unpriced_models, unpriced_text
+
+    preference, budgets = opened.plane.preference, opened.settings.budgets
+    asked = (str(ref) for ref in (preference.default, *preference.fallbacks))
+    unpriced = unpriced_models(asked, budgets.agent, budgets.runtime, price_of=price_of)
+    return (unpriced_text(unpriced),) if unpriced else ()
+
+
+def warn_of_prices(home: Path) -> None:
+    """Warn of a cost budget that cannot be kept."""
+    from holon.cli.plane_access import open_plane
+
+    for warning in price_warnings(open_plane(home)):
+        click.echo(f"holon: {warning}", err=True)
 
 
 def warn_if_unlisted(plane: "ProviderPlane", ref: "ModelRef") -> None:

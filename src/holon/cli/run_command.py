@@ -149,9 +149,11 @@ def run(text: str, **flags: Unpack[RunFlags]) -> None:
 def _carried_out(text: str, flags: RunFlags) -> "RunEnd":
     import anyio
 
+    from holon.adapters.system.process_limits import become_unreadable
     from holon.cli.run_session import carry_out
     from holon.config.load_settings import load_settings
 
+    become_unreadable()  # commands of the agent run as the same user
     order = _order(text, flags)
     model = flags["model"]
     chosen = {} if model is None else {"model.default": model}

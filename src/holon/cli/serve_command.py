@@ -47,6 +47,7 @@ def serve(
       holon serve --access lan --host 192.168.1.20 --token-file ~/.holon-token
     """
     from holon.adapters.system.home_checks import require_safe_home
+    from holon.adapters.system.process_limits import become_unreadable, forget_variables
     from holon.adapters.system.python_log import clean_crashes
     from holon.config.load_settings import load_settings
     from holon.model.errors import HolonError, first_error
@@ -54,7 +55,9 @@ def serve(
     from holon.serve.event_loop import run_service
     from holon.serve.foreground import ServiceSigns
     from holon.serve.foreground import serve as serve_home
+    from holon.serve.provider_plane import variables_to_forget
 
+    become_unreadable()  # commands of agents run as the same user
     if ready_handle is not None:
         os.set_inheritable(ready_handle, False)
     hooks = Hooks()
@@ -63,6 +66,7 @@ def serve(
     asked = serve_request(flags)
     require_safe_home(home.absolute())  # before anything of it is read
     settings = load_settings(home.absolute(), environ)
+    forget_variables(variables_to_forget(settings, environ))
     signs = ServiceSigns(announce=_announcer(as_json, ready_handle), ready_handle=ready_handle)
     failed: HolonError | None = None
 

@@ -70,6 +70,8 @@ def _facts(summary: "JsonValue") -> Iterator[tuple[str, object]]:
         yield "waits for", _with(wait.get("waiting_for"), wait.get("kind"))
     whose = {"agent_override": "this agent's own", "runtime_default": "the runtime's"}
     yield "model", _with(model.get("effective_model"), whose.get(str(model.get("source"))))
+    if (active := model.get("active_model")) not in (None, model.get("requested_model")):
+        yield "answered by", f"{active}; asked for was {model.get('requested_model')}"
     yield "workspace", (summary.get("active_workspace_entry") or {}).get("cwd")
     yield "has", ", ".join(counted(n, name.replace("_", " ")) for name, n in counts.items() if n)
     yield "tokens", _tokens(agent)
@@ -77,6 +79,7 @@ def _facts(summary: "JsonValue") -> Iterator[tuple[str, object]]:
     yield "last pass", _closure(summary.get("closure"))
     yield "last turn", _turn(agent.get("last_turn_terminal"))
     yield "last failure", _failure(agent.get("last_runtime_failure"))
+    yield "commands", _unconfined(summary.get("execution") or {})
     for problem in summary.get("agents_md_problems") or ():
         yield "problem", problem
     yield "look at", _tainted(agent.get("tainted_instructions"), agent.get("id"))
@@ -102,6 +105,10 @@ def _pace(pace: "JsonValue") -> Iterator[tuple[str, object]]:
             whose = {"agent": "this agent's", "runtime": "the runtime's"}
             figures = _figures(measure.get("measure"), measure.get("used"), measure["allowed"])
             yield "budget", _with(figures, whose.get(str(measure.get("scope"))))
+    if unpriced := pace.get("unpriced_models"):
+        from holon.decide.budget import unpriced_text
+
+        yield "problem", unpriced_text(unpriced)
     if (until := pace.get("held_until")) is not None:
         yield "held until", _with(moment_utc(until), "a budget is used up")
     if pace.get("rests_until_outside_input"):
@@ -146,6 +153,22 @@ def _failure(failure: "JsonValue") -> str:
         return ""
     told = f"{moment_utc(failure.get('occurred_at'))}: {failure.get('summary')}"
     return _with(told, failure.get("recovery_hint"))
+
+
+def _unconfined(execution: "JsonValue") -> str:
+    """What the agent's own commands can do that no boundary keeps them from."""
+    held = execution.get("policy") or {}
+    if not execution.get("process_execution_exposed"):
+        return ""
+    open_ones = {
+        "path_confinement": "read",
+        "write_confinement": "change",
+        "network_confinement": "reach",
+    }
+    verbs = [verb for name, verb in open_ones.items() if held.get(name) == "not_enforced"]
+    if not verbs:
+        return ""
+    return f"no sandbox: they may {', '.join(verbs)} what the user of the service may"
 
 
 def _tainted(tainted: "JsonValue", agent_id: "JsonValue") -> str:

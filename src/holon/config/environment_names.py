@@ -13,6 +13,7 @@ from typing import Final
 
 PREFIX: Final = "HOLON_"
 HOME: Final = "HOLON_HOME"
+CONTROL_TOKEN: Final = "HOLON_CONTROL_TOKEN"
 CALLBACK_BASE_URL: Final = "HOLON_CALLBACK_BASE_URL"
 
 OTHER_NAMES: Final[Mapping[str, str]] = {

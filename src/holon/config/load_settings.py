@@ -21,6 +21,7 @@ from holon.config.plane_settings import (
     plane_of,
     reminders_of,
     retention_of,
+    task_quota_of,
     webhooks_of,
 )
 from holon.config.setting_errors import BadConfigError, BadSettingError, first_of
@@ -35,6 +36,7 @@ from holon.model.provider_setting import PlaneSettings
 from holon.model.record import Record
 from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
+from holon.model.task import TaskQuota
 from holon.model.template import GITHUB_ARCHIVES
 from holon.model.webhook_setting import WebhookSetting
 from holon.ports.journal import LogLevel
@@ -64,6 +66,7 @@ class Settings(Record, frozen=True, kw_only=True):
     retention: RetentionPolicy
     output_budget: OutputBudget
     reminders: ReminderPolicy
+    task_quota: TaskQuota
     budgets: BudgetPolicy = BudgetPolicy()
     webhooks: Mapping[str, WebhookSetting] = {}
     log_level: LogLevel = LogLevel.INFO
@@ -125,6 +128,7 @@ def inspect_settings(
         retention=retention_of(known),
         output_budget=output_budget_of(known),
         reminders=reminders_of(known),
+        task_quota=task_quota_of(known),
         budgets=budgets_of(known),
         webhooks=webhooks_of(known),
         log_level=log_level_of(known),

@@ -25,6 +25,7 @@ from holon.model.provider_setting import (
 from holon.model.record import Record
 from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
+from holon.model.task import TaskQuota
 from holon.model.webhook_setting import WebhookSetting
 from holon.ports.journal import LogLevel
 
@@ -134,6 +135,15 @@ def reminders_of(known: Mapping[str, KnownValue]) -> ReminderPolicy:
         rounds_count=values.sure("runtime.work_item_reminder.rounds", int),
         cooldown_rounds_count=values.sure("runtime.work_item_reminder.cooldown_rounds", int),
         tokens_max=values.sure("runtime.work_item_reminder.max_tokens", int),
+    )
+
+
+def task_quota_of(known: Mapping[str, KnownValue]) -> TaskQuota:
+    """Return how many command tasks may run at one time."""
+    values = _Values(known)
+    return TaskQuota(
+        per_agent_count_max=values.sure("runtime.tasks.per_agent_max", int),
+        count_max=values.sure("runtime.tasks.max", int),
     )
 
 

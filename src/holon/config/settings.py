@@ -201,6 +201,18 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         variable="HOLON_PROVIDER_FAILURE_TRACE",
     ),
     Setting(
+        key="runtime.tasks.per_agent_max",
+        form=WholeNumber(1, limits.TASKS_LIVE_COUNT_MAX),
+        says="How many commands of one agent may run in the background at one time.",
+        default=limits.TASKS_LIVE_PER_AGENT_COUNT_DEFAULT,
+    ),
+    Setting(
+        key="runtime.tasks.max",
+        form=WholeNumber(1, limits.TASKS_LIVE_COUNT_MAX),
+        says="How many commands of all agents may run in the background at one time.",
+        default=limits.TASKS_LIVE_COUNT_DEFAULT,
+    ),
+    Setting(
         key="runtime.work_item_reminder.rounds",
         form=WholeNumber(0, limits.TURN_ROUNDS_COUNT_MAX),
         says="After how many rounds a model is reminded of its untouched work item; 0: never.",

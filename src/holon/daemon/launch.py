@@ -8,13 +8,10 @@ Rule 2: a token never stands among the arguments, where every user of the machin
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 from holon.adapters.system.detached_process import READY_HANDLE
-from holon.config.environment_names import CALLBACK_BASE_URL
+from holon.config.environment_names import CALLBACK_BASE_URL, CONTROL_TOKEN
 from holon.serve.effective_config import ServeRequest
-
-_TOKEN: Final = "HOLON_CONTROL_TOKEN"
 
 
 def launch_arguments(home: Path, asked: ServeRequest) -> list[str]:
@@ -42,6 +39,6 @@ def launch_arguments(home: Path, asked: ServeRequest) -> list[str]:
 
 def launch_environment(environ: Mapping[str, str], asked: ServeRequest) -> dict[str, str]:
     """Return the environment it runs in: ours, with the token that was asked for and no other."""
-    asked_for = {_TOKEN: asked.token, CALLBACK_BASE_URL: asked.access.callback_base}
+    asked_for = {CONTROL_TOKEN: asked.token, CALLBACK_BASE_URL: asked.access.callback_base}
     found = {name: value for name, value in environ.items() if name not in asked_for}
     return found | {name: value for name, value in asked_for.items() if value is not None}

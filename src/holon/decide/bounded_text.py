@@ -6,21 +6,41 @@ Rule 1: what fits is shown whole; what does not keeps its beginning and its end,
 Rule 2: a cut never splits a character; bytes that are no UTF-8 become replacement characters.
 Rule 3: a single line that is cut keeps whole words.
 Rule 4: a budget is counted in bytes before decoding, so the text has at most as many characters.
+Rule 5: an answer is cut before anything of it is stored. Calls are never cut: they would do
+        something else then; an answer with too much of them cannot be used.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+import msgspec
+
+from holon.decide.text_size import utf8_bytes
+from holon.model.answer import ModelAnswer
 from holon.model.command import OutputSpan, OutputStream
+from holon.model.conversation import (
+    AssistantBlock,
+    TextBlock,
+    ThinkingBlock,
+    tool_uses_of,
+)
 from holon.model.limits import (
+    ANSWER_CALLS_BYTES_MAX,
+    ANSWER_TEXT_BYTES_MAX,
+    ANSWER_TOKEN_BYTES_MAX,
     ESTIMATED_TOKEN_BYTES,
     TOOL_OUTPUT_TOKENS_DEFAULT,
     TOOL_OUTPUT_TOKENS_MAX,
 )
+from holon.model.provider_attempt import TransportDiagnostics
 from holon.model.record import Record
 
 _ENDS_WORD: Final = re.compile(r"""[\s"'`=,;|&(){}\[\]<>]""")
+
+
+_CUT_NOTE: Final = "the text of the answer was cut from {} to {} bytes, the most that is kept of it"
+_DROPPED_NOTE: Final = "{} bytes of thinking were dropped, more than is kept of an answer"
 
 
 class BoundedText(Record, frozen=True, kw_only=True):
@@ -144,3 +164,48 @@ def _from_whole_character(data: bytes) -> bytes:
     while start < min(3, len(data)) and data[start] & 0b1100_0000 == 0b1000_0000:
         start += 1
     return data[start:]
+
+
+def answer_bytes_max(output_tokens_max: int | None) -> int:
+    """Return how much text is kept of an answer by a model with this output limit."""
+    if output_tokens_max is None:
+        return ANSWER_TEXT_BYTES_MAX
+    return min(output_tokens_max * ANSWER_TOKEN_BYTES_MAX, ANSWER_TEXT_BYTES_MAX)
+
+
+def bounded_answer(answer: ModelAnswer, *, bytes_max: int) -> ModelAnswer:
+    """Return what is kept of an answer; raises ValueError when its calls are too large."""
+    calls_bytes = sum(len(msgspec.json.encode(use.input)) for use in tool_uses_of(answer.blocks))
+    if calls_bytes > ANSWER_CALLS_BYTES_MAX:
+        raise ValueError(f"its calls have {calls_bytes} bytes of arguments")
+    text_bytes = sum(utf8_bytes(b.text) for b in answer.blocks if isinstance(b, TextBlock))
+    thinking = [block for block in answer.blocks if isinstance(block, ThinkingBlock)]
+    thinking_bytes = sum(len(msgspec.json.encode(block)) for block in thinking)
+    notes: list[str] = []
+    blocks: Iterable[AssistantBlock] = answer.blocks
+    if text_bytes > bytes_max:
+        blocks = _texts_within(blocks, bytes_max)
+        notes.append(_CUT_NOTE.format(text_bytes, bytes_max))
+    if thinking_bytes > ANSWER_TEXT_BYTES_MAX:
+        blocks = (block for block in blocks if not isinstance(block, ThinkingBlock))
+        notes.append(_DROPPED_NOTE.format(thinking_bytes))
+    if not notes:
+        return answer
+    told = answer.diagnostics or TransportDiagnostics()
+    return msgspec.structs.replace(
+        answer,
+        blocks=tuple(blocks),
+        diagnostics=msgspec.structs.replace(told, notes=(*told.notes, *notes)),
+    )
+
+
+def _texts_within(blocks: Iterable[AssistantBlock], bytes_max: int) -> Iterator[AssistantBlock]:
+    """Yield blocks whose texts have so many bytes together; the first of them go first."""
+    left = bytes_max
+    for block in blocks:
+        if not isinstance(block, TextBlock):
+            yield block
+        elif left > 0:
+            text = shortened(block.text, bytes_max=left).text
+            left -= utf8_bytes(text)
+            yield TextBlock(text=text)

@@ -1,18 +1,22 @@
 """Whether there is anything left of a budget.
 
-Owns:  the judgement before every turn, and what a turn cost.
+Owns:  the judgement before every turn and before each further round of it, and what a turn cost.
 Rule 1: a step counts in full until all of it lies outside the window; so a budget is never
-        overdrawn by how usage is added up, only by turns that had begun: usage is what settled
-        turns used, and agents that begin at the same moment do not see each other's.
+        overdrawn by how usage is added up, only by rounds that had begun: what a running turn has
+        used is known after each of its rounds.
 Rule 2: of several budgets that are used up, the one with room last decides until when.
 Rule 3: a step from the future, left by a clock that was set back, counts for nothing.
+Rule 4: a bound on turns keeps turns from beginning. It never stops one that has begun.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from math import ceil
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+import msgspec
+
+from holon.model.brief import FailureArtifact, FailureCategory
 from holon.model.budget import (
     Budget,
     BudgetHold,
@@ -26,6 +30,7 @@ from holon.model.limits import BUDGET_TURNS_WINDOW_MS, BUDGET_WINDOW_MS, COST_MI
 from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.record import Record
 
+BUDGET_USED_UP: Final = "budget_used_up"
 PriceLookup: TypeAlias = Callable[[str], ModelPrice | None]
 
 _STEP = timedelta(milliseconds=USAGE_STEP_MS)
@@ -46,6 +51,15 @@ def judge_budget(facts: BudgetFacts, *, now: datetime) -> BudgetHold | None:
         *_holds(BudgetScope.RUNTIME, facts.policy.runtime, facts.of_runtime, now=now),
     ]
     return max(holds, key=lambda hold: hold.until, default=None)
+
+
+def judge_running(facts: BudgetFacts, *, now: datetime) -> BudgetHold | None:
+    """Return the budget that keeps a running turn from another round, or nothing."""
+    policy = BudgetPolicy(
+        agent=msgspec.structs.replace(facts.policy.agent, turns_per_hour=None),
+        runtime=msgspec.structs.replace(facts.policy.runtime, turns_per_hour=None),
+    )
+    return judge_budget(msgspec.structs.replace(facts, policy=policy), now=now)
 
 
 def used_in_window(
@@ -108,16 +122,31 @@ def _holds(
                 break
 
 
-def budget_text(hold: BudgetHold) -> str:
-    """What the operator is told, once, when a budget is used up."""
-    whose = "of this agent" if hold.scope is BudgetScope.AGENT else "of the whole runtime"
+def budget_text(hold: BudgetHold, *, in_turn: bool = False) -> str:
+    """What the operator is told, once, when a budget is used up before a turn or inside one."""
+    stopped = (
+        "The turn that was under way stopped between two rounds. What it did is kept, and its"
+        " message is taken up again then.\n"
+    )
     return (
-        f"Paused until {hold.until:%Y-%m-%d %H:%M} UTC: the budget {whose} is used up"
-        f" ({_figures(hold)}).\n"
+        f"Paused until {hold.until:%Y-%m-%d %H:%M} UTC: {_used_up(hold)}.\n"
+        f"{stopped if in_turn else ''}"
         "No model turn begins before then, not for your own messages either; they are kept, and the"
         " agent goes on by itself. Stopping it and every other command work as ever. To go"
         f" on sooner, raise budget.{hold.scope}.{_setting(hold.measure)} and restart the runtime."
     )
+
+
+def budget_failure(hold: BudgetHold) -> FailureArtifact:
+    """Return why a turn gets no further round for now."""
+    return FailureArtifact(
+        category=FailureCategory.RUNTIME, kind=BUDGET_USED_UP, summary=_used_up(hold)
+    )
+
+
+def _used_up(hold: BudgetHold) -> str:
+    whose = "of this agent" if hold.scope is BudgetScope.AGENT else "of the whole runtime"
+    return f"the budget {whose} is used up ({_figures(hold)})"
 
 
 def _figures(hold: BudgetHold) -> str:
@@ -133,6 +162,23 @@ def _figures(hold: BudgetHold) -> str:
 
 def _setting(measure: BudgetMeasure) -> str:
     return "cost_cents_per_day" if measure is BudgetMeasure.COST_PER_DAY else measure.value
+
+
+def unpriced_models(
+    model_refs: Iterable[str], *budgets: Budget, price_of: PriceLookup
+) -> tuple[str, ...]:
+    """Return the models whose cost some budget is to bound although their price is not known."""
+    if all(budget.cost_micros_per_day is None for budget in budgets):
+        return ()
+    return tuple(ref for ref in dict.fromkeys(model_refs) if price_of(ref) is None)
+
+
+def unpriced_text(model_refs: Iterable[str]) -> str:
+    """What the operator is told about a cost budget that cannot see some models."""
+    return (
+        f"the cost budget does not count {', '.join(model_refs)}: the price is not known."
+        " Set budget.agent.tokens_per_day or budget.runtime.tokens_per_day to bound it"
+    )
 
 
 def cost_micros_of(timelines: Iterable[AttemptTimeline], price_of: PriceLookup) -> int:

@@ -71,6 +71,7 @@ class ClosureFacts(Record, frozen=True, kw_only=True):
     current: CurrentWork | None = None
     queued_runnable_id: WorkItemId | None = None  # the first such item
     put_off: bool = False  # a message waits for the moment a provider named
+    held_by_budget: bool = False  # and a used-up budget keeps every turn from beginning
     agent_waits: frozenset[WaitKind] = frozenset()  # kinds of the agent's own open waits
     posture: RuntimePosture = RuntimePosture.SLEEPING
 
@@ -86,6 +87,7 @@ def closure_facts(snapshot: AgentSnapshot) -> ClosureFacts:
         current=_current_work(snapshot.current),
         queued_runnable_id=next(queued, None),
         put_off=snapshot.deferred_until is not None,
+        held_by_budget=snapshot.agent.pace.budget_until is not None,
         agent_waits=frozenset(wait.kind for wait in snapshot.agent_waits if wait.state.is_open),
         posture=posture_of(snapshot.agent.posture.status),
     )
@@ -115,7 +117,8 @@ def derive_closure(facts: ClosureFacts) -> Closure:
     if terminal is not None and terminal.kind not in ENDED_WELL:
         return _failed(terminal, facts.posture)
     if facts.put_off:
-        return _waiting(facts, WaitingReason.AWAITING_TIMER, "provider_deferred")
+        evidence = "budget_used_up" if facts.held_by_budget else "provider_deferred"
+        return _waiting(facts, WaitingReason.AWAITING_TIMER, evidence)
     if facts.turn_open:
         return _waiting(facts, WaitingReason.AWAITING_EXTERNAL_CHANGE, "turn_open")
     if (signal := _work_signal(facts)) is not None:

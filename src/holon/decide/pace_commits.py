@@ -21,6 +21,7 @@ from holon.model.commit import (
     Change,
     Commit,
     RecordEvent,
+    ReleaseDeferred,
     SetAgentStatus,
     SettleMessage,
 )
@@ -133,11 +134,13 @@ def extend_hold_commit(
 
 
 def release_turns_commit(commit_id: str, snapshot: AgentSnapshot, *, now: datetime) -> Commit:
-    """The budget has room again."""
+    """The budget has room again: messages whose turns it put off may be taken up."""
+    agent_id = snapshot.agent.identity.agent_id
     return _review(
         commit_id,
         snapshot,
-        ReleaseTurns(agent_id=snapshot.agent.identity.agent_id),
+        ReleaseTurns(agent_id=agent_id),
+        ReleaseDeferred(agent_id=agent_id),  # before its moment, when the budget was raised
         *resting(snapshot, reason="budget_freed", until=None),
         now=now,
     )

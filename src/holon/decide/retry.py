@@ -24,7 +24,7 @@ from holon.model.limits import (
     PROVIDER_WAIT_INLINE_MS_MAX,
 )
 from holon.model.model_ref import ModelRef
-from holon.model.provider_attempt import AttemptOutcome
+from holon.model.provider_attempt import AttemptOutcome, LeftBecause
 from holon.model.provider_errors import (
     ProviderError,
     ProviderOverloadedError,
@@ -46,7 +46,8 @@ class FailedAttempt(Record, frozen=True, kw_only=True):
     retryable: bool
     ends_turn: bool = False
     retry_after_ms: int | None = None
-    may_retry: bool = True  # the account has a retry left and the route is not at rest
+    may_retry: bool = True  # the account has a retry left
+    is_circuit_open: bool = False  # the route is given a rest, or is being probed after one
     has_fallback: bool = False
     jitter: float = 0.0  # in [0, 1)
 
@@ -61,12 +62,14 @@ class MoveOn(Record, tag_field="kind", tag="move_on", frozen=True, kw_only=True)
     """Ask the next candidate."""
 
     outcome: AttemptOutcome
+    because: LeftBecause | None = None
 
 
 class GiveUp(Record, tag_field="kind", tag="give_up", frozen=True, kw_only=True):
     """The round has failed."""
 
     outcome: AttemptOutcome
+    because: LeftBecause | None = None
 
 
 RetryDecision: TypeAlias = RetryAfter | MoveOn | GiveUp
@@ -76,10 +79,16 @@ def decide_retry(failed: FailedAttempt) -> RetryDecision:
     """Name what follows. First matching rule wins; read top to bottom."""
     if failed.ends_turn:
         return GiveUp(outcome=AttemptOutcome.FAIL_FAST_ABORTED)
-    if not failed.retryable or names_a_far_moment(failed.retry_after_ms):
+    if names_a_far_moment(failed.retry_after_ms):
+        return _leave(failed, AttemptOutcome.FAIL_FAST_ABORTED, LeftBecause.MOMENT_NAMED)
+    if not failed.retryable:
         return _leave(failed, AttemptOutcome.FAIL_FAST_ABORTED)
-    if failed.attempt >= failed.attempts_count_max or not failed.may_retry:
+    if failed.attempt >= ATTEMPTS_COUNT_MAX:
         return _leave(failed, AttemptOutcome.RETRIES_EXHAUSTED)
+    if failed.is_circuit_open or failed.attempt >= failed.attempts_count_max:
+        return _leave(failed, _unretried(failed), LeftBecause.CIRCUIT_OPEN)
+    if not failed.may_retry:
+        return _leave(failed, _unretried(failed), LeftBecause.RETRY_BUDGET_USED_UP)
     return RetryAfter(
         backoff_ms=backoff_ms(
             failed.attempt, jitter=failed.jitter, retry_after_ms=failed.retry_after_ms
@@ -123,5 +132,15 @@ def jitter_of(agent_id: AgentId, model_ref: ModelRef, started_at: datetime) -> f
     return zlib.crc32(name.encode()) / _DIGESTS_COUNT
 
 
-def _leave(failed: FailedAttempt, outcome: AttemptOutcome) -> MoveOn | GiveUp:
-    return MoveOn(outcome=outcome) if failed.has_fallback else GiveUp(outcome=outcome)
+def _unretried(failed: FailedAttempt) -> AttemptOutcome:
+    """What an attempt is called that no other follows: one retry at least makes them exhausted."""
+    is_retry = failed.attempt > 1
+    return AttemptOutcome.RETRIES_EXHAUSTED if is_retry else AttemptOutcome.FAIL_FAST_ABORTED
+
+
+def _leave(
+    failed: FailedAttempt, outcome: AttemptOutcome, because: LeftBecause | None = None
+) -> MoveOn | GiveUp:
+    if failed.has_fallback:
+        return MoveOn(outcome=outcome, because=because)
+    return GiveUp(outcome=outcome, because=because)

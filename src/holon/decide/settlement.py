@@ -7,7 +7,8 @@ Rule 2: a failed turn is seen in the foreground: a failure brief, a transcript e
         runtime_error event, the latter two with the attempts and the tokens they cost.
 Rule 3: a turn no provider would answer yet is put off, not failed: `defer:<turn>` hands its message
         back to wait for the moment, and the agent sleeps until then. One brief says so, however
-        many messages meet the same closed door.
+        many messages meet the same closed door. A turn that ran out of budget is put off like it,
+        together with every other turn of the agent.
 Rule 4: the closure is derived from the rows as this commit leaves them.
 Rule 5: only a lane that still holds the agent may settle: the generation is expected.
 Rule 6: each completed item with a report has a brief of its own, however the turn ended. One more
@@ -29,6 +30,8 @@ import msgspec
 
 from holon.decide.activation import AskOperator, Rest, RestUntil, ReviewBudget, decide_activation
 from holon.decide.agent_lifecycle import next_status
+from holon.decide.bounded_text import shortened
+from holon.decide.budget import BUDGET_USED_UP, budget_text
 from holon.decide.closure import closure_facts, derive_closure
 from holon.decide.context_too_long import (
     ended_by_compaction,
@@ -45,6 +48,7 @@ from holon.decide.work_transition import decide_work_transition, promotions_of
 from holon.model.agent import AgentState
 from holon.model.agent_status import AgentSignal, AgentStatus
 from holon.model.brief import BriefKind, BriefRecord, FailureArtifact
+from holon.model.budget import BudgetHold
 from holon.model.closure import Closure, WaitingReason, waiting_reason_of
 from holon.model.commit import (
     AppendBrief,
@@ -65,9 +69,10 @@ from holon.model.commit import (
 from holon.model.event import ProviderDeferred, RuntimeErrorRecorded
 from holon.model.expectation import AgentGeneration, Expect, WaitInState, WorkItemAtRevision
 from holon.model.ids import BriefId, SummaryId, WaitId, WorkItemId, WorkspaceId
+from holon.model.limits import BRIEF_TEXT_BYTES_MAX, TERMINAL_TEXT_BYTES_MAX
 from holon.model.message import MessageEnvelope, MessageState
 from holon.model.model_ref import ModelRef
-from holon.model.pace_change import RememberPace
+from holon.model.pace_change import HoldTurns, RememberPace
 from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.record import Record
 from holon.model.snapshot import AgentSnapshot, WeighedItem
@@ -99,6 +104,7 @@ class SettlementFacts(Record, frozen=True, kw_only=True):
     timeline: AttemptTimeline | None = None
     final_round: tuple[Change, ...] = ()
     cost_micros: int = 0
+    budget_hold: BudgetHold | None = None  # the used-up budget that put the turn off
     moved: bool = False  # whether the turn got somewhere (decide/no_progress)
     workspace_id: WorkspaceId | None = None  # where the agent works
 
@@ -127,6 +133,7 @@ def settle_turn(facts: SettlementFacts, *, now: datetime) -> Commit:
                 cost_micros=facts.cost_micros,
             ),
             *_pace(facts, now=now),
+            *_held_turns(facts),
             _ended_message(facts),
             *_ended_waits(facts),
             *transition,
@@ -155,7 +162,9 @@ def terminal_of(facts: SettlementFacts, *, now: datetime) -> TurnTerminal:
         completed_at=now,
         duration_ms=facts.duration_ms,
         reason=None if failure is None else failure.summary,
-        last_assistant_message=facts.finish.last_text,
+        last_assistant_message=shortened(
+            facts.finish.last_text, bytes_max=TERMINAL_TEXT_BYTES_MAX
+        ).text,
     )
 
 
@@ -174,6 +183,8 @@ def _failure_changes(facts: SettlementFacts, *, now: datetime) -> tuple[Change, 
         failure=failure, timeline=facts.timeline, token_usage=spent, retry_at=until
     )
     entry = entry_of(facts.turn, position=facts.next_position, at=now, data=told)
+    if facts.budget_hold is not None:  # the hold is the event: no provider failed
+        return (AppendTranscript(entry=entry),)
     return (
         AppendTranscript(entry=entry),
         RecordEvent(agent_id=facts.turn.agent_id, event=_failure_event(facts, failure)),
@@ -206,6 +217,12 @@ def _pace(facts: SettlementFacts, *, now: datetime) -> tuple[RememberPace, ...]:
     if pace == before:
         return ()
     return (RememberPace(agent_id=facts.turn.agent_id, pace=pace),)
+
+
+def _held_turns(facts: SettlementFacts) -> tuple[HoldTurns, ...]:
+    if facts.budget_hold is None:
+        return ()
+    return (HoldTurns(agent_id=facts.turn.agent_id, hold=facts.budget_hold),)
 
 
 def _commit_id(facts: SettlementFacts) -> str:
@@ -284,7 +301,7 @@ def _told(facts: SettlementFacts, closure: Closure, *, now: datetime) -> tuple[A
         for each, brief_id in zip(reports, facts.report_brief_ids, strict=False)
     ]
     asks = waiting_reason_of(closure) is WaitingReason.AWAITING_OPERATOR_INPUT
-    if _tells_how_it_ended(facts, [each.text for each in briefs], asks=asks):
+    if _tells_how_it_ended(facts, [each.report for each in reports], asks=asks):
         briefs.append(_closing_brief(facts, asks=asks, now=now))
     return tuple(AppendBrief(brief=each) for each in briefs)
 
@@ -292,7 +309,7 @@ def _told(facts: SettlementFacts, closure: Closure, *, now: datetime) -> tuple[A
 def _tells_how_it_ended(facts: SettlementFacts, reports: list[str], *, asks: bool) -> bool:
     finish = facts.finish
     if finish.deferred_until is not None:  # an earlier brief may have said until when
-        return facts.snapshot.deferred_until is None
+        return facts.snapshot.deferred_until is None or facts.budget_hold is not None
     if finish.failure is not None or not reports:
         return True
     is_news = bool(finish.last_text.strip()) and finish.last_text not in reports
@@ -336,7 +353,7 @@ def _brief(
         agent_id=facts.turn.agent_id,
         kind=BriefKind.ACK if put_off else kind,
         created_at=now,
-        text=text,
+        text=shortened(text, bytes_max=BRIEF_TEXT_BYTES_MAX).text,
         workspace_id=facts.workspace_id,
         work_item_id=work_item_id,
         turn_id=facts.turn.turn_id,
@@ -350,6 +367,8 @@ def _closing_text(facts: SettlementFacts) -> str:
     finish = facts.finish
     if finish.failure is None:
         return finish.last_text
+    if facts.budget_hold is not None:
+        return budget_text(facts.budget_hold, in_turn=True)
     if finish.deferred_until is not None:
         return _put_off_text(finish.failure, finish.deferred_until)
     held, told = _held(facts), _failure_text(finish.failure)
@@ -409,13 +428,16 @@ def _posture_changes(
         SetAgentStatus(
             agent_id=facts.turn.agent_id,
             status=status,
-            reason=_posture_reason(facts.finish),
+            reason=_posture_reason(facts),
             sleeping_until=min(rests, default=None) if asleep else None,
         ),
     )
 
 
-def _posture_reason(finish: Finish) -> str:
+def _posture_reason(facts: SettlementFacts) -> str:
+    finish = facts.finish
+    if facts.budget_hold is not None:
+        return BUDGET_USED_UP
     if finish.deferred_until is not None:
         return "provider_deferred"
     return finish.sleep_reason or "turn_settled"
@@ -436,6 +458,9 @@ def _snapshot_after(
         focus=msgspec.structs.replace(agent.focus, open_turn_id=None),
         last_terminal=terminal,
     )
+    if facts.budget_hold is not None:
+        held = msgspec.structs.replace(agent.pace, budget_until=facts.budget_hold.until)
+        settled = msgspec.structs.replace(settled, pace=held)
     return msgspec.structs.replace(
         snapshot,
         agent=settled,

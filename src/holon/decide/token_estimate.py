@@ -5,6 +5,8 @@ Owns:  the estimate. A calibration says how many bytes a token of some model has
 Rule 1: whole numbers only, so that an estimate is the same everywhere.
 Rule 2: a calibration stays within bounds, whatever was reported: a wrong figure makes a prompt
         smaller or larger than it could be, and never absurd.
+Rule 3: usage that was not reported, or cannot be true, is estimated and says so. No calibration
+        learns from an estimate.
 """
 
 from typing import Final
@@ -16,6 +18,7 @@ from holon.model.compaction_limits import (
     CALIBRATION_TOKEN_BYTES_MIN,
 )
 from holon.model.limits import ESTIMATED_TOKEN_BYTES
+from holon.model.provider_attempt import TokenUsage
 from holon.model.record import Record
 
 _MILLI: Final = 1_000
@@ -54,6 +57,31 @@ def calibrated(old: Calibration, *, request_bytes: int, reported_tokens: int) ->
     seen = _within_bounds(request_bytes * _MILLI // reported_tokens)
     mean = (old.token_millibytes * _OLD_WEIGHT + seen * (_WEIGHTS - _OLD_WEIGHT)) // _WEIGHTS
     return Calibration(token_millibytes=_within_bounds(mean))
+
+
+def counted_usage(
+    reported: TokenUsage | None,
+    *,
+    read_bytes: int,
+    written_bytes: int,
+    calibration: Calibration = UNCALIBRATED,
+) -> TokenUsage:
+    """Return what a round used: as reported, as far as that can be true."""
+    told = reported or TokenUsage()
+    read, written = told.input_tokens, told.output_tokens
+    if read < 1:
+        read = tokens_of_bytes(read_bytes, calibration)
+    if written < 1:
+        written = tokens_of_bytes(written_bytes, calibration)
+    if (read, written) == (told.input_tokens, told.output_tokens):
+        return told
+    return TokenUsage(
+        input_tokens=read,
+        output_tokens=written,
+        cache_read_tokens=max(0, told.cache_read_tokens),
+        cache_creation_tokens=max(0, told.cache_creation_tokens),
+        is_estimated=True,
+    )
 
 
 def _within_bounds(millibytes: int) -> int:

@@ -15,8 +15,10 @@ from datetime import datetime
 
 import msgspec
 
+from holon.decide.bounded_text import shortened
 from holon.model.commit import AppendDeliverySummary, Change, PutWorkItem, RecordEvent
 from holon.model.ids import AgentId, SummaryId, TurnId
+from holon.model.limits import BRIEF_TEXT_BYTES_MAX
 from holon.model.record import Record
 from holon.model.turn import Finish, TurnRecord
 from holon.model.work_event import CompletionReportMissing, ReportProblem
@@ -34,10 +36,15 @@ def promotions_of(finish: Finish, completed: Sequence[WorkItemRecord]) -> tuple[
     """Return the reports to keep, in the order they were given."""
     known = {item.id: item for item in completed if item.state is WorkItemState.COMPLETED}
     return tuple(
-        Promotion(item=known[each.work_item_id], report=each.report)
+        Promotion(item=known[each.work_item_id], report=_kept(each.report))
         for each in finish.completions
         if each.report is not None and each.work_item_id in known
     )
+
+
+def _kept(report: str) -> str:
+    """A report of a bounded size; all that was said stands in the transcript."""
+    return shortened(report, bytes_max=BRIEF_TEXT_BYTES_MAX).text
 
 
 def decide_work_transition(

@@ -13,7 +13,7 @@ from holon.model.limits import WORKSPACE_PATH_CHARS_MAX
 from holon.model.refusal import Refusal, RefusalCode
 from holon.model.workspace import FoundPlace, PathProblem
 
-PRIVATE_FOLDERS: Final = ("run", "commands", "agents")  # of HOLON_HOME
+PRIVATE_FOLDERS: Final = ("state", "run", "commands", "agents")  # of HOLON_HOME
 
 _SHOWN_CHARS: Final = 200
 

@@ -62,6 +62,11 @@ class App(Generic[PlaneT]):
     guesses: RateLimiter
     standing: tuple[Header, ...] = field(default=())
 
+    def knows(self, head: RequestHead) -> bool:
+        """Whether a request shows the operator's credentials, whatever it asks for."""
+        offered = head.values(b"authorization")
+        return len(offered) == 1 and self.gatekeeper.opens(offered[0])
+
     async def answer(self, head: RequestHead, body: BodySource) -> AnyReply:
         """Answer one request; never raises but for a peer that has gone."""
         try:

@@ -8,13 +8,15 @@ Rule 3: a peer that is slow to ask, to send or to take is cut off; it never hold
         One scope around the connection has whichever deadline counts at the moment, since a scope
         for each wait costs more than most of what happens in between.
 Rule 4: what cannot be parsed without doubt is refused and the connection closed.
+Rule 5: until a peer on TCP has shown who it is, it waits for its turn before each step in which
+        what it sent is read, and with each request anew (http/fair_share).
 """
 
 import math
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from http import HTTPStatus
-from typing import Final
+from typing import Final, TypeAlias
 
 import anyio
 import h11
@@ -27,6 +29,7 @@ from holon.http.exchange import (
     BodyTooLargeError,
     BodyTooSlowError,
     BodyUnreadableError,
+    Door,
     Header,
     Peer,
     PeerGoneError,
@@ -34,6 +37,7 @@ from holon.http.exchange import (
     RequestHead,
     StreamReply,
 )
+from holon.http.fair_share import FairShare
 from holon.http.head_checks import has_body
 from holon.http.refused import refused_reply
 from holon.model.limits import (
@@ -48,16 +52,35 @@ from holon.model.limits import (
     SECOND_MS,
 )
 
+Knows: TypeAlias = Callable[[RequestHead], bool]  # whether a head shows who sends it
+
 _GONE: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
+
+
+def nobody_known(head: RequestHead) -> bool:
+    """Every peer stays a stranger."""
+    del head
+    return False
 
 
 class Connection:
     """Serves the requests of one stream, one after another."""
 
-    def __init__(self, stream: ByteStream, peer: Peer, answer: Answerer) -> None:
+    def __init__(
+        self,
+        stream: ByteStream,
+        peer: Peer,
+        answer: Answerer,
+        *,
+        share: FairShare | None = None,
+        knows: Knows = nobody_known,
+    ) -> None:
         self._stream = stream
         self.peer: Final = peer
         self._answer = answer
+        self._share = share if peer.door is Door.TCP else None
+        self._knows = knows
+        self._is_known = peer.door is Door.UNIX  # the kernel says who that is
         self._wire = h11.Connection(h11.SERVER, max_incomplete_event_size=HTTP_HEAD_BYTES_MAX)
         self.resting_since_s: float | None = anyio.current_time()  # nothing while it is answered
         self._asked_count = 0
@@ -69,6 +92,11 @@ class Connection:
     def asked(self) -> bool:
         """Whether the peer has asked for anything yet."""
         return self._asked_count > 0
+
+    @property
+    def is_stranger(self) -> bool:
+        """Whether the peer has not shown who it is, with its newest request at the latest."""
+        return not self._is_known
 
     async def serve(self) -> None:
         """Answer until either side has had enough."""
@@ -92,6 +120,7 @@ class Connection:
             return False
         self.resting_since_s = None
         self._asked_count += 1
+        self._is_known = self.peer.door is Door.UNIX or self._knows(head)
         self._wants_body = head.method != "HEAD"
         if not has_body(head):
             self._wire.next_event()  # its end: there is nothing to be read, now or later
@@ -106,6 +135,7 @@ class Connection:
             await self._receive(until_s=_from_now(HTTP_IDLE_MS_MAX))
         until_s = _from_now(HTTP_HEAD_MS_MAX)
         while True:
+            await self._turn()
             _refuse_doubtful_lines(self._wire.trailing_data[0])
             match self._wire.next_event():
                 case h11.Request() as request:
@@ -125,8 +155,14 @@ class Connection:
         self._hung_up = not data
         self._wire.receive_data(data)
 
+    async def _turn(self) -> None:
+        """Wait until what this peer sent may be read."""
+        if self._share is not None and not self._is_known and self._wire.trailing_data[0]:
+            await self._share.turn(self.peer.address)
+
     async def _linger(self) -> None:
         """A system that closes on bytes nobody read may take back the answer that was sent."""
+        self.resting_since_s = anyio.current_time()
         await self._stream.send_eof()
         left = HTTP_LINGER_BYTES_MAX
         with anyio.move_on_after(HTTP_LINGER_MS_MAX / SECOND_MS):
@@ -135,8 +171,9 @@ class Connection:
 
     async def read(self, *, bytes_max: int) -> bytes:
         """Read the body of the request under way."""
+        self.resting_since_s = anyio.current_time()  # from here on it is the peer that is slow
         try:
-            return await self._body(bytes_max, until_s=_from_now(HTTP_BODY_MS_MAX))
+            body = await self._body(bytes_max, until_s=_from_now(HTTP_BODY_MS_MAX))
         except TimeoutError:
             raise BodyTooSlowError("the body did not arrive in time") from None
         except _GONE:
@@ -145,6 +182,8 @@ class Connection:
             if self._hung_up:
                 raise PeerGoneError("the peer hung up in the middle of its body") from None
             raise BodyUnreadableError("the body is not as its head announced it") from None
+        self.resting_since_s = None
+        return body
 
     async def _body(self, bytes_max: int, *, until_s: float) -> bytes:
         if self._wire.their_state is not h11.SEND_BODY:
@@ -153,6 +192,7 @@ class Connection:
             await self._write(h11.InformationalResponse(status_code=100, headers=[]))
         body = bytearray()
         while True:
+            await self._turn()
             match self._wire.next_event():
                 case h11.Data(data=data):
                     body += data

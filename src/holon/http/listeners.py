@@ -6,8 +6,11 @@ Rule 1: each socket has room for so many and no more, so that a crowd at one doo
         had by asking, not by having asked. Where all are being answered, the newcomer is closed.
 Rule 2: connections that have not asked for anything are few, and never more than half: the oldest
         of them makes room for the next, so that nobody keeps others out by being silent.
-Rule 3: whatever goes wrong with one connection ends that one; nobody can end the host from outside.
-Rule 4: a machine that has nothing left for another connection is waited for; whoever knocks
+Rule 3: those who have not shown who they are have a share of the room, and each peer among them a
+        smaller one. Over it, whoever of that peer has rested the longest makes room for its next;
+        where none of them rests, the next is closed. Other peers notice nothing of it.
+Rule 4: whatever goes wrong with one connection ends that one; nobody can end the host from outside.
+Rule 5: a machine that has nothing left for another connection is waited for; whoever knocks
         meanwhile stays in line. Only a listening socket that is gone ends the listening.
 """
 
@@ -24,13 +27,15 @@ from typing import Final
 import anyio
 from anyio.lowlevel import checkpoint
 
-from holon.http.connection import Connection
+from holon.http.connection import Connection, Knows, nobody_known
 from holon.http.exchange import Answerer, Door, Peer
+from holon.http.fair_share import FairShare
 from holon.http.socket_stream import SocketStream, accepted
 from holon.model.limits import (
     HTTP_ACCEPT_PAUSE_MS,
     HTTP_CONNECTIONS_COUNT_MAX,
     HTTP_HEADLESS_COUNT_MAX,
+    HTTP_STRANGERS_PER_PEER_COUNT_MAX,
 )
 from holon.ports.clock import Clock
 
@@ -47,7 +52,9 @@ class Listeners:
     answer: Answerer
     clock: Clock
     connections_max: int = HTTP_CONNECTIONS_COUNT_MAX  # by each socket
+    knows: Knows = nobody_known
     _rooms: list["_Room"] = field(default_factory=list)
+    _share: FairShare = field(default_factory=FairShare)
 
     @property
     def open_count(self) -> int:
@@ -57,6 +64,7 @@ class Listeners:
     async def serve(self, sockets: Sequence[socket.socket]) -> None:
         """Accept on all of them until cancelled."""
         async with anyio.create_task_group() as accepting:
+            accepting.start_soon(self._share.run)
             for bound in sockets:
                 room = _Room(self.connections_max)
                 self._rooms.append(room)
@@ -83,9 +91,9 @@ class Listeners:
     async def _serve_one(self, connected: socket.socket, room: "_Room") -> None:
         async with SocketStream(connected) as stream:
             peer = peer_of(connected)
-            if peer is None or not room.make_place():
+            if peer is None or not room.make_place(peer):
                 return
-            connection = Connection(stream, peer, self.answer)
+            connection = Connection(stream, peer, self.answer, share=self._share, knows=self.knows)
             with room.entered(connection):
                 try:
                     await connection.serve()
@@ -99,16 +107,27 @@ class _Room:
     def __init__(self, count_max: int) -> None:
         self._count_max = count_max
         self._silent_max = min(HTTP_HEADLESS_COUNT_MAX, count_max // 2)
+        self._of_peer_max = min(HTTP_STRANGERS_PER_PEER_COUNT_MAX, max(1, count_max // 2))
         self._within: OrderedDict[Connection, anyio.CancelScope] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._within)
 
-    def make_place(self) -> bool:
+    def make_place(self, peer: Peer) -> bool:
         """Make room for one more, if need be by who has rested the longest; False when none is."""
+        if peer.door is Door.TCP:
+            same = [each for each in self._strangers() if each.peer.address == peer.address]
+            if len(same) >= self._of_peer_max:
+                return self._make_one_go(same)
         if len(self._within) < self._count_max:
             return True
-        rests = ((each.resting_since_s, each) for each in self._within)
+        return self._make_one_go(list(self._within))
+
+    def _strangers(self) -> Iterator[Connection]:
+        return (each for each in self._within if each.is_stranger)
+
+    def _make_one_go(self, candidates: Sequence[Connection]) -> bool:
+        rests = ((each.resting_since_s, each) for each in candidates)
         resting = [(since_s, each) for since_s, each in rests if since_s is not None]
         if not resting:
             return False

@@ -42,6 +42,13 @@ PROVIDER_ANSWER_BYTES_MAX: Final = 32 * MIB
 PROVIDER_STREAM_MS_MAX: Final = 2 * HOUR_MS  # the longest answer of the slowest model takes less
 PROVIDER_STREAM_BYTES_MAX: Final = 128 * MIB  # it says most things more than once; not kept
 PROVIDER_ANSWER_CHARS_MAX: Final = PROVIDER_ANSWER_BYTES_MAX  # of what is kept of a stream
+ANSWER_TOKEN_BYTES_MAX: Final = (
+    16  # no text has longer tokens on average; of a model's output limit
+)
+ANSWER_TEXT_BYTES_MAX: Final = 2 * MIB  # of one answer, whatever the model's limit; thinking alike
+ANSWER_CALLS_BYTES_MAX: Final = 4 * MIB  # the arguments of all calls of one answer
+BRIEF_TEXT_BYTES_MAX: Final = 256 * KIB  # of a brief or a report; all of it is in the transcript
+TERMINAL_TEXT_BYTES_MAX: Final = 4 * KIB  # of the last words in the end of a turn
 PROVIDER_ERROR_BYTES_MAX: Final = 64 * KIB
 PROVIDER_MESSAGE_CHARS_MAX: Final = 400  # of a provider's own words in our errors
 PROVIDER_SOURCE_CHAIN_COUNT_MAX: Final = 6
@@ -79,6 +86,7 @@ HTTP_BODY_BYTES_MAX: Final = 2 * MIB  # a body of a route that names no bound of
 HTTP_NO_BODY_BYTES_MAX: Final = 1 * KIB  # of a route that takes none, for {} and the like
 HTTP_CONNECTIONS_COUNT_MAX: Final = 2_048
 HTTP_HEADLESS_COUNT_MAX: Final = 256  # connections that have not asked for anything yet
+HTTP_STRANGERS_PER_PEER_COUNT_MAX: Final = 512  # connections of one peer that show no credentials
 HTTP_ACCEPT_PAUSE_MS: Final = 100  # while the machine has nothing left for another connection
 HTTP_RECEIVE_BYTES: Final = 16 * KIB  # less than a head may have, so that its bound is kept
 HTTP_AUTH_FAILURES_COUNT_MAX: Final = 30  # in a burst, per peer
@@ -181,6 +189,9 @@ COST_MICROS: Final = 1_000_000  # in one US dollar
 
 # How much of each kind there may be.
 AGENTS_COUNT_MAX: Final = 20_000
+TASKS_LIVE_PER_AGENT_COUNT_DEFAULT: Final = 200  # command tasks that run at one time
+TASKS_LIVE_COUNT_DEFAULT: Final = 1_000  # of all agents of a home
+TASKS_LIVE_COUNT_MAX: Final = 10_000  # what either may be set to
 WORK_ITEMS_OPEN_COUNT_MAX: Final = 1_000  # of one agent
 TIMERS_ACTIVE_COUNT_MAX: Final = 1_000  # of one agent
 WORKSPACES_ATTACHED_COUNT_MAX: Final = 100  # of one agent

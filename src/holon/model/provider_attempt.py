@@ -19,6 +19,7 @@ from holon.model.record import Record
 class TokenUsage(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Tokens one or more rounds used, as the provider reported them.
 
+    Where a provider reported nothing, or nothing that can be true, the count `is_estimated`.
     `input_tokens` counts everything the model read, cached or not; the cache fields say how much of
     it was read from, or written to, the provider's cache.
     """
@@ -28,6 +29,7 @@ class TokenUsage(Record, frozen=True, kw_only=True, omit_defaults=False):
     total_tokens: int = 0
     cache_read_tokens: int = 0
     cache_creation_tokens: int = 0
+    is_estimated: bool = False
 
     def __post_init__(self) -> None:
         total = self.input_tokens + self.output_tokens
@@ -40,16 +42,25 @@ class TokenUsage(Record, frozen=True, kw_only=True, omit_defaults=False):
             output_tokens=self.output_tokens + other.output_tokens,
             cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
             cache_creation_tokens=self.cache_creation_tokens + other.cache_creation_tokens,
+            is_estimated=self.is_estimated or other.is_estimated,
         )
 
 
 class AttemptOutcome(StrEnum):
-    """How one attempt ended."""
+    """How one attempt ended. `retries_exhausted` is said only where a retry was made."""
 
     SUCCEEDED = "succeeded"
     RETRYING = "retrying"
     RETRIES_EXHAUSTED = "retries_exhausted"
     FAIL_FAST_ABORTED = "fail_fast_aborted"
+
+
+class LeftBecause(StrEnum):
+    """Why a candidate was left although its failure may pass, or that it was not even asked."""
+
+    CIRCUIT_OPEN = "circuit_open"  # it failed too often in a row: asked once, or passed over
+    RETRY_BUDGET_USED_UP = "retry_budget_used_up"  # the account has no retry left
+    MOMENT_NAMED = "moment_named"  # it will be back at a moment that is too far to sit out
 
 
 class Disposition(StrEnum):
@@ -116,6 +127,7 @@ class ProviderAttempt(Record, frozen=True, kw_only=True):
     failure_kind: str | None = None
     disposition: Disposition | None = None
     advanced_to_fallback: bool = False
+    left_because: LeftBecause | None = None
     backoff_ms: int | None = None
     token_usage: TokenUsage | None = None
     transport_diagnostics: TransportDiagnostics | None = None

@@ -92,11 +92,11 @@ class EventSlice(Record, frozen=True, kw_only=True):
     last_seq: int = 0
 
 
-class AnsweringModels(Record, frozen=True, kw_only=True):
-    """Which model a round was asked of, and which one answered it."""
+class LastExchange(Record, frozen=True, kw_only=True):
+    """The model the newest round was meant for, and the one that was asked last for it."""
 
-    requested: str
-    active: str | None = None
+    requested_model: str
+    active_model: str | None = None
 
 
 class AgentSurface(Record, frozen=True, kw_only=True):
@@ -106,9 +106,9 @@ class AgentSurface(Record, frozen=True, kw_only=True):
     counts: AgentCounts
     last_event_seq: int = 0
     last_usage: TokenUsage | None = None  # of the newest settled turn that reported any
+    last_exchange: LastExchange | None = None
     last_failure: BriefRecord | None = None  # the newest brief of a failed turn
     last_continuation: Continuation | None = None  # what the newest message amounted to
-    last_models: AnsweringModels | None = None  # of the newest round
     let_go_turn_count: int = 0  # turns the agent no longer reads in full
     recap: tuple[str, ...] = ()  # what is left of them
     tasks: tuple[TaskRecord, ...] = ()  # open ones first, then newest

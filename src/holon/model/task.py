@@ -12,6 +12,7 @@ from holon.model.brief import FailureArtifact
 from holon.model.ids import AgentId, MessageId, TaskId, WorkItemId
 from holon.model.instant import Instant
 from holon.model.json_value import JsonValue, require_json
+from holon.model.limits import TASKS_LIVE_COUNT_DEFAULT, TASKS_LIVE_PER_AGENT_COUNT_DEFAULT
 from holon.model.provenance import TrustLevel
 from holon.model.record import Record
 
@@ -100,6 +101,13 @@ class WorktreeSubagentRecovery(
 TaskRecovery: TypeAlias = (
     ChildAgentRecovery | CommandRecovery | SubagentRecovery | WorktreeSubagentRecovery
 )
+
+
+class TaskQuota(Record, frozen=True, kw_only=True):
+    """How many command tasks may run at one time."""
+
+    per_agent_count_max: int = TASKS_LIVE_PER_AGENT_COUNT_DEFAULT
+    count_max: int = TASKS_LIVE_COUNT_DEFAULT
 
 
 class TaskRecord(Record, frozen=True, kw_only=True):

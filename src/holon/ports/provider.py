@@ -40,6 +40,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     provider: Provider
     account: str
     prompt_tokens_max: int | None = None  # how large a prompt may grow, where that is known
+    output_tokens_max: int | None = None  # how long an answer may be, where that is known
 
 
 class ModelPreference(msgspec.Struct, frozen=True, kw_only=True):

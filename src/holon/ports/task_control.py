@@ -38,6 +38,10 @@ class TaskControl(Protocol):
         """The agent's command tasks that run right now, oldest first."""
         ...
 
+    def running_count(self) -> int:
+        """How many command tasks of all agents run right now."""
+        ...
+
     def command(self, task_id: TaskId) -> RunningCommand | None:
         """The command of a running task."""
         ...

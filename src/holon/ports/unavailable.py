@@ -114,6 +114,10 @@ class NoTasks:
         """Nothing runs."""
         return ()
 
+    def running_count(self) -> int:
+        """Nothing runs."""
+        return 0
+
     def command(self, task_id: TaskId) -> RunningCommand | None:
         """Nothing runs."""
         return None

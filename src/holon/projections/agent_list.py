@@ -23,7 +23,7 @@ from holon.model.closure import Closure, WaitingReason, waiting_reason_of
 from holon.model.ids import AgentId, TurnId, WorkspaceId
 from holon.model.instant import Instant
 from holon.model.record import Record
-from holon.model.surface import AnsweringModels, ListedAgent
+from holon.model.surface import LastExchange, ListedAgent
 from holon.model.workspace import AccessMode, ActiveWorkspace, ProjectionKind
 from holon.projections.scheduling_posture import SchedulingPosture, scheduling_posture
 
@@ -76,8 +76,8 @@ class AgentModelState(Record, frozen=True, kw_only=True):
     effective_fallback_models: tuple[str, ...]
     fallback_active: bool  # the newest round was answered by another model than was asked for
     override_model: str | None = None
-    requested_model: str | None = None  # of the newest round
-    active_model: str | None = None
+    requested_model: str | None = None  # by the newest round
+    active_model: str | None = None  # asked last for it; another one where a fallback was needed
 
 
 class WorkspaceView(Record, frozen=True, kw_only=True):
@@ -180,11 +180,11 @@ def lifecycle_view(identity: AgentIdentity, status: AgentStatus) -> LifecycleVie
 
 
 def agent_model_state(
-    override_model: str | None, models: RuntimeModels, *, answered: AnsweringModels | None = None
+    override_model: str | None, models: RuntimeModels, *, last: LastExchange | None = None
 ) -> AgentModelState:
-    """Return the model an agent is given; `answered` tells of its newest round."""
+    """Return the model an agent is given; `last` tells of its newest round."""
     effective = override_model or models.default
-    asked, active = (None, None) if answered is None else (answered.requested, answered.active)
+    asked, active = (None, None) if last is None else (last.requested_model, last.active_model)
     return AgentModelState(
         source=ModelSource.RUNTIME_DEFAULT
         if override_model is None

@@ -203,7 +203,7 @@ def agent_summary(surface: AgentSurface, around: Surroundings) -> AgentSummary:
         scheduling_posture=scheduling_posture(listed),
         lifecycle=lifecycle_view(agent.identity, agent.posture.status),
         model=agent_model_state(
-            agent.model.override_model, around.models, answered=surface.last_models
+            agent.model.override_model, around.models, last=surface.last_exchange
         ),
         token_usage=token_summary(agent.totals, surface.last_usage),
         execution=execution_view(around.profile, around.policy, place=place),

@@ -43,9 +43,12 @@ class PaceView(Record, frozen=True, kw_only=True):
     held_until: Instant | None = None
     self_started_count: int = 0
     rests_until_outside_input: bool = False
+    unpriced_models: tuple[str, ...] = ()  # a cost budget bounds them, and cannot see their cost
 
 
-def pace_view(pace: AgentPace, facts: BudgetFacts, *, now: datetime) -> PaceView:
+def pace_view(
+    pace: AgentPace, facts: BudgetFacts, *, unpriced: tuple[str, ...] = (), now: datetime
+) -> PaceView:
     """Return an agent's pace with the figures behind it."""
     return PaceView(
         measures=(
@@ -56,6 +59,7 @@ def pace_view(pace: AgentPace, facts: BudgetFacts, *, now: datetime) -> PaceView
         held_until=pace.budget_until,
         self_started_count=pace.self_started_count,
         rests_until_outside_input=pace.gave_up,
+        unpriced_models=unpriced,
     )
 
 

@@ -165,9 +165,9 @@ def _turns(events: Sequence[AuditEvent]) -> Iterable[TurnLatency]:
             case TurnEnded() as end if end.turn_id in turns:
                 yield turns.pop(end.turn_id).ended(end)
             case _:
-                turn_id = getattr(each.event, "turn_id", None)
-                if turn_id in turns:
-                    turns[turn_id].hear(each)
+                turn = turns.get(getattr(each.event, "turn_id", None) or TurnId(""))
+                if turn is not None:
+                    turn.hear(each)
 
 
 def _attempts(timeline: AttemptTimeline | None) -> tuple[ProviderAttempt, ...]:

@@ -14,8 +14,10 @@ from enum import StrEnum
 from typing import Final
 
 from holon.decide.failure_artifact import ROUND_LIMIT
+from holon.decide.text_size import utf8_bytes
 from holon.model.brief import BriefKind, BriefRecord, FailureArtifact
 from holon.model.closure import Closure, Completed, Continuable, Failed, waiting_reason_of
+from holon.model.conversation import text_of, tool_uses_of
 from holon.model.event import (
     AgentStateChanged,
     AssistantRoundRecorded,
@@ -30,10 +32,12 @@ from holon.model.event import (
 )
 from holon.model.ids import AgentId
 from holon.model.json_value import JsonValue
+from holon.model.limits import TERMINAL_TEXT_BYTES_MAX
 from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.record import Record
 from holon.model.task import TaskRecord
-from holon.model.transcript import TurnLog
+from holon.model.transcript import AssistantRound, TurnLog
+from holon.model.turn import StopReason
 from holon.model.work_item import WorkItemRecord
 from holon.projections.run_effects import effects_of
 from holon.projections.task_view import status_view
@@ -191,9 +195,27 @@ def _last_words(briefs: Sequence[BriefRecord]) -> str:
 
 
 def _raw_final_text(turns: Sequence[TurnLog]) -> str | None:
-    terminals = (log.turn.terminal for log in reversed(turns) if log.turn.terminal is not None)
-    said = (terminal.last_assistant_message for terminal in terminals)
-    return next((text for text in said if text), None)
+    ended = [log for log in reversed(turns) if log.turn.terminal is not None]
+    said = ((log, _last_message(log)) for log in ended)
+    return next((_whole(text, log) for log, text in said if text), None)
+
+
+def _last_message(log: TurnLog) -> str | None:
+    return None if log.turn.terminal is None else log.turn.terminal.last_assistant_message
+
+
+def _whole(text: str, log: TurnLog) -> str:
+    """The last words as the transcript has them: a turn's end keeps long ones shortened."""
+    if utf8_bytes(text) < TERMINAL_TEXT_BYTES_MAX // 2:
+        return text
+    rounds = (e.data.spoke for e in log.entries if isinstance(e.data, AssistantRound))
+    whole = cut = ""
+    for spoke in rounds:
+        words = text_of(spoke.blocks)
+        whole = cut + words if words.strip() else whole
+        goes_on = spoke.stop_reason is StopReason.MAX_TOKENS and not tool_uses_of(spoke.blocks)
+        cut = whole if goes_on else ""
+    return whole or text
 
 
 def _usage(told: tuple[Event, ...]) -> TokenUsage:

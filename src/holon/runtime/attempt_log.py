@@ -19,11 +19,12 @@ from holon.model.provider_attempt import (
     AttemptOutcome,
     AttemptTimeline,
     ExchangeStage,
+    LeftBecause,
     ProviderAttempt,
     TransportDiagnostics,
     usage_of,
 )
-from holon.model.provider_errors import ProviderError
+from holon.model.provider_errors import ProviderError, RouteRestingError
 from holon.ports.redactor import Redactor
 
 _NOTES_COUNT_MAX: Final = 8
@@ -91,7 +92,9 @@ class AttemptLog:
             duration_ms=0,
             came=error,
         )
-        decision = MoveOn(outcome=outcome) if has_fallback else GiveUp(outcome=outcome)
+        because = LeftBecause.CIRCUIT_OPEN if isinstance(error, RouteRestingError) else None
+        leave = MoveOn if has_fallback else GiveUp
+        decision = leave(outcome=outcome, because=because)
         notes = error.diagnostics or TransportDiagnostics(
             stage=ExchangeStage.SELECTION, source_chain=(f"{error.code}: {error.message}",)
         )
@@ -128,6 +131,7 @@ class AttemptLog:
                 failure_kind=error.code,
                 disposition=error.disposition,
                 advanced_to_fallback=isinstance(decision, MoveOn),
+                left_because=None if isinstance(decision, RetryAfter) else decision.because,
                 backoff_ms=decision.backoff_ms if isinstance(decision, RetryAfter) else None,
                 token_usage=error.usage,
                 transport_diagnostics=self._noted(attempt.model_ref, notes),

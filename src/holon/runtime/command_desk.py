@@ -25,6 +25,7 @@ from holon.decide.command_end import not_started
 from holon.decide.command_promotion import one_line, run_id_of, spec_of
 from holon.decide.execution_place import agent_home_of
 from holon.decide.keyed_record import key_conflict, keyed_id
+from holon.decide.quotas import task_quota
 from holon.model.command import CommandSpec
 from holon.model.command_limits import COMMAND_INPUT_BYTES_MAX, COMMAND_YIELD_MS_DEFAULT
 from holon.model.commit import AdvanceTask
@@ -115,6 +116,7 @@ class CommandDesk:
     async def _start(self, agent_id: AgentId, order: CommandOrder, task_id: str) -> TaskRecord:
         await self._require_admits(agent_id)
         command = await self._checked(agent_id, task_id, order)
+        self._require_room(agent_id)
         task = self._task(agent_id, TaskId(task_id), order, command=command)
         with anyio.CancelScope(shield=True):  # a task on record is not left half started
             await self._desk.open(task)
@@ -184,6 +186,15 @@ class CommandDesk:
         return await shown_output(
             task, services.redactor, tasks=self._supervisor, shell=services.shell
         )
+
+    def _require_room(self, agent_id: AgentId) -> None:
+        full = task_quota(
+            self._services.task_quota,
+            of_agent=len(self._supervisor.running(agent_id)),
+            of_all=self._supervisor.running_count(),
+        )
+        if full is not None:
+            raise RefusedError(full)
 
     async def _require_admits(self, agent_id: AgentId) -> None:
         agent = await self._services.store.reads.agent(parse_agent_id(agent_id))

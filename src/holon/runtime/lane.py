@@ -261,14 +261,17 @@ class Lane:
         tracer, turnstile = self._services.tracer, self._turnstile
         with turnstile.turn(), tracer.turn(hold.agent_id, hold.turn_id) as span:
             await turnstile.pass_through()
-            end = await self._driven(claimed.log, hold)
+            try:
+                end = await self._driven(claimed.log, hold)
+            finally:
+                self._services.open_usage.pop(hold.agent_id, None)  # its settlement counts it
             await turnstile.pass_through()
             end = await self._settler.settle(end, claimed.message, hold)
             span.ended(end.finish, end.usage, end.round_count)
 
     async def _driven(self, log: TurnLog, hold: LaneHold) -> TurnEnd:
         try:
-            return await TurnDriver(self._services, self._runner, hold).run(log)
+            return await TurnDriver(self._services, self._runner, self._pace, hold).run(log)
         except Exception as error:  # noqa: BLE001 - named boundary: a bug fails one turn, not the host
             raise_unless_bug(error)
             self._services.journal.note(

@@ -1,15 +1,22 @@
-"""The place where a turn would begin: may it?
+"""The place where a turn would begin, or go on with another round: may it?
 
 Owns:  asking the brake and the budgets, and making durable what they say.
 Rule 1: a message that had its turn and was put off has been let through before; only budgets can
         hold it again.
-Rule 2: nothing is kept here: what was counted and who is held stands in the rows.
+Rule 2: nothing is kept here: what was counted and who is held stands in the rows. Only what
+        running turns have used so far is in memory, and each can be counted anew from its log.
 """
 
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from holon.decide.budget import BudgetFacts, judge_budget
+from holon.decide.budget import (
+    BudgetFacts,
+    cost_micros_of,
+    judge_budget,
+    judge_running,
+    unpriced_models,
+)
 from holon.decide.no_progress import (
     GiveUp,
     HoldBack,
@@ -30,14 +37,16 @@ from holon.decide.pace_commits import (
 )
 from holon.decide.pick_next import Pick
 from holon.model.agent import AgentPace, AgentState
-from holon.model.budget import BudgetHold
+from holon.model.budget import BudgetHold, UsageStep
 from holon.model.commit import Commit
 from holon.model.continuation import Reentry
 from holon.model.ids import AgentId, BriefId, IdPrefix
 from holon.model.limits import BUDGET_WINDOW_MS, USAGE_STEP_MS
 from holon.model.message import MessageEnvelope, QueueEntry
 from holon.model.provenance import TimerOrigin
+from holon.model.provider_attempt import TokenUsage
 from holon.model.snapshot import AgentSnapshot
+from holon.model.transcript import AssistantRound, TurnLog
 from holon.model.wake import OneShot
 from holon.projections.budget_view import MeasureView, PaceView, pace_view, runtime_measures
 from holon.runtime.decided_commit import apply_patiently
@@ -81,6 +90,21 @@ class PaceDesk:
                 assert_never(decision)
         return None
 
+    async def hold_inside(self, log: TurnLog, usage: TokenUsage) -> BudgetHold | None:
+        """Return the budget that keeps a running turn from another round, or nothing."""
+        services, now = self._services, self._services.clock.now()
+        if services.budgets.is_off:
+            return None
+        agent_id = log.turn.agent_id
+        rounds = (e.data.spoke for e in log.entries if isinstance(e.data, AssistantRound))
+        timelines = (each.timeline for each in rounds if each.timeline is not None)
+        services.open_usage[agent_id] = UsageStep(
+            began_at=now,
+            tokens=usage.total_tokens,
+            cost_micros=cost_micros_of(timelines, services.price_of),
+        )
+        return judge_running(await self._facts(agent_id, now=now), now=now)
+
     async def review(self, snapshot: AgentSnapshot) -> bool:
         """Look at the budget of an agent that was held; returns that there is more to look at."""
         now = self._services.clock.now()
@@ -96,14 +120,25 @@ class PaceDesk:
         """Show how fast an agent may go on, whether or not anything is bounded."""
         now = self._services.clock.now()
         facts = await self._facts(agent.identity.agent_id, now=now)
-        return pace_view(agent.pace, facts, now=now)
+        return pace_view(agent.pace, facts, unpriced=self._unpriced(agent), now=now)
 
     async def look_at_all(self) -> tuple[MeasureView, ...]:
         """Show what all agents together used, and what they may."""
         now = self._services.clock.now()
-        used = await self._services.store.reads.usage(None, since=now - _REACH)
-        facts = BudgetFacts(policy=self._services.budgets, of_runtime=tuple(used))
+        facts = BudgetFacts(
+            policy=self._services.budgets, of_runtime=await self._used_by_all(now=now)
+        )
         return runtime_measures(facts, now=now)
+
+    def _unpriced(self, agent: AgentState) -> tuple[str, ...]:
+        budgets, preference = self._services.budgets, self._services.models.preference
+        first = agent.model.override_model or str(preference.default)
+        asked = (
+            first,
+            *(() if self._services.fallback_disabled else map(str, preference.fallbacks)),
+        )
+        price_of = self._services.price_of
+        return unpriced_models(asked, budgets.agent, budgets.runtime, price_of=price_of)
 
     async def _hold(self, snapshot: AgentSnapshot, *, now: datetime) -> BudgetHold | None:
         if self._services.budgets.is_off:
@@ -112,12 +147,18 @@ class PaceDesk:
         return judge_budget(await self._facts(agent_id, now=now), now=now)
 
     async def _facts(self, agent_id: AgentId, *, now: datetime) -> BudgetFacts:
-        reads = self._services.store.reads
+        services = self._services
+        settled = await services.store.reads.usage(agent_id, since=now - _REACH)
+        running = services.open_usage.get(agent_id)
         return BudgetFacts(
-            policy=self._services.budgets,
-            of_agent=tuple(await reads.usage(agent_id, since=now - _REACH)),
-            of_runtime=tuple(await reads.usage(None, since=now - _REACH)),
+            policy=services.budgets,
+            of_agent=(*settled, *(() if running is None else (running,))),
+            of_runtime=await self._used_by_all(now=now),
         )
+
+    async def _used_by_all(self, *, now: datetime) -> tuple[UsageStep, ...]:
+        settled = await self._services.store.reads.usage(None, since=now - _REACH)
+        return (*settled, *self._services.open_usage.values())
 
     async def _comes_again(self, message: MessageEnvelope) -> bool:
         if not isinstance(message.origin, TimerOrigin):

@@ -8,13 +8,18 @@ Rule 3: every walk begins at the agent's first model, whoever answered the last 
         learn from each other is in the gate, and a fallback is not among it.
 Rule 4: when no candidate answered, and one of them named a far moment at which it will be back,
         the failure carries the earliest such moment. A conversation that is too long never does.
-Rule 5: a walk that is cancelled leaves no mark: a probe that was broken off is given back.
+Rule 5: an answer is cut to the model's output limit here, before anything stores or searches it.
+Rule 6: what a provider does not say it used is estimated: budgets count every answer.
+Rule 7: a walk that is cancelled leaves no mark: a probe that was broken off is given back.
 """
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+import msgspec
+
+from holon.decide.bounded_text import answer_bytes_max, bounded_answer
 from holon.decide.circuit import Passage
 from holon.decide.failure_artifact import one_line, round_failure
 from holon.decide.provider_route import RouteFacts, ordered_models
@@ -27,6 +32,7 @@ from holon.decide.retry import (
     jitter_of,
     moment_named,
 )
+from holon.decide.token_estimate import counted_usage
 from holon.model.agent import ModelChoice
 from holon.model.answer import AnswerProgress, ModelAnswer
 from holon.model.conversation import AssistantBlock, TextBlock, tool_uses_of
@@ -158,7 +164,9 @@ class _Walk:
         started_at, began_ns = self._clock.now(), self._clock.monotonic_ns()
         came: ModelAnswer | ProviderError
         try:
-            came = _checked(await candidate.provider.answer(self._request, self._hear))
+            answer = await candidate.provider.answer(self._request, self._hear)
+            answer = _checked(answer, bytes_max=answer_bytes_max(candidate.output_tokens_max))
+            came = msgspec.structs.replace(answer, usage=self._usage_of(answer, candidate))
         except ProviderError as error:
             came = error
         return Attempt(
@@ -171,6 +179,17 @@ class _Walk:
             came=came,
         )
 
+    def _usage_of(self, answer: ModelAnswer, candidate: Candidate) -> TokenUsage:
+        told = answer.usage
+        if told is not None and told.input_tokens > 0 and told.output_tokens > 0:
+            return told  # spares measuring a long request
+        return counted_usage(
+            told,
+            read_bytes=len(msgspec.json.encode(self._request)),
+            written_bytes=sum(len(msgspec.json.encode(block)) for block in answer.blocks),
+            calibration=self._services.calibrations.of(str(candidate.model_ref)),
+        )
+
     def _judge(
         self, candidate: Candidate, attempt: Attempt, error: ProviderError, *, has_fallback: bool
     ) -> RetryDecision:
@@ -181,7 +200,6 @@ class _Walk:
             retryable=error.retryable,
             now_ms=self._now_ms(),
         )
-        may_retry = self._gate.may_retry(candidate.account) and not self._gate.is_resting(ref)
         return decide_retry(
             FailedAttempt(
                 attempt=attempt.number,
@@ -189,7 +207,8 @@ class _Walk:
                 retryable=error.retryable,
                 ends_turn=error.ends_turn,
                 retry_after_ms=error.retry_after_ms,
-                may_retry=may_retry,
+                may_retry=self._gate.may_retry(candidate.account),
+                is_circuit_open=self._gate.is_resting(ref),
                 has_fallback=has_fallback,
                 jitter=jitter_of(self._request.agent_id, ref, attempt.started_at),
             )
@@ -217,13 +236,17 @@ class _Walk:
         return self._clock.monotonic_ns() // _MS_NS
 
 
-def _checked(answer: ModelAnswer) -> ModelAnswer:
-    """Return the answer if its calls can be told apart: results are matched by their ids."""
+def _checked(answer: ModelAnswer, *, bytes_max: int) -> ModelAnswer:
+    """Return what is kept of the answer, if its calls can be told apart by their ids."""
     names = [use.call_id for use in tool_uses_of(answer.blocks)]
+    problem = "the answer gives the same id to two tool calls"
     if len(set(names)) == len(names):
-        return answer
+        try:
+            return bounded_answer(answer, bytes_max=bytes_max)
+        except ValueError as too_large:
+            problem = f"the answer is too large: {too_large}"
     raise UnreadableResponseError(
-        "the answer gives the same id to two tool calls",
+        problem,
         diagnostics=answer.diagnostics,
         usage=answer.usage,
     )

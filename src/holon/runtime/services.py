@@ -12,10 +12,11 @@ from holon.decide.bounded_text import OutputBudget
 from holon.decide.budget import PriceLookup
 from holon.model.answer import AnswerProgress
 from holon.model.brief import FailureArtifact
-from holon.model.budget import BudgetPolicy, ModelPrice
+from holon.model.budget import BudgetPolicy, ModelPrice, UsageStep
 from holon.model.ids import AgentId
 from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
+from holon.model.task import TaskQuota
 from holon.model.tool import ToolCallRecord
 from holon.ports.agent_homes import AgentHomes, NoHomes
 from holon.ports.clock import Clock
@@ -90,6 +91,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     round_gate: RoundGate = unlimited  # asked before each round; an answer ends the turn with it
     budgets: BudgetPolicy = msgspec.field(default_factory=BudgetPolicy)
     price_of: PriceLookup = unpriced
+    open_usage: dict[AgentId, UsageStep] = msgspec.field(default_factory=dict)  # of running turns
     deferral_allowed: bool = True  # a turn may wait for the moment its provider named
     fallback_disabled: bool = False
     failpoints: Failpoints = msgspec.field(default_factory=NoFailpoints)
@@ -107,6 +109,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     places: Places = msgspec.field(default_factory=NoPlaces)
     workspaces: WorkspaceFinder = msgspec.field(default_factory=NoWorkspaces)
     output_budget: OutputBudget = msgspec.field(default_factory=OutputBudget)
+    task_quota: TaskQuota = TaskQuota()
     reminders: ReminderPolicy = msgspec.field(default_factory=ReminderPolicy)
     trigger_key: TriggerKey = msgspec.field(default_factory=NoTriggerKey)
     tasks: TaskControl = msgspec.field(default_factory=NoTasks)  # the host puts its supervisor here

@@ -173,6 +173,7 @@ class Settler:
             timeline=end.failed_timeline,
             final_round=end.final_round,
             cost_micros=self._cost_micros(end),
+            budget_hold=end.budget_hold,
             moved=got_somewhere(
                 end.log.entries, end.log.calls, mutating=services.tools.policy.mutating
             ),

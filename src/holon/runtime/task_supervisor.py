@@ -63,6 +63,10 @@ class TaskSupervisor:
         """The agent's command tasks that run right now, oldest first."""
         return [held.as_it_stands for held in self._held.values() if held.task.agent_id == agent_id]
 
+    def running_count(self) -> int:
+        """How many command tasks of all agents run right now."""
+        return len(self._held)
+
     def command(self, task_id: TaskId) -> RunningCommand | None:
         """The command of a running task."""
         held = self._held.get(task_id)

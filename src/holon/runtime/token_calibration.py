@@ -26,7 +26,7 @@ class TokenCalibrations:
         """Learn from a round, if whoever answered it said how much it read."""
         if isinstance(answer, ModelSpoke) and answer.timeline is not None:
             model_ref, tokens = answer.timeline.active_model_ref, answer.usage.input_tokens
-            if model_ref is not None:
+            if model_ref is not None and not answer.usage.is_estimated:
                 self.learn(model_ref, request_bytes=request_bytes, reported_tokens=tokens)
 
     def learn(self, model_ref: str, *, request_bytes: int, reported_tokens: int) -> None:

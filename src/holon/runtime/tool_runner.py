@@ -59,6 +59,7 @@ class ToolRunner:
             recall=services.recall,
             redactor=services.redactor,
             output_budget=services.output_budget,
+            task_quota=services.task_quota,
         )
 
     @cached_property

@@ -10,6 +10,7 @@ Rule 4: whoever hears that the driver failed may read the log: nothing of the tu
 
 from collections.abc import Sequence
 
+from holon.decide.budget import budget_failure
 from holon.decide.compaction import ShownPast
 from holon.decide.interjection import Interject, decide_interjection
 from holon.decide.lane_commits import (
@@ -23,6 +24,7 @@ from holon.decide.lane_commits import (
 )
 from holon.decide.turn_replay import replay
 from holon.decide.turn_step import advance, compaction_recorded, reminder_recorded
+from holon.model.budget import BudgetHold
 from holon.model.commit import AppendTranscript, Change, RecordEvent
 from holon.model.event import TurnContextBuilt
 from holon.model.expectation import Applied
@@ -65,6 +67,7 @@ from holon.runtime.conversation_room import (
 )
 from holon.runtime.decided_commit import DECISIONS_COUNT_MAX
 from holon.runtime.live_log import LiveLog
+from holon.runtime.pace_desk import PaceDesk
 from holon.runtime.provider_caller import ask_provider
 from holon.runtime.services import Services
 from holon.runtime.tool_runner import ToolRunner
@@ -82,14 +85,18 @@ class TurnEnd(Record, frozen=True, kw_only=True):
     round_count: int
     final_round: tuple[Change, ...] = ()
     failed_timeline: AttemptTimeline | None = None
+    budget_hold: BudgetHold | None = None  # the turn stopped because this budget is used up
 
 
 class TurnDriver:
     """One turn, from its log to its finish."""
 
-    def __init__(self, services: Services, runner: ToolRunner, hold: LaneHold) -> None:
+    def __init__(
+        self, services: Services, runner: ToolRunner, pace: PaceDesk, hold: LaneHold
+    ) -> None:
         self._services = services
         self._runner = runner
+        self._pace = pace
         self._hold = hold
         self._writer = TurnWriter(services)
         self._context = ContextBuilder(services)
@@ -97,6 +104,7 @@ class TurnDriver:
         self._untold: tuple[Change, ...] = ()
         self._final_round: tuple[Change, ...] = ()
         self._failed_timeline: AttemptTimeline | None = None
+        self._budget_hold: BudgetHold | None = None
 
     async def run(self, log: TurnLog) -> TurnEnd:
         """Go on from what the log says until the turn is finished."""
@@ -129,12 +137,15 @@ class TurnDriver:
             round_count=self._round_number,
             final_round=(*self._untold, *self._final_round, *self._ending(), *instructions),
             failed_timeline=self._failed_timeline,
+            budget_hold=self._budget_hold,
         )
 
     async def _take(self, step: CallModel | RunTools) -> TurnStep:
         match step:
             case CallModel():
                 if self._round_number > 0:
+                    if (failed := await self._out_of_budget()) is not None:
+                        return await self._record_round(failed)
                     await self._hear(SafePoint.BEFORE_PROVIDER_CONTINUATION)
                     await self._remind()
                 return await self._record_round(await self._ask_model())
@@ -142,6 +153,14 @@ class TurnDriver:
                 await self._hear(SafePoint.BEFORE_TOOL_EXECUTION)
                 following = self._fold(await self._run_tools())
                 return await self._hear(SafePoint.AFTER_TOOL_RESULTS) or following
+
+    async def _out_of_budget(self) -> ModelFailed | None:
+        """Put the turn off when a budget has nothing left for another round."""
+        await self._writer.land()
+        self._budget_hold = hold = await self._pace.hold_inside(self._live.log, self._usage)
+        return (
+            None if hold is None else ModelFailed(failure=budget_failure(hold), retry_at=hold.until)
+        )
 
     async def _remind(self) -> None:
         """Remind the model of the item it is on, when it has not touched it for long."""

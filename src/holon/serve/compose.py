@@ -28,6 +28,7 @@ from holon.decide.budget import PriceLookup
 from holon.model.budget import BudgetPolicy
 from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
+from holon.model.task import TaskQuota
 from holon.ports.failpoint import Failpoints, NoFailpoints
 from holon.ports.journal import Journal, LogLevel
 from holon.ports.provider import ModelDirectory
@@ -85,6 +86,7 @@ class HostOptions(msgspec.Struct, frozen=True, kw_only=True):
     hooks: Hooks = msgspec.field(default_factory=Hooks)
     retention: RetentionPolicy = msgspec.field(default_factory=RetentionPolicy)
     output_budget: OutputBudget = msgspec.field(default_factory=OutputBudget)
+    task_quota: TaskQuota = TaskQuota()
     reminders: ReminderPolicy = msgspec.field(default_factory=ReminderPolicy)
     budgets: BudgetPolicy = msgspec.field(default_factory=BudgetPolicy)
     price_of: PriceLookup = unpriced
@@ -193,6 +195,7 @@ def _as_chosen(services: Services, chosen: HostOptions) -> Services:
         tracer=chosen.hooks.tracer,
         retention=chosen.retention,
         output_budget=chosen.output_budget,
+        task_quota=chosen.task_quota,
         reminders=chosen.reminders,
         budgets=chosen.budgets,
         price_of=chosen.price_of,

@@ -82,6 +82,7 @@ async def _served(
         hooks=hooks,
         retention=settings.retention,
         output_budget=settings.output_budget,
+        task_quota=settings.task_quota,
         reminders=settings.reminders,
         budgets=settings.budgets,
         price_of=price_of,

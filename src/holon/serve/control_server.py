@@ -69,6 +69,7 @@ async def serve_control_plane(
         listeners = Listeners(
             answer=replies.answer,
             clock=plane.clock,
+            knows=app.knows,
             connections_max=min(HTTP_CONNECTIONS_COUNT_MAX, open_files_max() // 2 // len(sockets)),
         )
         plane.traffic.open_count = lambda: listeners.open_count

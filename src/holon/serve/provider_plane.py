@@ -1,16 +1,18 @@
 """The composition of the provider plane: settings and surroundings become a plane.
 
-Owns:  the only place where the plane's parts are put together. No logic.
+Owns:  the only place where the plane's parts are put together, and which variables of the process
+       hold secrets. No logic.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 
 from holon.adapters.providers.credentials import Credentials
-from holon.adapters.providers.kept_secrets import learn_kept_secrets
+from holon.adapters.providers.kept_secrets import learn_kept_secrets, secret_variables
 from holon.adapters.providers.plane import PlaneParts, ProviderPlane
 from holon.adapters.system.credential_file import CredentialFile
 from holon.adapters.system.secrets import SecretRegistry
+from holon.config.environment_names import CONTROL_TOKEN
 from holon.config.load_settings import Settings
 from holon.ports.clock import Clock
 
@@ -27,7 +29,18 @@ def build_plane(
         clock=clock,
         user_home=Path(environ.get("HOME", "/")),
     )
-    named = (each.auth.env for each in settings.plane.providers.values() if each.auth is not None)
-    learn_kept_secrets(registry, environ, profiles, variables={name for name in named if name})
+    learn_kept_secrets(registry, environ, profiles, variables=_named_variables(settings))
     parts = PlaneParts(credentials=credentials, clock=clock, home=settings.home, redactor=registry)
     return ProviderPlane(settings.plane, parts)
+
+
+def variables_to_forget(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the variables a process that has read them keeps better to itself."""
+    signing = {each.secret_env for each in settings.webhooks.values() if each.secret_env}
+    named = _named_variables(settings) | signing | {CONTROL_TOKEN}
+    return secret_variables(environ, variables=named)
+
+
+def _named_variables(settings: Settings) -> set[str]:
+    named = (each.auth.env for each in settings.plane.providers.values() if each.auth is not None)
+    return {name for name in named if name}

@@ -23,6 +23,7 @@ from holon.decide.command_promotion import (
     promoted_task,
     running_twin,
 )
+from holon.decide.quotas import task_quota
 from holon.model.command import CommandExit, CommandSpec
 from holon.model.command_limits import COMMAND_YIELD_MS_DEFAULT, COMMAND_YIELD_MS_MAX
 from holon.model.commit import CreateTask
@@ -43,6 +44,7 @@ from holon.tools.foreground import (
     without_leftovers,
 )
 from holon.tools.guidance_texts import guidance_for
+from holon.tools.own_work_items import refused
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
 
 
@@ -127,6 +129,13 @@ class ExecCommand:
             twin = running_twin(ports.tasks.running(scene.agent_id), command)
             if twin is not None:
                 return ToolExecution(outcome=ToolOk(result=already_running_result(twin, command)))
+        full = task_quota(
+            ports.task_quota,
+            of_agent=len(ports.tasks.running(scene.agent_id)),
+            of_all=ports.tasks.running_count(),
+        )
+        if full is not None:  # now, and not when it goes on as a task: nothing is ended half-way
+            return refused(full)
         try:
             async with started(ports.shell, command) as running:
                 ended = await ended_within(running, asked.foreground_ms, ports.clock)

@@ -18,6 +18,7 @@ from holon.model.expectation import Expect
 from holon.model.ids import AgentId, MessageId, TurnId, WorkItemId
 from holon.model.json_value import JsonValue
 from holon.model.record import Record
+from holon.model.task import TaskQuota
 from holon.model.tool import ToolError, ToolOutcome, ToolRefused, ToolSpec
 from holon.model.workspace import ActiveWorkspace
 from holon.ports.clock import Clock
@@ -68,6 +69,7 @@ class ToolPorts(msgspec.Struct, frozen=True, kw_only=True):
     recall: MemoryRecall = msgspec.field(default_factory=NoRecall)
     redactor: Redactor = msgspec.field(default_factory=NothingToRedact)
     output_budget: OutputBudget = msgspec.field(default_factory=OutputBudget)
+    task_quota: TaskQuota = TaskQuota()
 
 
 class Tool(Protocol):

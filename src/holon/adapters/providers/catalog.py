@@ -45,6 +45,7 @@ MODEL_DEFAULT: Final = ModelRef(provider="openai", model="gpt-5.4")
 MODEL_LOCAL: Final = ModelRef(provider="local", model="smollm2-135m")
 
 _INCREMENTAL: Final = TransportKind.OPENAI_RESPONSES  # the one wire that can go on from an answer
+_CODEX: Final = "openai-codex"  # its backend takes no other request than that of its own wire
 NETWORKLESS: Final = frozenset({TransportKind.SCRIPTED, TransportKind.LOCAL})
 
 
@@ -145,7 +146,10 @@ def builtin_catalog() -> Catalog:
 
 
 def price_of(model_ref: str) -> ModelPrice | None:
-    """Return what a model costs, where that is known."""
+    """Return what a model costs, where that is known. One that needs no network costs nothing."""
+    provider = builtin_catalog().providers.get(model_ref.partition("/")[0])
+    if provider is not None and provider.transport in NETWORKLESS:
+        return ModelPrice(input=0.0, output=0.0)
     known = builtin_catalog().models.get(model_ref)
     return None if known is None else known.price
 
@@ -265,7 +269,7 @@ def _transport(
     if said.transport is None:
         return known.transport if known else TransportKind.OPENAI_RESPONSES
     try:
-        return TransportKind(said.transport)
+        transport = TransportKind(said.transport)
     except ValueError:
         supported = ", ".join(TransportKind)
         raise TransportUnsupportedError(
@@ -273,6 +277,15 @@ def _transport(
             "not speak",
             hint=f"set one of {supported} (`holon config providers set {provider} --transport …`)",
         ) from None
+    if provider == _CODEX and transport is not TransportKind.OPENAI_CODEX_RESPONSES:
+        raise TransportUnsupportedError(
+            f"provider {_CODEX!r} needs the streaming transport"
+            f" {TransportKind.OPENAI_CODEX_RESPONSES.value!r} and cannot be asked over"
+            f" {transport.value!r}",
+            hint=f"run `holon config unset providers.{_CODEX}.transport`, or name the other"
+            " endpoint as a provider of its own",
+        )
+    return transport
 
 
 def _unfit_options(transport: TransportKind, said: ProviderSetting) -> tuple[str, ...]:

@@ -27,10 +27,8 @@ def learn_kept_secrets(
     variables: Collection[str],
 ) -> None:
     """Teach the registry what is kept in the environment and among the credentials."""
-    known = {auth.env for each in builtin_catalog().providers.values() for auth in each.auth}
-    for name, value in environ.items():
-        if name.endswith(_KEY_ENDING) or name in known or name in variables:
-            registry.learn(name, value)
+    for name in secret_variables(environ, variables=variables):
+        registry.learn(name, environ[name])
     try:
         stored = profiles()
     except HolonError:
@@ -38,6 +36,14 @@ def learn_kept_secrets(
     for name, each in stored.items():
         for secret in _secrets_in(each.material):
             registry.learn(f"credential profile {name}", secret)
+
+
+def secret_variables(environ: Mapping[str, str], *, variables: Collection[str]) -> tuple[str, ...]:
+    """Return the names in an environment that stand for keys."""
+    known = {auth.env for each in builtin_catalog().providers.values() for auth in each.auth}
+    return tuple(
+        name for name in environ if name.endswith(_KEY_ENDING) or name in known or name in variables
+    )
 
 
 def _secrets_in(material: str) -> Iterator[str]:

@@ -165,6 +165,7 @@ class ProviderPlane:
             provider=self._observed(ref, provider),
             account=bound.account,
             prompt_tokens_max=_prompt_tokens_max(route, self.describe(ref)),
+            output_tokens_max=request_output_tokens(ref, self.describe(ref), self.settings),
         )
 
     def _bound(self, route: ProviderRoute) -> BoundCredential:

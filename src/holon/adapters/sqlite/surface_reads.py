@@ -33,7 +33,7 @@ from holon.adapters.sqlite.working_memory_reads import MemoryLooks
 from holon.adapters.sqlite.workspace_reads import WorkspaceLooks
 from holon.model.brief import BriefRecord
 from holon.model.continuation import Continuation
-from holon.model.event import ContinuationResolved, ProviderRoundCompleted
+from holon.model.event import ContinuationResolved
 from holon.model.ids import AgentId, TaskId, TimerId, TurnId, WorkItemId
 from holon.model.instant import from_micros
 from holon.model.instructions import TaintedInstructions
@@ -56,7 +56,7 @@ from holon.model.surface import (
     ActivityCounts,
     AgentCounts,
     AgentSurface,
-    AnsweringModels,
+    LastExchange,
     ListedAgent,
     RuntimeCensus,
 )
@@ -115,6 +115,16 @@ class _AgentLooks(WorkspaceLooks, MemoryLooks):
         found = self._one("last_reported_usage", (agent_id, SURFACE_USAGE_TURNS_COUNT_MAX))
         return None if found is None else USAGES.decode(str(found[0]))
 
+    def _exchange(self, agent_id: AgentId) -> LastExchange | None:
+        """Which model was meant and which was asked last, in one of the newest turns."""
+        found = self._one("last_exchange", (agent_id, SURFACE_USAGE_TURNS_COUNT_MAX))
+        if found is None:
+            return None
+        requested, active = found
+        return LastExchange(
+            requested_model=str(requested), active_model=None if active is None else str(active)
+        )
+
     def _failure(self, name: str, *key: Value) -> BriefRecord | None:
         found = self._one(name, key)
         return None if found is None else BRIEFS.decode(str(found[0]))
@@ -123,14 +133,6 @@ class _AgentLooks(WorkspaceLooks, MemoryLooks):
         found = self._one("last_continuation", (agent_id, SURFACE_COUNTED_COUNT_MAX))
         event = None if found is None else EVENTS.decode(str(found[0]))
         return event.continuation if isinstance(event, ContinuationResolved) else None
-
-    def _answering_models(self, agent_id: AgentId) -> AnsweringModels | None:
-        found = self._one("last_round", (agent_id, SURFACE_COUNTED_COUNT_MAX))
-        event = None if found is None else EVENTS.decode(str(found[0]))
-        if not isinstance(event, ProviderRoundCompleted) or event.timeline is None:
-            return None
-        asked, active = event.timeline.requested_model_ref, event.timeline.active_model_ref
-        return AnsweringModels(requested=asked, active=active) if asked else None
 
     def _let_go(self, agent_id: AgentId) -> tuple[int, tuple[str, ...]]:
         """How many turns are no longer read in full, and what is left of them."""
@@ -251,9 +253,9 @@ class SqliteSurfaceReads(_AgentLooks, _Pages):
                 counts=counts,
                 last_event_seq=last_seq,
                 last_usage=self._usage(agent_id),
+                last_exchange=self._exchange(agent_id),
                 last_failure=self._failure("last_failure_of", agent_id),
                 last_continuation=self._continuation(agent_id),
-                last_models=self._answering_models(agent_id),
                 let_go_turn_count=let_go_count,
                 recap=recap,
                 tasks=tuple(self._tasks(agent_id, None, limit=STATE_TASKS_COUNT_MAX)),

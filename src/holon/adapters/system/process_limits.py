@@ -1,15 +1,28 @@
 """What a process that serves for long sets for itself.
 
-Owns:  the umask and the number of files it may have open.
+Owns:  the umask, the number of files it may have open, and what others may see of its memory and
+       its environment.
+Rule 1: commands of agents run as the same user. What keeps them from reading the keys of this
+        process is that it cannot be dumped: the kernel then shows its memory and its environment
+        to root alone. Processes it starts anew are as open as any.
+Rule 2: root reads every process. So a secret is also overwritten where the kernel shows the
+        environment a process was started with.
 """
 
+import ctypes
 import os
 import resource
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 from holon.model.limits import OPEN_FILES_COUNT_DEFAULT
 
 _PRIVATE: Final = 0o077
+_PR_SET_DUMPABLE: Final = 4
+_STAT: Final = Path("/proc/self/stat")
+_ENVIRON: Final = Path("/proc/self/environ")
+_AFTER_NAME_ENV: Final = slice(47, 49)  # of /proc/PID/stat: where the environment begins and ends
 
 
 def become_private() -> int:
@@ -35,3 +48,48 @@ def raise_open_files() -> int:
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     return most
+
+
+def become_unreadable() -> bool:
+    """Let no process of the same user read our memory; leave no core files. False: not possible."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # a command may ask for its own again
+    try:
+        return bool(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) == 0)
+    except (OSError, AttributeError):
+        return False
+
+
+def forget_variables(names: Iterable[str]) -> None:
+    """Take variables out of our environment, also out of what the kernel shows of its beginning.
+
+    Call it before other threads run: the environment of a process is shared by all of them.
+    """
+    gone = [name for name in names if os.environ.pop(name, None) is not None]
+    if gone:
+        _overwrite(os.fsencode(name) + b"=" for name in gone)
+
+
+def _overwrite(beginnings: Iterable[bytes]) -> None:
+    try:
+        fields = _STAT.read_bytes().rpartition(b")")[2].split()
+        first, end = (int(field) for field in fields[_AFTER_NAME_ENV])
+        shown = _ENVIRON.read_bytes()
+    except (OSError, ValueError):
+        return
+    if len(shown) != end - first:  # the bounds are not shown to us, or not those of this block
+        return
+    for beginning in beginnings:
+        for at in _places_of(beginning, shown):
+            value_end = shown.find(b"\0", at)
+            value_at = at + len(beginning)
+            ctypes.memset(first + value_at, ord("x"), max(0, value_end - value_at))
+
+
+def _places_of(beginning: bytes, block: bytes) -> Iterable[int]:
+    if block.startswith(beginning):
+        yield 0
+    at = block.find(b"\0" + beginning)
+    while at >= 0:
+        yield at + 1
+        at = block.find(b"\0" + beginning, at + 1)

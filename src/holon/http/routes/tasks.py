@@ -141,7 +141,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         headers=REPEATABLE,
         takes=TaskRequest,
         returns=TaskAnswer,
-        refusals=(404, 409),
+        refusals=(404, 409, 429),
         tags=("tasks",),
     ),
     Route(

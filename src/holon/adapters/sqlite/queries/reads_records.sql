@@ -47,6 +47,18 @@ select usage from (
 where json_extract(usage, '$.input_tokens') + json_extract(usage, '$.output_tokens') > 0
 order by turn_index desc limit 1;
 
+-- last_exchange --
+-- Which model was meant last, and which was asked last in fact. Newest first, so that one row is read.
+select
+    coalesce(e.data ->> '$.spoke.timeline.requested_model_ref', e.data ->> '$.timeline.requested_model_ref'),
+    coalesce(e.data ->> '$.spoke.timeline.active_model_ref', e.data ->> '$.timeline.active_model_ref')
+from turns t cross join transcript e on e.turn_id = t.turn_id
+where t.agent_id = ?1
+    and t.turn_index > (select max(turn_index) from turns where agent_id = ?1) - ?2
+    and coalesce(e.data ->> '$.spoke.timeline.requested_model_ref', e.data ->> '$.timeline.requested_model_ref')
+        is not null
+order by t.turn_index desc, e.position desc limit 1;
+
 -- briefs --
 select record from (
     select brief_seq, record from briefs where agent_id = ?1 order by brief_seq desc limit ?2

@@ -44,14 +44,6 @@ select event from (
 where event like '{"kind":"continuation_resolved"%'
 order by event_seq desc limit 1;
 
--- last_round --
--- Looked for among the newest events only: an agent that has been busy otherwise has none to show.
-select event from (
-    select event_seq, event from events where agent_id = ?1 order by event_seq desc limit ?2
-)
-where event like '{"kind":"provider_round_completed"%'
-order by event_seq desc limit 1;
-
 -- agent_counts --
 -- Counting stops at a bound, so that an agent with a long life costs no more than a young one.
 select

@@ -1,0 +1,157 @@
+"""Strangers wait for their turn, one line for each peer; whoever is known does not wait."""
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from holon.http.connection import Connection
+from holon.http.exchange import BodySource, Door, Peer, Reply, RequestHead
+from holon.http.fair_share import FairShare
+from holon.http.socket_stream import SocketStream
+
+PASSES = 20  # of the event loop: enough for everything that may happen without a turn
+GET = b"GET /%d HTTP/1.1\r\nHost: h\r\n%s\r\n"
+TOKEN = b"authorization: Bearer right\r\n"
+
+
+async def passes(count: int = PASSES) -> None:
+    for _ in range(count):
+        await anyio.lowlevel.checkpoint()
+
+
+class Served:
+    """What was asked, in order."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+
+    async def answer(self, head: RequestHead, body: BodySource) -> Reply:
+        """Note the path."""
+        del body
+        self.paths.append(head.path)
+        return Reply(status=200)
+
+
+def knows(head: RequestHead) -> bool:
+    return head.value(b"authorization") == b"Bearer right"
+
+
+@pytest.mark.requirement("http:strangers-take-turns")
+async def test_the_lines_of_the_peers_take_turns_however_long_one_is() -> None:
+    share, order = FairShare(), list[str]()
+
+    async def wait(address: str) -> None:
+        await share.turn(address)
+        order.append(address)
+
+    async with anyio.create_task_group() as crowd:
+        for _ in range(100):
+            crowd.start_soon(wait, "hostile")
+        await passes()
+        crowd.start_soon(wait, "honest")
+        await passes()
+        assert share.waiting_count == 101
+        crowd.start_soon(share.run)
+        while share.waiting_count:
+            await passes(1)
+        await passes()
+        crowd.cancel_scope.cancel()
+    assert order.index("honest") <= 1, "it waited for one turn of the crowd and no more"
+    assert len(order) == 101
+
+
+@pytest.mark.requirement("http:strangers-take-turns")
+async def test_one_stranger_goes_on_in_each_pass_of_the_loop() -> None:
+    share, gone_on = FairShare(), list[int]()
+
+    async def wait() -> None:
+        await share.turn("hostile")
+        gone_on.append(1)
+
+    async with anyio.create_task_group() as crowd:
+        for _ in range(100):
+            crowd.start_soon(wait)
+        await passes()
+        crowd.start_soon(share.run)
+        before, most = 0, 0
+        while share.waiting_count:
+            await passes(1)
+            most, before = max(most, len(gone_on) - before), len(gone_on)
+        crowd.cancel_scope.cancel()
+    assert most == 1
+
+
+@pytest.mark.requirement("http:strangers-take-turns")
+async def test_who_has_gone_leaves_the_line() -> None:
+    share = FairShare()
+    async with anyio.create_task_group() as crowd:
+        crowd.start_soon(share.turn, "gone")
+        await passes()
+        assert share.waiting_count == 1
+        crowd.cancel_scope.cancel()
+    assert share.waiting_count == 0
+
+
+@asynccontextmanager
+async def served_to(door: Door, share: FairShare) -> AsyncIterator[tuple[socket.socket, Served]]:
+    """The client's end of a connection, and what the server was asked over it."""
+    client, server = socket.socketpair()
+    served, peer = Served(), Peer(door=door, address="peer")
+    stream = SocketStream(server)
+    connection = Connection(stream, peer, served.answer, share=share, knows=knows)
+    with client, server:
+        async with anyio.create_task_group() as serving:
+            serving.start_soon(connection.serve)
+            yield client, served
+            serving.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def given(share: FairShare) -> AsyncIterator[None]:
+    """Turns are given while the block runs."""
+    async with anyio.create_task_group() as giving:
+        giving.start_soon(share.run)
+        yield
+        giving.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("http:strangers-take-turns")
+@pytest.mark.parametrize(
+    ("door", "headers", "expected"),
+    [
+        pytest.param(Door.TCP, b"", [], id="a stranger waits before its first request is read"),
+        pytest.param(Door.TCP, TOKEN, [], id="on TCP the first request shows who it is"),
+        pytest.param(Door.UNIX, b"", ["/1", "/2"], id="the kernel says who is at the socket"),
+    ],
+)
+async def test_nothing_a_stranger_sent_is_read_before_its_turn(
+    door: Door, headers: bytes, expected: list[str]
+) -> None:
+    share = FairShare()
+    async with served_to(door, share) as (client, served):
+        client.sendall(GET % (1, headers) + GET % (2, headers))
+        await passes()
+        assert served.paths == expected
+        async with given(share):
+            while len(served.paths) < 2:
+                await passes(1)
+
+
+@pytest.mark.requirement("http:strangers-take-turns")
+@pytest.mark.parametrize(("headers", "waits"), [(b"", True), (TOKEN, False)])
+async def test_each_request_of_a_stranger_is_a_turn_and_none_of_a_known_peer_is(
+    headers: bytes, waits: bool
+) -> None:
+    share = FairShare()
+    async with served_to(Door.TCP, share) as (client, served):
+        client.sendall(GET % (1, headers))
+        async with given(share):
+            while not served.paths:
+                await passes(1)
+        client.sendall(GET % (2, headers) + GET % (3, headers))
+        await passes()
+        assert served.paths == (["/1"] if waits else ["/1", "/2", "/3"])
