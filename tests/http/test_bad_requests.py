@@ -48,7 +48,7 @@ async def test_s15_authority_comes_from_the_door_not_from_a_claim(
     headers, query = CLAIMS[name]
     answer = await server.operator.post(ENQUEUE + query, {"text": "a"}, headers=headers)
     (entry,) = await server.host.reads.messages(MAIN, [answer.json()["message_id"]])
-    assert entry.message.authority_class is AuthorityClass.EXTERNAL_EVIDENCE
+    assert entry.message.authority_class is AuthorityClass.INTEGRATION_SIGNAL
     for path in (PROMPT, ENQUEUE):
         assert (await server.operator.post(f"{path}?scope=admin", {"text": "a"})).status == 400
     claimed = {"text": "a", "scope": "admin"}

@@ -25,7 +25,7 @@ import msgspec
 
 from holon.adapters.sqlite.check.checker import check_database
 from holon.adapters.sqlite.home_lock import database_path
-from holon.decide.memory_documents import AUTHORITY_ORDER
+from holon.decide.authority import AUTHORITY_ORDER
 from holon.model.conversation import TextBlock, UserMessage
 from holon.model.ids import AgentId
 from holon.model.prompt_frame import ProviderRequest, Stability

@@ -15,6 +15,7 @@ from typing import Final, assert_never
 
 import msgspec
 
+from holon.decide.authority import lowest
 from holon.model.brief import BriefRecord
 from holon.model.errors import BadIdError
 from holon.model.ids import AgentId, WorkspaceId
@@ -36,13 +37,6 @@ from holon.model.tool import ToolCallRecord
 from holon.model.work_item import TodoState, WorkItemRecord
 from holon.model.workspace import WorkspaceEntry
 
-# From the one that weighs most to the one that weighs least.
-AUTHORITY_ORDER: Final = (
-    AuthorityClass.OPERATOR_INSTRUCTION,
-    AuthorityClass.RUNTIME_INSTRUCTION,
-    AuthorityClass.INTEGRATION_SIGNAL,
-    AuthorityClass.EXTERNAL_EVIDENCE,
-)
 MEMORY_FILES: Final = {
     "agent_memory:self": "memory/self.md",
     "agent_memory:operator": "memory/operator.md",
@@ -69,11 +63,6 @@ class _Text(Record, frozen=True, kw_only=True):
     workspace_id: WorkspaceId | None = None
     source_path: str | None = None
     metadata: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-def lowest(classes: Iterable[AuthorityClass]) -> AuthorityClass:
-    """Return what content made of all of these is worth."""
-    return max(classes, key=AUTHORITY_ORDER.index)
 
 
 def require_source_ref(text: str) -> str:

@@ -58,6 +58,11 @@ RESUME_AFTER: Final = RequestHeader(
     pattern=_DIGITS,
 )
 
+CLIENT_NAME: Final = RequestHeader(
+    name="User-Agent",
+    says="Who calls; `holon-cli` marks a prompt as one of the command line.",
+)
+
 REPEATABLE: Final = (KEY,)
 RESUMABLE: Final = (RESUME_AFTER,)
 DELIVERED: Final = (KEY, WEBHOOK_ID, GITHUB_DELIVERY, SOURCE_NAME, CORRELATION_ID, CAUSATION_ID)

@@ -2,9 +2,11 @@
 
 Owns:  how an outsider's request becomes an ingress request.
 Rule 1: the operator's token opens the door and no more: what comes through it is an outsider's
-        word, external evidence, and the door's ceilings hold.
-Rule 2: a webhook whose signature holds under a configured secret is a signal of that integration.
-        A signature that does not hold is refused, whatever else the request shows.
+        word, and the door's ceilings hold. A webhook it was given to is a signal of an integration
+        the operator set up; what a channel brings stays external evidence.
+Rule 2: a webhook whose signature holds under a configured secret came by the capability of that
+        secret, and is a signal of that integration. A signature that does not hold is refused,
+        whatever else the request shows.
 Rule 3: a source that was set up without a usable secret is shut, signed or not: its sender learns
         that the fault is on this side.
 """
@@ -68,7 +70,7 @@ async def enqueue(plane: Plane, call: Call) -> Enqueued:
         origin=origin,
         body=asked.content(),
         surface=DeliverySurface.HTTP_PUBLIC_ENQUEUE,
-        admission=AdmissionContext.PUBLIC_UNAUTHENTICATED,
+        admission=call.admission,
         priority=asked.priority,
         idempotency_key=idempotency_key(call),
         metadata=asked.metadata,
@@ -104,9 +106,8 @@ async def webhook(plane: Plane, call: Call) -> Enqueued | Reply:
         origin=WebhookOrigin(source=source, event_type=label(call, EVENT)),
         body=_content(call),
         surface=DeliverySurface.HTTP_WEBHOOK,
-        admission=AdmissionContext.PUBLIC_UNAUTHENTICATED,
+        admission=(AdmissionContext.EXTERNAL_TRIGGER_CAPABILITY if is_signed else call.admission),
         idempotency_key=key,
-        verified_integration=is_signed,
         correlation_id=label(call, CORRELATION),
         causation_id=label(call, CAUSATION),
     )
@@ -189,7 +190,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         method="POST",
         path="/agents/{agent_id}/enqueue",
         access=Access.INGRESS,
-        summary="Queue a message from outside for an agent, as external evidence.",
+        summary="Queue a message from outside for an agent; a webhook's is a signal.",
         answer=enqueue,
         headers=REPEATABLE,
         takes=EnqueueRequest,
@@ -201,7 +202,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         method="POST",
         path="/enqueue",
         access=Access.INGRESS,
-        summary="Queue a message from outside for the default agent, as external evidence.",
+        summary="Queue a message from outside for the default agent, as for a named one.",
         answer=enqueue,
         headers=REPEATABLE,
         takes=EnqueueRequest,
@@ -213,7 +214,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         method="POST",
         path="/webhooks/generic/{agent_id}",
         access=Access.SIGNED,
-        summary="Queue what a machine outside posts; a signal when it is signed, else evidence.",
+        summary="Queue what a machine outside posts, as a signal of that integration.",
         answer=webhook,
         gate=judge,
         headers=(*DELIVERED, EVENT_NAME, *SIGNED),
