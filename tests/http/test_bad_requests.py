@@ -86,7 +86,7 @@ async def test_s16_metadata_binds_nothing(server: ControlServer) -> None:
 
 async def test_s17_nothing_but_the_token_stops_anything(server: ControlServer) -> None:
     trigger = await server.host.triggers.ensure(MAIN)
-    token = (server.host.triggers.path_of(trigger) or "").rpartition("/")[2].encode()
+    token = (server.host.triggers.url_of(trigger) or "").rpartition("/")[2].encode()
     for path in (STOP, SHUTDOWN):
         assert (await server.stranger.post(path)).status == 401
         borrowed = await server.stranger.post(

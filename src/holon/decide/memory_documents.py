@@ -16,6 +16,7 @@ from typing import Final, assert_never
 import msgspec
 
 from holon.decide.authority import lowest
+from holon.decide.trigger_address import without_addresses
 from holon.model.brief import BriefRecord
 from holon.model.errors import BadIdError
 from holon.model.ids import AgentId, WorkspaceId
@@ -253,6 +254,7 @@ def _commands(call: ToolCallRecord) -> Iterable[_Text]:
         lines += [(f":batch_item:{at}:cmd", _line(item)) for at, item in enumerate(items)]
     for suffix, line in lines:
         if isinstance(line, str) and line.strip():
+            line = without_addresses(line)  # a command that configures an outside system has one
             yield _Text(
                 title=_title(line),
                 body=line,

@@ -36,7 +36,7 @@ from holon.model.record import Record
 from holon.model.surface import AgentCounts, AgentSurface
 from holon.model.tool import ToolLatency
 from holon.model.turn import TerminalKind, TurnTerminal
-from holon.model.wake import ExternalTrigger
+from holon.model.wake import ExternalTrigger, TriggerStatus
 from holon.model.workspace import ActiveWorkspace, ExecutionPolicy, ExecutionProfile
 from holon.projections.agent_list import (
     IdentityView,
@@ -176,6 +176,7 @@ class Surroundings(Record, frozen=True, kw_only=True):
     profile: ExecutionProfile = ExecutionProfile()
     policy: ExecutionPolicy = ExecutionPolicy()
     triggers: tuple[ExternalTrigger, ...] = ()
+    trigger_base_url: str | None = None
     latencies: tuple[ToolLatency, ...] = ()
     pace: PaceView | None = None
     guidance: LoadedGuidance = LoadedGuidance()
@@ -200,7 +201,9 @@ def agent_summary(surface: AgentSurface, around: Surroundings) -> AgentSummary:
             wait_view(wait) for wait in surface.waits[:AGENT_ROWS_SHOWN_COUNT_MAX]
         ),
         active_external_triggers=tuple(
-            trigger_view(trigger) for trigger in around.triggers[:AGENT_ROWS_SHOWN_COUNT_MAX]
+            trigger_view(trigger, base_url=around.trigger_base_url)
+            for trigger in around.triggers[:AGENT_ROWS_SHOWN_COUNT_MAX]
+            if trigger.status is TriggerStatus.ACTIVE
         ),
         recent_brief_count=counts.briefs,
         recent_event_count=counts.events,

@@ -108,6 +108,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     output_budget: OutputBudget = msgspec.field(default_factory=OutputBudget)
     reminders: ReminderPolicy = msgspec.field(default_factory=ReminderPolicy)
     trigger_key: TriggerKey = msgspec.field(default_factory=NoTriggerKey)
+    trigger_base_url: str | None = None  # where deliveries come in; without one, agents get none
     tasks: TaskControl = msgspec.field(default_factory=NoTasks)  # the host puts its supervisor here
     # What a prompt draws on besides the rows.
     instructions: Instructions = msgspec.field(default_factory=NoInstructions)

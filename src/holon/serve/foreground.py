@@ -105,6 +105,7 @@ async def serve(
                     workspace_root=asked.workspace_dir,
                     umask=umask,
                     hooks=msgspec.structs.replace(hooks, journal=journal, tracer=tracer),
+                    trigger_base_url=plan.base_url(tcp.getsockname()[1]),
                 ) as served:
                     await service.run(served, tcp)
                 beside.cancel_scope.cancel()

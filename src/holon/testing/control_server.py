@@ -70,14 +70,17 @@ async def control_server(
     """Serve a home while the block runs; the default agent exists."""
     chosen, registry = options or ServerOptions(), SecretRegistry()
     models = chosen.models or SingleModel(ScriptedProvider(Script(), SystemClock()))
-    settings = msgspec.structs.replace(
-        chosen.host, redactor=registry, trigger_key=TriggerKeyFile(home, registry.learn)
-    )
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="holon-")))
         tcp = stack.enter_context(bind_tcp(_HOST, 0))
         unix = stack.enter_context(bind_unix(folder / "holon.sock"))
         port = tcp.getsockname()[1]
+        settings = msgspec.structs.replace(
+            chosen.host,
+            redactor=registry,
+            trigger_key=TriggerKeyFile(home, registry.learn),
+            trigger_base_url=f"http://{_HOST}:{port}",
+        )
         async with open_host(home, models, settings) as host:
             await host.births.ensure(chosen.default_agent)
             ending = anyio.Event()

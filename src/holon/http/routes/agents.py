@@ -84,6 +84,7 @@ async def _looked_at(plane: Plane, call: Call) -> tuple[AgentSurface, Surroundin
         workspace=place,
         profile=plane.host.workspaces.profile,
         triggers=() if trigger is None else (trigger,),
+        trigger_base_url=plane.facts.base_url,
         latencies=tuple(latencies),
         pace=await plane.host.pace.pace_of(agent),
         guidance=await plane.host.prompts.guidance(agent_id, place),
