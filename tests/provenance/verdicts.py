@@ -98,7 +98,7 @@ def leak_problems(host: AttackedHost) -> list[str]:
 
 
 def _is_its_own(name: str, place: str) -> bool:
-    """An agent's model is shown the address of its agent; what it asked a tool is kept as it was."""
+    """A model is shown the address of its own agent; what it asked a tool is kept as it was."""
     agent = name.removeprefix("trigger of ")
     asked = ("a row of tool_calls", "a row of transcript")
     return agent != name and place in (f"a request of {agent}", *asked)
