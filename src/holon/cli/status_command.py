@@ -70,6 +70,8 @@ def _facts(summary: "JsonValue") -> Iterator[tuple[str, object]]:
         yield "waits for", _with(wait.get("waiting_for"), wait.get("kind"))
     whose = {"override": "this agent's own", "runtime_default": "the runtime's"}
     yield "model", _with(model.get("effective_model"), whose.get(str(model.get("source"))))
+    if withheld := summary.get("withheld_tools"):
+        yield "withheld", _with(", ".join(withheld), summary.get("withheld_tools_hint"))
     yield "workspace", (summary.get("active_workspace_entry") or {}).get("cwd")
     yield "has", ", ".join(counted(n, name.replace("_", " ")) for name, n in counts.items() if n)
     yield "tokens", _tokens(agent)

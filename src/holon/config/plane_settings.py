@@ -86,6 +86,7 @@ def plane_of(known: Mapping[str, KnownValue]) -> PlaneSettings:
     return PlaneSettings(
         model_default=None if default is None else parse_model_ref(default),
         model_fallbacks=_references(values.sure("model.fallbacks", tuple)),
+        trial_tools_allowed=values.sure("model.allow_trial_tools", bool),
         fallback_disabled=values.sure("runtime.disable_provider_fallback", bool),
         deferral_disabled=not values.sure("runtime.defer_on_usage_limit", bool),
         providers={name: _provider(fields) for name, fields in values.family("providers.").items()},

@@ -111,6 +111,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         variable="HOLON_MODEL_FALLBACKS",
     ),
     Setting(
+        key="model.allow_trial_tools",
+        form=TruthForm(),
+        says="Whether a trial model (local/…) may run commands and change files.",
+        default=_PLANE.trial_tools_allowed,
+        variable="HOLON_MODEL_ALLOW_TRIAL_TOOLS",
+    ),
+    Setting(
         key="model.unknown_fallback.context_window_tokens",
         form=_TOKENS,
         says="The context window assumed of a model the catalog does not know.",

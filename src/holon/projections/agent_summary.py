@@ -8,6 +8,8 @@ Rule 3: `closure` says what has come of the agent's work, `agent.status` what it
         are as the rows stand now; an agent that has never run has no closure.
 """
 
+from typing import Final
+
 from holon.model.agent import AgentState
 from holon.model.agent_status import AgentStatus
 from holon.model.brief import BriefRecord, FailureCategory
@@ -141,6 +143,12 @@ class AgentStateView(Record, frozen=True, kw_only=True):
     tainted_instructions: TaintedInstructions | None = None
 
 
+TRIAL_TOOLS_HINT: Final = (
+    "the model is a trial model and acts on nothing; choose another one, or allow it with"
+    " `holon config set model.allow_trial_tools true` and a restart"
+)
+
+
 class AgentSummary(Record, frozen=True, kw_only=True):
     """Everything about an agent that fits on one page."""
 
@@ -165,6 +173,8 @@ class AgentSummary(Record, frozen=True, kw_only=True):
     loaded_agents_md: tuple[InstructionMetadata, ...] = ()  # where it came from, no text
     agents_md_problems: tuple[str, ...] = ()  # a file that is there and not used, and why
     skills: SkillsSummary = SkillsSummary()
+    withheld_tools: tuple[str, ...]  # from a trial model
+    withheld_tools_hint: str | None = None
 
 
 class Surroundings(Record, frozen=True, kw_only=True):
@@ -175,6 +185,7 @@ class Surroundings(Record, frozen=True, kw_only=True):
     workspace: ActiveWorkspace | None = None
     profile: ExecutionProfile = ExecutionProfile()
     policy: ExecutionPolicy = ExecutionPolicy()
+    withheld_tools: tuple[str, ...] = ()
     triggers: tuple[ExternalTrigger, ...] = ()
     trigger_base_url: str | None = None
     latencies: tuple[ToolLatency, ...] = ()
@@ -215,6 +226,8 @@ def agent_summary(surface: AgentSurface, around: Surroundings) -> AgentSummary:
         loaded_agents_md=tuple(each.metadata for each in around.guidance.files),
         agents_md_problems=tuple(one_line(each) for each in around.guidance.problems),
         skills=around.skills,
+        withheld_tools=around.withheld_tools,
+        withheld_tools_hint=TRIAL_TOOLS_HINT if around.withheld_tools else None,
     )
 
 

@@ -8,12 +8,16 @@ Rule 3: every walk begins at the agent's first model, whoever answered the last 
         learn from each other is in the gate, and a fallback is not among it.
 Rule 4: when no candidate answered, and one of them named a far moment at which it will be back,
         the failure carries the earliest such moment. A conversation that is too long never does.
-Rule 5: a walk that is cancelled leaves no mark: a probe that was broken off is given back.
+Rule 5: what a candidate is not given is left out of its request alone, and is part of its answer: a
+        call of it is then refused, live and in replay.
+Rule 6: a walk that is cancelled leaves no mark: a probe that was broken off is given back.
 """
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
+
+import msgspec
 
 from holon.decide.circuit import Passage
 from holon.decide.failure_artifact import one_line, round_failure
@@ -56,6 +60,13 @@ async def ask_provider(
     return await _Walk(services, request, ordered_models(facts)).run()
 
 
+def withheld_tools(services: Services, candidate: Candidate) -> frozenset[str]:
+    """Return the tools a model is not given: a trial model those that act, unless it may."""
+    if not candidate.is_trial or services.trial_tools_allowed:
+        return frozenset()
+    return services.tools.acting
+
+
 class _Walk:
     """The way from the first candidate to the one that answers."""
 
@@ -67,6 +78,7 @@ class _Walk:
         self._gate = services.gate
         self._request = request
         self._models = models
+        self._withheld: frozenset[str] = frozenset()  # from the candidate that is asked
         self._log = AttemptLog(services.redactor, requested=models[0])
         self._moments: list[datetime] = []
 
@@ -80,6 +92,7 @@ class _Walk:
                     stop_reason=answer.stop_reason,
                     usage=answer.usage or TokenUsage(),
                     timeline=self._log.timeline(),
+                    withheld=tuple(sorted(self._withheld)),
                 )
             if self._log.lost[-1].error.ends_turn:
                 self._moments.clear()  # waiting makes no conversation shorter
@@ -124,6 +137,7 @@ class _Walk:
         self, candidate: Candidate, attempts_count_max: int, *, has_fallback: bool
     ) -> ModelAnswer | None:
         number = 1
+        self._withheld = withheld_tools(self._services, candidate)
         while True:
             attempt = await self._attempt(candidate, number, attempts_count_max)
             if isinstance(attempt.came, ModelAnswer):
@@ -144,7 +158,7 @@ class _Walk:
         started_at, began_ns = self._clock.now(), self._clock.monotonic_ns()
         came: ModelAnswer | ProviderError
         try:
-            came = _checked(await candidate.provider.answer(self._request, self._hear))
+            came = _checked(await candidate.provider.answer(self._offered(), self._hear))
         except ProviderError as error:
             came = error
         return Attempt(
@@ -156,6 +170,13 @@ class _Walk:
             duration_ms=(self._clock.monotonic_ns() - began_ns) // _MS_NS,
             came=came,
         )
+
+    def _offered(self) -> ProviderRequest:
+        """The request, without what is withheld from the candidate."""
+        if not self._withheld:
+            return self._request
+        kept = tuple(spec for spec in self._request.tools if spec.name not in self._withheld)
+        return msgspec.structs.replace(self._request, tools=kept)
 
     def _judge(
         self, candidate: Candidate, attempt: Attempt, error: ProviderError, *, has_fallback: bool

@@ -92,6 +92,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     price_of: PriceLookup = unpriced
     deferral_allowed: bool = True  # a turn may wait for the moment its provider named
     fallback_disabled: bool = False
+    trial_tools_allowed: bool = False  # a trial model may run commands and change files
     failpoints: Failpoints = msgspec.field(default_factory=NoFailpoints)
     journal: Journal = msgspec.field(default_factory=NoJournal)
     tracer: Tracer = msgspec.field(default_factory=NoTracer)

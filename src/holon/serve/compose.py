@@ -94,6 +94,7 @@ class HostOptions(msgspec.Struct, frozen=True, kw_only=True):
     user_files: UserFiles | None = None  # without a person: no homes, templates or guidance
     deferral_allowed: bool = True
     fallback_disabled: bool = False
+    trial_tools_allowed: bool = False
 
 
 @asynccontextmanager
@@ -172,6 +173,7 @@ def _as_chosen(services: Services, chosen: HostOptions) -> Services:
         trigger_base_url=chosen.trigger_base_url,
         deferral_allowed=chosen.deferral_allowed,
         fallback_disabled=chosen.fallback_disabled,
+        trial_tools_allowed=chosen.trial_tools_allowed,
         failpoints=chosen.hooks.failpoints,
         journal=chosen.hooks.journal,
         tracer=chosen.hooks.tracer,

@@ -98,6 +98,7 @@ async def _served(
         trigger_base_url=trigger_base_url,
         deferral_allowed=not settings.plane.deferral_disabled,
         fallback_disabled=settings.plane.fallback_disabled,
+        trial_tools_allowed=settings.plane.trial_tools_allowed,
     )
     try:
         async with (
