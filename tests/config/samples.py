@@ -53,6 +53,7 @@ SAMPLES: dict[str, Sample] = {
         ("a/b,c", ",".join(["a/b"] * 17)),
         ('"a/b"', "[1]", '["a"]', "3", '[["a/b"]]'),
     ),
+    "model.allow_trial_tools": TRUTH,
     "model.unknown_fallback.context_window_tokens": TOKENS,
     "model.unknown_fallback.effective_context_window_percent": PERCENT,
     "model.unknown_fallback.runtime_max_output_tokens": TOKENS,
