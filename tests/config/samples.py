@@ -131,6 +131,9 @@ SAMPLES: dict[str, Sample] = {
     "webhooks.<source>.secret_profile": Sample(
         "forge", '"forge"', "forge", ("-x", "a/b", "x" * 65), ("7", '"a/b"')
     ),
+    "webhooks.<source>.signature": Sample(
+        "github", '"github"', "github", ("gitlab", ""), ("7", '"gitlab"')
+    ),
     "models.catalog.<ref>.context_window_tokens": TOKENS,
     "models.catalog.<ref>.effective_context_window_percent": PERCENT,
     "models.catalog.<ref>.output_tokens_max": TOKENS,

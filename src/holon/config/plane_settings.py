@@ -25,7 +25,7 @@ from holon.model.provider_setting import (
 from holon.model.record import Record
 from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
-from holon.model.webhook_setting import WebhookSetting
+from holon.model.webhook_setting import SignatureForm, WebhookSetting
 from holon.ports.journal import LogLevel
 
 # What a credential is when nobody said: what the source usually holds.
@@ -161,7 +161,9 @@ def webhooks_of(known: Mapping[str, KnownValue]) -> dict[str, WebhookSetting]:
     """Return where each source of webhooks has its secret."""
     return {
         name: WebhookSetting(
-            secret_env=_text(fields, "secret_env"), secret_profile=_text(fields, "secret_profile")
+            secret_env=_text(fields, "secret_env"),
+            secret_profile=_text(fields, "secret_profile"),
+            signature=SignatureForm(_text(fields, "signature") or SignatureForm.STANDARD),
         )
         for name, fields in _Values(known).family("webhooks.").items()
     }

@@ -34,6 +34,7 @@ from holon.model.record import Record
 from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
 from holon.model.template import GITHUB_ARCHIVES
+from holon.model.webhook_setting import SignatureForm
 from holon.ports.journal import LogLevel
 
 _PLANE: Final = PlaneSettings()
@@ -367,6 +368,11 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         form=_PROFILE,
         says="The credential profile that holds that secret, where no variable is named.",
         may_be_quoted=False,
+    ),
+    Setting(
+        key="webhooks.<source>.signature",
+        form=Choice(tuple(SignatureForm)),
+        says="How this source signs: standard (Standard Webhooks) or github (X-Hub-Signature-256).",
     ),
     Setting(
         key="models.catalog.<ref>.context_window_tokens",

@@ -45,6 +45,7 @@ class ServerOptions:
     host: HostOptions = field(default_factory=HostOptions)
     clock: Clock = field(default_factory=SystemClock)
     webhook_secrets: Mapping[str, bytes | None] = field(default_factory=dict)
+    github_signers: frozenset[str] = frozenset()
     rates: TriggerRates = field(default_factory=TriggerRates)
     default_agent: AgentId = MAIN
 
@@ -90,7 +91,10 @@ async def control_server(
                 facts=_facts(home, folder / "holon.sock", port, chosen.default_agent),
                 request_shutdown=ending.set,
                 outside=OutsideDoor(
-                    chosen.clock, webhook_secrets=chosen.webhook_secrets, rates=chosen.rates
+                    chosen.clock,
+                    webhook_secrets=chosen.webhook_secrets,
+                    github_signers=chosen.github_signers,
+                    rates=chosen.rates,
                 ),
             )
             names = frozenset({f"{_HOST}:{port}".encode(), f"localhost:{port}".encode()})

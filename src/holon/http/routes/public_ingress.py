@@ -15,30 +15,30 @@ from http import HTTPStatus
 from typing import Final
 
 from holon.decide.trigger_delivery import evidence_of
-from holon.decide.webhook_signature import SignedHead, verified_id
-from holon.http.access import signatures_of
+from holon.decide.webhook_signature import SignedHead, verified_hub_key, verified_id
+from holon.http.access import HUB_SIGNATURE, signatures_of
 from holon.http.exchange import JSON_TYPE, Reply
 from holon.http.idempotency import idempotency_key
 from holon.http.outside_labels import (
     CAUSATION,
     CONTENT_TYPE,
     CORRELATION,
-    EVENT,
     SOURCE,
     delivery_id,
+    event_label,
     label,
 )
 from holon.http.plane import Plane
 from holon.http.refused import refused_reply
 from holon.http.request_headers import (
     DELIVERED,
-    EVENT_NAME,
     REPEATABLE,
     SIGNED,
+    TELLS_EVENT,
     WEBHOOK_ID,
     WEBHOOK_TIMESTAMP,
 )
-from holon.http.route import RAW_BODY, Access, Call, Route
+from holon.http.route import RAW_BODY, Access, Call, CallerClass, Route
 from holon.model.agent import Visibility
 from holon.model.ids import AgentId, parse_agent_id
 from holon.model.ingress import IngressRequest
@@ -53,6 +53,7 @@ from holon.wire.strict_body import decode_body
 
 ENQUEUE_SOURCE: Final = "http"
 WEBHOOK_SOURCE: Final = "generic"
+GITHUB_SOURCE: Final = "github"
 
 
 async def enqueue(plane: Plane, call: Call) -> Enqueued:
@@ -84,18 +85,25 @@ async def enqueue(plane: Plane, call: Call) -> Enqueued:
 
 async def judge(plane: Plane, call: Call) -> Reply | None:
     """Turn away whose signature could not hold, whatever it signs."""
-    source, is_signed = _source(call), bool(signatures_of(call.head))
+    source = _source(call)
+    is_signed = bool(_signatures(plane, call)) or call.caller is CallerClass.SIGNER
     if plane.outside.is_shut(source):
         return _shut(source, is_signed=is_signed)
-    return _bad_signature() if is_signed and plane.outside.secret_of(source) is None else None
+    can_hold = plane.outside.secret_of(source) is not None and _signatures(plane, call)
+    return _bad_signature() if is_signed and not can_hold else None
 
 
 async def webhook(plane: Plane, call: Call) -> Enqueued | Reply:
     """Queue what a machine outside posted."""
-    source, is_signed = _source(call), bool(signatures_of(call.head))
+    source, signatures = _source(call), _signatures(plane, call)
+    is_signed = bool(signatures)
     if is_signed:
         secret = plane.outside.secret_of(source)
-        key = verified_id(secret, _signed_head(call), call.raw, now=plane.clock.now())
+        key = (
+            verified_hub_key(secret, signatures, call.raw)
+            if plane.outside.signs_as_github(source)
+            else verified_id(secret, _signed_head(call), call.raw, now=plane.clock.now())
+        )
         if key is None:
             return _bad_signature()
     else:
@@ -103,7 +111,7 @@ async def webhook(plane: Plane, call: Call) -> Enqueued | Reply:
     request = IngressRequest(
         agent_id=parse_agent_id(call.params["agent_id"]),
         kind=MessageKind.WEBHOOK_EVENT,
-        origin=WebhookOrigin(source=source, event_type=label(call, EVENT)),
+        origin=WebhookOrigin(source=source, event_type=event_label(call)),
         body=_content(call),
         surface=DeliverySurface.HTTP_WEBHOOK,
         admission=(AdmissionContext.EXTERNAL_TRIGGER_CAPABILITY if is_signed else call.admission),
@@ -140,7 +148,16 @@ async def _require_public(plane: Plane, agent_id: AgentId) -> None:
 
 
 def _source(call: Call) -> str:
-    return label(call, SOURCE) or WEBHOOK_SOURCE
+    """GitHub cannot be told to name itself as we do; its signature does."""
+    unnamed = GITHUB_SOURCE if call.head.values(HUB_SIGNATURE) else WEBHOOK_SOURCE
+    return label(call, SOURCE) or unnamed
+
+
+def _signatures(plane: Plane, call: Call) -> tuple[bytes, ...]:
+    """The signatures of the form the source was set up for; one under each name are two."""
+    if plane.outside.signs_as_github(_source(call)):
+        return tuple(call.head.values(HUB_SIGNATURE))
+    return signatures_of(call.head)
 
 
 def _signed_head(call: Call) -> SignedHead:
@@ -217,7 +234,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         summary="Queue what a machine outside posts, as a signal of that integration.",
         answer=webhook,
         gate=judge,
-        headers=(*DELIVERED, EVENT_NAME, *SIGNED),
+        headers=(*DELIVERED, *TELLS_EVENT, *SIGNED),
         takes=RAW_BODY,
         body_bytes_max=PUBLIC_BODY_BYTES_MAX,
         returns=Enqueued,

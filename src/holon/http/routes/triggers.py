@@ -31,9 +31,9 @@ from holon.model.wake import ExternalTrigger, TriggerDeliveryMode
 from holon.wire.ingress_responses import (
     CallbackAnswer,
     CallbackResult,
+    ExternalTriggerView,
     TriggerAnswer,
     TriggerListing,
-    TriggerView,
     told,
     trigger_view,
 )
@@ -146,7 +146,7 @@ async def revoke(plane: Plane, call: Call) -> TriggerAnswer:
     return TriggerAnswer(ok=True, agent_id=agent_id, external_trigger=view)
 
 
-def _view(plane: Plane, trigger: ExternalTrigger, *, may_see_url: bool) -> TriggerView:
+def _view(plane: Plane, trigger: ExternalTrigger, *, may_see_url: bool) -> ExternalTriggerView:
     url = plane.host.triggers.url_of(trigger) if may_see_url else None
     return trigger_view(trigger, trigger_url=url)
 
