@@ -1,7 +1,8 @@
 """Whether a webhook was signed by whom it says it was.
 
 Owns:  the signature scheme of Standard Webhooks over the raw body: id, moment and content, joined
-       by dots, under HMAC-SHA256; and that of GitHub, over the content alone. Which headers carry them is the door's to know.
+       by dots, under HMAC-SHA256; and that of GitHub, over the content alone. Which headers carry
+       them is the door's to know.
 Rule 1: whatever is missing, given twice, too old or too new is refused; nothing is taken on trust
         because a secret is missing.
 Rule 2: signatures are compared as bytes, in constant time, whichever spelling they came in.

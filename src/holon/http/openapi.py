@@ -147,7 +147,7 @@ class _Writer:
 
     def _body(self, route: Route[PlaneT]) -> dict[str, Any]:
         content: dict[str, Any] = (
-            {"application/octet-stream": {"schema": _BYTES}, "*/*": {"schema": _BYTES}}
+            {"application/octet-stream": {"schema": _BYTES}}  # or any other: it is a label
             if route.takes is RAW_BODY
             else {_JSON: {"schema": self._known[_key(route.takes)]}}
         )
