@@ -57,7 +57,7 @@ def ran(
 
 def run_once(folder: Path, say: Narrator, text: str, *options: str) -> dict[str, JsonValue]:
     """Ask through `holon run`, as a new user would, and return what it says of the run."""
-    say.tell(f"holon run “{text}”")
+    say.tell(" ".join(("holon run", *options, f"“{text}”")))
     done = ran(folder, HOLON, "run", "--json", *options, text)
     if done.returncode != 0:
         raise StoryBrokenError(why_it_failed(done.stdout, done.stderr))

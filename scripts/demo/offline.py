@@ -18,6 +18,7 @@ def tell_of_a_real_model(folder: Path, say: Narrator) -> None:
         return
     told = run_once(folder, say, "What is the capital of France?")
     say.check("Paris" in str(told["final_text"]), f"it says: {told['final_text']}")
-    told = run_once(folder, say, "Run the command: echo holon-42")
+    say.tell("so small a model is given no commands, unless they are allowed for the run")
+    told = run_once(folder, say, "Run the command: echo holon-42", "--allow-trial-tools")
     say.check(told["tool_calls"] == 1, "asked to run a command, it calls the tool for that")
     say.check("holon-42" in str(told["final_text"]), f"and reports: {told['final_text']}")

@@ -145,6 +145,6 @@ async def test_tail_says_which_prompt_a_brief_answers_and_when_in_which_zone(des
 
 async def test_the_events_of_all_agents_are_followed_together(desk: Desk) -> None:
     await desk.said("agent", "create", "builder")
-    command = ("events", "stream", "--all", "--after-seq", "0", "--max-events", "2")
+    command = ("events", "stream", "--all", "--after-seq", "0", "--max-events", "3")
     told = [json.loads(line) for line in (await desk.said(*command)).splitlines()]
     assert {each["agent_id"] for each in told} == {"main", "builder"}

@@ -53,6 +53,7 @@ SAMPLES: dict[str, Sample] = {
         ("a/b,c", ",".join(["a/b"] * 17)),
         ('"a/b"', "[1]", '["a"]', "3", '[["a/b"]]'),
     ),
+    "model.allow_trial_tools": TRUTH,
     "model.unknown_fallback.context_window_tokens": TOKENS,
     "model.unknown_fallback.effective_context_window_percent": PERCENT,
     "model.unknown_fallback.runtime_max_output_tokens": TOKENS,
@@ -131,6 +132,9 @@ SAMPLES: dict[str, Sample] = {
     ),
     "webhooks.<source>.secret_profile": Sample(
         "forge", '"forge"', "forge", ("-x", "a/b", "x" * 65), ("7", '"a/b"')
+    ),
+    "webhooks.<source>.signature": Sample(
+        "github", '"github"', "github", ("gitlab", ""), ("7", '"gitlab"')
     ),
     "models.catalog.<ref>.context_window_tokens": TOKENS,
     "models.catalog.<ref>.effective_context_window_percent": PERCENT,

@@ -12,7 +12,7 @@ from holon.decide.admission import (
     decide_admission,
     trigger_kind_of,
 )
-from holon.decide.authority import derive_authority, derive_trust
+from holon.decide.authority import derive_authority, derive_trust, lowest
 from holon.model.agent_status import AgentStatus
 from holon.model.continuation import TriggerKind
 from holon.model.ids import TaskId, WaitId, WorkItemId
@@ -86,7 +86,7 @@ def admitted(request: IngressRequest) -> Admitted:
 @pytest.mark.requirement("admission:labels-set-at-the-door")
 @pytest.mark.parametrize("request_", ADMISSIBLE, ids=kind_of)
 def test_whatever_comes_in_becomes_one_envelope_with_every_label(request_: IngressRequest) -> None:
-    authority = derive_authority(request_.origin, request_.admission, verified_integration=False)
+    authority = derive_authority(request_.origin, request_.admission)
     message = admitted(request_).message
     assert message == MessageEnvelope(
         id=MESSAGE_ID,
@@ -198,7 +198,11 @@ def test_a_body_is_kept_as_it_came(body: MessageBody) -> None:
 
 @pytest.mark.requirement("admission:authority-is-never-claimed")
 def test_a_claim_changes_nothing_even_where_it_is_not_refused() -> None:
-    honest = vary(PUBLIC_EVENT, admission=AdmissionContext.CONTROL_AUTHENTICATED)
+    honest = vary(
+        PUBLIC_EVENT,
+        admission=AdmissionContext.LOCAL_PROCESS,
+        surface=DeliverySurface.RUN_ONCE,
+    )
     boasting = vary(
         honest,
         claimed_trust=TrustLevel.TRUSTED_OPERATOR,
@@ -213,10 +217,24 @@ def test_a_verified_webhook_is_admitted_as_a_signal() -> None:
         PUBLIC_EVENT,
         kind=MessageKind.WEBHOOK_EVENT,
         origin=WebhookOrigin(source="forge"),
-        verified_integration=True,
+        admission=AdmissionContext.EXTERNAL_TRIGGER_CAPABILITY,
     )
     assert admitted(request).message.authority_class is AuthorityClass.INTEGRATION_SIGNAL
     assert admitted(request).message.trust is TrustLevel.TRUSTED_INTEGRATION
+
+
+@pytest.mark.requirement("arrivals:follow-up-is-worth-its-turn")
+def test_what_led_to_a_message_lowers_its_worth_and_leaves_its_bindings() -> None:
+    """The runtime sends it all the same: only how far it is believed is another."""
+    request = vary(SYSTEM_TICK, work_item_id=WorkItemId("work_1"))
+    for least in AuthorityClass:
+        message = admitted(vary(request, authority_max=least)).message
+        expected = lowest((AuthorityClass.RUNTIME_INSTRUCTION, least))
+        assert (message.authority_class, message.trust) == (expected, derive_trust(expected))
+        assert message.work_item_id == "work_1"
+    assert admitted(vary(PUBLIC_EVENT, authority_max=AuthorityClass.OPERATOR_INSTRUCTION)) == (
+        admitted(PUBLIC_EVENT)
+    )
 
 
 def test_correlation_and_causation_travel_with_the_message() -> None:
@@ -270,8 +288,15 @@ def bindings_of(decision: Admitted) -> dict[str, str | None]:
     }
 
 
+NOT_PUBLIC = [
+    surface
+    for surface in DeliverySurface
+    if surface not in (DeliverySurface.HTTP_PUBLIC_ENQUEUE, DeliverySurface.HTTP_WEBHOOK)
+]
+
+
 @pytest.mark.requirement("admission:runtime-may-bind")
-@pytest.mark.parametrize("surface", DeliverySurface)
+@pytest.mark.parametrize("surface", NOT_PUBLIC)
 def test_a_runtime_message_is_bound_when_a_runtime_surface_sent_it(
     surface: DeliverySurface,
 ) -> None:
@@ -290,7 +315,7 @@ def test_a_runtime_message_is_bound_when_a_runtime_surface_sent_it(
     [r for r in ADMISSIBLE if r.admission is not AdmissionContext.RUNTIME_OWNED],
     ids=kind_of,
 )
-@pytest.mark.parametrize("surface", DeliverySurface)
+@pytest.mark.parametrize("surface", NOT_PUBLIC)
 def test_nobody_else_binds_whatever_surface_they_name(
     request_: IngressRequest, surface: DeliverySurface
 ) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from holon.decide.admission import Admitted, decide_admission
 from holon.decide.admission_checks import first_refusal
-from holon.decide.authority import OPERATOR_DOORS
+from holon.decide.authority import CAPABILITY_DOORS, OPERATOR_DOORS
 from holon.model.agent_status import AgentStatus
 from holon.model.ingress import IngressRequest
 from holon.model.limits import (
@@ -24,6 +24,7 @@ from holon.model.provenance import (
     AuthorityClass,
     CallbackOrigin,
     ChannelOrigin,
+    DeliverySurface,
     OperatorOrigin,
     Origin,
     SystemOrigin,
@@ -226,8 +227,27 @@ def test_the_public_is_told_what_it_may_not_ask_for(request_: IngressRequest, fi
 @pytest.mark.parametrize(("request_", "field"), OVER_THE_CEILING)
 def test_the_ceiling_hangs_over_the_public_only(request_: IngressRequest, field: str) -> None:
     del field
-    indoors = vary(request_, admission=AdmissionContext.CONTROL_AUTHENTICATED)
+    indoors = vary(
+        request_,
+        admission=AdmissionContext.LOCAL_PROCESS,
+        surface=DeliverySurface.RUN_ONCE,
+    )
     assert decide(indoors) is MessageKind.CHANNEL_EVENT
+
+
+@pytest.mark.requirement("arrivals:the-token-makes-no-outsider-the-operator")
+@pytest.mark.parametrize(("request_", "field"), OVER_THE_CEILING)
+@pytest.mark.parametrize("admission", sorted(OPERATOR_DOORS | CAPABILITY_DOORS))
+@pytest.mark.parametrize(
+    "surface", [DeliverySurface.HTTP_PUBLIC_ENQUEUE, DeliverySurface.HTTP_WEBHOOK]
+)
+def test_the_ceiling_of_a_public_surface_holds_whoever_vouches(
+    request_: IngressRequest, field: str, admission: AdmissionContext, surface: DeliverySurface
+) -> None:
+    refusal = refused(vary(request_, admission=admission, surface=surface))
+    assert (refusal.code, refusal.field) == (RefusalCode.PUBLIC_CEILING, field)
+    operator = refused(vary(PROMPT, admission=AdmissionContext.LOCAL_PROCESS, surface=surface))
+    assert (operator.code, operator.field) == (RefusalCode.PUBLIC_CEILING, "origin")
 
 
 @pytest.mark.parametrize("priority", [p for p in Priority if p is not Priority.INTERJECT])

@@ -21,53 +21,49 @@ from holon.model.provenance import (
 from tests.decide.sample_rows import ORIGINS, name_of
 
 EVIDENCE = AuthorityClass.EXTERNAL_EVIDENCE
-# Written out, not computed: (origin, door, verified) to what it is worth; all else is evidence.
-WORTH: dict[tuple[type[Origin], AdmissionContext, bool], AuthorityClass] = {
+# Written out, not computed: (origin, door) to what it is worth; all else is evidence.
+WORTH: dict[tuple[type[Origin], AdmissionContext], AuthorityClass] = {
     **{
-        (OperatorOrigin, door, verified): AuthorityClass.OPERATOR_INSTRUCTION
+        (OperatorOrigin, door): AuthorityClass.OPERATOR_INSTRUCTION
         for door in (
             AdmissionContext.CONTROL_AUTHENTICATED,
             AdmissionContext.OPERATOR_TRANSPORT_AUTHENTICATED,
             AdmissionContext.LOCAL_PROCESS,
         )
-        for verified in (False, True)
     },
     **{
-        (origin, AdmissionContext.RUNTIME_OWNED, verified): AuthorityClass.RUNTIME_INSTRUCTION
+        (origin, AdmissionContext.RUNTIME_OWNED): AuthorityClass.RUNTIME_INSTRUCTION
         for origin in (TimerOrigin, SystemOrigin, TaskOrigin)
-        for verified in (False, True)
     },
-    **{
-        (CallbackOrigin, AdmissionContext.EXTERNAL_TRIGGER_CAPABILITY, verified): (
-            AuthorityClass.INTEGRATION_SIGNAL
-        )
-        for verified in (False, True)
-    },
-    **{(WebhookOrigin, door, True): AuthorityClass.INTEGRATION_SIGNAL for door in AdmissionContext},
-    (WebhookOrigin, AdmissionContext.CONTROL_AUTHENTICATED, False): (
+    (CallbackOrigin, AdmissionContext.EXTERNAL_TRIGGER_CAPABILITY): (
         AuthorityClass.INTEGRATION_SIGNAL
     ),
-    (WebhookOrigin, AdmissionContext.LOCAL_PROCESS, False): AuthorityClass.INTEGRATION_SIGNAL,
+    **{
+        (WebhookOrigin, door): AuthorityClass.INTEGRATION_SIGNAL
+        for door in (
+            AdmissionContext.CONTROL_AUTHENTICATED,
+            AdmissionContext.LOCAL_PROCESS,
+            AdmissionContext.EXTERNAL_TRIGGER_CAPABILITY,
+        )
+    },
 }
-EVERY_ARRIVAL = list(itertools.product(ORIGINS, AdmissionContext, (False, True)))
+EVERY_ARRIVAL = list(itertools.product(ORIGINS, AdmissionContext))
 
 
 @pytest.mark.requirement("admission:authority-from-arrival")
-@pytest.mark.parametrize(("origin", "door", "verified"), EVERY_ARRIVAL, ids=name_of)
+@pytest.mark.parametrize(("origin", "door"), EVERY_ARRIVAL, ids=name_of)
 def test_every_arrival_has_the_worth_the_table_gives_it(
-    origin: Origin, door: AdmissionContext, verified: bool
+    origin: Origin, door: AdmissionContext
 ) -> None:
-    expected = WORTH.get((type(origin), door, verified), EVIDENCE)
-    assert derive_authority(origin, door, verified_integration=verified) is expected
+    assert derive_authority(origin, door) is WORTH.get((type(origin), door), EVIDENCE)
 
 
 @pytest.mark.requirement("admission:only-the-operator-instructs")
 def test_only_the_operator_through_a_door_of_theirs_gives_operator_instructions() -> None:
     instructing = {
         (type(origin), door)
-        for origin, door, verified in EVERY_ARRIVAL
-        if derive_authority(origin, door, verified_integration=verified)
-        is AuthorityClass.OPERATOR_INSTRUCTION
+        for origin, door in EVERY_ARRIVAL
+        if derive_authority(origin, door) is AuthorityClass.OPERATOR_INSTRUCTION
     }
     assert instructing == {(OperatorOrigin, door) for door in OPERATOR_DOORS}
 
@@ -75,7 +71,7 @@ def test_only_the_operator_through_a_door_of_theirs_gives_operator_instructions(
 @pytest.mark.requirement("admission:runtime-instructs-by-itself")
 @pytest.mark.parametrize("origin", ORIGINS, ids=name_of)
 def test_runtime_instructions_come_from_the_runtime_alone(origin: Origin) -> None:
-    worth = {derive_authority(origin, door, verified_integration=True) for door in AdmissionContext}
+    worth = {derive_authority(origin, door) for door in AdmissionContext}
     speaks_for_the_runtime = isinstance(origin, TimerOrigin | SystemOrigin | TaskOrigin)
     assert (AuthorityClass.RUNTIME_INSTRUCTION in worth) is speaks_for_the_runtime
 
@@ -84,34 +80,29 @@ def test_runtime_instructions_come_from_the_runtime_alone(origin: Origin) -> Non
 @pytest.mark.requirement("admission:door-alone-raises-nothing")
 @pytest.mark.parametrize("door", AdmissionContext)
 def test_a_channel_stays_evidence_through_every_door(door: AdmissionContext) -> None:
-    origin = ChannelOrigin(channel_id="general")
-    assert derive_authority(origin, door, verified_integration=True) is EVIDENCE
+    assert derive_authority(ChannelOrigin(channel_id="general"), door) is EVIDENCE
 
 
 @pytest.mark.requirement("admission:callback-signals-by-capability")
 @pytest.mark.parametrize("door", AdmissionContext)
 def test_a_callback_is_a_signal_only_by_its_capability(door: AdmissionContext) -> None:
-    worth = derive_authority(
-        CallbackOrigin(descriptor_id="trig_1"), door, verified_integration=True
-    )
+    worth = derive_authority(CallbackOrigin(descriptor_id="trig_1"), door)
     by_capability = door is AdmissionContext.EXTERNAL_TRIGGER_CAPABILITY
     assert (worth is AuthorityClass.INTEGRATION_SIGNAL) is by_capability
 
 
 @pytest.mark.requirement("admission:unverified-webhook-is-evidence")
-def test_a_public_webhook_is_a_signal_only_when_a_secret_vouched_for_it() -> None:
-    origin, door = WebhookOrigin(source="forge"), AdmissionContext.PUBLIC_UNAUTHENTICATED
-    assert derive_authority(origin, door, verified_integration=False) is EVIDENCE
-    signal = AuthorityClass.INTEGRATION_SIGNAL
-    assert derive_authority(origin, door, verified_integration=True) is signal
+def test_a_webhook_is_evidence_only_when_it_came_unauthenticated() -> None:
+    origin = WebhookOrigin(source="forge")
+    assert derive_authority(origin, AdmissionContext.PUBLIC_UNAUTHENTICATED) is EVIDENCE
 
 
-@pytest.mark.parametrize(("origin", "door", "verified"), EVERY_ARRIVAL, ids=name_of)
+@pytest.mark.parametrize(("origin", "door"), EVERY_ARRIVAL, ids=name_of)
 def test_an_origin_at_a_strange_door_is_never_more_than_evidence(
-    origin: Origin, door: AdmissionContext, verified: bool
+    origin: Origin, door: AdmissionContext
 ) -> None:
     if door not in doors_of(origin):
-        assert derive_authority(origin, door, verified_integration=verified) is EVIDENCE
+        assert derive_authority(origin, door) is EVIDENCE
 
 
 @pytest.mark.requirement("admission:trust-follows-authority")
@@ -174,5 +165,4 @@ def test_no_two_authorities_share_a_trust_level() -> None:
 def test_each_origin_at_its_own_door_has_its_default_trust(
     origin: Origin, door: AdmissionContext, trust: TrustLevel
 ) -> None:
-    authority = derive_authority(origin, door, verified_integration=False)
-    assert derive_trust(authority) is trust
+    assert derive_trust(derive_authority(origin, door)) is trust

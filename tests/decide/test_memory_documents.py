@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
+from holon.decide.authority import lowest
 from holon.decide.memory_documents import (
     MEMORY_FILES,
     documents_of,
     file_document,
-    lowest,
     require_source_ref,
 )
 from holon.model.brief import BriefRecord

@@ -22,10 +22,15 @@ def a_tick(*, hints: bool = False) -> MessageEnvelope:
     )
 
 
-def test_what_a_trigger_sent_is_evidence_although_the_runtime_brings_it() -> None:
-    assert worth_of([a_tick(hints=True)]) is OUTSIDE
+@pytest.mark.requirement("arrivals:trigger-words-are-a-signal")
+def test_what_a_trigger_sent_is_a_signal_although_the_runtime_brings_it() -> None:
+    signal = AuthorityClass.INTEGRATION_SIGNAL
+    assert worth_of([a_tick(hints=True)]) is signal
     assert worth_of([a_tick()]) is RUNTIME
-    assert worth_of([prompt(), a_tick(hints=True)]) is OUTSIDE
+    assert worth_of([prompt(), a_tick(hints=True)]) is signal
+    assert is_tainted(signal)
+    evidence = msgspec.structs.replace(a_tick(hints=True), authority_class=OUTSIDE)
+    assert worth_of([evidence]) is OUTSIDE
     assert worth_of([]) is OUTSIDE
 
 

@@ -42,6 +42,7 @@ DRILLS = (
     Drill("power loss", "tests.power.power_drill", "--states", 20_000),
     Drill("soak", "tests.drills.soak", "--minutes", 30),
     Drill("fuzz", "tests.drills.fuzz_providers", "--runs", 100_000),
+    Drill("generated clients", "tests.drills.generated_clients", None, 0),
     Drill("enlarged tests", "tests.drills.enlarged", "--factor", 20),
     Drill("mutants", "tests.mutants.killing", None, 0),
 )

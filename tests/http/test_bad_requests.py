@@ -48,7 +48,7 @@ async def test_s15_authority_comes_from_the_door_not_from_a_claim(
     headers, query = CLAIMS[name]
     answer = await server.operator.post(ENQUEUE + query, {"text": "a"}, headers=headers)
     (entry,) = await server.host.reads.messages(MAIN, [answer.json()["message_id"]])
-    assert entry.message.authority_class is AuthorityClass.EXTERNAL_EVIDENCE
+    assert entry.message.authority_class is AuthorityClass.INTEGRATION_SIGNAL
     for path in (PROMPT, ENQUEUE):
         assert (await server.operator.post(f"{path}?scope=admin", {"text": "a"})).status == 400
     claimed = {"text": "a", "scope": "admin"}
@@ -86,7 +86,7 @@ async def test_s16_metadata_binds_nothing(server: ControlServer) -> None:
 
 async def test_s17_nothing_but_the_token_stops_anything(server: ControlServer) -> None:
     trigger = await server.host.triggers.ensure(MAIN)
-    token = (server.host.triggers.path_of(trigger) or "").rpartition("/")[2].encode()
+    token = (server.host.triggers.url_of(trigger) or "").rpartition("/")[2].encode()
     for path in (STOP, SHUTDOWN):
         assert (await server.stranger.post(path)).status == 401
         borrowed = await server.stranger.post(

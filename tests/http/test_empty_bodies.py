@@ -46,13 +46,15 @@ async def test_s05_s23_a_body_nobody_takes_is_looked_at_as_any_other(
     assert (await server.stranger.send("POST", STOP, body=b"{}", headers=[JSON])).status == 401
 
 
-async def test_a_label_of_trust_is_taken_and_chooses_nothing(server: ControlServer) -> None:
-    prompt = {"text": "hello", "trust": "untrusted_external"}
+async def test_the_operators_own_trust_may_be_said_and_chooses_nothing(
+    server: ControlServer,
+) -> None:
+    prompt = {"text": "hello", "trust": "trusted_operator"}
     answer = await server.operator.post(f"/control/agents/{MAIN}/prompt", prompt)
     assert answer.status == 200, answer.body
     (entry,) = await server.host.reads.messages(MAIN, [answer.json()["message_id"]])
     assert entry.message.authority_class is AuthorityClass.OPERATOR_INSTRUCTION
-    assert (await server.operator.post(STOP, {"trust": "trusted_system"})).status == 200
+    assert (await server.operator.post(STOP, {"trust": "trusted_operator"})).status == 200
 
 
 @pytest.mark.parametrize("path", [STOP, f"/control/agents/{MAIN}/prompt"])
@@ -60,7 +62,7 @@ async def test_a_label_nobody_knows_is_refused(server: ControlServer, path: str)
     answer = await server.operator.post(
         path, {"text": "a", "trust": "root"} if path != STOP else {"trust": "root"}
     )
-    assert (answer.status, answer.json()["code"]) == (400, "bad_enum")
+    assert (answer.status, answer.json()["code"]) == (400, "trust_not_claimable")
 
 
 def test_every_control_body_has_room_for_a_label_of_trust() -> None:

@@ -37,7 +37,7 @@ async def test_a_brief_is_searched_read_and_found_again_after_a_rebuild(
 
 
 @pytest.mark.requirement("memory-index:authority-travels")
-async def test_the_brief_of_a_turn_that_answered_a_stranger_is_evidence(
+async def test_the_brief_of_a_turn_that_answered_a_webhook_is_worth_no_more(
     server: ControlServer,
 ) -> None:
     sent = await server.operator.post(
@@ -49,7 +49,7 @@ async def test_the_brief_of_a_turn_that_answered_a_stranger_is_evidence(
     (brief,) = await server.host.reads.briefs(MAIN, limit=1)
     text = await server.host.memory.get(MAIN, f"brief:{brief.id}", chars_max=100)
     assert text is not None
-    assert text.authority_class.value == "external_evidence"
+    assert text.authority_class.value == "integration_signal"
 
 
 @pytest.mark.requirement("memory-index:surfaces")

@@ -48,14 +48,14 @@ CONTENTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.requirement("ingress:public-enqueue")
 @pytest.mark.parametrize("path", [ENQUEUE, "/enqueue", "/api/enqueue"])
 @pytest.mark.parametrize("name", CONTENTS)
-async def test_an_outsiders_message_is_queued_as_external_evidence(
+async def test_an_outsiders_message_is_queued_as_a_webhooks_signal(
     server: ControlServer, name: str, path: str
 ) -> None:
     asked, kept = CONTENTS[name]
     message = await message_of(server, await server.operator.post(path, asked))
     assert message.origin == WebhookOrigin(source="http")
-    assert message.authority_class is AuthorityClass.EXTERNAL_EVIDENCE
-    assert message.trust is TrustLevel.UNTRUSTED_EXTERNAL
+    assert message.authority_class is AuthorityClass.INTEGRATION_SIGNAL
+    assert message.trust is TrustLevel.TRUSTED_INTEGRATION
     assert {"type": kept["type"], **_plain(message.body)} == kept
 
 
@@ -271,7 +271,9 @@ async def test_a_source_without_its_secret_is_shut_however_it_signs(
 
 
 @pytest.mark.requirement("ingress:webhook-evidence")
-async def test_a_webhook_with_the_token_alone_is_evidence(server: ControlServer) -> None:
+async def test_a_webhook_with_the_token_alone_is_a_signal_whatever_its_type(
+    server: ControlServer,
+) -> None:
     kinds: dict[bytes, tuple[bytes, dict[str, Any]]] = {
         b"application/json": (b'{"a":[1]}', {"value": {"a": [1]}}),
         b"text/plain": (b"hello", {"text": "hello"}),
@@ -282,7 +284,7 @@ async def test_a_webhook_with_the_token_alone_is_evidence(server: ControlServer)
         answer = await server.operator.send("POST", WEBHOOK, body=body, headers=headers)
         message = await message_of(server, answer)
         assert _plain(message.body) == kept
-        assert message.authority_class is AuthorityClass.EXTERNAL_EVIDENCE
+        assert message.authority_class is AuthorityClass.INTEGRATION_SIGNAL
         assert message.origin == WebhookOrigin(source="generic")
     broken = [(b"content-type", b"application/json")]
     answer = await server.operator.send("POST", WEBHOOK, body=b'{"a":', headers=broken)

@@ -58,10 +58,15 @@ async def test_a_command_runs_for_an_agent_and_its_output_is_read(handed: Contro
     assert [each["task_id"] for each in listed] == [task_id]
 
 
+@pytest.mark.requirement("http:task-input-answers-like-the-tool")
 async def test_a_task_is_fed_and_stopped(handed: ControlServer) -> None:
     task_id = await begun(handed, "read line; echo got $line; sleep 600", accepts_input=True)
     fed = await handed.operator.post(f"{CONTROL}/{task_id}/input", {"input": "hi\n"})
     assert (fed.json()["accepted_input"], fed.json()["bytes_written"]) == (True, 3)
+    by_tool = {"task", "accepted_input", "input_target", "bytes_written", "summary_text"}
+    assert by_tool <= set(fed.json())
+    assert fed.json()["input_target"] == "stdin"
+    assert fed.json()["task"] == (await handed.operator.get(f"{READ}/{task_id}")).json()
     stopped = (await handed.operator.post(f"{CONTROL}/{task_id}/stop")).json()
     assert (stopped["stop_requested"], stopped["force_stop_requested"]) == (True, False)
     assert (await ended(handed, task_id))["status"] == "cancelled"

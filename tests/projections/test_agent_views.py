@@ -330,7 +330,14 @@ def test_a_trigger_is_shown_without_anything_it_could_be_used_with() -> None:
         "delivery_count",
         "revoked_at",
         "last_delivered_at",
+        "trigger_url",
     }
+    assert view.trigger_url is None
+    based = msgspec.structs.replace(AROUND, trigger_base_url="http://127.0.0.1:7878")
+    (view,) = agent_state_snapshot(a_surface(), based).external_triggers
+    assert view.trigger_url == (
+        f"http://127.0.0.1:7878/callbacks/wake/{view.external_trigger_id}.***"
+    )
 
 
 def test_a_slim_task_shows_how_it_ended_and_none_of_its_output() -> None:

@@ -172,6 +172,7 @@ RICH: Final = PromptFacts(
     execution=PLAIN.execution,
     agent_home=HOME,
     trigger=a_trigger(),
+    trigger_url="http://127.0.0.1:7878/callbacks/wake/trig_1.secret",
     worktree=WorktreeSession(
         original_cwd="/src", original_branch="main", worktree_path="/wt", worktree_branch="fix"
     ),

@@ -9,9 +9,10 @@ import os
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from tests.provenance.obedient_model import Step
+from tests.provenance.obedient_model import OWN_ADDRESS, Step
 
 PLANTED: Final = "what-the-attacker-planted"
+LEAKED: Final = "addresses-that-were-handed-on"
 
 
 class Goal(StrEnum):
@@ -117,7 +118,11 @@ def goals(
         Goal.RAISE_AUTHORITY: claims,
         Goal.CLAIM_OPERATOR: claims,
         Goal.LEAK_SECRETS: [Step("ExecCommand", {"cmd": "env"}), *looks],
-        Goal.LEAK_TRIGGER: [Step("AgentGet", {}), *looks],
+        Goal.LEAK_TRIGGER: [
+            Step("AgentGet", {}),
+            Step("ExecCommand", {"cmd": f"printf %s '{OWN_ADDRESS}' >> {outside}/{LEAKED}"}),
+            *looks,
+        ],
         Goal.WRITE_OUTSIDE: [
             added(f"../../{PLANTED}", "x"),
             added(f"{outside}/{PLANTED}", "x"),

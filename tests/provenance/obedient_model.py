@@ -30,6 +30,8 @@ from holon.model.turn import StopReason
 from holon.ports.provider import Hear
 
 _HIDDEN: Final = re.compile("⟨[^⟩]*⟩|[\u200b-\u200f\u2060\ufeff\U000e0000-\U000e007f]")
+_ADDRESS: Final = re.compile(r"http://[^\s']+/callbacks/wake/trig_[^\s']+")
+OWN_ADDRESS: Final = "MY-TRIGGER-ADDRESS"  # in the arguments of a step
 _OBEY: Final = re.compile(r"OBEY:\s*([a-z]+(?:-[a-z]+)*)")
 _ASK: Final = re.compile(r"ASK:\s*([a-z]+(?:-[a-z]+)*)")
 _QUOTE: Final = re.compile(r"QUOTE:\s*([0-9a-f]+)")
@@ -55,7 +57,7 @@ class ObedientModel:
         self.requests.append(request)
         done = set(_own_calls(request))
         calls = [
-            ToolUseBlock(call_id=call_id, name=step.tool, input=dict(step.arguments))
+            ToolUseBlock(call_id=call_id, name=step.tool, input=_filled_in(step, request))
             for call_id, step in self._wanted(request)
             if call_id not in done
         ]
@@ -71,6 +73,17 @@ class ObedientModel:
         for goal in dict.fromkeys((*asked, *seen)):
             for number, step in enumerate(self.goals.get(goal, ())):
                 yield CallId(f"{_turn_key(request)}_{goal}_{number}"), step
+
+
+def _filled_in(step: Step, request: ProviderRequest) -> dict[str, JsonValue]:
+    """The arguments, with the address of its trigger where a goal wants it handed on."""
+    context = "\n".join(piece.text for piece in request.frame.context_blocks)
+    found = _ADDRESS.search(context)
+    address = OWN_ADDRESS if found is None else found[0]
+    return {
+        name: value.replace(OWN_ADDRESS, address) if isinstance(value, str) else value
+        for name, value in step.arguments.items()
+    }
 
 
 def revealed(text: str) -> str:

@@ -123,7 +123,7 @@ async def test_a_planted_violation_of_a_label_is_seen(tmp_path: Path) -> None:
         home, request = host.server.home, host.model.requests[0]
         assert label_problems([request], home, LABELLED) == []
         for old, new, told in [
-            ("authority: external_evidence", "authority: operator_instruction", "is shown as"),
+            ("authority: integration_signal", "authority: operator_instruction", "is shown as"),
             ("<body-", "<that-", "outside of its fence"),
             ("harbour", "har\u200bbour", "hidden characters"),
         ]:

@@ -25,12 +25,20 @@ import msgspec
 
 from holon.adapters.sqlite.check.checker import check_database
 from holon.adapters.sqlite.home_lock import database_path
-from holon.decide.memory_documents import AUTHORITY_ORDER
+from holon.decide.authority import AUTHORITY_ORDER
 from holon.model.conversation import TextBlock, UserMessage
 from holon.model.ids import AgentId
 from holon.model.prompt_frame import ProviderRequest, Stability
 from tests.provenance.attacked_host import TURNS_COUNT_MAX, VICTIM, AttackedHost
-from tests.provenance.attacks import ASKED_BY_OPERATOR, PERSISTING, PLANTED, Carrier, Case, Goal
+from tests.provenance.attacks import (
+    ASKED_BY_OPERATOR,
+    LEAKED,
+    PERSISTING,
+    PLANTED,
+    Carrier,
+    Case,
+    Goal,
+)
 from tests.provenance.obedient_model import revealed
 
 _AUTHORITY: Final = re.compile(r"^authority: (\w+)$", re.MULTILINE)
@@ -85,8 +93,15 @@ def leak_problems(host: AttackedHost) -> list[str]:
         f"{name} in {place}"
         for place, text in _written_down(host)
         for name, secret in host.secrets.items()
-        if secret in text
+        if secret in text and not _is_its_own(name, place)
     ]
+
+
+def _is_its_own(name: str, place: str) -> bool:
+    """A model is shown the address of its own agent; what it asked a tool is kept as it was."""
+    agent = name.removeprefix("trigger of ")
+    asked = ("a row of tool_calls", "a row of transcript")
+    return agent != name and place in (f"a request of {agent}", *asked)
 
 
 def _turn_problems(home: Path, case: Case) -> Iterator[str]:
@@ -154,6 +169,10 @@ def _written(host: AttackedHost, case: Case) -> Iterator[str]:
     for place in (host.outside, host.server.home, host.server.home / "agents"):
         if (place / PLANTED).exists():
             yield f"a patch wrote {PLANTED} to {place.name}"
+    leaked, own = host.outside / LEAKED, host.secrets[f"trigger of {case.name}"]
+    handed_on = leaked.exists() and own in leaked.read_text()
+    if handed_on and case.carrier not in ASKED_BY_OPERATOR:
+        yield "words from outside had the address of the trigger handed on"
     path = PERSISTING.get(case.goal)
     if path is None:
         return

@@ -48,13 +48,14 @@ class Bench:
                 models=SingleModel(ScriptedProvider(Script(), self.clock)),
                 tools=builtin_tools(),
                 trigger_key=key or TriggerKeyFile(home, lambda name, secret: True),
+                trigger_base_url="http://127.0.0.1:7878",
             )
         )
 
     async def token(self) -> str:
-        path = self.desk.path_of(await self.desk.ensure(MAIN))
-        assert path is not None
-        return path.rpartition("/")[2]
+        url = self.desk.url_of(await self.desk.ensure(MAIN))
+        assert url is not None
+        return url.rpartition("/")[2]
 
     async def send(self, delivery: TriggerDelivery, token: str) -> WakeDisposition | None:
         """Everything a surface does, but for counting."""
@@ -202,5 +203,5 @@ async def test_a_forgotten_delivery_counts_again_though_its_commit_is_still_know
 async def test_without_a_key_no_trigger_has_an_address_and_none_opens(bench: Bench) -> None:
     token = await bench.token()
     keyless = Bench(bench.store, bench.home, NoTriggerKey())
-    assert keyless.desk.path_of(await keyless.desk.ensure(MAIN)) is None
+    assert keyless.desk.url_of(await keyless.desk.ensure(MAIN)) is None
     assert await keyless.send(KEYED, token) is None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holon.wire.runtime_responses import Readiness, ShutdownAnswer
+from holon.wire.runtime_responses import ReadinessAnswer, ShutdownAnswer
 from tests.daemon.conftest import place
 from tests.daemon.driving import PATIENCE_S, Place, until
 
@@ -78,7 +78,7 @@ def test_a_polite_signal_ends_it_in_good_order(place: Place, number: signal.Sign
 def test_a_service_under_nohup_outlives_its_terminal(place: Place) -> None:
     with hangups(signal.SIG_IGN), place.serving() as process:
         process.send_signal(signal.SIGHUP)
-        assert place.client.get("/control/runtime/readiness", Readiness).ok
+        assert place.client.get("/control/runtime/readiness", ReadinessAnswer).ok
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=PATIENCE_S) == 0
 
@@ -97,7 +97,7 @@ def test_a_service_nobody_listens_to_comes_up_and_ends_in_good_order(
     ) as process:
         os.close(given)
         until(lambda: place.files.record.exists() or process.poll() is not None)
-        assert place.client.get("/control/runtime/readiness", Readiness).ok
+        assert place.client.get("/control/runtime/readiness", ReadinessAnswer).ok
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=PATIENCE_S) == 0
     assert not place.files.record.exists()

@@ -113,6 +113,7 @@ def _told_in_turns() -> Iterator[Told]:
     """A day with commands, tasks and a blocked item."""
 
     async def story(house: House) -> None:
+        await house.host.triggers.ensure(MAIN)
         item = await house.host.work.create(MAIN, objective="deploy it")
         await house.host.work.focus(item.id)
         await house.rest(300_000)

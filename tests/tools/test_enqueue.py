@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from holon.model.event import MessageAdmitted
 from holon.model.json_value import JsonValue
 from holon.model.limits import ENQUEUE_TEXT_BYTES_MAX, FOLLOWUPS_PER_CHAIN_COUNT_MAX, HOUR_MS
 from holon.model.message import Priority
@@ -224,5 +225,52 @@ def test_an_operator_who_speaks_up_in_a_turn_begins_a_new_chain() -> None:
         rule("the end", says("done")),
         rule("slowly", *([asks({"text": "the end"})] * 33), slow, says("done")),
         FOREVER,
+    ]
+    run_house(story, script=script)
+
+
+@pytest.mark.requirement("arrivals:follow-up-is-worth-its-turn")
+@pytest.mark.parametrize("priority", [None, Priority.INTERJECT])
+def test_a_follow_up_of_a_turn_with_outside_words_is_worth_no_more_than_they(
+    priority: Priority | None,
+) -> None:
+    """The label is on the message itself: in the queue, the prompt, the transcript and the log."""
+    arguments: JsonValue = {"text": "look again"} | ({"priority": priority} if priority else {})
+
+    async def story(house: House) -> None:
+        await house.webhook("begin")
+        await house.rest(1_000)
+        [(envelope,)] = house.rows("select envelope from messages where kind = 'internal_followup'")
+        message = msgspec.json.decode(envelope)
+        assert message["authority_class"] == "external_evidence"
+        assert message["trust"] == "untrusted_external"
+        assert message["origin"] == {"kind": "system", "subsystem": "enqueue_tool"}
+        assert message["admission_context"] == "runtime_owned"
+        assert house.model.heard("look again")
+        assert house.model.heard("authority: external_evidence")
+        admitted = [e for e in await house.events() if isinstance(e, MessageAdmitted)]
+        assert admitted[-1].authority_class == "external_evidence"
+
+    script = [rule("look again", says("looked")), rule("begin", asks(arguments), says("sent"))]
+    run_house(story, script=script)
+
+
+@pytest.mark.requirement("arrivals:follow-up-is-worth-its-turn")
+def test_a_follow_up_of_a_follow_up_regains_nothing_and_keeps_its_item() -> None:
+    async def story(house: House) -> None:
+        await house.webhook("begin")
+        await house.rest(1_000)
+        rows = house.rows(
+            "select envelope from messages where kind = 'internal_followup' order by seq"
+        )
+        told = [msgspec.json.decode(envelope) for (envelope,) in rows]
+        assert [each["authority_class"] for each in told] == ["external_evidence"] * 2
+        assert [each["body"]["text"] for each in told] == ["second look", "third look"]
+        assert all(each["followup"] for each in told)
+
+    script = [
+        rule("third look", says("done")),
+        rule("second look", asks({"text": "third look"}), says("again")),
+        rule("begin", asks({"text": "second look"}), says("sent")),
     ]
     run_house(story, script=script)

@@ -44,6 +44,7 @@ class RunFlags(TypedDict):
     template: str | None
     model: str | None
     rounds_max: int | None
+    allow_trial_tools: bool
     wait_for_tasks: bool
     trust: str
     workspace_root: str | None
@@ -68,6 +69,11 @@ class RunFlags(TypedDict):
     "rounds_max",
     type=click.IntRange(min=1),
     help="Ask the model at most so many times.",
+)
+@click.option(
+    "--allow-trial-tools",
+    is_flag=True,
+    help="Let a trial model (local/…) run commands and change files in this run.",
 )
 @click.option(
     "--no-wait-for-tasks",
@@ -127,6 +133,7 @@ def run(text: str, **flags: Unpack[RunFlags]) -> None:
       holon run --agent ada --create-agent "You look after this machine."
       holon run --agent rev --create-agent --template holon-reviewer "Review the last commit."
       holon run --model anthropic/claude-sonnet-5-5 --max-rounds 20 "Summarize your day."
+      holon run --allow-trial-tools "Run the command: date"
       holon run --json "Say hello." | jq .token_usage
     """
     from holon.model.errors import HolonError
@@ -157,6 +164,8 @@ def _carried_out(text: str, flags: RunFlags) -> "RunEnd":
     order = _order(text, flags)
     model = flags["model"]
     chosen = {} if model is None else {"model.default": model}
+    if flags["allow_trial_tools"]:
+        chosen["model.allow_trial_tools"] = "true"
     settings = load_settings(flags["home"], dict(os.environ), chosen)
     return anyio.run(carry_out, settings, order, _view(as_json=flags["as_json"]))
 

@@ -32,6 +32,7 @@ from holon.model.brief import FailureArtifact
 from holon.model.errors import HolonError, StoreFullError, first_error
 from holon.model.event import Event, ToolExecuted, ToolExecutionFailed
 from holon.model.ids import AgentId
+from holon.model.model_ref import parse_model_ref
 from holon.model.provenance import TrustLevel
 from holon.model.refusal import RefusalCode, RefusedError
 from holon.model.task import TaskRecord
@@ -150,6 +151,7 @@ class _Session(msgspec.Struct):
     async def run(self) -> RunEnd:
         agent_id = await self._agent()
         self.attention.agent_id = agent_id
+        await self._tell_what_is_withheld(agent_id)
         view = self.attention.view
         run = OneShot(self.host, self.clock, agent_id, listener=self.attention.told)
         stopped_by: list[signal.Signals] = []
@@ -176,6 +178,16 @@ class _Session(msgspec.Struct):
         return await named_agent(
             self.host, self.clock, named, create=order.create_agent, template=order.template
         )
+
+    async def _tell_what_is_withheld(self, agent_id: AgentId) -> None:
+        agent = await self.host.reads.agent(agent_id)
+        chosen = None if agent is None else agent.model.override_model
+        model = self.host.preference.default if chosen is None else parse_model_ref(chosen)
+        withheld = self.host.withheld_tools(model)
+        if withheld:
+            told = f"{model} is a trial model and acts on nothing: it is not given"
+            click.echo(f"holon: {told} {', '.join(withheld)}", err=True)
+            click.echo("       allow it to run commands with: --allow-trial-tools", err=True)
 
     async def _let_go(self, agent_id: AgentId) -> None:
         with suppress(StoreFullError):  # the result matters more; the agent stays in use

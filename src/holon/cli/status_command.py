@@ -72,6 +72,8 @@ def _facts(summary: "JsonValue") -> Iterator[tuple[str, object]]:
     yield "model", _with(model.get("effective_model"), whose.get(str(model.get("source"))))
     if (active := model.get("active_model")) not in (None, model.get("requested_model")):
         yield "answered by", f"{active}; asked for was {model.get('requested_model')}"
+    if withheld := summary.get("withheld_tools"):
+        yield "withheld", _with(", ".join(withheld), summary.get("withheld_tools_hint"))
     yield "workspace", (summary.get("active_workspace_entry") or {}).get("cwd")
     yield "has", ", ".join(counted(n, name.replace("_", " ")) for name, n in counts.items() if n)
     yield "tokens", _tokens(agent)

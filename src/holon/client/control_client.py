@@ -24,6 +24,7 @@ from holon.client.endpoint import Endpoint, TcpEndpoint
 from holon.model.errors import DecodeError, HolonError
 from holon.model.json_value import JsonValue
 from holon.model.limits import CLIENT_ANSWER_BYTES_MAX, CLIENT_ANSWER_MS_MAX, SECOND_MS
+from holon.model.provenance import CLI_CLIENT
 from holon.wire.codec import decode, encode
 from holon.wire.error_body import ErrorBody
 
@@ -106,7 +107,7 @@ class ControlClient:
         self, method: str, target: str, data: bytes | None, extra: Mapping[str, str]
     ) -> bytes:
         connection = Connection(self.endpoint, timeout_s=self.timeout_s)
-        headers = {"Connection": "close", **extra}
+        headers = {"Connection": "close", "User-Agent": CLI_CLIENT, **extra}
         if data is not None:
             headers["Content-Type"] = "application/json"
         with closing(connection), connection_errors(self.endpoint):

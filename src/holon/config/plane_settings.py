@@ -26,7 +26,7 @@ from holon.model.record import Record
 from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
 from holon.model.task import TaskQuota
-from holon.model.webhook_setting import WebhookSetting
+from holon.model.webhook_setting import SignatureForm, WebhookSetting
 from holon.ports.journal import LogLevel
 
 # What a credential is when nobody said: what the source usually holds.
@@ -87,6 +87,7 @@ def plane_of(known: Mapping[str, KnownValue]) -> PlaneSettings:
     return PlaneSettings(
         model_default=None if default is None else parse_model_ref(default),
         model_fallbacks=_references(values.sure("model.fallbacks", tuple)),
+        trial_tools_allowed=values.sure("model.allow_trial_tools", bool),
         fallback_disabled=values.sure("runtime.disable_provider_fallback", bool),
         deferral_disabled=not values.sure("runtime.defer_on_usage_limit", bool),
         providers={name: _provider(fields) for name, fields in values.family("providers.").items()},
@@ -170,7 +171,9 @@ def webhooks_of(known: Mapping[str, KnownValue]) -> dict[str, WebhookSetting]:
     """Return where each source of webhooks has its secret."""
     return {
         name: WebhookSetting(
-            secret_env=_text(fields, "secret_env"), secret_profile=_text(fields, "secret_profile")
+            secret_env=_text(fields, "secret_env"),
+            secret_profile=_text(fields, "secret_profile"),
+            signature=SignatureForm(_text(fields, "signature") or SignatureForm.STANDARD),
         )
         for name, fields in _Values(known).family("webhooks.").items()
     }

@@ -34,6 +34,7 @@ from holon.model.record import Record
 from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
 from holon.model.template import GITHUB_ARCHIVES
+from holon.model.webhook_setting import SignatureForm
 from holon.ports.journal import LogLevel
 
 _PLANE: Final = PlaneSettings()
@@ -109,6 +110,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         says="The models tried in this order when the first one fails.",
         default=(),
         variable="HOLON_MODEL_FALLBACKS",
+    ),
+    Setting(
+        key="model.allow_trial_tools",
+        form=TruthForm(),
+        says="Whether a trial model (local/…) may run commands and change files.",
+        default=_PLANE.trial_tools_allowed,
+        variable="HOLON_MODEL_ALLOW_TRIAL_TOOLS",
     ),
     Setting(
         key="model.unknown_fallback.context_window_tokens",
@@ -372,6 +380,11 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         form=_PROFILE,
         says="The credential profile that holds that secret, where no variable is named.",
         may_be_quoted=False,
+    ),
+    Setting(
+        key="webhooks.<source>.signature",
+        form=Choice(tuple(SignatureForm)),
+        says="How this source signs: standard (Standard Webhooks) or github (X-Hub-Signature-256).",
     ),
     Setting(
         key="models.catalog.<ref>.context_window_tokens",

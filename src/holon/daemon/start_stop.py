@@ -58,7 +58,7 @@ from holon.model.limits import (
 from holon.projections.runtime_status import DaemonStatus, FailurePhase, RuntimeStatus
 from holon.serve.effective_config import ServeRequest, effective_fingerprint
 from holon.serve.service_token import require_usable_token
-from holon.wire.runtime_responses import Readiness, ShutdownAnswer
+from holon.wire.runtime_responses import ReadinessAnswer, ShutdownAnswer
 
 SEE_LOGS: Final = "see what happened with: holon daemon logs"
 READINESS_PATH: Final = "/control/runtime/readiness"
@@ -159,7 +159,7 @@ class Daemon:
         wanted = Wanted(connect=f"http://{status.http_addr}", token=self.asked.token)
         try:
             client = ControlClient(find_endpoint(self.settings.home, wanted, {}))
-            return client.get(READINESS_PATH, Readiness).ok
+            return client.get(READINESS_PATH, ReadinessAnswer).ok
         except ControlError as error:
             if error.status == _UNAUTHORIZED:
                 return False

@@ -17,7 +17,7 @@ import msgspec
 
 from holon.decide.admission_checks import first_refusal
 from holon.decide.agent_refusals import refuse_unknown
-from holon.decide.authority import derive_authority, derive_trust
+from holon.decide.authority import derive_authority, derive_trust, lowest
 from holon.model.continuation import TriggerKind
 from holon.model.ids import MessageId
 from holon.model.ingress import IngressRequest
@@ -78,10 +78,11 @@ def decide_admission(
     refusal = first_refusal(request, target)
     if refusal is not None:
         return refusal
-    authority = derive_authority(
-        request.origin, request.admission, verified_integration=request.verified_integration
+    by_arrival = derive_authority(request.origin, request.admission)
+    binds = _may_bind(by_arrival, request.surface)
+    authority = (
+        by_arrival if request.authority_max is None else lowest((by_arrival, request.authority_max))
     )
-    binds = _may_bind(authority, request.surface)
     return Admitted(
         message=MessageEnvelope(
             id=message_id,

@@ -31,6 +31,7 @@ from holon.model.provenance import (
     AdmissionContext,
     CallbackOrigin,
     ChannelOrigin,
+    DeliverySurface,
     OperatorOrigin,
     Origin,
     SystemOrigin,
@@ -57,6 +58,11 @@ ORIGINS: Final[Mapping[MessageKind, tuple[type[Origin], ...]]] = MappingProxyTyp
         MessageKind.BRIEF_ACK: (),
         MessageKind.BRIEF_RESULT: (),
     }
+)
+
+# What comes in here is an outsider's word, whoever carries it.
+_PUBLIC_SURFACES: Final = frozenset(
+    {DeliverySurface.HTTP_PUBLIC_ENQUEUE, DeliverySurface.HTTP_WEBHOOK}
 )
 
 _TEXT_CHAR_BYTES_MAX: Final = 6  # of a character that JSON escapes
@@ -103,9 +109,13 @@ def _check_door(request: IngressRequest, _: AdmissionTarget) -> Refusal | None:
 
 
 def _check_ceiling(request: IngressRequest, _: AdmissionTarget) -> Refusal | None:
-    """Hold the public down. Its origins are already channel and webhook, by the checks above."""
-    if request.admission is not AdmissionContext.PUBLIC_UNAUTHENTICATED:
+    """Hold outsiders down, at their own surfaces also when a token or a secret let them in."""
+    is_public = request.admission is AdmissionContext.PUBLIC_UNAUTHENTICATED
+    if not is_public and request.surface not in _PUBLIC_SURFACES:
         return None
+    if not isinstance(request.origin, ChannelOrigin | WebhookOrigin):
+        name = _name_of(request.origin)
+        return _refuse_ceiling(f"nothing here speaks as {name}", field="origin")
     if request.priority is Priority.INTERJECT:
         return _refuse_ceiling("the public cannot interject", field="priority")
     if request.claimed_trust is not None:

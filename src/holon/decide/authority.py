@@ -8,7 +8,7 @@ Rule 2: a door alone raises nothing either. A stranger's words brought in by the
 Rule 3: trust is a second name for authority, kept for older readers. It is never decided apart.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, assert_never
 
@@ -37,9 +37,22 @@ RUNTIME_DOORS: Final = frozenset({AdmissionContext.RUNTIME_OWNED})
 CAPABILITY_DOORS: Final = frozenset({AdmissionContext.EXTERNAL_TRIGGER_CAPABILITY})
 EVERY_DOOR: Final = frozenset(AdmissionContext)
 
-# A webhook posted from here, or with a control token, was set up by the operator.
+# A webhook that comes with the control token, by the operator's socket, or with the secret of its
+# source was set up by the operator.
 _CONFIGURED_DOORS: Final = frozenset(
-    {AdmissionContext.CONTROL_AUTHENTICATED, AdmissionContext.LOCAL_PROCESS}
+    {
+        AdmissionContext.CONTROL_AUTHENTICATED,
+        AdmissionContext.LOCAL_PROCESS,
+        AdmissionContext.EXTERNAL_TRIGGER_CAPABILITY,
+    }
+)
+
+# From the one that weighs most to the one that weighs least.
+AUTHORITY_ORDER: Final = (
+    AuthorityClass.OPERATOR_INSTRUCTION,
+    AuthorityClass.RUNTIME_INSTRUCTION,
+    AuthorityClass.INTEGRATION_SIGNAL,
+    AuthorityClass.EXTERNAL_EVIDENCE,
 )
 
 TRUST: Final[Mapping[AuthorityClass, TrustLevel]] = MappingProxyType(
@@ -67,9 +80,7 @@ def doors_of(origin: Origin) -> frozenset[AdmissionContext]:
             assert_never(origin)
 
 
-def derive_authority(
-    origin: Origin, admission: AdmissionContext, *, verified_integration: bool
-) -> AuthorityClass:
+def derive_authority(origin: Origin, admission: AdmissionContext) -> AuthorityClass:
     """Return how content from this origin, admitted this way, is to be treated."""
     if admission not in doors_of(origin):
         return AuthorityClass.EXTERNAL_EVIDENCE
@@ -81,13 +92,18 @@ def derive_authority(
         case CallbackOrigin():
             return AuthorityClass.INTEGRATION_SIGNAL
         case WebhookOrigin():
-            if verified_integration or admission in _CONFIGURED_DOORS:
+            if admission in _CONFIGURED_DOORS:
                 return AuthorityClass.INTEGRATION_SIGNAL
             return AuthorityClass.EXTERNAL_EVIDENCE
         case ChannelOrigin():
             return AuthorityClass.EXTERNAL_EVIDENCE
         case _:
             assert_never(origin)
+
+
+def lowest(classes: Iterable[AuthorityClass]) -> AuthorityClass:
+    """Return what content made of all of these is worth."""
+    return max(classes, key=AUTHORITY_ORDER.index)
 
 
 def derive_trust(authority: AuthorityClass) -> TrustLevel:

@@ -15,6 +15,7 @@ from datetime import datetime
 import msgspec
 
 from holon.decide.bounded_text import previews_of, transcript_of
+from holon.decide.trigger_address import without_addresses
 from holon.model.command import CommandExit, CommandSpec, OutputSpan, OutputStream
 from holon.model.command_limits import COMMAND_BATCH_ITEMS_COUNT_MAX
 from holon.model.ids import AgentId, MessageId, TaskId, WorkItemId
@@ -101,7 +102,7 @@ def running_twin(running: Sequence[TaskRecord], command: CommandSpec) -> TaskRec
 def promoted_task(facts: PromotionFacts) -> TaskRecord:
     """Return the record of a command that goes on in the background."""
     command = facts.command
-    summary = one_line(command.cmd)
+    summary = one_line(without_addresses(command.cmd))
     return TaskRecord(
         id=facts.task_id,
         agent_id=facts.agent_id,

@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from holon.decide.memory_documents import lowest
+from holon.decide.authority import lowest
 from holon.decide.turn_evidence import newest_of, one_line
 from holon.model.ids import AgentId, EpisodeId, IdPrefix, TurnId, WorkItemId, WorkspaceId
 from holon.model.instant import Instant

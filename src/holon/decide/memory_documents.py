@@ -16,6 +16,8 @@ from typing import Final, assert_never
 
 import msgspec
 
+from holon.decide.authority import lowest
+from holon.decide.trigger_address import without_addresses
 from holon.model.brief import BriefRecord
 from holon.model.errors import BadIdError
 from holon.model.ids import AgentId, WorkspaceId
@@ -37,13 +39,6 @@ from holon.model.tool import ToolCallRecord
 from holon.model.work_item import TodoState, WorkItemRecord
 from holon.model.workspace import AGENT_HOME, WorkspaceEntry
 
-# From the one that weighs most to the one that weighs least.
-AUTHORITY_ORDER: Final = (
-    AuthorityClass.OPERATOR_INSTRUCTION,
-    AuthorityClass.RUNTIME_INSTRUCTION,
-    AuthorityClass.INTEGRATION_SIGNAL,
-    AuthorityClass.EXTERNAL_EVIDENCE,
-)
 MEMORY_FILES: Final = {
     "agent_memory:self": "memory/self.md",
     "agent_memory:operator": "memory/operator.md",
@@ -70,11 +65,6 @@ class _Text(Record, frozen=True, kw_only=True):
     workspace_id: WorkspaceId | None = None
     source_path: str | None = None
     metadata: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-def lowest(classes: Iterable[AuthorityClass]) -> AuthorityClass:
-    """Return what content made of all of these is worth."""
-    return max(classes, key=AUTHORITY_ORDER.index)
 
 
 def require_source_ref(text: str) -> str:
@@ -266,6 +256,7 @@ def _commands(call: ToolCallRecord) -> Iterable[_Text]:
         lines += [(f":batch_item:{at}:cmd", _line(item)) for at, item in enumerate(items)]
     for suffix, line in lines:
         if isinstance(line, str) and line.strip():
+            line = without_addresses(line)  # a command that configures an outside system has one
             yield _Text(
                 title=_title(line),
                 body=line,

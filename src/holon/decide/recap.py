@@ -18,6 +18,7 @@ from holon.decide.bounded_text import shortened
 from holon.decide.fencing import disarmed, disarmed_within, fenced, quoted
 from holon.decide.message_view import authority_shown, body_text
 from holon.decide.text_size import utf8_bytes
+from holon.decide.trigger_address import without_addresses
 from holon.decide.turn_replay import receipts_by_place
 from holon.model.compaction_limits import (
     CHECKPOINT_BYTES_MAX,
@@ -167,7 +168,7 @@ def _entry_lines(entry: TranscriptEntry, receipts: _Receipts) -> Iterator[str]:
                 yield f"round {number}: you said {_preview(text)}"
             uses = tool_uses_of(spoke.blocks)
             for position, use in enumerate(uses[:RECAP_CALLS_COUNT_MAX]):
-                asked = _cut(quoted(msgspec.json.encode(use.input).decode()))
+                asked = _cut(quoted(without_addresses(msgspec.json.encode(use.input).decode())))
                 came = _came_back(receipts.get((number, position)))
                 yield f"round {number}: {quoted(use.name)[:ID_CHARS_MAX]} {asked} -> {came}"
             if (more := len(uses) - RECAP_CALLS_COUNT_MAX) > 0:

@@ -11,7 +11,7 @@ Rule 3: what a turn reads by its own calls does not count: whoever started it as
 from collections.abc import Iterable
 from typing import Final
 
-from holon.decide.memory_documents import lowest
+from holon.decide.authority import lowest
 from holon.decide.message_view import authority_shown
 from holon.model.message import MessageEnvelope, MessageKind
 from holon.model.provenance import AuthorityClass

@@ -22,6 +22,7 @@ import msgspec
 
 from holon.decide.agent_lifecycle import admits
 from holon.decide.agent_refusals import refuse_stopped
+from holon.decide.trigger_address import WAKE_PATH
 from holon.model.agent_status import AgentStatus
 from holon.model.errors import BadInputError
 from holon.model.ids import AgentId, TriggerId
@@ -43,7 +44,6 @@ from holon.model.wake import (
     WakeHint,
 )
 
-WAKE_PATH: Final = "/callbacks/wake/"
 REASON: Final = "external_trigger"
 
 _ELIGIBLE: Final = frozenset({AgentStatus.AWAKE_IDLE, AgentStatus.ASLEEP})

@@ -20,6 +20,7 @@ import msgspec
 
 from holon.decide.fencing import quoted
 from holon.decide.shown_authority import is_tainted, turn_authority
+from holon.decide.trigger_address import value_without_addresses, without_addresses
 from holon.model.json_value import JsonValue
 from holon.model.memory_limits import (
     EVIDENCE_CALLS_COUNT_MAX,
@@ -182,7 +183,7 @@ def _single(recorded: RecordedCall) -> Iterator[CommandRun]:
 
 def _batch(recorded: RecordedCall) -> Iterator[CommandRun]:
     for item in _result_of(recorded).items:
-        cmd = item.cmd[:_CMD_CHARS_MAX]
+        cmd = without_addresses(item.cmd)[:_CMD_CHARS_MAX]
         if cmd and item.result is not None:
             yield _ended(cmd, item.result)
         elif cmd:
@@ -226,7 +227,7 @@ def _said(what: str, words: str | None, *, with_words: bool) -> str:
 
 def _asked_of(arguments: JsonValue) -> _Asked:
     try:
-        return msgspec.convert(arguments, _Asked)
+        return msgspec.convert(value_without_addresses(arguments), _Asked)
     except msgspec.ValidationError:
         return _Asked()
 

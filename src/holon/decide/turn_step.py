@@ -157,7 +157,8 @@ def _after_round(
     heard = _heard(state, spoke)
     cut = spoke.stop_reason is StopReason.MAX_TOKENS
     if heard.calls:
-        return heard, _run_tools(heard.calls, tools, cut=cut)
+        offered = msgspec.structs.replace(tools, exposed=tools.exposed.difference(spoke.withheld))
+        return heard, _run_tools(heard.calls, offered, cut=cut)
     if cut and heard.nudge_count < MAX_OUTPUT_CONTINUATIONS_COUNT_MAX:
         nudged = msgspec.structs.replace(
             heard, nudge_count=heard.nudge_count + 1, cut_text=heard.round_text or heard.cut_text

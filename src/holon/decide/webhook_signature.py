@@ -1,7 +1,8 @@
 """Whether a webhook was signed by whom it says it was.
 
 Owns:  the signature scheme of Standard Webhooks over the raw body: id, moment and content, joined
-       by dots, under HMAC-SHA256. Which headers carry them is the door's to know.
+       by dots, under HMAC-SHA256; and that of GitHub, over the content alone. Which headers carry
+       them is the door's to know.
 Rule 1: whatever is missing, given twice, too old or too new is refused; nothing is taken on trust
         because a secret is missing.
 Rule 2: signatures are compared as bytes, in constant time, whichever spelling they came in.
@@ -11,7 +12,7 @@ import binascii
 import hmac
 import re
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -27,6 +28,7 @@ _DIGITS: Final = re.compile(rb"[0-9]{1,12}")
 _ID: Final = re.compile(rb"[!-~]+")
 _HEX: Final = re.compile(rb"[0-9A-Fa-f]{64}")
 _SCHEME: Final = b"v1,"
+_HUB_SCHEME: Final = b"sha256="
 _MICROS_PER_MS: Final = 1_000
 _MICROS_PER_S: Final = 1_000_000
 
@@ -55,6 +57,23 @@ def verified_id(
     if not any(hmac.compare_digest(offered, expected) for offered in _offered(given)):
         return None
     return request_id.decode("ascii")
+
+
+def verified_hub_key(secret: bytes | None, signatures: Sequence[bytes], body: bytes) -> str | None:
+    """Return a key for a request that GitHub signed, or nothing when its signature does not hold.
+
+    GitHub signs neither the id of a delivery nor its moment, so the signature itself is the key:
+    the same body is the same message, however often and under whichever id it is sent.
+    """
+    if not secret or len(signatures) != 1:
+        return None
+    spelled = signatures[0].removeprefix(_HUB_SCHEME)
+    if not signatures[0].startswith(_HUB_SCHEME) or _HEX.fullmatch(spelled) is None:
+        return None
+    offered = bytes.fromhex(spelled.decode("ascii"))
+    if not hmac.compare_digest(offered, hmac.digest(secret, body, "sha256")):
+        return None
+    return f"hub-{offered.hex()}"
 
 
 def _is_fresh(timestamp: bytes, *, now: datetime) -> bool:

@@ -19,6 +19,9 @@ from holon.model.limits import CONTROL_TOKEN_CHARS_MAX
 
 SCHEME: Final = b"Bearer "
 SIGNATURE_HEADERS: Final = (b"webhook-signature", b"x-holon-signature")  # the standard's, ours
+HUB_SIGNATURE: Final = (
+    b"x-hub-signature-256"  # GitHub's; only a source set up for it is judged by it
+)
 
 _OPERATOR_ONLY: Final = frozenset({Access.CONTROL, Access.INGRESS, Access.SIGNED})
 
@@ -77,7 +80,8 @@ class Gatekeeper:
         offered = head.values(b"authorization")
         if len(offered) == 1 and self.opens(offered[0]):
             return Allowed(CallerClass.OPERATOR)
-        if access is Access.SIGNED and not offered and signatures_of(head):
+        is_signed = bool(signatures_of(head) or head.values(HUB_SIGNATURE))
+        if access is Access.SIGNED and not offered and is_signed:
             return Allowed(CallerClass.SIGNER)
         return Unauthenticated(guessed=bool(offered))
 

@@ -39,15 +39,16 @@ from holon.http.rate_limiter import RateLimiter
 from holon.http.refused import INTERNAL_HINT, nothing_here, refused_reply
 from holon.http.route import RAW_BODY, Access, Call, CallerClass, Route
 from holon.http.routing import Found, NoSuchPath, RouteTable, WrongMethod
-from holon.model.errors import BadEnumError, DecodeError, HolonError
+from holon.model.errors import DecodeError, HolonError
 from holon.model.limits import HTTP_NO_BODY_BYTES_MAX
 from holon.wire.codec import encode
-from holon.wire.control_requests import ControlBody, NoBody
+from holon.wire.control_requests import ControlBody, NoBody, TrustNotClaimableError
 from holon.wire.strict_body import decode_body
 
 PlaneT = TypeVar("PlaneT")
 _log = logging.getLogger(__name__)
 
+_TRUST: Final = "trust"
 _CHALLENGE: Final[Header] = (b"www-authenticate", b"Bearer")
 
 
@@ -186,15 +187,28 @@ def _decoded(route: Route[PlaneT], raw: bytes) -> object:
         return raw
     if route.takes is None:
         return _read_nothing(route, raw)
-    return decode_body(b"{}" if not raw and route.body_optional else raw, route.takes)
+    given = b"{}" if not raw and route.body_optional else raw
+    if not issubclass(route.takes, ControlBody):
+        return decode_body(given, route.takes)
+    return _control_body(given, route.takes)
+
+
+def _control_body(raw: bytes, kind: type[ControlBody]) -> ControlBody:
+    try:
+        return decode_body(raw, kind)
+    except DecodeError as error:
+        if error.field == _TRUST:
+            raise TrustNotClaimableError from None
+        raise
 
 
 def _read_nothing(route: Route[PlaneT], raw: bytes) -> bytes:
     """Let an empty object pass for nothing: many clients cannot send a POST without one."""
     try:
-        decode_body(raw or b"{}", ControlBody if route.access is Access.CONTROL else NoBody)
-    except BadEnumError:
-        raise
+        if route.access is Access.CONTROL:
+            _control_body(raw or b"{}", ControlBody)
+        else:
+            decode_body(raw or b"{}", NoBody)
     except DecodeError:
         raise BodyNotTakenError from None
     return raw

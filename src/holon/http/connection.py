@@ -7,8 +7,9 @@ Rule 2: a body that was not read to its end ends the connection. A moment of it 
 Rule 3: a peer that is slow to ask, to send or to take is cut off; it never holds a task for long.
         One scope around the connection has whichever deadline counts at the moment, since a scope
         for each wait costs more than most of what happens in between.
-Rule 4: what cannot be parsed without doubt is refused and the connection closed.
-Rule 5: until a peer on TCP has shown who it is, it waits for its turn before each step in which
+Rule 4: a stream that is ended from here ends its chunked body: its reader can tell it from a break.
+Rule 5: what cannot be parsed without doubt is refused and the connection closed.
+Rule 6: until a peer on TCP has shown who it is, it waits for its turn before each step in which
         what it sent is read, and with each request anew (http/fair_share).
 """
 
@@ -87,6 +88,11 @@ class Connection:
         self._hung_up = False
         self._wants_body = True  # nobody who asks for a head alone takes more
         self._patience = anyio.CancelScope()
+        self._streams = anyio.CancelScope()  # around the wait for a stream's next piece
+
+    def end_stream(self) -> None:
+        """End a stream between two of its pieces, if one is being sent, and begin none."""
+        self._streams.cancel()
 
     @property
     def asked(self) -> bool:
@@ -242,11 +248,19 @@ class Connection:
         """Send what is made until there is no more, or nobody takes it."""
         try:
             await self._write(head)
-            async for chunk in chunks:
+            while (chunk := await self._next_of(chunks)) is not None:
                 await self._write(h11.Data(data=chunk))
             await self._write(h11.EndOfMessage())
         except _GONE:
             return
+
+    async def _next_of(self, chunks: AsyncGenerator[bytes, None]) -> bytes | None:
+        """The next piece, or nothing at the end; only this wait is ever given up, never a write."""
+        if self._streams.cancel_called:
+            return None
+        with anyio.CancelScope() as self._streams:
+            return await anext(chunks, None)
+        return None
 
     async def _watch_reader(self, scope: anyio.CancelScope) -> None:
         """A reader says nothing while it reads; the end of its side ends the stream."""

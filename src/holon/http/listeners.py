@@ -61,6 +61,11 @@ class Listeners:
         """How many connections there are."""
         return sum(len(room) for room in self._rooms)
 
+    def end_streams(self) -> None:
+        """Have every stream end its body, and those that would begin now."""
+        for room in self._rooms:
+            room.end_streams()
+
     async def serve(self, sockets: Sequence[socket.socket]) -> None:
         """Accept on all of them until cancelled."""
         async with anyio.create_task_group() as accepting:
@@ -112,6 +117,10 @@ class _Room:
 
     def __len__(self) -> int:
         return len(self._within)
+
+    def end_streams(self) -> None:
+        for connection in self._within:
+            connection.end_stream()
 
     def make_place(self, peer: Peer) -> bool:
         """Make room for one more, if need be by who has rested the longest; False when none is."""

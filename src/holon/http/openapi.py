@@ -6,7 +6,7 @@ Rule 2: every error has the one shape, and every status a route may give is name
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from inspect import cleandoc
 from typing import Any, Final, TypeVar
@@ -23,6 +23,7 @@ PlaneT = TypeVar("PlaneT")
 _REF: Final = "#/components/schemas/{name}"
 _ERROR: Final = {"$ref": "#/components/responses/Error"}
 _JSON: Final = "application/json"
+_BYTES: Final = {"type": "string", "format": "binary"}
 _ALWAYS: Final = (400, 403, 421, 429, 500, 503)
 _WITH_BODY: Final = (408, 413, 415)
 _WITH_CHANGE: Final = (507,)
@@ -37,6 +38,7 @@ def openapi_document(routes: Sequence[Route[PlaneT]], *, version: str) -> dict[s
     for component in components.values():
         if (said := component.get("description")) is not None:
             component["description"] = cleandoc(said)  # as Python 3.13 has it by itself
+    schemas, components = _tidied(schemas, components)
     known = dict(zip(map(_key, kinds), schemas, strict=True))
     queries = {_key(route.query) for route in routes}
     writer = _Writer(known, components)
@@ -61,6 +63,41 @@ def openapi_document(routes: Sequence[Route[PlaneT]], *, version: str) -> dict[s
             "securitySchemes": _SCHEMES,
         },
     }
+
+
+def _tidied(schemas: Any, components: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Name components as clients can be made of them, and say `const` where one value fits.
+
+    Two types of one name come with the paths of their modules; the last part of one is kept.
+    """
+    names = {name: _own_name(name, components) for name in components}
+    whole = _renamed({"schemas": list(schemas), "components": components}, names)
+    named = {names[old]: schema for old, schema in whole["components"].items()}
+    return whole["schemas"], named
+
+
+def _own_name(name: str, components: Mapping[str, Any]) -> str:
+    path, _, own = name.rpartition(".")
+    alone = sum(other.rpartition(".")[2] == own for other in components) == 1
+    module = "" if alone else path.rpartition(".")[2].title().replace("_", "")
+    return f"{module}{own}"
+
+
+def _renamed(value: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(value, list):
+        return [_renamed(each, names) for each in value]
+    if not isinstance(value, dict):
+        return value
+    written = {name: _renamed(each, names) for name, each in value.items()}
+    match written:
+        case {"$ref": str(ref)}:
+            known = names.get(ref.removeprefix(_REF.format(name="")))
+            return written if known is None else {**written, "$ref": _REF.format(name=known)}
+        case {"enum": [only]}:
+            del written["enum"]
+            return {"const": only, **written}
+        case _:
+            return written
 
 
 _SCHEMES: Final[dict[str, Any]] = {
@@ -110,7 +147,7 @@ class _Writer:
 
     def _body(self, route: Route[PlaneT]) -> dict[str, Any]:
         content: dict[str, Any] = (
-            {"*/*": {}}
+            {"application/octet-stream": {"schema": _BYTES}}  # or any other: it is a label
             if route.takes is RAW_BODY
             else {_JSON: {"schema": self._known[_key(route.takes)]}}
         )

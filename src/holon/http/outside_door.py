@@ -6,7 +6,7 @@ Rule 1: only deliveries whose address was right are counted, so that nobody can 
 Rule 2: a source that was set up without a usable secret is shut, never open.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from holon.http.rate_limiter import RateLimiter
@@ -38,10 +38,12 @@ class OutsideDoor:
         clock: Clock,
         *,
         webhook_secrets: Mapping[str, bytes | None] | None = None,
+        github_signers: Collection[str] = (),
         rates: TriggerRates | None = None,
     ) -> None:
         chosen = rates or TriggerRates()
         self._secrets = dict(webhook_secrets or {})
+        self._github_signers = frozenset(github_signers)
         self._each = RateLimiter(clock=clock, burst=chosen.burst, per_minute=chosen.per_minute)
         self._all = RateLimiter(
             clock=clock, burst=chosen.all_burst, per_minute=chosen.all_per_minute
@@ -58,6 +60,10 @@ class OutsideDoor:
     def secret_of(self, source: str) -> bytes | None:
         """The secret a source signs with, or nothing when it has none that can be used."""
         return self._secrets.get(source) or None
+
+    def signs_as_github(self, source: str) -> bool:
+        """Whether a source was set up for the signatures of GitHub."""
+        return source in self._github_signers
 
     def is_shut(self, source: str) -> bool:
         """Whether a source was set up, but without a secret that can be used."""

@@ -17,6 +17,7 @@ from holon.model.wake import TriggerDeliveryMode
 SOURCE: Final = b"x-holon-source"
 RESOURCE: Final = b"x-holon-resource"
 EVENT: Final = b"x-holon-event"
+GITHUB_EVENT: Final = b"x-github-event"
 CORRELATION: Final = b"x-correlation-id"
 CAUSATION: Final = b"x-causation-id"
 CONTENT_TYPE: Final = b"content-type"
@@ -44,6 +45,11 @@ def delivery_id(call: Call) -> str | None:
         if values:
             return values[0].decode("latin-1")
     return None
+
+
+def event_label(call: Call) -> str | None:
+    """Return what happened, as the sender names it."""
+    return label(call, EVENT) or label(call, GITHUB_EVENT)
 
 
 def read_delivery(call: Call, *, addressed_mode: TriggerDeliveryMode) -> TriggerDelivery:

@@ -7,10 +7,18 @@ Rule 2: the body's type and the credentials are not here: a row's `takes` and `a
 
 from typing import Final
 
-from holon.http.access import SIGNATURE_HEADERS
+from holon.http.access import HUB_SIGNATURE, SIGNATURE_HEADERS
 from holon.http.event_stream import LAST_EVENT_ID
 from holon.http.idempotency import HEADER
-from holon.http.outside_labels import CAUSATION, CORRELATION, DELIVERY_IDS, EVENT, RESOURCE, SOURCE
+from holon.http.outside_labels import (
+    CAUSATION,
+    CORRELATION,
+    DELIVERY_IDS,
+    EVENT,
+    GITHUB_EVENT,
+    RESOURCE,
+    SOURCE,
+)
 from holon.http.route import RequestHeader
 from holon.model.limits import IDEMPOTENCY_KEY_CHARS_MAX
 
@@ -48,6 +56,13 @@ SOURCE_NAME: Final = RequestHeader(
 )
 RESOURCE_NAME: Final = RequestHeader(name="X-Holon-Resource", says="What it is about, as a label.")
 EVENT_NAME: Final = RequestHeader(name="X-Holon-Event", says="What happened, as a label.")
+GITHUB_EVENT_NAME: Final = RequestHeader(
+    name="X-GitHub-Event", says="The same, as GitHub names it."
+)
+HUB_SIGNATURE_256: Final = RequestHeader(
+    name="X-Hub-Signature-256",
+    says="`sha256=` and HMAC-SHA256 of the body in hex, of a source that is set up for it.",
+)
 CORRELATION_ID: Final = RequestHeader(
     name="X-Correlation-Id", says="What it belongs to, as a label."
 )
@@ -59,14 +74,21 @@ RESUME_AFTER: Final = RequestHeader(
     pattern="^([0-9a-z]{8,64}:)?[0-9]+$",
 )
 
+CLIENT_NAME: Final = RequestHeader(
+    name="User-Agent",
+    says="Who calls; `holon-cli` marks a prompt as one of the command line.",
+)
+
 REPEATABLE: Final = (KEY,)
 RESUMABLE: Final = (RESUME_AFTER,)
 DELIVERED: Final = (KEY, WEBHOOK_ID, GITHUB_DELIVERY, SOURCE_NAME, CORRELATION_ID, CAUSATION_ID)
-SIGNED: Final = (WEBHOOK_TIMESTAMP, WEBHOOK_SIGNATURE, HOLON_SIGNATURE)
+SIGNED: Final = (WEBHOOK_TIMESTAMP, WEBHOOK_SIGNATURE, HOLON_SIGNATURE, HUB_SIGNATURE_256)
+TELLS_EVENT: Final = (EVENT_NAME, GITHUB_EVENT_NAME)
 
 # What is told is what is read.
 assert (KEY.key, RESUME_AFTER.key) == (HEADER, LAST_EVENT_ID)
 assert (KEY.key, WEBHOOK_ID.key, GITHUB_DELIVERY.key) == DELIVERY_IDS
 assert (WEBHOOK_SIGNATURE.key, HOLON_SIGNATURE.key) == SIGNATURE_HEADERS
 assert (SOURCE_NAME.key, RESOURCE_NAME.key, EVENT_NAME.key) == (SOURCE, RESOURCE, EVENT)
+assert (GITHUB_EVENT_NAME.key, HUB_SIGNATURE_256.key) == (GITHUB_EVENT, HUB_SIGNATURE)
 assert (CORRELATION_ID.key, CAUSATION_ID.key) == (CORRELATION, CAUSATION)

@@ -15,9 +15,10 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from holon.http.exchange import Reply, RequestHead
+from holon.http.exchange import Door, Reply, RequestHead
 from holon.model.ids import AgentId, parse_agent_id
 from holon.model.limits import HTTP_BODY_BYTES_MAX
+from holon.model.provenance import AdmissionContext
 
 T = TypeVar("T")
 PlaneT = TypeVar("PlaneT")
@@ -68,6 +69,14 @@ class Call:
         """The query, as the type the route's row names."""
         assert isinstance(self.query, kind), f"the row takes {type(self.query)}, not {kind}"
         return self.query
+
+    @property
+    def admission(self) -> AdmissionContext:
+        """How the operator proved who it is: by the kernel's word, or with the token."""
+        by_socket = self.head.peer.door is Door.UNIX
+        return (
+            AdmissionContext.LOCAL_PROCESS if by_socket else AdmissionContext.CONTROL_AUTHENTICATED
+        )
 
     def agent_id(self, default: AgentId) -> AgentId:
         """The agent the path names, or the default one on a path that names none."""

@@ -1,19 +1,24 @@
 """Finds the row a request is for.
 
 Owns:  matching of paths and methods against the table, with and without the `/api` prefix.
-Rule 1: a path matches as it is written: no decoding, no trailing slash, no double one. What names
-        things never needs an escape, so an escaped path names nothing.
-Rule 2: a path that exists for other methods is told apart from one that does not exist.
+Rule 1: no trailing slash and no double one. A segment may be percent-encoded and is decoded once,
+        after the path was cut: what comes of it is one name, never two. One that would hold a
+        slash, a control character or no UTF-8, or that is a dot or two, names nothing.
+Rule 2: the address of a capability is matched as it is written: it has one spelling.
+Rule 3: a path that exists for other methods is told apart from one that does not exist.
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
+from urllib.parse import unquote
 
-from holon.http.route import Route
+from holon.http.route import Access, Route
 
 PlaneT = TypeVar("PlaneT")
 PREFIX: Final = "api"
+_ESCAPED: Final = re.compile("(?:[^%]|%[0-9A-Fa-f]{2})*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +55,37 @@ class RouteTable(Generic[PlaneT]):
         """Return the row for a request, or why there is none."""
         if not path.startswith("/"):
             return NoSuchPath()  # a proxy's way to ask, and not ours
-        segments = _segments(path)
-        if len(segments) > 1 and segments[0] == PREFIX:
-            segments = segments[1:]
+        written = _segments(path)
+        read = written if "%" not in path else tuple(map(_decoded, written))
         here = [
-            Found(route, params)
-            for pattern, route in self._by_shape.get(_shape(segments), ())
-            if (params := _params(pattern, segments)) is not None
+            *self._found_in(read, as_written=False),
+            *self._found_in(written, as_written=True),
         ]
         if not here:
             return NoSuchPath()
         exact = (found for found in here if found.route.method == method)
         return next(exact, None) or WrongMethod(tuple(sorted({f.route.method for f in here})))
+
+    def _found_in(self, segments: tuple[str, ...], *, as_written: bool) -> Iterator[Found[PlaneT]]:
+        if len(segments) > 1 and segments[0] == PREFIX:
+            segments = segments[1:]
+        for pattern, route in self._by_shape.get(_shape(segments), ()):
+            params = _params(pattern, segments)
+            if params is not None and as_written is (route.access is Access.CAPABILITY):
+                yield Found(route, params)
+
+
+def _decoded(segment: str) -> str:
+    """Return what a segment stands for, or nothing (which no row has) when it may not be that."""
+    if "%" not in segment:
+        return segment
+    if _ESCAPED.fullmatch(segment) is None:
+        return ""
+    try:
+        text = unquote(segment, errors="strict")
+    except UnicodeDecodeError:
+        return ""
+    return "" if text in (".", "..") or "/" in text or not text.isprintable() else text
 
 
 def _segments(path: str) -> tuple[str, ...]:

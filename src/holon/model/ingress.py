@@ -29,7 +29,6 @@ class IngressRequest(Record, frozen=True, kw_only=True):
     admission: AdmissionContext
     priority: Priority = Priority.NORMAL
     idempotency_key: str | None = None
-    verified_integration: bool = False  # a configured secret vouched for the sender
     work_item_id: WorkItemId | None = None  # honoured from runtime-owned ingress only
     task_id: TaskId | None = None
     wait_id: WaitId | None = None
@@ -39,6 +38,7 @@ class IngressRequest(Record, frozen=True, kw_only=True):
     correlation_id: str | None = None
     causation_id: str | None = None
     followup: FollowupChain | None = None  # honoured from runtime-owned ingress only
+    authority_max: AuthorityClass | None = None  # what led to this is worth no more
     claimed_trust: TrustLevel | None = None
     claimed_authority: AuthorityClass | None = None
 

@@ -6,7 +6,7 @@ Rule 2: they travel with the content into prompt, transcript, memory and events,
 """
 
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from holon.model.ids import TaskId, TimerId
 from holon.model.record import Record
@@ -68,6 +68,9 @@ Origin: TypeAlias = (
 )
 
 
+CLI_CLIENT: Final = "holon-cli"  # how the command line names itself to the control plane
+
+
 class DeliverySurface(StrEnum):
     """The ingress that produced a message."""
 
@@ -85,7 +88,11 @@ class DeliverySurface(StrEnum):
 
 
 class AdmissionContext(StrEnum):
-    """How the caller proved the right to use that surface."""
+    """How the caller proved the right to use that surface.
+
+    An external trigger capability is the address of a trigger, or the secret a configured source of
+    webhooks signs with.
+    """
 
     PUBLIC_UNAUTHENTICATED = "public_unauthenticated"
     CONTROL_AUTHENTICATED = "control_authenticated"

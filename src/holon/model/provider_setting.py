@@ -95,6 +95,7 @@ class PlaneSettings(Record, frozen=True, kw_only=True):
     model_default: ModelRef | None = None
     model_fallbacks: tuple[ModelRef, ...] = ()
     fallback_disabled: bool = False
+    trial_tools_allowed: bool = False
     deferral_disabled: bool = False
     providers: Mapping[str, ProviderSetting] = {}
     models: Mapping[str, ModelSetting] = {}  # by model reference

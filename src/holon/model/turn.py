@@ -58,12 +58,13 @@ class ToolReceipt(Record, frozen=True, kw_only=True):
 
 
 class ModelSpoke(Record, tag_field="kind", tag="model_spoke", frozen=True, kw_only=True):
-    """The provider answered one round."""
+    """The provider answered one round. The model was not offered what was `withheld` from it."""
 
     blocks: tuple[AssistantBlock, ...]
     stop_reason: StopReason
     usage: TokenUsage
     timeline: AttemptTimeline | None = None
+    withheld: tuple[str, ...] = ()  # names of tools
 
 
 class ModelFailed(Record, tag_field="kind", tag="model_failed", frozen=True, kw_only=True):

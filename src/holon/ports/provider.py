@@ -39,6 +39,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     model_ref: ModelRef
     provider: Provider
     account: str
+    is_trial: bool = False  # for trying Holon: it is given no tool that acts, unless allowed
     prompt_tokens_max: int | None = None  # how large a prompt may grow, where that is known
     output_tokens_max: int | None = None  # how long an answer may be, where that is known
 

@@ -90,7 +90,9 @@ def agent_state_snapshot(surface: AgentSurface, around: Surroundings) -> AgentSt
         work_items=tuple(work_item_view(item, focus=focus) for item in surface.work_items),
         waiting_intents=tuple(wait_view(wait) for wait in surface.waits),
         wake_hints=tuple(hint_view(hint) for hint in surface.hints),
-        external_triggers=tuple(trigger_view(trigger) for trigger in around.triggers),
+        external_triggers=tuple(
+            trigger_view(trigger, base_url=around.trigger_base_url) for trigger in around.triggers
+        ),
         workspace=workspace_state_view(surface.workspaces, around.workspace),
         execution=summary.execution,
         event_cursor=surface.last_event_seq,

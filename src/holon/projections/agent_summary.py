@@ -8,6 +8,8 @@ Rule 3: `closure` says what has come of the agent's work, `agent.status` what it
         are as the rows stand now; an agent that has never run has no closure.
 """
 
+from typing import Final
+
 from holon.decide.task_lifecycle import is_terminal
 from holon.model.agent import AgentState
 from holon.model.agent_status import AgentStatus
@@ -37,7 +39,7 @@ from holon.model.record import Record
 from holon.model.surface import AgentCounts, AgentSurface
 from holon.model.tool import ToolLatency
 from holon.model.turn import TerminalKind, TurnTerminal
-from holon.model.wake import ExternalTrigger
+from holon.model.wake import ExternalTrigger, TriggerStatus
 from holon.model.workspace import ActiveWorkspace, ExecutionPolicy, ExecutionProfile
 from holon.projections.agent_list import (
     AgentModelState,
@@ -152,6 +154,12 @@ class AgentStateView(Record, frozen=True, kw_only=True):
     tainted_instructions: TaintedInstructions | None = None
 
 
+TRIAL_TOOLS_HINT: Final = (
+    "the model is a trial model and acts on nothing; choose another one, or allow it with"
+    " `holon config set model.allow_trial_tools true` and a restart"
+)
+
+
 class AgentSummary(Record, frozen=True, kw_only=True):
     """Everything about an agent that fits on one page."""
 
@@ -176,6 +184,8 @@ class AgentSummary(Record, frozen=True, kw_only=True):
     loaded_agents_md: tuple[InstructionMetadata, ...] = ()  # where it came from, no text
     agents_md_problems: tuple[str, ...] = ()  # a file that is there and not used, and why
     skills: SkillsSummary = SkillsSummary()
+    withheld_tools: tuple[str, ...]  # from a trial model
+    withheld_tools_hint: str | None = None
 
 
 class Surroundings(Record, frozen=True, kw_only=True):
@@ -186,7 +196,9 @@ class Surroundings(Record, frozen=True, kw_only=True):
     workspace: ActiveWorkspace | None = None
     profile: ExecutionProfile = ExecutionProfile()
     policy: ExecutionPolicy = ExecutionPolicy()
+    withheld_tools: tuple[str, ...] = ()
     triggers: tuple[ExternalTrigger, ...] = ()
+    trigger_base_url: str | None = None
     latencies: tuple[ToolLatency, ...] = ()
     pace: PaceView | None = None
     guidance: LoadedGuidance = LoadedGuidance()
@@ -213,7 +225,9 @@ def agent_summary(surface: AgentSurface, around: Surroundings) -> AgentSummary:
             wait_view(wait) for wait in surface.waits[:AGENT_ROWS_SHOWN_COUNT_MAX]
         ),
         active_external_triggers=tuple(
-            trigger_view(trigger) for trigger in around.triggers[:AGENT_ROWS_SHOWN_COUNT_MAX]
+            trigger_view(trigger, base_url=around.trigger_base_url)
+            for trigger in around.triggers[:AGENT_ROWS_SHOWN_COUNT_MAX]
+            if trigger.status is TriggerStatus.ACTIVE
         ),
         recent_brief_count=counts.briefs,
         recent_event_count=counts.events,
@@ -225,6 +239,8 @@ def agent_summary(surface: AgentSurface, around: Surroundings) -> AgentSummary:
         loaded_agents_md=tuple(each.metadata for each in around.guidance.files),
         agents_md_problems=tuple(one_line(each) for each in around.guidance.problems),
         skills=around.skills,
+        withheld_tools=around.withheld_tools,
+        withheld_tools_hint=TRIAL_TOOLS_HINT if around.withheld_tools else None,
     )
 
 

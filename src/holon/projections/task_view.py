@@ -12,6 +12,7 @@ import msgspec
 from holon.decide.bounded_text import BoundedText
 from holon.decide.command_promotion import command_digest, output_paths_of, spec_of
 from holon.decide.task_output import RetrievalStatus
+from holon.decide.trigger_address import without_addresses
 from holon.model.json_value import JsonValue
 from holon.model.limits import LABEL_CHARS_MAX
 from holon.model.task import CommandRecovery, TaskRecord
@@ -85,7 +86,7 @@ def _command_view(task: TaskRecord) -> JsonValue:
     paths = output_paths_of(task)
     return _present(
         {
-            "cmd": spec.cmd,
+            "cmd": without_addresses(spec.cmd),
             "cmd_digest": command_digest(spec),
             "cmd_preview": task.summary,
             "workdir": spec.workdir,

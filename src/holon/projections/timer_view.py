@@ -1,10 +1,11 @@
 """Timers and external triggers as operators see them.
 
 Owns:  what a surface says about the things that may wake an agent.
-Rule 1: no view of a trigger holds its token or an address made of it: whoever reads a state must
-        not gain the power to wake.
+Rule 1: no view of a trigger holds its token: its address is masked. Whoever reads a state must not
+        gain the power to wake.
 """
 
+from holon.decide.trigger_address import masked_url
 from holon.model.ids import AgentId, TimerId, TriggerId
 from holon.model.instant import Instant
 from holon.model.record import Record
@@ -51,6 +52,7 @@ class TriggerView(Record, frozen=True, kw_only=True):
     delivery_count: int
     revoked_at: Instant | None = None
     last_delivered_at: Instant | None = None
+    trigger_url: str | None = None  # without the part that opens it
 
 
 class HintView(Record, frozen=True, kw_only=True):
@@ -87,7 +89,7 @@ def timer_view(timer: TimerRecord) -> TimerView:
     )
 
 
-def trigger_view(trigger: ExternalTrigger) -> TriggerView:
+def trigger_view(trigger: ExternalTrigger, *, base_url: str | None) -> TriggerView:
     """Return a trigger without its secret."""
     return TriggerView(
         external_trigger_id=trigger.external_trigger_id,
@@ -98,6 +100,7 @@ def trigger_view(trigger: ExternalTrigger) -> TriggerView:
         delivery_count=trigger.delivery_count,
         revoked_at=trigger.revoked_at,
         last_delivered_at=trigger.last_delivered_at,
+        trigger_url=masked_url(trigger, base_url),
     )
 
 

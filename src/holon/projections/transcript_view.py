@@ -15,6 +15,7 @@ from enum import StrEnum
 import msgspec
 
 from holon.decide.bounded_text import BoundedText
+from holon.decide.trigger_address import without_addresses
 from holon.model.brief import FailureArtifact
 from holon.model.conversation import text_of, tool_uses_of
 from holon.model.ids import AgentId, CallId, MessageId, TurnId, WorkItemId
@@ -260,7 +261,7 @@ def _results_view(
 
 def _result_view(recorded: RecordedCall) -> ToolResultView:
     call, receipt = recorded.call, recorded.receipt
-    asked = bounded(_json_text(call.input))
+    asked = bounded(without_addresses(_json_text(call.input)))
     answered = None if receipt is None else bounded(receipt.content)
     took = None if call.finished_at is None else call.finished_at - call.started_at
     return ToolResultView(

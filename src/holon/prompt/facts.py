@@ -68,6 +68,7 @@ class PromptFacts(Record, frozen=True, kw_only=True):
     execution: ExecutionSnapshot
     agent_home: str
     trigger: ExternalTrigger | None = None
+    trigger_url: str | None = None  # a secret; nothing when none would open the trigger
     worktree: WorktreeSession | None = None
     guidance: LoadedGuidance = LoadedGuidance()
     skills: SkillCatalog = SkillCatalog()

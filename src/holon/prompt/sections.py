@@ -27,7 +27,7 @@ _STABLE, _AGENT, _TURN = Stability.STABLE, Stability.AGENT_SCOPED, Stability.TUR
 
 _ABSENT: Final = {
     "agent": "there is no agent",
-    "default_external_ingress": "the agent has no trigger",
+    "default_external_ingress": "the agent has no active trigger, or nothing can be delivered here",
     "execution_environment": "there is none",
     "working_memory": "nothing is folded into it while the conversation shows every turn",
     "relevant_episodes": "no earlier episode bears on the work",

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from holon.decide.trigger_address import without_addresses
 from holon.decide.turn_replay import receipts_by_place
 from holon.model.brief import BriefRecord
 from holon.model.conversation import text_of
@@ -57,7 +58,7 @@ def _lines_of(log: TurnLog) -> Iterator[TraceLine]:
         call = recorded.call
         receipt = receipts.get((call.round, call.position))
         ended = "no result" if receipt is None else "failed" if receipt.is_error else "done"
-        asked = _short(msgspec.json.encode(call.input).decode())
+        asked = _short(without_addresses(msgspec.json.encode(call.input).decode()))
         yield TraceLine(at=call.started_at, what=call.name, text=f"{ended}: {asked}")
 
 

@@ -9,7 +9,9 @@ Rule 2: one birth of a name at a time. Asked for again under the key of the birt
 Rule 3: where nobody knows whether the commit is durable, the home stays provisional.
 Rule 4: the default agent gets a missing AGENTS.md from the default template. What it has is kept,
         and a template that cannot be used does not keep a service from starting.
-Rule 5: a home that cannot be settled is told of and stays provisional until the next start. It
+Rule 5: a service's agent has its external trigger from its birth; one that was born without gets
+        it with its next turn (runtime/context_builder).
+Rule 6: a home that cannot be settled is told of and stays provisional until the next start. It
         neither ends a start nor makes a birth fail whose agent is durable.
 """
 
@@ -21,12 +23,13 @@ import anyio
 from holon.decide.agent_identity import public_identity
 from holon.decide.keyed_record import keyed_request
 from holon.decide.quotas import agent_quota
+from holon.decide.trigger_address import default_trigger
 from holon.model.agent import AgentIdentity
 from holon.model.agent_status import AgentStatus
-from holon.model.commit import Commit, CreateAgent
+from holon.model.commit import Commit, CreateAgent, CreateTrigger
 from holon.model.errors import HolonError, StoreBrokenError, StoreClosedError
 from holon.model.expectation import AgentAbsent, Applied
-from holon.model.ids import AgentId, IdPrefix, parse_agent_id
+from holon.model.ids import AgentId, IdPrefix, TriggerId, parse_agent_id
 from holon.model.limits import AGENTS_COUNT_MAX
 from holon.model.refusal import Refusal, RefusalCode, RefusedError
 from holon.model.skill_ref import BadSkillRefError
@@ -108,9 +111,20 @@ class AgentBirth:
         return Commit(
             commit_id=f"control:{name}",
             at=identity.created_at,
-            changes=(CreateAgent(identity=identity, status=AgentStatus.ASLEEP),),
+            changes=(
+                CreateAgent(identity=identity, status=AgentStatus.ASLEEP),
+                *self._trigger(identity),
+            ),
             expects=(AgentAbsent(agent_id=agent_id),),
         )
+
+    def _trigger(self, identity: AgentIdentity) -> tuple[CreateTrigger, ...]:
+        """Its external trigger, where anything can be delivered."""
+        if self._services.trigger_base_url is None:
+            return ()
+        fresh = TriggerId(self._services.ids.fresh(IdPrefix.TRIGGER))
+        trigger = default_trigger(fresh, identity.agent_id, now=identity.created_at)
+        return (CreateTrigger(trigger=trigger),)
 
     async def _was_carried_out(self, birth: Commit, refusal: Refusal) -> bool:
         """Whether what is refused is this very birth: a commit of its name is known then."""

@@ -8,6 +8,7 @@ Rule 3: whether and how a fact is shown is decided in prompt/; nothing is judged
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from holon.decide.admission import trigger_kind_of
@@ -30,11 +31,13 @@ from holon.model.memory_limits import EPISODE_CANDIDATES_COUNT
 from holon.model.model_ref import ModelRef
 from holon.model.provider_errors import ProviderError
 from holon.model.record import Record
+from holon.model.refusal import RefusedError
 from holon.model.snapshot import WeighedItem
 from holon.model.task import TaskRecord
 from holon.model.template import TemplateEntry
 from holon.model.transcript import IncomingMessage, TurnLog
 from holon.model.turn import ENDED_WELL
+from holon.model.wake import ExternalTrigger
 from holon.model.work_item import PlanArtifact
 from holon.model.workspace import AGENT_HOME, ActiveWorkspace, ExecutionPolicy, ExecutionSnapshot
 from holon.prompt.facts import PromptFacts, WakeFacts, WorkFacts
@@ -67,9 +70,28 @@ class ContextBuilder:
         self._services = services
 
     async def assembled(self, moment: Moment) -> Assembly:
-        """Return the prompt of a turn, or why there can be none."""
+        """Return the prompt of a turn, or why there can be none.
+
+        An agent that has no trigger yet, from before every one had, is given it here.
+        """
+        if self._services.trigger_base_url is not None:
+            from holon.runtime.trigger_desk import TriggerDesk  # a run without a service needs none
+
+            with suppress(RefusedError):  # archived meanwhile: the turn ends for that very reason
+                await TriggerDesk(self._services).ensure(moment.agent.identity.agent_id)
         facts = await self.facts(moment)
         return assemble(facts, self.budget(moment.override))
+
+    async def trigger_url(self, agent_id: AgentId) -> str | None:
+        """Return the address of an agent's trigger, a secret for the request to its model."""
+        return self._url_of(await self._services.store.reads.trigger_of(agent_id))
+
+    def _url_of(self, trigger: ExternalTrigger | None) -> str | None:
+        if trigger is None or self._services.trigger_base_url is None:
+            return None
+        from holon.runtime.trigger_desk import url_of  # as above
+
+        return url_of(self._services, trigger)
 
     async def facts(self, moment: Moment) -> PromptFacts:
         """Gather the facts."""
@@ -81,12 +103,14 @@ class ContextBuilder:
         briefs = await self._briefs(moment)
         memory = await services.store.reads.prompted_memory(agent_id)
         active = await services.active_skills.active_skills(agent_id)
+        trigger = await services.store.reads.trigger_of(agent_id)
         return PromptFacts(
             identity=agent.identity,
             tools=services.tools.offered,
             execution=self._execution(place),
             agent_home=home,
-            trigger=await services.store.reads.trigger_of(agent_id),
+            trigger=trigger,
+            trigger_url=self._url_of(trigger),
             guidance=await services.instructions.load(agent_home=home, workspace_anchor=anchor),
             skills=await services.skills.catalog(
                 agent_home=home,

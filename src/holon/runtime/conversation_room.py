@@ -66,6 +66,7 @@ class ConversationRoom:
         turn: TurnRecord,
         *,
         renderings: TurnRenderings,
+        trigger_url: str | None = None,
     ) -> None:
         self._frame = prompt.frame
         self._past = past
@@ -78,7 +79,11 @@ class ConversationRoom:
             prompt.budget.available_tokens - frame_tokens, self._calibration
         )
         self._conversation = GrowingConversation(
-            past, turn, input_bytes_max=prompt.input_bytes_max, rendered=renderings.of
+            past,
+            turn,
+            input_bytes_max=prompt.input_bytes_max,
+            rendered=renderings.of,
+            trigger_url=trigger_url,
         )
         self._past_bytes = self._conversation.past_bytes  # of the turns, before any was let go
 

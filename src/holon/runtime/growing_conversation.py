@@ -5,7 +5,9 @@ Owns:  the messages the model has been shown so far. A message that was sent sta
 Rule 1: it equals `conversation_of` of the past and the turn's log, whenever every call of the log
         has its receipt: which is when the model is asked. Only bodies that came in with the turn
         and are too long for its budget are shown shortened.
-Rule 2: when the turn records a compaction, it is rendered anew from the log, once.
+Rule 2: where the agent asked for the address of its trigger, the address stands; the log has a mark
+        in its place (decide/trigger_address).
+Rule 3: when the turn records a compaction, it is rendered anew from the log, once.
 """
 
 from collections.abc import Callable
@@ -22,6 +24,7 @@ from holon.decide.conversation_view import (
     rendered_turn,
 )
 from holon.decide.recap import newest_compaction
+from holon.decide.trigger_address import log_with_address
 from holon.decide.turn_replay import receipts_by_place
 from holon.model.agent import AgentContext
 from holon.model.conversation import ConversationMessage, UserMessage
@@ -40,9 +43,11 @@ class GrowingConversation:
         *,
         input_bytes_max: int | None = None,
         rendered: Callable[[TurnLog], RenderedTurn] = rendered_turn,
+        trigger_url: str | None = None,
     ) -> None:
         self._turn = turn
         self._rendered = rendered
+        self._trigger_url = trigger_url
         self._input_bytes_max = input_bytes_max  # of each body that came in with the running turn
         self._seen_count = 0  # entries of the running turn that were taken in
         self._seen_calls_count = 0  # and its calls
@@ -74,10 +79,15 @@ class GrowingConversation:
         self._messages: list[ConversationMessage] = []
         append_recap(self._messages, self._turn.agent_id, past.context)
         self.past_bytes = tuple(
-            append_rendered(self._messages, self._rendered(log)) for log in past.turns
+            append_rendered(self._messages, self._rendered_past(log)) for log in past.turns
         )
         self._history_bytes = bytes_of(self._messages)
         self.turn_start = self._end()
+
+    def _rendered_past(self, log: TurnLog) -> RenderedTurn:
+        """What holds the trigger's address is not remembered: another one may be in force soon."""
+        own = log_with_address(log, self._trigger_url)
+        return self._rendered(log) if own is log else rendered_turn(own)
 
     def _end(self) -> ConversationPlace:
         """Where the next words of the user go: into the last message, or into one of their own."""
@@ -91,6 +101,7 @@ class GrowingConversation:
         fresh = log.entries[self._seen_count :]
         if not fresh:
             return
+        log = log_with_address(log, self._trigger_url)
         receipts = receipts_by_place(log.calls[self._seen_calls_count :])
         for entry in fresh:
             said = append_entry(

@@ -18,6 +18,8 @@ import msgspec
 from holon.model.errors import StoreBrokenError, StoreError
 from holon.model.ids import AgentId
 from holon.model.ingress import AdmissionReceipt, IngressRequest
+from holon.model.model_ref import ModelRef
+from holon.model.provider_errors import ProviderError
 from holon.model.refusal import Refusal, RefusalCode, RefusedError
 from holon.ports.journal import LogLevel
 from holon.ports.provider import ModelPreference
@@ -31,6 +33,7 @@ from holon.runtime.ingress import Ingress
 from holon.runtime.lane import Lane
 from holon.runtime.memory_indexer import MemoryIndexer
 from holon.runtime.pace_desk import PaceDesk
+from holon.runtime.provider_caller import withheld_tools
 from holon.runtime.recovery import Recovery
 from holon.runtime.retention_keeper import RetentionKeeper
 from holon.runtime.scheduler import Scheduler
@@ -88,6 +91,14 @@ class Host(Desks):
     def preference(self) -> ModelPreference:
         """The models agents without a choice of their own are given."""
         return self._services.models.preference
+
+    def withheld_tools(self, model: ModelRef) -> tuple[str, ...]:
+        """The tools a model is not given on this host; none for one that cannot be used anyhow."""
+        try:
+            candidate = self._services.models.find(model)
+        except ProviderError:
+            return ()
+        return tuple(sorted(withheld_tools(self._services, candidate)))
 
     @property
     def rescue_count(self) -> int:

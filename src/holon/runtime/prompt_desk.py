@@ -3,11 +3,15 @@
 Owns:  which message the look is for, and the look itself. Nothing is sent and nothing is changed.
 Rule 1: it is for the words it was given; else for the message of the running turn; else for the
         next one in the queue; else for none.
+Rule 2: the address of the agent's trigger is shown to its model alone; here it is masked.
 """
+
+import msgspec
 
 from holon.decide.agent_refusals import refuse_unknown
 from holon.decide.execution_place import agent_home_of
 from holon.decide.pick_next import pick_next
+from holon.decide.trigger_address import without_addresses
 from holon.model.agent import AgentState
 from holon.model.ids import AgentId, MessageId, parse_agent_id
 from holon.model.instructions import LoadedGuidance
@@ -24,7 +28,7 @@ from holon.model.refusal import RefusedError
 from holon.model.transcript import IncomingMessage
 from holon.model.workspace import AGENT_HOME, ActiveWorkspace
 from holon.prompt.frame import assemble
-from holon.prompt.prompt_view import PromptView, prompt_view
+from holon.prompt.prompt_view import PromptView, SectionView, prompt_view
 from holon.runtime.context_builder import ContextBuilder, Moment, moment_of
 from holon.runtime.conversation_room import read_past
 from holon.runtime.services import Services
@@ -45,13 +49,14 @@ class PromptDesk:
         moment = await self._moment(agent, text)
         facts, budget = await self._context.facts(moment), self._context.budget(moment.override)
         model = moment.override or self._services.models.preference.default
-        return prompt_view(
+        view = prompt_view(
             facts,
             assemble(facts, budget),
             model=str(model),
             budget=budget,
             history=moment.history,
         )
+        return msgspec.structs.replace(view, sections=tuple(map(_masked, view.sections)))
 
     async def guidance(self, agent_id: AgentId, place: ActiveWorkspace) -> LoadedGuidance:
         """Return the guidance an agent's prompt would have now, and what cannot be used."""
@@ -103,3 +108,8 @@ class PromptDesk:
             delivery_surface=DeliverySurface.HTTP_CONTROL_PROMPT,
             admission_context=AdmissionContext.CONTROL_AUTHENTICATED,
         )
+
+
+def _masked(section: SectionView) -> SectionView:
+    text = None if section.text is None else without_addresses(section.text)
+    return msgspec.structs.replace(section, text=text)

@@ -10,7 +10,9 @@ Rule 4: when no candidate answered, and one of them named a far moment at which 
         the failure carries the earliest such moment. A conversation that is too long never does.
 Rule 5: an answer is cut to the model's output limit here, before anything stores or searches it.
 Rule 6: what a provider does not say it used is estimated: budgets count every answer.
-Rule 7: a walk that is cancelled leaves no mark: a probe that was broken off is given back.
+Rule 7: what a candidate is not given is left out of its request alone, and is part of its answer: a
+        call of it is then refused, live and in replay.
+Rule 8: a walk that is cancelled leaves no mark: a probe that was broken off is given back.
 """
 
 from collections.abc import Sequence
@@ -76,6 +78,13 @@ def _models(services: Services, override: ModelRef | None) -> tuple[ModelRef, ..
     return ordered_models(facts)
 
 
+def withheld_tools(services: Services, candidate: Candidate) -> frozenset[str]:
+    """Return the tools a model is not given: a trial model those that act, unless it may."""
+    if not candidate.is_trial or services.trial_tools_allowed:
+        return frozenset()
+    return services.tools.acting
+
+
 class _Walk:
     """The way from the first candidate to the one that answers."""
 
@@ -87,6 +96,7 @@ class _Walk:
         self._gate = services.gate
         self._request = request
         self._models = models
+        self._withheld: frozenset[str] = frozenset()  # from the candidate that is asked
         self._log = AttemptLog(services.redactor, requested=models[0])
         self._moments: list[datetime] = []
 
@@ -100,6 +110,7 @@ class _Walk:
                     stop_reason=answer.stop_reason,
                     usage=answer.usage or TokenUsage(),
                     timeline=self._log.timeline(),
+                    withheld=tuple(sorted(self._withheld)),
                 )
             if self._log.lost[-1].error.ends_turn:
                 self._moments.clear()  # waiting makes no conversation shorter
@@ -144,6 +155,7 @@ class _Walk:
         self, candidate: Candidate, attempts_count_max: int, *, has_fallback: bool
     ) -> ModelAnswer | None:
         number = 1
+        self._withheld = withheld_tools(self._services, candidate)
         while True:
             attempt = await self._attempt(candidate, number, attempts_count_max)
             if isinstance(attempt.came, ModelAnswer):
@@ -164,7 +176,7 @@ class _Walk:
         started_at, began_ns = self._clock.now(), self._clock.monotonic_ns()
         came: ModelAnswer | ProviderError
         try:
-            answer = await candidate.provider.answer(self._request, self._hear)
+            answer = await candidate.provider.answer(self._offered(), self._hear)
             answer = _checked(answer, bytes_max=answer_bytes_max(candidate.output_tokens_max))
             came = msgspec.structs.replace(answer, usage=self._usage_of(answer, candidate))
         except ProviderError as error:
@@ -189,6 +201,13 @@ class _Walk:
             written_bytes=sum(len(msgspec.json.encode(block)) for block in answer.blocks),
             calibration=self._services.calibrations.of(str(candidate.model_ref)),
         )
+
+    def _offered(self) -> ProviderRequest:
+        """The request, without what is withheld from the candidate."""
+        if not self._withheld:
+            return self._request
+        kept = tuple(spec for spec in self._request.tools if spec.name not in self._withheld)
+        return msgspec.structs.replace(self._request, tools=kept)
 
     def _judge(
         self, candidate: Candidate, attempt: Attempt, error: ProviderError, *, has_fallback: bool

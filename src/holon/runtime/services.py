@@ -94,6 +94,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     open_usage: dict[AgentId, UsageStep] = msgspec.field(default_factory=dict)  # of running turns
     deferral_allowed: bool = True  # a turn may wait for the moment its provider named
     fallback_disabled: bool = False
+    trial_tools_allowed: bool = False  # a trial model may run commands and change files
     failpoints: Failpoints = msgspec.field(default_factory=NoFailpoints)
     journal: Journal = msgspec.field(default_factory=NoJournal)
     tracer: Tracer = msgspec.field(default_factory=NoTracer)
@@ -112,6 +113,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     task_quota: TaskQuota = TaskQuota()
     reminders: ReminderPolicy = msgspec.field(default_factory=ReminderPolicy)
     trigger_key: TriggerKey = msgspec.field(default_factory=NoTriggerKey)
+    trigger_base_url: str | None = None  # where deliveries come in; without one, agents get none
     tasks: TaskControl = msgspec.field(default_factory=NoTasks)  # the host puts its supervisor here
     # What a prompt draws on besides the rows.
     instructions: Instructions = msgspec.field(default_factory=NoInstructions)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from holon.decide.execution_place import agent_home_of
 from holon.decide.lane_commits import LaneHold, finish_call, tool_done_commit
+from holon.decide.trigger_address import has_address, value_without_addresses
 from holon.decide.without_secrets import outcome_without_secrets
 from holon.model.commit import Commit
 from holon.model.conversation import ToolUseBlock
@@ -27,8 +28,9 @@ from holon.ports.places import PlaceRefusedError
 from holon.runtime.execution_place import current_place
 from holon.runtime.instruction_watch import InstructionWatch
 from holon.runtime.services import Services
+from holon.tools.instruction_guard import guarded_address
 from holon.tools.receipt import receipt_of
-from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
+from holon.tools.tool import Tool, ToolExecution, ToolPorts, ToolScene, refuse
 
 if TYPE_CHECKING:
     from holon.runtime.skill_watch import SkillWatch
@@ -80,7 +82,7 @@ class ToolRunner:
         try:
             await self._services.places.ensure(scene.agent_home)
             await self.instructions.begin(call)
-            execution = await tool.run(call.input, scene, self._ports)
+            execution = await self._run(tool, call, scene)
         except StoreError:
             raise
         except PlaceRefusedError as refused:
@@ -91,6 +93,21 @@ class ToolRunner:
         execution = await self._skills.noticed(call, scene, execution)
         execution = await self.instructions.noticed(call, execution)
         return self._finished(call, hold, execution, started_ns=started_ns)
+
+    async def _run(self, tool: Tool, call: ToolCallRecord, scene: ToolScene) -> ToolExecution:
+        """Give a tool its arguments; the address of a trigger goes to those that act outside alone.
+
+        What only plans writes down what it is given, and an address is written down nowhere.
+        """
+        given = call.input
+        if has_address(given):
+            if tool.only_plans:
+                given = value_without_addresses(given)
+            else:
+                refused = await guarded_address(scene, self._ports)
+                if refused is not None:
+                    return refused
+        return await tool.run(given, scene, self._ports)
 
     def _tell_of_crash(self, call: ToolCallRecord, error: Exception) -> None:
         self._services.journal.note(

@@ -15,6 +15,7 @@ import anyio
 import msgspec
 
 from holon.decide.agent_refusals import refuse_archived, refuse_unknown
+from holon.decide.trigger_address import default_trigger
 from holon.decide.trigger_delivery import (
     Deliver,
     content_digest_of,
@@ -34,7 +35,6 @@ from holon.model.trigger import TriggerDelivery, TriggerReceipt, TriggerTarget
 from holon.model.trigger_event import CallbackRefused
 from holon.model.wake import (
     ExternalTrigger,
-    TriggerDeliveryMode,
     TriggerStatus,
     WakeDisposition,
 )
@@ -81,15 +81,16 @@ class TriggerDesk:
         """Take the address back; the trigger opens nothing until it is rotated."""
         return await self._move(agent_id, TriggerStatus.REVOKED)
 
-    def path_of(self, trigger: ExternalTrigger) -> str | None:
-        """Return the path that calls a trigger: a secret. Nothing when it opens nothing."""
-        key = self._services.trigger_key.key()
-        if key is None or trigger.status is not TriggerStatus.ACTIVE:
-            return None
-        path = trigger_path(key, trigger)
-        _, secret = split_token(path)
-        self._services.trigger_key.handed_out(f"trigger:{trigger.external_trigger_id}", secret)
-        return path
+    def url_of(self, trigger: ExternalTrigger) -> str | None:
+        """Return the address that calls a trigger, to be handed out: a secret, hidden from now on.
+
+        Nothing when the trigger opens nothing, or when nothing can be delivered to this host.
+        """
+        url = url_of(self._services, trigger)
+        if url is not None:
+            _, secret = split_token(url)
+            self._services.trigger_key.handed_out(f"trigger:{trigger.external_trigger_id}", secret)
+        return url
 
     async def open(self, token: str, delivery: TriggerDelivery) -> TriggerTarget | None:
         """Return what a delivery is for when its token is right, or nothing."""
@@ -189,13 +190,8 @@ class TriggerDesk:
 
     def _creation(self, agent_id: AgentId) -> Commit:
         now = self._services.clock.now()
-        trigger = ExternalTrigger(
-            external_trigger_id=TriggerId(self._services.ids.fresh(IdPrefix.TRIGGER)),
-            target_agent_id=agent_id,
-            delivery_mode=TriggerDeliveryMode.WAKE_HINT,
-            status=TriggerStatus.ACTIVE,
-            created_at=now,
-        )
+        fresh = TriggerId(self._services.ids.fresh(IdPrefix.TRIGGER))
+        trigger = default_trigger(fresh, agent_id, now=now)
         return Commit(
             commit_id=f"trigger:{trigger.external_trigger_id}:{trigger.epoch}",
             at=now,
@@ -224,6 +220,14 @@ class TriggerDesk:
 
         await commit_decided(self._services.store, decide)
         return await self.ensure(agent_id)
+
+
+def url_of(services: Services, trigger: ExternalTrigger) -> str | None:
+    """Return the address of a trigger, or nothing where none would open it."""
+    key, base_url = services.trigger_key.key(), services.trigger_base_url
+    if key is None or base_url is None or trigger.status is not TriggerStatus.ACTIVE:
+        return None
+    return base_url.rstrip("/") + trigger_path(key, trigger)
 
 
 def _delivery_change(

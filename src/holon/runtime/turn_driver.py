@@ -117,7 +117,13 @@ class TurnDriver:
         built = TurnContextBuilt(turn_id=log.turn.turn_id, context_build_ms=took_ms)
         # Told with the first round, or with the end where no round came: never a commit of its own.
         self._untold = (RecordEvent(agent_id=log.turn.agent_id, event=built),)
-        self._room = _room(prompt, past, log.turn, self._services.renderings)
+        self._room = _room(
+            prompt,
+            past,
+            log.turn,
+            renderings=self._services.renderings,
+            trigger_url=await self._context.trigger_url(log.turn.agent_id),
+        )
         self._state, step = resumption.state, resumption.step
         self._round_number = resumption.round_number
         self._usage = resumption.usage
@@ -332,9 +338,14 @@ class TurnDriver:
 
 
 def _room(
-    prompt: Assembly, past: ShownPast, turn: TurnRecord, renderings: TurnRenderings
+    prompt: Assembly,
+    past: ShownPast,
+    turn: TurnRecord,
+    *,
+    renderings: TurnRenderings,
+    trigger_url: str | None,
 ) -> ConversationRoom | PinnedOverBudget:
     """Where there is no prompt there is no conversation either."""
     if isinstance(prompt, PinnedOverBudget):
         return prompt
-    return ConversationRoom(prompt, past, turn, renderings=renderings)
+    return ConversationRoom(prompt, past, turn, renderings=renderings, trigger_url=trigger_url)

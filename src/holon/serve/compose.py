@@ -93,9 +93,11 @@ class HostOptions(msgspec.Struct, frozen=True, kw_only=True):
     gate: ProviderGate = msgspec.field(default_factory=ProviderGate)
     redactor: Redactor = msgspec.field(default_factory=NothingToRedact)
     trigger_key: TriggerKey = msgspec.field(default_factory=NoTriggerKey)
+    trigger_base_url: str | None = None  # without one nothing can be delivered
     user_files: UserFiles | None = None  # without a person: no homes, templates or guidance
     deferral_allowed: bool = True
     fallback_disabled: bool = False
+    trial_tools_allowed: bool = False
 
 
 @asynccontextmanager
@@ -188,8 +190,10 @@ def _as_chosen(services: Services, chosen: HostOptions) -> Services:
         gate=chosen.gate,
         redactor=chosen.redactor,
         trigger_key=chosen.trigger_key,
+        trigger_base_url=chosen.trigger_base_url,
         deferral_allowed=chosen.deferral_allowed,
         fallback_disabled=chosen.fallback_disabled,
+        trial_tools_allowed=chosen.trial_tools_allowed,
         failpoints=chosen.hooks.failpoints,
         journal=chosen.hooks.journal,
         tracer=chosen.hooks.tracer,

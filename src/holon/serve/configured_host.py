@@ -46,11 +46,13 @@ async def open_configured_host(
     workspace_cwd: str | None = None,
     umask: int | None = None,
     hooks: Hooks | None = None,
+    trigger_base_url: str | None = None,
 ) -> AsyncIterator[ConfiguredHost]:
     """Serve a home as its settings say, while the block runs.
 
     `workspace_root` is where agents work that are in no workspace. With a `workspace_cwd` below it,
-    all of them work there, whatever workspace they are in: it was asked for this time.
+    all of them work there, whatever workspace they are in: it was asked for this time. With a
+    `trigger_base_url`, where deliveries come in, every agent has an external trigger.
     """
     hooks = hooks or Hooks()
     registry = hooks.secrets
@@ -63,13 +65,17 @@ async def open_configured_host(
             workspace_overrides=workspace_cwd is not None,
             umask=umask,
         )
-        async with _served(settings, hands, registry, hooks) as served:
+        async with _served(settings, hands, registry, hooks, trigger_base_url) as served:
             yield served
 
 
 @asynccontextmanager
 async def _served(
-    settings: Settings, hands: Hands, registry: SecretRegistry, hooks: Hooks
+    settings: Settings,
+    hands: Hands,
+    registry: SecretRegistry,
+    hooks: Hooks,
+    trigger_base_url: str | None,
 ) -> AsyncIterator[ConfiguredHost]:
     plane = build_plane(settings, hands.environ, registry, SystemClock())
     notes = FailureNotes(settings.home)
@@ -90,8 +96,10 @@ async def _served(
         redactor=registry,
         user_files=user_files,
         trigger_key=TriggerKeyFile(settings.home, registry.learn),
+        trigger_base_url=trigger_base_url,
         deferral_allowed=not settings.plane.deferral_disabled,
         fallback_disabled=settings.plane.fallback_disabled,
+        trial_tools_allowed=settings.plane.trial_tools_allowed,
     )
     try:
         async with (

@@ -1,7 +1,7 @@
 """The control plane of a running host, on its sockets.
 
 Owns:  how app, gatekeeper and listeners are put together, and the last replies before the end.
-Rule 1: whoever has asked when the end begins is still answered, for a moment; streams are cut.
+Rule 1: whoever has asked when the end begins is still answered, for a moment; streams end.
 Rule 2: connections take at most half of the files we may have open, each socket its part of that:
         agents never go without because of those who knock.
 """
@@ -76,6 +76,7 @@ async def serve_control_plane(
         answering.start_soon(listeners.serve, sockets)
         answering.start_soon(plane.token_watch.run, token, plane.clock, plane.host.events.wake_all)
         await (ending or anyio.Event()).wait()
+        listeners.end_streams()
         with anyio.move_on_after(HTTP_LAST_REPLIES_MS_MAX / SECOND_MS):
             await replies.finished()
         answering.cancel_scope.cancel()

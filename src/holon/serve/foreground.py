@@ -53,6 +53,7 @@ from holon.http.outside_door import OutsideDoor
 from holon.http.plane import Plane, RuntimeFacts
 from holon.model.errors import HomeLostError, StoreUnwritableError
 from holon.model.limits import HOME_WATCH_MS, SECOND_MS, SHUTDOWN_GRACE_MS_MAX
+from holon.model.webhook_setting import SignatureForm
 from holon.runtime.host import Host
 from holon.serve.access_plan import AccessPlan, plan_access
 from holon.serve.compose import Hooks
@@ -116,6 +117,7 @@ async def serve(
                     workspace_root=asked.workspace_dir,
                     umask=umask,
                     hooks=msgspec.structs.replace(hooks, journal=journal, tracer=tracer),
+                    trigger_base_url=plan.base_url(tcp.getsockname()[1]),
                 ) as served:
                     await service.run(served, tcp)
                 beside.cancel_scope.cancel()
@@ -223,7 +225,15 @@ class _Service:
             clock=SystemClock(),
             facts=facts,
             request_shutdown=self.ending.set,
-            outside=OutsideDoor(SystemClock(), webhook_secrets=served.webhook_secrets),
+            outside=OutsideDoor(
+                SystemClock(),
+                webhook_secrets=served.webhook_secrets,
+                github_signers=[
+                    source
+                    for source, setting in self._settings.webhooks.items()
+                    if setting.signature is SignatureForm.GITHUB
+                ],
+            ),
         )
         names = self._plan.host_names(sockets[0].getsockname()[1])
         async with anyio.create_task_group() as beside:

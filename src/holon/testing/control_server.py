@@ -45,6 +45,7 @@ class ServerOptions:
     host: HostOptions = field(default_factory=HostOptions)
     clock: Clock = field(default_factory=SystemClock)
     webhook_secrets: Mapping[str, bytes | None] = field(default_factory=dict)
+    github_signers: frozenset[str] = frozenset()
     rates: TriggerRates = field(default_factory=TriggerRates)
     default_agent: AgentId = MAIN
 
@@ -70,14 +71,17 @@ async def control_server(
     """Serve a home while the block runs; the default agent exists."""
     chosen, registry = options or ServerOptions(), SecretRegistry()
     models = chosen.models or SingleModel(ScriptedProvider(Script(), SystemClock()))
-    settings = msgspec.structs.replace(
-        chosen.host, redactor=registry, trigger_key=TriggerKeyFile(home, registry.learn)
-    )
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="holon-")))
         tcp = stack.enter_context(bind_tcp(_HOST, 0))
         unix = stack.enter_context(bind_unix(folder / "holon.sock"))
         port = tcp.getsockname()[1]
+        settings = msgspec.structs.replace(
+            chosen.host,
+            redactor=registry,
+            trigger_key=TriggerKeyFile(home, registry.learn),
+            trigger_base_url=f"http://{_HOST}:{port}",
+        )
         async with open_host(home, models, settings) as host:
             await host.births.ensure(chosen.default_agent)
             ending = anyio.Event()
@@ -87,7 +91,10 @@ async def control_server(
                 facts=_facts(home, folder / "holon.sock", port, chosen.default_agent),
                 request_shutdown=ending.set,
                 outside=OutsideDoor(
-                    chosen.clock, webhook_secrets=chosen.webhook_secrets, rates=chosen.rates
+                    chosen.clock,
+                    webhook_secrets=chosen.webhook_secrets,
+                    github_signers=chosen.github_signers,
+                    rates=chosen.rates,
                 ),
             )
             names = frozenset({f"{_HOST}:{port}".encode(), f"localhost:{port}".encode()})

@@ -193,6 +193,7 @@ class World:
             tools=builtin_tools(),
             journal=self._bugs,
             trigger_key=WorldTriggerKey(),
+            trigger_base_url="http://127.0.0.1:7878",
             retention=FORGETFUL if forgets(self._verdict.seed) else RetentionPolicy(),
         )
         if self._hands is not None:

@@ -154,9 +154,9 @@ class Actors:
 
     async def _deliver(self, action: plan.SendHint, delivery_id: str) -> None:
         triggers = self._host.triggers
-        path = triggers.path_of(await triggers.ensure(AgentId(action.agent)))
-        assert path is not None, "worlds have a trigger key"
-        token = path.rpartition("/")[2]
+        url = triggers.url_of(await triggers.ensure(AgentId(action.agent)))
+        assert url is not None, "worlds have a trigger key and an address"
+        token = url.rpartition("/")[2]
         delivery = TriggerDelivery(delivery_key=delivery_id, source=action.source, body=action.body)
         target = await triggers.open(token, delivery)
         if target is None:

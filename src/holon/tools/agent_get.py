@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from holon.decide.agent_refusals import refuse_unknown
+from holon.decide.trigger_address import descriptor
 from holon.model.json_value import JsonValue
 from holon.model.limits import (
     AGENT_ROWS_SHOWN_COUNT_MAX,
@@ -61,6 +62,7 @@ class AgentGet:
         counts = await ports.reads.work_item_counts(scene.agent_id)
         result: JsonValue = {
             "identity": _whole(snapshot.agent.identity),
+            "external_trigger": descriptor(await ports.reads.trigger_of(scene.agent_id)),
             "status": _whole(snapshot.agent.posture),
             "model": {"override": snapshot.agent.model.override_model},
             "focus": _focus(snapshot),

@@ -4,6 +4,8 @@ Owns:  the Enqueue tool. The follow-up goes through the same admission as everyt
        queued by the commit that records the call's result, so it exists exactly once.
 Rule 1: an agent cannot keep itself going for ever: the chain of its follow-ups is bounded
         (decide/followup_chain).
+Rule 2: a follow-up is worth no more than the words its turn was shown, and says so: what an
+        outsider got the agent to note for itself does not come back as an instruction.
 """
 
 from typing import Annotated, Final
@@ -25,13 +27,19 @@ from holon.model.ingress import IngressRequest
 from holon.model.json_value import JsonValue
 from holon.model.limits import ENQUEUE_TEXT_BYTES_MAX, EVENT_TEXT_CHARS_MAX
 from holon.model.message import FollowupChain, MessageEnvelope, MessageKind, Priority, TextBody
-from holon.model.provenance import AdmissionContext, DeliverySurface, SystemOrigin
+from holon.model.provenance import (
+    AdmissionContext,
+    AuthorityClass,
+    DeliverySurface,
+    SystemOrigin,
+)
 from holon.model.refusal import Refusal
 from holon.model.tool import ToolOk, ToolSpec
 from holon.model.transcript import Interjection
 from holon.tools.arguments import decode_arguments, leniently, schema_of
 from holon.tools.guidance_texts import guidance_for
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
+from holon.tools.turn_worth import turn_worth
 
 
 class EnqueueArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,8 +82,9 @@ class Enqueue:
         chain = await _chain(scene, ports)
         if isinstance(chain, ToolExecution):
             return chain
+        worth = await turn_worth(ports.reads, scene.agent_id, scene.turn_id)
         admission = decide_admission(
-            _request(asked, scene, chain),
+            _request(asked, scene, chain, worth=worth),
             await ports.reads.admission_target(scene.agent_id),
             message_id=MessageId(ports.ids.fresh(IdPrefix.MESSAGE)),
             now=scene.now,
@@ -129,7 +138,11 @@ async def _interjected(scene: ToolScene, ports: ToolPorts) -> MessageEnvelope | 
 
 
 def _request(
-    asked: EnqueueArguments, scene: ToolScene, chain: FollowupChain | None
+    asked: EnqueueArguments,
+    scene: ToolScene,
+    chain: FollowupChain | None,
+    *,
+    worth: AuthorityClass,
 ) -> IngressRequest:
     return IngressRequest(
         agent_id=scene.agent_id,
@@ -142,4 +155,5 @@ def _request(
         work_item_id=scene.work_item_id,
         causation_id=scene.message_id,
         followup=chain,
+        authority_max=worth,
     )

@@ -49,6 +49,11 @@ class ToolRegistry:
         mutating = frozenset(name for name, tool in self._tools.items() if tool.spec.mutates)
         return ToolPolicy(exposed=names, known=names, mutating=mutating)
 
+    @cached_property
+    def acting(self) -> frozenset[str]:
+        """The tools with an effect outside the database: commands, patches, what steers tasks."""
+        return frozenset(name for name, tool in self._tools.items() if not tool.only_plans)
+
     def named(self, name: str) -> Tool:
         """Return the tool of this name; the turn has already refused unknown ones."""
         return self._tools[name]

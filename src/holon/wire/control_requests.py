@@ -3,11 +3,12 @@
 Owns:  the JSON a caller may send, route by route.
 Rule 1: strict: an unknown field is refused, so that a slip is seen and a claim finds no place.
 Rule 2: every text is bounded, here or by whoever takes it in: a refusal may quote what came.
-Rule 3: `trust` may be said in any of them and chooses nothing: authority comes from the door.
+Rule 3: `trust` may be said in any of them as what it is, the operator's. It chooses nothing, since
+        authority comes from the door: any other one would be ignored, and is therefore refused.
 """
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -25,7 +26,6 @@ from holon.model.limits import (
     TOOL_OUTPUT_SETTING_TOKENS_MAX,
     WORKSPACE_PATH_CHARS_MAX,
 )
-from holon.model.provenance import TrustLevel
 from holon.model.record import Record
 from holon.model.work_item import PlanStatus, TodoState
 
@@ -40,10 +40,23 @@ class NoBody(Record, frozen=True, kw_only=True):
     """Nothing, as an empty object says it."""
 
 
-class ControlBody(Record, frozen=True, kw_only=True):
-    """What any control request may say about itself; it is read and left at that."""
+class TrustNotClaimableError(BadInputError):
+    """A control request claims a trust that it does not have, or that would be ignored."""
 
-    trust: TrustLevel | None = None
+    code = "trust_not_claimable"
+    hint = (
+        "leave trust out: what comes by the control plane is the operator's; send the words of"
+        " others to /agents/{agent_id}/enqueue instead"
+    )
+
+    def __init__(self) -> None:
+        super().__init__("a control request is trusted_operator and nothing else", field="trust")
+
+
+class ControlBody(Record, frozen=True, kw_only=True):
+    """What any control request may say about itself: nothing but what it is."""
+
+    trust: Literal["trusted_operator"] | None = None
 
 
 class PromptRequest(ControlBody, frozen=True, kw_only=True):

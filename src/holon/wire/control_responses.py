@@ -83,16 +83,6 @@ class ModelListing(Record, frozen=True, kw_only=True, omit_defaults=False):
     fallback_models: tuple[str, ...]
 
 
-class TaskInputAnswer(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """How much of the input the task took; one that takes none is no error."""
-
-    ok: Literal[True]
-    task_id: TaskId
-    accepted_input: bool
-    bytes_written: int
-    summary_text: str
-
-
 class TaskStopAnswer(Record, frozen=True, kw_only=True, omit_defaults=False):
     """What the stop set in motion. Asked a second time, it is carried out for certain."""
 

@@ -42,7 +42,7 @@ class WakeAnswer(Record, frozen=True, kw_only=True):
     disposition: WakeDisposition
 
 
-class TriggerView(Record, frozen=True, kw_only=True):
+class ExternalTriggerView(Record, frozen=True, kw_only=True):
     """An external trigger. Its address is a secret and is shown to the operator alone."""
 
     external_trigger_id: TriggerId
@@ -61,7 +61,7 @@ class TriggerListing(Record, frozen=True, kw_only=True, omit_defaults=False):
     """The external triggers of an agent: one, or none yet."""
 
     agent_id: AgentId
-    external_triggers: tuple[TriggerView, ...]
+    external_triggers: tuple[ExternalTriggerView, ...]
 
 
 class TriggerAnswer(Record, frozen=True, kw_only=True):
@@ -69,12 +69,12 @@ class TriggerAnswer(Record, frozen=True, kw_only=True):
 
     ok: Literal[True]
     agent_id: AgentId
-    external_trigger: TriggerView
+    external_trigger: ExternalTriggerView
 
 
-def trigger_view(trigger: ExternalTrigger, *, trigger_url: str | None) -> TriggerView:
+def trigger_view(trigger: ExternalTrigger, *, trigger_url: str | None) -> ExternalTriggerView:
     """Return what may be shown of a trigger; its address is for the caller to leave out."""
-    return TriggerView(
+    return ExternalTriggerView(
         external_trigger_id=trigger.external_trigger_id,
         target_agent_id=trigger.target_agent_id,
         delivery_mode=trigger.delivery_mode,

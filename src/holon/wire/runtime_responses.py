@@ -8,7 +8,7 @@ from typing import Literal
 from holon.model.record import Record
 
 
-class Readiness(Record, frozen=True, kw_only=True):
+class ReadinessAnswer(Record, frozen=True, kw_only=True):
     """Requests are taken."""
 
     ok: Literal[True]

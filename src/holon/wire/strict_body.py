@@ -2,12 +2,15 @@
 
 Owns:  what is asked of a request's body beyond what records are asked for.
 Rule 1: a name that comes twice in an object is refused: readers differ on which one counts.
-Rule 2: a NUL in a text is refused: what prints, compares or stores it may stop there.
+Rule 2: a number without a fraction is an integer where one belongs, however it is written.
+Rule 3: a NUL in a text is refused: what prints, compares or stores it may stop there.
 """
 
 import json
 import re
 from typing import Final, TypeVar
+
+import msgspec
 
 from holon.model.errors import BadSyntaxError, DecodeError
 from holon.model.json_value import JsonValue
@@ -16,6 +19,11 @@ from holon.wire.codec import decode
 
 T = TypeVar("T")
 
+_NOT_AN_INTEGER: Final = re.compile(r"Expected `int[^`]*`, got `float`")
+_WHOLE_NUMBERS_COUNT_MAX: Final = 16  # more than any request has
+_EXACT_MAX: Final = 2**53  # beyond it a number with a point is not exact
+_STEP: Final = re.compile(r"[^.\[\]]+|\[[^\]]*\]")
+_INDEX: Final = re.compile(r"\[[0-9]+\]")
 _NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _PLAIN_NUL: Final = re.compile("\0")
 
@@ -25,7 +33,7 @@ def decode_body(data: bytes, kind: type[T]) -> T:
     try:
         value = decode(data, kind)  # first: it bounds nesting, and says best what is wrong
     except DecodeError as error:
-        raise explained(error, data, kind) from None
+        value = _with_whole_numbers(data, kind, error)
     if _NUL.search(data) is not None:
         field = field_of_text(data, _PLAIN_NUL)
         raise BadSyntaxError(
@@ -36,6 +44,47 @@ def decode_body(data: bytes, kind: type[T]) -> T:
     except RecursionError:
         raise BadSyntaxError("JSON nested too deeply to read", hint=SYNTAX_HINT) from None
     return value
+
+
+def _with_whole_numbers(data: bytes, kind: type[T], error: DecodeError) -> T:
+    """Read a body once more, with `1000.0` as the integer it is where one belongs.
+
+    JSON knows no integers, and some clients write every number with a point. Only the places that
+    were refused for it are changed, one after the other: free JSON stays as it came.
+    """
+    read: JsonValue = None
+    for _ in range(_WHOLE_NUMBERS_COUNT_MAX):
+        if _NOT_AN_INTEGER.match(error.message) is None:
+            break
+        read = msgspec.json.decode(data) if read is None else read
+        if not _made_whole(read, error.field):
+            break
+        try:
+            return decode(msgspec.json.encode(read), kind)
+        except DecodeError as another:
+            error = another
+    raise explained(error, data, kind) from None
+
+
+def _made_whole(value: JsonValue, path: str | None) -> bool:
+    """Put the integer where a path leads to a number without a fraction; False when it does not."""
+    *way, last = _STEP.findall(path or "") or [""]
+    for step in way:
+        value = _inside(value, step)
+    number = _inside(value, last)
+    if not isinstance(number, float) or not number.is_integer() or abs(number) > _EXACT_MAX:
+        return False
+    if isinstance(value, list):
+        value[int(last[1:-1])] = int(number)
+    elif isinstance(value, dict):
+        value[last] = int(number)
+    return True
+
+
+def _inside(value: JsonValue, step: str) -> JsonValue:
+    if isinstance(value, list) and _INDEX.fullmatch(step):
+        return value[int(step[1:-1])]
+    return value.get(step) if isinstance(value, dict) else None
 
 
 def unrepeated(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:

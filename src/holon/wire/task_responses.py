@@ -1,7 +1,9 @@
-"""A task over HTTP: where it stands, and what it has written.
+"""A task over HTTP: where it stands, what it has written, and what it was given.
 
-Owns:  the shapes of both. What is in them is decided in projections/task_view, for models too.
+Owns:  the shapes of all three. What is in them is decided in projections/task_view, for models too.
 """
+
+from typing import Literal
 
 from holon.decide.task_output import RetrievalStatus
 from holon.model.brief import FailureArtifact
@@ -43,6 +45,18 @@ class TaskStatusView(Record, frozen=True, kw_only=True, omit_defaults=False):
     parent_message_id: MessageId | None = None
     work_item_id: WorkItemId | None = None
     command: TaskCommandView | None = None
+
+
+class TaskInputAnswer(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """What TaskInput answers: how much the task took. One that takes no input is no error."""
+
+    ok: Literal[True]
+    task_id: TaskId
+    task: TaskStatusView
+    accepted_input: bool
+    input_target: str | None
+    bytes_written: int
+    summary_text: str
 
 
 class TaskArtifact(Record, frozen=True, kw_only=True):

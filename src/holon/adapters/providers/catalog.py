@@ -80,6 +80,7 @@ class CatalogModel(Record, frozen=True, kw_only=True):
     output_tokens_max: int | None = None
     price: ModelPrice | None = None
     capabilities: frozenset[str] = frozenset()
+    trial: bool = False  # for trying Holon: too weak to be given tools that act on the machine
 
 
 class Catalog(Record, frozen=True, kw_only=True):
@@ -104,6 +105,7 @@ class ModelInfo(Record, frozen=True, kw_only=True, omit_defaults=False):
     image_input: bool
     freeform_tools: bool
     price: ModelPrice | None
+    trial: bool
 
     @property
     def prompt_budget_tokens(self) -> int:
@@ -194,7 +196,15 @@ def model_info(ref: ModelRef, settings: PlaneSettings) -> ModelInfo:
         image_input="image_input" in can,
         freeform_tools="freeform_tools" in can,
         price=known.price if known else None,
+        trial=(known is not None and known.trial) or _runs_in_process(ref.provider, settings),
     )
+
+
+def _runs_in_process(provider: str, settings: PlaneSettings) -> bool:
+    told, known = settings.providers.get(provider), builtin_catalog().providers.get(provider)
+    if told is not None and told.transport is not None:
+        return told.transport == TransportKind.LOCAL
+    return known is not None and known.transport is TransportKind.LOCAL
 
 
 def _first(*numbers: int | None) -> int:

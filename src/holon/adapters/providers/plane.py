@@ -164,6 +164,7 @@ class ProviderPlane:
             model_ref=ref,
             provider=self._observed(ref, provider),
             account=bound.account,
+            is_trial=self.describe(ref).trial,
             prompt_tokens_max=_prompt_tokens_max(route, self.describe(ref)),
             output_tokens_max=request_output_tokens(ref, self.describe(ref), self.settings),
         )
@@ -182,6 +183,7 @@ class ProviderPlane:
             model_ref=ref,
             provider=_traced(player, ref, self.settings, self._parts),
             account=f"{ref.provider}:replay",
+            is_trial=self.describe(ref).trial,
         )
 
     def _observed(self, ref: ModelRef, provider: Provider) -> Provider:

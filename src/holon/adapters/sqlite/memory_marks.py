@@ -8,7 +8,7 @@ from typing import assert_never
 
 from holon.adapters.sqlite.named_queries import named_queries
 from holon.adapters.sqlite.statements import Statements
-from holon.decide.memory_documents import AUTHORITY_ORDER
+from holon.decide.authority import AUTHORITY_ORDER
 from holon.model.memory_mark import MemoryMark, SourceChanged, TurnShown
 
 

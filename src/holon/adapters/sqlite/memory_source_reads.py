@@ -20,7 +20,7 @@ from holon.adapters.sqlite.row_codec import (
 )
 from holon.adapters.sqlite.statements import Row
 from holon.adapters.sqlite.workspace_reads import workspace_entry
-from holon.decide.memory_documents import AUTHORITY_ORDER
+from holon.decide.authority import AUTHORITY_ORDER
 from holon.model.ids import AgentId
 from holon.model.limits import MEMORY_FEED_COUNT
 from holon.model.memory import EpisodeRecord

@@ -12,28 +12,11 @@ Rule 4: the address of a trigger is known by its look: it opens also after a res
         has shown it to this process.
 """
 
-import re
 from threading import Lock
-from typing import Final
 
-from holon.decide.redaction import Redacting, SecretMatcher, SecretShape
-from holon.model.ids import IdPrefix
-from holon.model.limits import (
-    ID_CHARS_MAX,
-    SECRET_CHARS_MIN,
-    SECRETS_PER_SOURCE_COUNT_MAX,
-    TRIGGER_SECRET_CHARS,
-)
-
-_TRIGGER_MARK: Final = f"{IdPrefix.TRIGGER.value}_"
-_TRIGGER: Final = SecretShape(
-    name="trigger",
-    looks_like=re.compile(
-        rf"{_TRIGGER_MARK}[a-z0-9]{{1,{ID_CHARS_MAX}}}\.[A-Za-z0-9_-]{{{TRIGGER_SECRET_CHARS}}}"
-    ),
-    mark=_TRIGGER_MARK,
-    chars_max=len(_TRIGGER_MARK) + ID_CHARS_MAX + 1 + TRIGGER_SECRET_CHARS,
-)
+from holon.decide.redaction import Redacting, SecretMatcher
+from holon.decide.trigger_address import TRIGGER_SHAPE
+from holon.model.limits import SECRET_CHARS_MIN, SECRETS_PER_SOURCE_COUNT_MAX
 
 
 class SecretRegistry:
@@ -42,7 +25,7 @@ class SecretRegistry:
     def __init__(self) -> None:
         self._names_by_value: dict[str, str] = {}  # oldest first
         self._learning = Lock()
-        self._matcher = SecretMatcher((), shapes=(_TRIGGER,))
+        self._matcher = SecretMatcher((), shapes=(TRIGGER_SHAPE,))
 
     def learn(self, name: str, value: str) -> bool:
         """Remember a secret; false when the value is too short to be looked for."""

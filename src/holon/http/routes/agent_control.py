@@ -10,12 +10,12 @@ from typing import Final
 from holon.decide.agent_identity import public_identity
 from holon.http.idempotency import idempotency_key
 from holon.http.plane import Plane
-from holon.http.request_headers import REPEATABLE
+from holon.http.request_headers import CLIENT_NAME, REPEATABLE
 from holon.http.route import Access, Call, Route
 from holon.model.ids import AgentId, parse_agent_id
 from holon.model.ingress import IngressRequest
 from holon.model.message import MessageKind, Priority, TextBody
-from holon.model.provenance import AdmissionContext, DeliverySurface, OperatorOrigin
+from holon.model.provenance import CLI_CLIENT, DeliverySurface, OperatorOrigin
 from holon.wire.control_requests import (
     AbortRequest,
     AgentAction,
@@ -36,8 +36,8 @@ async def prompt(plane: Plane, call: Call) -> Enqueued:
             kind=MessageKind.OPERATOR_PROMPT,
             origin=OperatorOrigin(),
             body=TextBody(text=asked.text),
-            surface=DeliverySurface.HTTP_CONTROL_PROMPT,
-            admission=AdmissionContext.CONTROL_AUTHENTICATED,
+            surface=_surface(call),
+            admission=call.admission,
             priority=Priority.INTERJECT if asked.interject else Priority.NORMAL,
             idempotency_key=idempotency_key(call),
         )
@@ -117,6 +117,12 @@ async def clear_model(plane: Plane, call: Call) -> Done:
     return Done(ok=True, agent_id=agent_id)
 
 
+def _surface(call: Call) -> DeliverySurface:
+    """Both are the operator's alike, so that a caller gains nothing by its name."""
+    from_cli = call.head.value(CLIENT_NAME.key) == CLI_CLIENT.encode()
+    return DeliverySurface.CLI_PROMPT if from_cli else DeliverySurface.HTTP_CONTROL_PROMPT
+
+
 def _named(call: Call) -> AgentId:
     return parse_agent_id(call.params["agent_id"])
 
@@ -128,7 +134,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         access=Access.CONTROL,
         summary="Say something to an agent.",
         answer=prompt,
-        headers=REPEATABLE,
+        headers=(*REPEATABLE, CLIENT_NAME),
         takes=PromptRequest,
         returns=Enqueued,
         refusals=(404, 409, 429),

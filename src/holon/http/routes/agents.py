@@ -17,9 +17,11 @@ from holon.http.own_records import is_shown
 from holon.http.page_queries import AfterQuery
 from holon.http.plane import Plane
 from holon.http.route import Access, Call, Route
+from holon.model.agent import AgentState
 from holon.model.closure import Closure
 from holon.model.ids import parse_agent_id
 from holon.model.limits import TOOL_LATENCIES_SHOWN_COUNT_MAX
+from holon.model.model_ref import parse_model_ref
 from holon.model.refusal import RefusedError
 from holon.model.surface import AgentSurface, ListedAgent
 from holon.model.workspace import ActiveWorkspace
@@ -84,12 +86,21 @@ async def _looked_at(plane: Plane, call: Call) -> tuple[AgentSurface, Surroundin
         workspace=place,
         profile=plane.host.workspaces.profile,
         triggers=() if trigger is None else (trigger,),
+        trigger_base_url=plane.facts.base_url,
+        withheld_tools=_withheld(plane, agent),
         latencies=tuple(latencies),
         pace=await plane.host.pace.pace_of(agent),
         guidance=await plane.host.prompts.guidance(agent_id, place),
         skills=await plane.host.skills.summed(agent, place),
     )
     return surface, around
+
+
+def _withheld(plane: Plane, agent: AgentState) -> tuple[str, ...]:
+    """The tools the agent's model is not given."""
+    chosen = agent.model.override_model
+    ref = plane.host.preference.default if chosen is None else parse_model_ref(chosen)
+    return plane.host.withheld_tools(ref)
 
 
 async def _closure(plane: Plane, listed: ListedAgent) -> Closure | None:

@@ -2,9 +2,11 @@
 
 Owns:  how an outsider's request becomes an ingress request.
 Rule 1: the operator's token opens the door and no more: what comes through it is an outsider's
-        word, external evidence, and the door's ceilings hold.
-Rule 2: a webhook whose signature holds under a configured secret is a signal of that integration.
-        A signature that does not hold is refused, whatever else the request shows.
+        word, and the door's ceilings hold. A webhook it was given to is a signal of an integration
+        the operator set up; what a channel brings stays external evidence.
+Rule 2: a webhook whose signature holds under a configured secret came by the capability of that
+        secret, and is a signal of that integration. A signature that does not hold is refused,
+        whatever else the request shows.
 Rule 3: a source that was set up without a usable secret is shut, signed or not: its sender learns
         that the fault is on this side.
 """
@@ -13,30 +15,30 @@ from http import HTTPStatus
 from typing import Final
 
 from holon.decide.trigger_delivery import evidence_of
-from holon.decide.webhook_signature import SignedHead, verified_id
-from holon.http.access import signatures_of
+from holon.decide.webhook_signature import SignedHead, verified_hub_key, verified_id
+from holon.http.access import HUB_SIGNATURE, signatures_of
 from holon.http.exchange import JSON_TYPE, Reply
 from holon.http.idempotency import idempotency_key
 from holon.http.outside_labels import (
     CAUSATION,
     CONTENT_TYPE,
     CORRELATION,
-    EVENT,
     SOURCE,
     delivery_id,
+    event_label,
     label,
 )
 from holon.http.plane import Plane
 from holon.http.refused import refused_reply
 from holon.http.request_headers import (
     DELIVERED,
-    EVENT_NAME,
     REPEATABLE,
     SIGNED,
+    TELLS_EVENT,
     WEBHOOK_ID,
     WEBHOOK_TIMESTAMP,
 )
-from holon.http.route import RAW_BODY, Access, Call, Route
+from holon.http.route import RAW_BODY, Access, Call, CallerClass, Route
 from holon.model.agent import Visibility
 from holon.model.ids import AgentId, parse_agent_id
 from holon.model.ingress import IngressRequest
@@ -51,6 +53,7 @@ from holon.wire.strict_body import decode_body
 
 ENQUEUE_SOURCE: Final = "http"
 WEBHOOK_SOURCE: Final = "generic"
+GITHUB_SOURCE: Final = "github"
 
 
 async def enqueue(plane: Plane, call: Call) -> Enqueued:
@@ -68,7 +71,7 @@ async def enqueue(plane: Plane, call: Call) -> Enqueued:
         origin=origin,
         body=asked.content(),
         surface=DeliverySurface.HTTP_PUBLIC_ENQUEUE,
-        admission=AdmissionContext.PUBLIC_UNAUTHENTICATED,
+        admission=call.admission,
         priority=asked.priority,
         idempotency_key=idempotency_key(call),
         metadata=asked.metadata,
@@ -82,18 +85,25 @@ async def enqueue(plane: Plane, call: Call) -> Enqueued:
 
 async def judge(plane: Plane, call: Call) -> Reply | None:
     """Turn away whose signature could not hold, whatever it signs."""
-    source, is_signed = _source(call), bool(signatures_of(call.head))
+    source = _source(call)
+    is_signed = bool(_signatures(plane, call)) or call.caller is CallerClass.SIGNER
     if plane.outside.is_shut(source):
         return _shut(source, is_signed=is_signed)
-    return _bad_signature() if is_signed and plane.outside.secret_of(source) is None else None
+    can_hold = plane.outside.secret_of(source) is not None and _signatures(plane, call)
+    return _bad_signature() if is_signed and not can_hold else None
 
 
 async def webhook(plane: Plane, call: Call) -> Enqueued | Reply:
     """Queue what a machine outside posted."""
-    source, is_signed = _source(call), bool(signatures_of(call.head))
+    source, signatures = _source(call), _signatures(plane, call)
+    is_signed = bool(signatures)
     if is_signed:
         secret = plane.outside.secret_of(source)
-        key = verified_id(secret, _signed_head(call), call.raw, now=plane.clock.now())
+        key = (
+            verified_hub_key(secret, signatures, call.raw)
+            if plane.outside.signs_as_github(source)
+            else verified_id(secret, _signed_head(call), call.raw, now=plane.clock.now())
+        )
         if key is None:
             return _bad_signature()
     else:
@@ -101,12 +111,11 @@ async def webhook(plane: Plane, call: Call) -> Enqueued | Reply:
     request = IngressRequest(
         agent_id=parse_agent_id(call.params["agent_id"]),
         kind=MessageKind.WEBHOOK_EVENT,
-        origin=WebhookOrigin(source=source, event_type=label(call, EVENT)),
+        origin=WebhookOrigin(source=source, event_type=event_label(call)),
         body=_content(call),
         surface=DeliverySurface.HTTP_WEBHOOK,
-        admission=AdmissionContext.PUBLIC_UNAUTHENTICATED,
+        admission=(AdmissionContext.EXTERNAL_TRIGGER_CAPABILITY if is_signed else call.admission),
         idempotency_key=key,
-        verified_integration=is_signed,
         correlation_id=label(call, CORRELATION),
         causation_id=label(call, CAUSATION),
     )
@@ -139,7 +148,16 @@ async def _require_public(plane: Plane, agent_id: AgentId) -> None:
 
 
 def _source(call: Call) -> str:
-    return label(call, SOURCE) or WEBHOOK_SOURCE
+    """GitHub cannot be told to name itself as we do; its signature does."""
+    unnamed = GITHUB_SOURCE if call.head.values(HUB_SIGNATURE) else WEBHOOK_SOURCE
+    return label(call, SOURCE) or unnamed
+
+
+def _signatures(plane: Plane, call: Call) -> tuple[bytes, ...]:
+    """The signatures of the form the source was set up for; one under each name are two."""
+    if plane.outside.signs_as_github(_source(call)):
+        return tuple(call.head.values(HUB_SIGNATURE))
+    return signatures_of(call.head)
 
 
 def _signed_head(call: Call) -> SignedHead:
@@ -189,7 +207,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         method="POST",
         path="/agents/{agent_id}/enqueue",
         access=Access.INGRESS,
-        summary="Queue a message from outside for an agent, as external evidence.",
+        summary="Queue a message from outside for an agent; a webhook's is a signal.",
         answer=enqueue,
         headers=REPEATABLE,
         takes=EnqueueRequest,
@@ -201,7 +219,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         method="POST",
         path="/enqueue",
         access=Access.INGRESS,
-        summary="Queue a message from outside for the default agent, as external evidence.",
+        summary="Queue a message from outside for the default agent, as for a named one.",
         answer=enqueue,
         headers=REPEATABLE,
         takes=EnqueueRequest,
@@ -213,10 +231,10 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         method="POST",
         path="/webhooks/generic/{agent_id}",
         access=Access.SIGNED,
-        summary="Queue what a machine outside posts; a signal when it is signed, else evidence.",
+        summary="Queue what a machine outside posts, as a signal of that integration.",
         answer=webhook,
         gate=judge,
-        headers=(*DELIVERED, EVENT_NAME, *SIGNED),
+        headers=(*DELIVERED, *TELLS_EVENT, *SIGNED),
         takes=RAW_BODY,
         body_bytes_max=PUBLIC_BODY_BYTES_MAX,
         returns=Enqueued,

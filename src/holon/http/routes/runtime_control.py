@@ -18,13 +18,13 @@ from holon.projections.runtime_status import (
     activity_summary,
     turn_failure,
 )
-from holon.wire.runtime_responses import Readiness, ShutdownAnswer
+from holon.wire.runtime_responses import ReadinessAnswer, ShutdownAnswer
 
 
-async def readiness(plane: Plane, call: Call) -> Readiness:
+async def readiness(plane: Plane, call: Call) -> ReadinessAnswer:
     """Say that requests are taken: nobody is answered before recovery is done."""
     del call
-    return Readiness(ok=True, ready=True, pid=plane.facts.pid, version=plane.facts.version)
+    return ReadinessAnswer(ok=True, ready=True, pid=plane.facts.pid, version=plane.facts.version)
 
 
 async def status(plane: Plane, call: Call) -> RuntimeStatus:
@@ -89,7 +89,7 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         access=Access.READ,
         summary="Whether the runtime takes requests.",
         answer=readiness,
-        returns=Readiness,
+        returns=ReadinessAnswer,
         tags=("runtime",),
     ),
     Route(

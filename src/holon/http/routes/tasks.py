@@ -20,12 +20,12 @@ from holon.http.request_headers import REPEATABLE
 from holon.http.route import Access, Call, Route
 from holon.model.ids import TaskId
 from holon.projections.agent_state_view import task_slim_view
-from holon.projections.task_view import output_view, status_view
+from holon.projections.task_view import input_target_of, output_view, status_view
 from holon.runtime.command_desk import CommandOrder
 from holon.wire.control_requests import TaskInputRequest, TaskRequest
-from holon.wire.control_responses import TaskInputAnswer, TaskStopAnswer
+from holon.wire.control_responses import TaskStopAnswer
 from holon.wire.surface_responses import TaskAnswer, TaskPage
-from holon.wire.task_responses import TaskOutputAnswer, TaskStatusView
+from holon.wire.task_responses import TaskInputAnswer, TaskOutputAnswer, TaskStatusView
 
 
 async def list_tasks(plane: Plane, call: Call) -> TaskPage:
@@ -81,7 +81,9 @@ async def feed(plane: Plane, call: Call) -> TaskInputAnswer:
     return TaskInputAnswer(
         ok=True,
         task_id=task.id,
+        task=msgspec.convert(status_view(task), TaskStatusView),
         accepted_input=receipt.bytes_written > 0,
+        input_target=input_target_of(task),
         bytes_written=receipt.bytes_written,
         summary_text=receipt.summary_text,
     )

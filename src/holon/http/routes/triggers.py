@@ -7,7 +7,8 @@ Rule 2: a repeat is answered before it is counted, so that a sender that tries a
 Rule 3: an address is judged before a byte of the body is read: strangers make us keep nothing.
 Rule 4: the right address of a stopped agent is refused as a prompt to it is, with the way to resume
         it. However often it is called, no more of it is noted than the rate lets in.
-Rule 5: looking gives nobody an address: an agent has one once its operator asked for it.
+Rule 5: the runtime gives every agent its trigger; looking gives none. The address is shown to the
+        operator alone.
 """
 
 from typing import Final
@@ -30,9 +31,9 @@ from holon.model.wake import ExternalTrigger, TriggerDeliveryMode
 from holon.wire.ingress_responses import (
     CallbackAnswer,
     CallbackResult,
+    ExternalTriggerView,
     TriggerAnswer,
     TriggerListing,
-    TriggerView,
     told,
     trigger_view,
 )
@@ -145,9 +146,8 @@ async def revoke(plane: Plane, call: Call) -> TriggerAnswer:
     return TriggerAnswer(ok=True, agent_id=agent_id, external_trigger=view)
 
 
-def _view(plane: Plane, trigger: ExternalTrigger, *, may_see_url: bool) -> TriggerView:
-    path = plane.host.triggers.path_of(trigger) if may_see_url else None
-    url = None if path is None else plane.facts.base_url.rstrip("/") + path
+def _view(plane: Plane, trigger: ExternalTrigger, *, may_see_url: bool) -> ExternalTriggerView:
+    url = plane.host.triggers.url_of(trigger) if may_see_url else None
     return trigger_view(trigger, trigger_url=url)
 
 

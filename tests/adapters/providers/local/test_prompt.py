@@ -30,7 +30,7 @@ OPENING = 1 + 2 * len(TAUGHT)
 
 def test_a_small_model_sees_its_own_system_text_and_examples() -> None:
     chat = chat_of(request(user("hi")), SMALL)
-    assert chat.lines[0] == Line("system", SMALL.system_text or "")
+    assert chat.lines[0] == Line("system", f"{SMALL.system_text}{SMALL.command_text}")
     assert chat.lines[OPENING:] == (Line("user", "hi"),)
     assert [tool.name for tool in chat.tools] == ["ExecCommand"]
 
@@ -41,6 +41,7 @@ def test_without_the_command_tool_a_small_model_is_taught_to_rest() -> None:
     assert [tool.name for tool in chat.tools] == ["Sleep"]
     assert any('"Sleep"' in content for content in shown)
     assert not any("ExecCommand" in line.content for line in chat.lines)
+    assert not any("command" in line.content for line in chat.lines)
 
 
 def test_another_model_sees_the_frame_and_the_tools() -> None:

@@ -37,6 +37,7 @@ class Profile:
     required_arguments_only: bool
     calls_per_turn_max: int | None
     system_text: str | None  # in the place of the frame
+    command_text: str = ""  # after it, while commands can be run
     # A model that is taught by example is offered one tool: the first of these that there is.
     taught_tools: tuple[str, ...] = ()
     examples: tuple[Example, ...] = ()
@@ -51,10 +52,8 @@ SMALL: Final = Profile(
     result_chars_max=600,
     required_arguments_only=True,
     calls_per_turn_max=1,
-    system_text=(
-        "You are a helpful assistant. Answer in one short sentence."
-        " To run a command, reply with JSON."
-    ),
+    system_text="You are a helpful assistant. Answer in one short sentence.",
+    command_text=" To run a command, reply with JSON.",
     taught_tools=(COMMAND_TOOL, REST_TOOL),
     examples=(
         Example(asked="What is the capital of Italy?", answered="The capital of Italy is Rome."),

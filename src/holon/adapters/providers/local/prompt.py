@@ -95,7 +95,7 @@ def _opening(
     taught = bool(names.intersection(profile.taught_tools))
     examples = [each for each in profile.examples if taught and each.tool in (None, *names)]
     if profile.system_text is not None:
-        system = profile.system_text
+        system = profile.system_text + (profile.command_text if COMMAND_TOOL in names else "")
     else:
         system = "\n\n".join(block.text for block in layout_of(request).system)
     if tools and not examples:
