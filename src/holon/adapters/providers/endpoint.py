@@ -7,8 +7,7 @@ Rule 1: an endpoint holds no secret. Secrets come from `Authorization.headers`, 
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-from holon.decide.schema_emission import SchemaMode
-from holon.model.provider_setting import TransportKind
+from holon.model.provider_setting import SchemaMode, TransportKind
 from holon.model.record import Record
 
 

@@ -30,7 +30,7 @@ from holon.adapters.providers.endpoint import ContextEditing, Endpoint, NoAuthor
 from holon.adapters.providers.transports import TransportParts, provider_at
 from holon.model.model_ref import ModelRef
 from holon.model.provider_errors import ProviderError
-from holon.model.provider_setting import PlaneSettings, TransportKind
+from holon.model.provider_setting import ModelSetting, PlaneSettings, TransportKind
 from holon.ports.clock import Clock
 from holon.ports.provider import Candidate, ModelPreference, Provider
 from holon.ports.redactor import Redactor
@@ -225,7 +225,7 @@ def endpoint_of(route: ProviderRoute, ref: ModelRef, settings: PlaneSettings) ->
         base_url=route.base_url,
         stream=route.stream,
         output_tokens_max=request_output_tokens(ref, info, settings),
-        schema_mode=route.schema_mode,
+        schema_mode=settings.models.get(str(ref), ModelSetting()).schema_mode or route.schema_mode,
         freeform_tools=info.freeform_tools,
         reasoning_effort=route.reasoning_effort,
         incremental=route.incremental,

@@ -7,7 +7,6 @@ import pytest
 
 from holon.adapters.providers.endpoint import Endpoint
 from holon.adapters.providers.openai_chat.lower import RequestMemo, lower
-from holon.decide.schema_emission import SchemaMode
 from holon.model.conversation import (
     AssistantMessage,
     ConversationMessage,
@@ -17,6 +16,7 @@ from holon.model.conversation import (
 )
 from holon.model.ids import AgentId, CallId
 from holon.model.prompt_frame import PromptFrame, ProviderRequest
+from holon.model.provider_setting import SchemaMode
 from tests.adapters.providers.openai_chat.chat_samples import (
     ENDPOINT,
     ORIGIN,

@@ -33,7 +33,7 @@ from holon.adapters.providers.endpoint import Endpoint
 from holon.adapters.providers.tool_catalogs import ToolCatalogs
 from holon.adapters.providers.wire_names import plain_name
 from holon.decide.prompt_layout import PromptLayout, layout_of
-from holon.decide.schema_emission import SchemaMode, emit_schema
+from holon.decide.schema_emission import emit_schema
 from holon.model.conversation import (
     AssistantBlock,
     ConversationMessage,
@@ -45,6 +45,7 @@ from holon.model.conversation import (
 )
 from holon.model.json_value import JsonValue
 from holon.model.prompt_frame import PromptBlock, ProviderRequest
+from holon.model.provider_setting import SchemaMode
 from holon.model.record import Record
 from holon.model.tool import ToolSpec
 
@@ -130,15 +131,21 @@ def _head(
     if endpoint.context_editing is not None:
         body["context_management"] = context_management(endpoint.context_editing)
     if request.tools:
-        body["tools"] = memo.tools.encoded(request.tools, _tool)
+        body["tools"] = memo.tools.encoded(request.tools, partial(_tool, mode=endpoint.schema_mode))
     if layout.system:
         body["system"] = _system(layout.system)
     return body
 
 
-def _tool(tool: ToolSpec) -> dict[str, JsonValue]:
-    schema = emit_schema(tool.input_schema, SchemaMode.RELAXED)
-    return {"name": tool.name, "description": tool.description, "input_schema": schema}
+def _tool(tool: ToolSpec, mode: SchemaMode) -> dict[str, JsonValue]:
+    schema = emit_schema(tool.input_schema, mode, takes_bounds=False)
+    told: dict[str, JsonValue] = {
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": schema,
+    }
+    # Compatible servers know no such word, so it is there only where the operator asked for it.
+    return told | ({"strict": True} if mode is SchemaMode.STRICT else {})
 
 
 def _system(system: Sequence[PromptBlock]) -> list[JsonValue]:

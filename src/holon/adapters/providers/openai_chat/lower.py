@@ -18,7 +18,7 @@ from holon.adapters.providers.joined_conversations import JoinedConversations, P
 from holon.adapters.providers.tool_catalogs import ToolCatalogs
 from holon.adapters.providers.wire_names import plain_name
 from holon.decide.prompt_layout import layout_of
-from holon.decide.schema_emission import SchemaMode, emit_schema
+from holon.decide.schema_emission import emit_schema
 from holon.model.conversation import (
     AssistantMessage,
     ConversationMessage,
@@ -32,6 +32,7 @@ from holon.model.conversation import (
 )
 from holon.model.json_value import JsonValue
 from holon.model.prompt_frame import PromptBlock, ProviderRequest
+from holon.model.provider_setting import SchemaMode
 from holon.model.tool import ToolSpec
 
 CHAT_PATH: Final = "/chat/completions"

@@ -22,9 +22,10 @@ from holon.adapters.providers.openai_responses.conversation_memo import (
 from holon.adapters.providers.openai_responses.items import Item, ItemStyle, items_of, wire_key
 from holon.adapters.providers.tool_catalogs import ToolCatalogs
 from holon.decide.prompt_layout import PromptLayout, layout_of
-from holon.decide.schema_emission import SchemaMode, emit_schema
+from holon.decide.schema_emission import emit_schema
 from holon.model.conversation import AssistantMessage, ConversationMessage
 from holon.model.prompt_frame import ProviderRequest
+from holon.model.provider_setting import SchemaMode
 from holon.model.record import Record
 from holon.model.tool import ToolSpec
 
