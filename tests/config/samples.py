@@ -25,6 +25,7 @@ class Sample(NamedTuple):
 
 
 TRUTH = Sample("yes", "true", True, ("maybe", "2"), ('"true"', "1", "[]"))
+SCHEMA_MODE = Sample("strict", '"strict"', "strict", ("loose",), ("true", '"loose"'))
 NOT_TEXT = ("7", "true", "[]", '""', '"two\\nlines"')
 
 
@@ -105,6 +106,8 @@ SAMPLES: dict[str, Sample] = {
         ("7", '"host"', "[]"),
     ),
     "providers.<id>.stream": TRUTH,
+    "providers.<id>.schema_mode": SCHEMA_MODE,
+    "models.catalog.<ref>.schema_mode": SCHEMA_MODE,
     "providers.<id>.reasoning_effort": Sample(
         "high", '"high"', "high", ("HIGH", "very high", "x" * 30), ("3", '"3"')
     ),

@@ -62,7 +62,7 @@ def codex_body(endpoint: Endpoint) -> bytes:
 
 
 def chat_body(endpoint: Endpoint) -> bytes:
-    return chat_lower.lower(endpoint, ASKED, chat_lower.RequestMemo())
+    return chat_lower.lower(endpoint, ASKED, chat_lower.RequestMemo()).body
 
 
 def anthropic_body(endpoint: Endpoint) -> bytes:

@@ -102,7 +102,8 @@ def _stream_lines(name: str, text: str, path: str | None) -> Iterator[str]:
 
 
 def _path(ended: _Result, index: int | None) -> str | None:
-    return ended.artifacts[index].path if index in range(len(ended.artifacts)) else None
+    known = index is not None and 0 <= index < len(ended.artifacts)
+    return ended.artifacts[index or 0].path if known else None
 
 
 def _inline(text: str) -> str:

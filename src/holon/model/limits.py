@@ -47,6 +47,7 @@ PROVIDER_MESSAGE_CHARS_MAX: Final = 400  # of a provider's own words in our erro
 PROVIDER_SOURCE_CHAIN_COUNT_MAX: Final = 6
 PROVIDER_NAMED_WAIT_MS_MAX: Final = 366 * DAY_MS  # a later reset is no moment worth waiting for
 PROVIDER_OUTPUT_ITEMS_COUNT_MAX: Final = 128
+PROVIDER_OPAQUE_CHARS_MAX: Final = 256 * KIB  # of what a provider did by itself; more is left out
 SSE_LINE_BYTES_MAX: Final = 16 * MIB  # a whole response may arrive as one line
 SSE_EVENT_BYTES_MAX: Final = 32 * MIB
 TOOL_ARGUMENTS_BYTES_MAX: Final = 1 * MIB

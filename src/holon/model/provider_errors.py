@@ -88,10 +88,14 @@ class AuthRejectedError(ProviderError):
 
 
 class RequestRejectedError(ProviderError):
-    """The provider refused the request as malformed."""
+    """The provider refused the request as malformed.
+
+    `unsupported` holds the names in a refusal that calls a parameter unsupported, in their order.
+    """
 
     code = "request_rejected"
     category = FailureCategory.PROTOCOL
+    unsupported: tuple[str, ...] = ()
 
 
 class ContextTooLongError(RequestRejectedError):
@@ -106,6 +110,12 @@ class UnreadableResponseError(ProviderError):
 
     code = "invalid_response"
     category = FailureCategory.PROTOCOL
+
+
+class GarbledAnswerError(UnreadableResponseError):
+    """An answer without sense from a provider that made sense before: it may pass."""
+
+    retryable = True
 
 
 class TransportUnsupportedError(ProviderError):

@@ -8,12 +8,16 @@ Rule 3: every walk begins at the agent's first model, whoever answered the last 
         learn from each other is in the gate, and a fallback is not among it.
 Rule 4: when no candidate answered, and one of them named a far moment at which it will be back,
         the failure carries the earliest such moment. A conversation that is too long never does.
-Rule 5: a walk that is cancelled leaves no mark: a probe that was broken off is given back.
+Rule 5: an answer without sense from a route that made sense before is asked for once more, as after
+        a broken connection: a proxy's hiccup, not a wrong address.
+Rule 6: a walk that is cancelled leaves no mark: a probe that was broken off is given back.
 """
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
+
+import msgspec
 
 from holon.decide.circuit import Passage
 from holon.decide.failure_artifact import one_line, round_failure
@@ -32,7 +36,12 @@ from holon.model.conversation import AssistantBlock, TextBlock, tool_uses_of
 from holon.model.model_ref import ModelRef
 from holon.model.prompt_frame import ProviderRequest
 from holon.model.provider_attempt import TokenUsage
-from holon.model.provider_errors import ProviderError, RouteRestingError, UnreadableResponseError
+from holon.model.provider_errors import (
+    GarbledAnswerError,
+    ProviderError,
+    RouteRestingError,
+    UnreadableResponseError,
+)
 from holon.model.turn import ModelFailed, ModelSpoke
 from holon.ports.provider import Candidate
 from holon.runtime.attempt_log import Attempt, AttemptLog
@@ -95,7 +104,8 @@ class _Walk:
         """Clean words before they are recorded. Calls and sealed thinking only work verbatim."""
         if not isinstance(block, TextBlock):
             return block
-        return TextBlock(text=self._services.redactor.redact(block.text))
+        cleaned = self._services.redactor.redact(block.text)
+        return msgspec.structs.replace(block, text=cleaned)
 
     async def _try(self, ref: ModelRef, rest: Sequence[ModelRef]) -> ModelAnswer | None:
         now = self._clock.now()
@@ -123,9 +133,12 @@ class _Walk:
     async def _ask(
         self, candidate: Candidate, attempts_count_max: int, *, has_fallback: bool
     ) -> ModelAnswer | None:
-        number = 1
+        number, may_be_garbled = 1, self._gate.has_answered(candidate.model_ref)
         while True:
             attempt = await self._attempt(candidate, number, attempts_count_max)
+            if may_be_garbled and (garbled := _garbled(attempt.came)) is not None:
+                may_be_garbled = False  # once: a second one says that something is wrong there
+                attempt = msgspec.structs.replace(attempt, came=garbled)
             if isinstance(attempt.came, ModelAnswer):
                 self._gate.note_success(candidate.model_ref, account=candidate.account)
                 self._log.succeeded(attempt, attempt.came)
@@ -212,4 +225,15 @@ def _checked(answer: ModelAnswer) -> ModelAnswer:
         "the answer gives the same id to two tool calls",
         diagnostics=answer.diagnostics,
         usage=answer.usage,
+    )
+
+
+def _garbled(came: ModelAnswer | ProviderError) -> GarbledAnswerError | None:
+    """Return what could not be read as an error that may pass; what is too large stays so."""
+    if not isinstance(came, UnreadableResponseError) or came.diagnostics is None:
+        return None
+    if came.diagnostics.flags is None or not came.diagnostics.flags.is_decode:
+        return None
+    return GarbledAnswerError(
+        came.message, hint=came.hint, diagnostics=came.diagnostics, usage=came.usage
     )

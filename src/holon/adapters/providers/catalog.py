@@ -65,6 +65,7 @@ class CatalogProvider(Record, frozen=True, kw_only=True):
     auth: tuple[ProviderAuth, ...] = ()
     credential_optional: bool = False
     stream: bool = False
+    takes: frozenset[str] = frozenset()  # parameters that not every server of its wire takes
     # Of models that are not in the catalog, where the provider itself sets the bounds.
     context_window_tokens: int | None = None
     output_tokens_max: int | None = None
@@ -130,6 +131,7 @@ class ProviderRoute(Record, frozen=True, kw_only=True):
     credential_optional: bool = False
     is_builtin: bool = True
     stream: bool = False
+    takes: frozenset[str] = frozenset()
     schema_mode: SchemaMode = SchemaMode.RELAXED
     reasoning_effort: str | None = None
     incremental: bool = False
@@ -240,6 +242,7 @@ def provider_route(provider: str, settings: PlaneSettings) -> ProviderRoute:
         credential_optional=known is None or known.credential_optional or not known.auth,
         is_builtin=known is not None,
         stream=said.stream if said.stream is not None else bool(known and known.stream),
+        takes=known.takes if known is not None and known.transport is transport else frozenset(),
         schema_mode=said.schema_mode or SchemaMode.RELAXED,  # which every server takes
         reasoning_effort=said.reasoning_effort,
         incremental=bool(said.incremental) and transport is _INCREMENTAL,

@@ -29,6 +29,7 @@ class Endpoint(Record, frozen=True, kw_only=True):
     stream: bool = False
     output_tokens_max: int | None = None
     schema_mode: SchemaMode = SchemaMode.RELAXED
+    takes: frozenset[str] = frozenset()  # optional parameters the provider is known to take
     freeform_tools: bool = False  # the wire takes grammar tools (ApplyPatch)
     reasoning_effort: str | None = None
     # OpenAI Responses: let the provider store responses, and continue from the last one with only

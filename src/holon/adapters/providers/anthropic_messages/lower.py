@@ -37,6 +37,7 @@ from holon.decide.schema_emission import emit_schema
 from holon.model.conversation import (
     AssistantBlock,
     ConversationMessage,
+    OpaqueBlock,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
@@ -188,6 +189,8 @@ def _block(block: UserBlock | AssistantBlock, origin: str) -> dict[str, JsonValu
             return {"type": "text", "text": text} if text.strip() else None
         case ThinkingBlock():
             return _thinking(block) if block.origin == origin else None
+        case OpaqueBlock(content=content):
+            return msgspec.json.decode(content) if block.origin == origin else None
         case ToolUseBlock(call_id=call_id, name=name, input=asked):
             return {
                 "type": "tool_use",
