@@ -316,6 +316,7 @@ SKILL_HEAD_DEPTH_COUNT_MAX: Final = 16
 SKILL_NAME_CHARS_MAX: Final = 64
 SKILL_DESCRIPTION_CHARS_MAX: Final = 1_024
 SKILL_PROBLEMS_COUNT_MAX: Final = 32
+SKILL_HIDDEN_SHOWN_COUNT_MAX: Final = 32  # names of skills in a folder that is not used
 SKILL_ACTIVATIONS_READ_COUNT_MAX: Final = 256
 SKILL_COMMAND_CHARS_MAX: Final = 64 * KIB  # of a command line that is looked through for skills
 
