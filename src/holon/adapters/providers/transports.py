@@ -30,7 +30,7 @@ class TransportParts(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     home: Path
     local_threads_count: int
-    refused: RefusedParameters
+    refused: RefusedParameters = msgspec.field(default_factory=RefusedParameters)
 
 
 def provider_at(
