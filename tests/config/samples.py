@@ -106,12 +106,11 @@ SAMPLES: dict[str, Sample] = {
         ("7", '"host"', "[]"),
     ),
     "providers.<id>.stream": TRUTH,
-    "providers.<id>.schema_mode": SCHEMA_MODE,
-    "models.catalog.<ref>.schema_mode": SCHEMA_MODE,
     "providers.<id>.reasoning_effort": Sample(
         "high", '"high"', "high", ("HIGH", "very high", "x" * 30), ("3", '"3"')
     ),
     "providers.<id>.incremental": TRUTH,
+    "providers.<id>.schema_mode": SCHEMA_MODE,
     "providers.<id>.auth.source": Sample(
         "auth_profile", '"credential_profile"', "credential_profile", ("keyring",), ("7", '"ring"')
     ),
@@ -137,6 +136,7 @@ SAMPLES: dict[str, Sample] = {
     "models.catalog.<ref>.effective_context_window_percent": PERCENT,
     "models.catalog.<ref>.output_tokens_max": TOKENS,
     "models.catalog.<ref>.tool_output_tokens_max": TOKENS,
+    "models.catalog.<ref>.schema_mode": SCHEMA_MODE,
 }  # fmt: skip
 
 

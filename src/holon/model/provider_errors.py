@@ -2,6 +2,7 @@
 
 ProviderError
 ├── retryable    ProviderTimeout · ProviderUnreachable · RateLimited · ProviderOverloaded
+│                GarbledAnswer (an UnreadableResponse behind good answers, once)
 └── fail-fast    AuthRejected · RequestRejected · UnreadableResponse · TransportUnsupported
                                 └── ContextTooLong   (also ends the turn)
                  UsageLimited (the account is used up until a named moment) · ModelUnavailable
@@ -115,6 +116,7 @@ class UnreadableResponseError(ProviderError):
 class GarbledAnswerError(UnreadableResponseError):
     """An answer without sense from a provider that made sense before: it may pass."""
 
+    code = "garbled_response"
     retryable = True
 
 

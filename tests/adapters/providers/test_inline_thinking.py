@@ -64,6 +64,7 @@ def test_reading_is_linear(unit: str) -> None:
 
         def read() -> None:
             split_thoughts(unit * count)
+            GrowingText().feed(unit * count)
             for _ in range(count):
                 growing.feed(unit)
 

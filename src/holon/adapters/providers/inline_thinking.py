@@ -61,36 +61,36 @@ class GrowingText:
         return list(self._told(piece))
 
     def _told(self, piece: str) -> Iterator[AnswerProgress]:
-        rest: str | None = self._kept + piece
+        text, at = self._kept + piece, 0
         self._kept = ""
-        while rest:
-            if self._is_words:
-                yield TextGrew(text=rest)
-                return
+        while at < len(text) and not self._is_words:
             if self._is_thought:
-                thought, rest = self._thought(rest)
-                if thought:
-                    yield ThinkingGrew(text=thought)
+                end = text.find(CLOSING, at)
+                self._is_thought = end < 0
+                upto = end if end >= 0 else self._held_back(text, at)
+                if upto > at:
+                    yield ThinkingGrew(text=text[at:upto])
+                at = len(text) if end < 0 else end + len(CLOSING)
                 continue
-            bare = rest.lstrip()
-            self._blank.append(rest[: len(rest) - len(bare)])
-            if bare.startswith(OPENING):
+            start = _first_letter(text, at)
+            self._blank.append(text[at:start])
+            at = start
+            if text.startswith(OPENING, at):
                 self._is_thought, self._had_thought = True, True
-                self._blank.clear()
-                rest = bare[len(OPENING) :]
-            elif OPENING.startswith(bare):
-                self._kept, rest = bare, None
+                at += len(OPENING)
+            elif len(text) - at < len(OPENING) and OPENING.startswith(text[at:]):
+                self._kept, at = text[at:], len(text)
             else:
                 self._is_words = True
-                rest = bare if self._had_thought else "".join(self._blank) + bare
+                if not self._had_thought:
+                    yield TextGrew(text="".join(self._blank) + text[at:])
+                    return
+        if at < len(text):
+            yield TextGrew(text=text[at:])
 
-    def _thought(self, text: str) -> tuple[str, str | None]:
-        """Return the reasoning in a text, and what comes behind its end when that is there."""
-        end = text.find(CLOSING)
-        if end >= 0:
-            self._is_thought = False
-            return text[:end], text[end + len(CLOSING) :]
-        longest = min(len(CLOSING) - 1, len(text))
+    def _held_back(self, text: str, at: int) -> int:
+        """Keep back what may be the beginning of the closing mark; return where it begins."""
+        longest = min(len(CLOSING) - 1, len(text) - at)
         kept = next((n for n in range(longest, 0, -1) if CLOSING.startswith(text[-n:])), 0)
         self._kept = text[len(text) - kept :]
-        return text[: len(text) - kept], None
+        return len(text) - kept

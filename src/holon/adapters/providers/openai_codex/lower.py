@@ -51,5 +51,6 @@ def lower(
         thinking_origin=endpoint.thinking_origin,
         freeform=freeform_of(endpoint, request.tools),
         assistant_parts=True,
+        keeps_ids=False,
     )
     return memo.with_input(shape, request, layout, style, replay=replay.in_place_of)

@@ -19,6 +19,7 @@ import msgspec
 
 from holon.adapters.providers.openai_responses.items import (
     Item,
+    hosted_item,
     is_hosted,
     is_sealed,
     type_first,
@@ -79,7 +80,7 @@ def _original(item: dict[str, Any]) -> Item | None:
     if is_sealed(item):
         return type_first(item)
     if is_hosted(item):
-        return type_first(item)
+        return hosted_item(item, keeps_id=False)
     is_kept = item.get("type") in _KEPT_KINDS and bool(item.get("content", True))
     if not is_kept:
         return None

@@ -45,6 +45,7 @@ class ItemStyle(Record, frozen=True, kw_only=True):
     thinking_origin: str
     freeform: Mapping[str, str] = {}  # freeform tools offered: name to the argument they fill
     assistant_parts: bool = False  # past answers as content parts, not as plain text
+    keeps_ids: bool = True  # of items the provider made by itself; Codex knows none again
 
 
 def items_of(
@@ -97,12 +98,27 @@ def _assistant_item(block: AssistantBlock, style: ItemStyle) -> Item | None:
             return {**item, "phase": block.phase} if block.phase and is_own else item
         case ThinkingBlock():
             return _reasoning_item(block, style.thinking_origin)
-        case OpaqueBlock(content=content, origin=origin):
-            return decode_json(content, "an item") if origin == style.thinking_origin else None
+        case OpaqueBlock():
+            return _opaque_item(block, style)
         case ToolUseBlock():
             return _call_item(block, style.freeform)
         case _:
             assert_never(block)
+
+
+def _opaque_item(block: OpaqueBlock, style: ItemStyle) -> Item | None:
+    if block.origin != style.thinking_origin:
+        return None
+    try:
+        item = decode_json(block.content, "an item of the provider's own")
+    except UnreadableResponseError:
+        return None
+    return hosted_item(item, keeps_id=style.keeps_ids) if isinstance(item, dict) else None
+
+
+def hosted_item(item: Mapping[str, Any], *, keeps_id: bool) -> Item:
+    """Return an item of the provider's own as it goes back."""
+    return {name: part for name, part in type_first(item).items() if keeps_id or name != "id"}
 
 
 def _provider_in(origin: str | None) -> str | None:
