@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holon.config.load_settings import Settings
     from holon.config.settings import Setting
 
-_PATIENCE_S: Final = 0.5  # nobody waits longer for a Tab
+_PATIENCE_S: Final = 0.5  # a longer pause feels like a broken shell
 _NAMES_COUNT_MAX: Final = 200
 
 
