@@ -30,6 +30,7 @@ from holon.model.instant import later
 from holon.model.message import TextBody
 from holon.model.skill import SkillCatalog, SkillEntry, SkillScope
 from holon.model.transcript import IncomingMessage
+from holon.ports.skill_catalog import NoSkills
 from holon.prompt.frame import AssembledPrompt
 from holon.runtime.context_builder import ContextBuilder, Moment
 from holon.runtime.services import Services
@@ -67,7 +68,7 @@ LARGE: Final = Past(messages=100_000, briefs=10_000, items=1_000, skills=500)
 SMALL: Final = Past(messages=100, briefs=10, items=10, skills=5)
 
 
-class ManySkills:
+class ManySkills(NoSkills):
     """A catalog that is already known."""
 
     def __init__(self, count: int) -> None:

@@ -131,6 +131,21 @@ async def test_check_says_what_is_wrong_and_ends_with_one(tmp_path: Path) -> Non
         assert "1 problem;" in await desk.said("skills", "list")
 
 
+@pytest.mark.requirement("skills:passed-over-roots-are-shown")
+async def test_check_shows_what_is_passed_over_and_what_that_hides(tmp_path: Path) -> None:
+    a_skill(tmp_path / "user/.agents/skills/mend")
+    a_skill(tmp_path / "user/.claude/skills/saw", "---\nname: saw\ndescription: d\n---\n")
+    a_skill(tmp_path / "user/.claude/skills/mend")
+    async with skilled(tmp_path) as desk:
+        said = await desk.said("skills", "check")
+        [line] = [each for each in said.splitlines() if "passed over" in each]
+        assert "user/.claude/skills is passed over" in line
+        assert "user/.agents/skills comes first: it hides saw" in line
+        found = await desk.told("skills", "check")
+        assert found["problems"] == []
+        assert found["passed_over"][0]["hidden_skills"] == ["saw"]
+
+
 @pytest.mark.requirement("skills:problems-are-told")
 async def test_the_list_counts_every_problem_and_cuts_what_is_long(tmp_path: Path) -> None:
     skills = tmp_path / "user/.agents/skills"

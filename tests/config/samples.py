@@ -25,6 +25,7 @@ class Sample(NamedTuple):
 
 
 TRUTH = Sample("yes", "true", True, ("maybe", "2"), ('"true"', "1", "[]"))
+SCHEMA_MODE = Sample("strict", '"strict"', "strict", ("loose",), ("true", '"loose"'))
 NOT_TEXT = ("7", "true", "[]", '""', '"two\\nlines"')
 
 
@@ -112,6 +113,7 @@ SAMPLES: dict[str, Sample] = {
         "high", '"high"', "high", ("HIGH", "very high", "x" * 30), ("3", '"3"')
     ),
     "providers.<id>.incremental": TRUTH,
+    "providers.<id>.schema_mode": SCHEMA_MODE,
     "providers.<id>.auth.source": Sample(
         "auth_profile", '"credential_profile"', "credential_profile", ("keyring",), ("7", '"ring"')
     ),
@@ -140,6 +142,7 @@ SAMPLES: dict[str, Sample] = {
     "models.catalog.<ref>.effective_context_window_percent": PERCENT,
     "models.catalog.<ref>.output_tokens_max": TOKENS,
     "models.catalog.<ref>.tool_output_tokens_max": TOKENS,
+    "models.catalog.<ref>.schema_mode": SCHEMA_MODE,
 }  # fmt: skip
 
 

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holon.decide.schema_emission import (
-    SchemaMode,
     arguments_from_strict,
     emit_schema,
     emitted_problems,
     source_problems,
 )
+from holon.model.provider_setting import SchemaMode
 
 NULL: Final = {"type": "null"}
 TEXT: Final = {"type": "string", "description": "words"}

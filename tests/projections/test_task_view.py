@@ -64,6 +64,18 @@ def test_an_output_snapshot_names_files_and_failure() -> None:
     assert task["failure_artifact"]["kind"] == "command_failed"
 
 
+@pytest.mark.requirement("tool-shapes:output-artifact-is-the-combined-one")
+@pytest.mark.parametrize(
+    ("paths", "index"),
+    [(("/r/combined",), 0), (("/r/stdout", "/r/stderr"), None), (("/r/stdout",), None), ((), None)],
+)
+def test_the_output_artifact_is_the_file_that_holds_all_output(
+    paths: tuple[str, ...], index: int | None
+) -> None:
+    shown = output_view(ENDED, RetrievalStatus.SUCCESS, BoundedText(text="x"), paths)
+    assert shown["task"].get("output_artifact") == index
+
+
 def test_without_files_there_is_no_artifact_to_point_at() -> None:
     shown = output_view(TASK, RetrievalStatus.NOT_READY, BoundedText(text=""), ())
     assert "output_artifact" not in shown["task"]

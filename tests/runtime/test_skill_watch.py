@@ -18,6 +18,7 @@ from holon.model.skill import (
     SkillScope,
 )
 from holon.model.skill_event import SkillActivated
+from holon.ports.skill_catalog import NoSkills
 from holon.testing.builders import MAIN, START, a_commit, an_agent
 from holon.testing.scripted_provider import ScriptedCall, ScriptedRound, ScriptedRule
 from holon.testing.scripted_shell import CommandScript
@@ -41,7 +42,7 @@ COMMANDS = {
 }
 
 
-class TwoSkills:
+class TwoSkills(NoSkills):
     """A catalog that notes who asked for it, and how."""
 
     def __init__(self) -> None:

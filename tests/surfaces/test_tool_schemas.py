@@ -18,17 +18,26 @@ import msgspec
 import pytest
 
 from holon.adapters.providers.anthropic_messages import lower as anthropic_lower
+from holon.adapters.providers.catalog import builtin_catalog, provider_route
 from holon.adapters.providers.endpoint import Endpoint
 from holon.adapters.providers.openai_chat import lower as chat_lower
 from holon.adapters.providers.openai_codex import lower as codex_lower
 from holon.adapters.providers.openai_codex.replay import OutputReplay
 from holon.adapters.providers.openai_responses import lower as responses_lower
-from holon.decide.schema_emission import SchemaMode, emit_schema, emitted_problems
+from holon.adapters.providers.plane import endpoint_of
+from holon.decide.schema_emission import emit_schema, emitted_problems
 from holon.model.conversation import TextBlock, UserMessage
 from holon.model.ids import AgentId
 from holon.model.json_value import JsonValue
+from holon.model.model_ref import ModelRef
 from holon.model.prompt_frame import PromptFrame, ProviderRequest
-from holon.model.provider_setting import TransportKind
+from holon.model.provider_setting import (
+    ModelSetting,
+    PlaneSettings,
+    ProviderSetting,
+    SchemaMode,
+    TransportKind,
+)
 from holon.model.tool import ToolSpec
 from holon.tools.registry import local_registry
 
@@ -53,7 +62,7 @@ def codex_body(endpoint: Endpoint) -> bytes:
 
 
 def chat_body(endpoint: Endpoint) -> bytes:
-    return chat_lower.lower(endpoint, ASKED, chat_lower.RequestMemo())
+    return chat_lower.lower(endpoint, ASKED, chat_lower.RequestMemo()).body
 
 
 def anthropic_body(endpoint: Endpoint) -> bytes:
@@ -139,12 +148,54 @@ def test_a_request_offers_the_tool_under_the_rules_of_its_mode(
     spec: ToolSpec, mode: SchemaMode, wire: TransportKind
 ) -> None:
     tool = offered(wire, mode)[spec.name]
-    sent_mode = SchemaMode.RELAXED if wire is TransportKind.ANTHROPIC_MESSAGES else mode
+    takes_bounds = wire is not TransportKind.ANTHROPIC_MESSAGES
     assert tool["description"] == spec.description
-    assert schema_in(tool) == emit_schema(spec.input_schema, sent_mode)
-    assert emitted_problems(schema_in(tool), sent_mode) == ()
-    if wire is not TransportKind.ANTHROPIC_MESSAGES:  # that wire has no such word
+    assert schema_in(tool) == emit_schema(spec.input_schema, mode, takes_bounds=takes_bounds)
+    assert emitted_problems(schema_in(tool), mode) == ()
+    if wire is TransportKind.ANTHROPIC_MESSAGES and mode is SchemaMode.RELAXED:
+        assert "strict" not in tool  # compatible servers know no such word
+    else:
         assert tool["strict"] is (mode is SchemaMode.STRICT)
+
+
+@pytest.mark.requirement("schema-mode:relaxed-unless-the-operator-says-strict")
+@EVERY_WIRE
+def test_tools_go_out_relaxed_until_the_operator_asks_for_strict(wire: TransportKind) -> None:
+    ref = ModelRef(provider="mine", model="m1")
+
+    def mode(provider: SchemaMode | None, model: SchemaMode | None) -> SchemaMode:
+        settings = PlaneSettings(
+            providers={
+                "mine": ProviderSetting(
+                    transport=wire, base_url="http://127.0.0.1:1", schema_mode=provider
+                )
+            },
+            models={str(ref): ModelSetting(schema_mode=model)},
+        )
+        return endpoint_of(provider_route("mine", settings), ref, settings).schema_mode
+
+    assert mode(None, None) is SchemaMode.RELAXED
+    assert mode(SchemaMode.STRICT, None) is SchemaMode.STRICT
+    assert mode(SchemaMode.STRICT, SchemaMode.RELAXED) is SchemaMode.RELAXED
+    assert mode(None, SchemaMode.STRICT) is SchemaMode.STRICT
+
+
+@pytest.mark.requirement("schema-mode:relaxed-unless-the-operator-says-strict")
+def test_no_provider_of_the_catalog_is_strict_by_itself() -> None:
+    settings = PlaneSettings()
+    for provider in builtin_catalog().providers:
+        route = provider_route(provider, settings)
+        assert route.schema_mode is SchemaMode.RELAXED, provider
+
+
+@pytest.mark.requirement("schema-mode:a-wire-is-told-only-what-its-strict-mode-takes")
+def test_a_strict_tool_on_the_anthropic_wire_tells_its_bounds_in_words() -> None:
+    taken = ("minimum", "maximum", "minItems", "maxItems", "exclusiveMinimum", "minLength")
+    for name, tool in offered(TransportKind.ANTHROPIC_MESSAGES, SchemaMode.STRICT).items():
+        for word in taken:
+            assert f'"{word}":' not in json.dumps(schema_in(tool)), (name, word)
+    sleep = offered(TransportKind.ANTHROPIC_MESSAGES, SchemaMode.STRICT)["Sleep"]
+    assert "minimum 1" in json.dumps(schema_in(sleep))
 
 
 @pytest.mark.requirement("tool-schemas:requests-carry-the-whole-matrix")
@@ -164,6 +215,7 @@ def test_a_patch_is_taken_as_plain_text_only_where_the_wire_has_grammars(
         assert tool["type"] == "custom"
         assert tool["format"]["type"] == "grammar"
         assert "*** Begin Patch" in tool["format"]["definition"]
+        assert "+++ " in tool["format"]["definition"]
     else:
         assert schema_in(tool)["required"] == ["patch"]
         assert schema_in(tool)["properties"]["patch"]["type"] == "string"

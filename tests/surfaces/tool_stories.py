@@ -44,6 +44,7 @@ ASK: Final[dict[str, Any]] = {
     "cmd": "ask",
     "shell": "/bin/sh",
     "accepts_input": True,
+    "tty": True,
     "yield_time_ms": 1_000,
 }
 BATCH: Final = [

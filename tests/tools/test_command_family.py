@@ -146,7 +146,7 @@ def test_a_look_at_much_output_is_cut_and_names_the_files_by_path_alone() -> Non
     assert task["output_truncated"] is True
     assert task["output_preview"].count("x") == PREVIEW_BYTES
     assert all(set(artifact) == {"path"} for artifact in task["artifacts"])
-    assert task["artifacts"][task["output_artifact"]]["path"].endswith("/stdout")
+    assert task["artifacts"][0]["path"].endswith("/stdout")
 
 
 @pytest.mark.requirement("task-tools:files-are-preferred")

@@ -3,13 +3,13 @@
 import pytest
 
 from holon.decide.schema_emission import (
-    SchemaMode,
     arguments_from_strict,
     emit_schema,
     emitted_problems,
     source_problems,
 )
 from holon.model.json_value import JsonValue
+from holon.model.provider_setting import SchemaMode
 from holon.tools.arguments import decode_arguments
 from holon.tools.exec_command import ExecCommandArguments
 from holon.tools.exec_command_batch import ExecCommandBatchArguments

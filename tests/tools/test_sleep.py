@@ -45,6 +45,12 @@ def test_no_duration_or_zero_is_rest_until_something_happens(arguments: JsonValu
     run_house(story)
 
 
+@pytest.mark.requirement("tool-shapes:sleep-says-minimum-one")
+def test_the_schema_asks_for_one_millisecond_at_least() -> None:
+    duration = Sleep().spec.input_schema["properties"]["duration_ms"]
+    assert {"type": "integer", "minimum": 1, "maximum": SLEEP_DURATION_MS_MAX} in duration["anyOf"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [

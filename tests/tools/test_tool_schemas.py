@@ -3,12 +3,12 @@
 import pytest
 
 from holon.decide.schema_emission import (
-    SchemaMode,
     arguments_from_strict,
     emit_schema,
     emitted_problems,
     source_problems,
 )
+from holon.model.provider_setting import SchemaMode
 from holon.model.tool import ToolSpec
 from holon.tools.arguments import decode_arguments
 from holon.tools.enqueue import EnqueueArguments

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 import click
 from click.core import ParameterSource
 
+from holon.cli.completed_names import complete_agent
 from holon.cli.places import Place
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ _OPTIONS = (
     click.option(
         "--agent",
         envvar="HOLON_AGENT_ID",
+        shell_complete=complete_agent,
         show_default="main",
         help="Who is meant when nobody is named.",
     ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from holon.cli.agent_model_commands import model
+from holon.cli.completed_names import complete_agent
 from holon.cli.page_options import page_options
 from holon.cli.runtime_call import Target, as_list, as_object, runtime_options
 from holon.cli.template_options import as_address, complete_template
@@ -76,7 +77,13 @@ def _table(agents: "JsonValue") -> list[str]:
 
 
 @agent.command()
-@click.argument("agent", metavar="[NAME]", required=False, envvar="HOLON_AGENT_ID")
+@click.argument(
+    "agent",
+    metavar="[NAME]",
+    required=False,
+    envvar="HOLON_AGENT_ID",
+    shell_complete=complete_agent,
+)
 @runtime_options
 def status(target: Target) -> None:
     """Say what an agent is doing and what it waits for.
@@ -122,7 +129,7 @@ def create(target: Target, *, template: str | None) -> None:
 
 
 @agent.command()
-@click.argument("agent", metavar="NAME")
+@click.argument("agent", metavar="NAME", shell_complete=complete_agent)
 @runtime_options
 def start(target: Target) -> None:
     """Let an agent that was stopped run again; one that runs already goes on.
@@ -166,7 +173,7 @@ def pause(target: Target) -> None:
 
 
 @agent.command()
-@click.argument("agent", metavar="NAME")
+@click.argument("agent", metavar="NAME", shell_complete=complete_agent)
 @runtime_options
 def stop(target: Target) -> None:
     """Stop an agent; its queue is kept, and nothing runs until it is started.
@@ -182,7 +189,7 @@ def stop(target: Target) -> None:
 
 
 @agent.command()
-@click.argument("agent", metavar="NAME")
+@click.argument("agent", metavar="NAME", shell_complete=complete_agent)
 @runtime_options
 def abort(target: Target) -> None:
     """End the running turn of an agent; the agent stays up.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holon.cli.completed_names import complete_model
 from holon.cli.runtime_call import Target, agent_options
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def get(target: Target) -> None:
 
 
 @model.command("set")
-@click.argument("ref", metavar="MODEL")
+@click.argument("ref", metavar="MODEL", shell_complete=complete_model)
 @agent_options
 def set_(target: Target, *, ref: str) -> None:
     """Give an agent a model of its own, from its next turn on.

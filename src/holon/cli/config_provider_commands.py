@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from holon.cli.completed_names import complete_provider
 from holon.cli.config_value_commands import in_words, warn_if_served
 from holon.cli.lazy_group import LazyCommand, LazyGroup
 from holon.cli.options import echo_json, home_option, json_option
@@ -75,7 +76,7 @@ def providers() -> None:
 
 
 @click.command("set")
-@click.argument("provider", metavar="ID")
+@click.argument("provider", metavar="ID", shell_complete=complete_provider)
 @click.option(
     "--transport",
     metavar="WIRE",
@@ -155,7 +156,7 @@ def _require_usable(home: Path, provider: str, fields: Mapping[str, str]) -> Non
 
 
 @click.command("get")
-@click.argument("provider", metavar="ID")
+@click.argument("provider", metavar="ID", shell_complete=complete_provider)
 @home_option
 @json_option
 def get_provider(provider: str, home: Path, as_json: bool) -> None:
@@ -215,7 +216,7 @@ def list_providers(home: Path, as_json: bool) -> None:
 
 
 @click.command("remove")
-@click.argument("provider", metavar="ID")
+@click.argument("provider", metavar="ID", shell_complete=complete_provider)
 @home_option
 @json_option
 def remove_provider(provider: str, home: Path, as_json: bool) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holon.cli import exit_codes
+from holon.cli.completed_names import complete_setting, complete_value
 from holon.cli.options import echo_json, home_option, json_option
 from holon.cli.suggested_commands import with_home
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @click.command("get")
-@click.argument("key")
+@click.argument("key", shell_complete=complete_setting)
 @home_option
 @json_option
 def get_setting(key: str, home: Path, as_json: bool) -> None:
@@ -56,8 +57,8 @@ def get_setting(key: str, home: Path, as_json: bool) -> None:
 
 
 @click.command("set", context_settings={"ignore_unknown_options": True})
-@click.argument("key")
-@click.argument("value")
+@click.argument("key", shell_complete=complete_setting)
+@click.argument("value", shell_complete=complete_value)
 @home_option
 @json_option
 def set_setting(key: str, value: str, home: Path, as_json: bool) -> None:
@@ -91,7 +92,7 @@ def set_setting(key: str, value: str, home: Path, as_json: bool) -> None:
 
 
 @click.command("unset")
-@click.argument("key")
+@click.argument("key", shell_complete=complete_setting)
 @home_option
 @json_option
 def unset_setting(key: str, home: Path, as_json: bool) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holon.cli import exit_codes
+from holon.cli.completed_names import complete_agent
 from holon.cli.options import echo_json, home_option, json_option
 from holon.cli.runtime_call import Target, agent_options
 from holon.model.limits import LATENCY_EVENTS_COUNT_DEFAULT, LATENCY_EVENTS_COUNT_MAX
@@ -101,6 +102,7 @@ def _checked(home: Path, *, as_json: bool) -> "CheckReport":
     "--agent",
     envvar="HOLON_AGENT_ID",
     metavar="NAME",
+    shell_complete=complete_agent,
     default="main",
     show_default="$HOLON_AGENT_ID, or main",
     help="The agent that is meant.",

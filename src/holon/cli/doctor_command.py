@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holon.cli import exit_codes
+from holon.cli.completed_names import complete_provider
 from holon.cli.model_warnings import price_warnings
 from holon.cli.options import home_option, json_option
 from holon.cli.plane_access import open_plane
@@ -55,7 +56,7 @@ def doctor(probe: bool, as_json: bool, home: Path) -> None:
 
 
 @click.command("doctor")
-@click.argument("provider", metavar="[ID]", required=False)
+@click.argument("provider", metavar="[ID]", required=False, shell_complete=complete_provider)
 @_probe_option
 @json_option
 @home_option

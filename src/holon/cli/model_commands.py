@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holon.cli.completed_names import complete_provider
 from holon.cli.options import echo_json, home_option, json_option
 from holon.cli.plane_access import OpenedPlane, open_plane
 from holon.model.json_value import JsonValue
@@ -29,7 +30,12 @@ def models() -> None:
 
 
 @models.command("list")
-@click.option("--provider", metavar="ID", help="Only the models of one provider.")
+@click.option(
+    "--provider",
+    metavar="ID",
+    shell_complete=complete_provider,
+    help="Only the models of one provider.",
+)
 @json_option
 @home_option
 def list_models(provider: str | None, as_json: bool, home: Path) -> None:

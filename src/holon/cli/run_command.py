@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 import click
 
 from holon.cli import exit_codes
+from holon.cli.completed_names import complete_agent, complete_model
 from holon.cli.options import home_option, json_flag
 from holon.cli.piped_text import text_of
 from holon.cli.places import Place
@@ -55,14 +56,22 @@ class RunFlags(TypedDict):
 
 @click.command()
 @click.argument("text")
-@click.option("--agent", help="Who is asked.  [default: an agent made for this run]")
+@click.option(
+    "--agent",
+    shell_complete=complete_agent,
+    help="Who is asked.  [default: an agent made for this run]",
+)
 @click.option("--create-agent", is_flag=True, help="Make the agent named by --agent if need be.")
 @click.option(
     "--template",
     shell_complete=complete_template,
     help="The template a new agent is made from; needs --create-agent.",
 )
-@click.option("--model", help="The model for this run, as provider/model.")
+@click.option(
+    "--model",
+    shell_complete=complete_model,
+    help="The model for this run, as provider/model.",
+)
 @click.option(
     "--max-rounds",
     "--max-turns",

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
 import click
 
 from holon.cli import exit_codes
-from holon.cli.agent_names import complete_agent
 from holon.cli.client_options import ClientFlags, client_options, open_client
+from holon.cli.completed_names import complete_agent
 from holon.cli.options import echo_json, home_option, json_option
 from holon.cli.suggested_commands import with_home
 

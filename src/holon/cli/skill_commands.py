@@ -102,6 +102,9 @@ def uninstall(target: Target, *, name: str, force: bool) -> None:
 def check(target: Target) -> None:
     """Say what is wrong with the skills an agent may use. Ends with 1 when something is.
 
+    Of each scope the first folder that exists is used. Others that are there are named, with the
+    skills that are hidden in them.
+
     \b
     Examples:
       holon skills check
@@ -110,8 +113,20 @@ def check(target: Target) -> None:
     found = target.read("skills", part="problems")
     problems = found.get("problems") or []
     good = f"{_counted(len(found.get('skills') or ()), 'skill')}, no problem"
-    target.show(found, lambda: problems or [good])
+    hidden = [_passed_over_line(each) for each in found.get("passed_over") or ()]
+    target.show(found, lambda: [*(problems or [good]), *hidden])
     sys.exit(exit_codes.FOUND_FAULTS if problems else exit_codes.OK)
+
+
+def _passed_over_line(root: "JsonValue") -> str:
+    names, count = root.get("hidden_skills") or (), root.get("hidden_count") or 0
+    more = count - len(names)
+    hides = f"hides {', '.join(map(str, names))}" if names else "hides no skill"
+    rest = f" and {more} more" if more > 0 else ""
+    return (
+        f"{root.get('path')} is passed over, because {root.get('used_path')} comes first:"
+        f" it {hides}{rest}"
+    )
 
 
 def _reference(

@@ -21,6 +21,7 @@ from holon.model.provider_setting import (
     PlaneSettings,
     ProviderAuth,
     ProviderSetting,
+    SchemaMode,
 )
 from holon.model.record import Record
 from holon.model.reminder import ReminderPolicy
@@ -198,6 +199,11 @@ def _truth(fields: Mapping[str, PlainValue], field: str) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
+def _schema_mode(fields: Mapping[str, PlainValue]) -> SchemaMode | None:
+    value = _text(fields, "schema_mode")
+    return None if value is None else SchemaMode(value)
+
+
 def _provider(fields: Mapping[str, PlainValue]) -> ProviderSetting:
     return ProviderSetting(
         transport=_text(fields, "transport"),
@@ -206,6 +212,7 @@ def _provider(fields: Mapping[str, PlainValue]) -> ProviderSetting:
         stream=_truth(fields, "stream"),
         reasoning_effort=_text(fields, "reasoning_effort"),
         incremental=_truth(fields, "incremental"),
+        schema_mode=_schema_mode(fields),
     )
 
 
@@ -237,6 +244,7 @@ def _model(fields: Mapping[str, PlainValue]) -> ModelSetting:
         effective_context_window_percent=_number(fields, "effective_context_window_percent"),
         output_tokens_max=_number(fields, "output_tokens_max"),
         tool_output_tokens_max=_number(fields, "tool_output_tokens_max"),
+        schema_mode=_schema_mode(fields),
     )
 
 

@@ -28,6 +28,7 @@ from holon.model.provider_setting import (
     CredentialKind,
     CredentialSource,
     PlaneSettings,
+    SchemaMode,
     TransportKind,
 )
 from holon.model.record import Record
@@ -340,6 +341,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         " only what is new; for openai_responses alone.",
     ),
     Setting(
+        key="providers.<id>.schema_mode",
+        form=Choice(tuple(SchemaMode)),
+        says="How tool schemas are sent: relaxed as they are (the default), or strict, where the"
+        " provider holds its models to them.",
+    ),
+    Setting(
         key="providers.<id>.auth.source",
         form=Choice(tuple(CredentialSource), (("auth_profile", "credential_profile"),)),
         says="Where its credential is looked up.",
@@ -405,6 +412,11 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         key="models.catalog.<ref>.tool_output_tokens_max",
         form=_TOKENS,
         says="How much of one tool result this model is shown.",
+    ),
+    Setting(
+        key="models.catalog.<ref>.schema_mode",
+        form=Choice(tuple(SchemaMode)),
+        says="How tool schemas are sent to this model, in place of its provider's setting.",
     ),
 )
 

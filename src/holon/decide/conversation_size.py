@@ -13,6 +13,7 @@ from holon.decide.text_size import utf8_bytes
 from holon.model.conversation import (
     AssistantBlock,
     ConversationMessage,
+    OpaqueBlock,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
@@ -34,6 +35,8 @@ def _block_bytes(block: AssistantBlock | UserBlock) -> int:
             said = utf8_bytes(text)
         case ThinkingBlock(text=text, signature=signature):
             said = utf8_bytes(text) + utf8_bytes(signature or "")
+        case OpaqueBlock(content=content):
+            said = utf8_bytes(content)
         case ToolUseBlock(call_id=call_id, name=name, input=asked):
             said = utf8_bytes(call_id) + utf8_bytes(name) + len(msgspec.json.encode(asked))
         case ToolResultBlock(call_id=call_id, content=content):

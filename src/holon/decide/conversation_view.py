@@ -17,6 +17,7 @@ from datetime import datetime
 from itertools import takewhile
 from typing import Final, NamedTuple, assert_never
 
+from holon.decide.batch_receipt import batch_text
 from holon.decide.conversation_size import bytes_of
 from holon.decide.fencing import without_tags
 from holon.decide.message_view import render_message
@@ -214,12 +215,17 @@ def _round_messages(
             results.append(
                 ToolResultBlock(
                     call_id=use.call_id,
-                    content=without_tags(receipt.content),
+                    content=without_tags(_read_as(receipt)),
                     is_error=receipt.is_error,
                 )
             )
     spoken = AssistantMessage(blocks=tuple(b for b in data.spoke.blocks if not _is_blank(b)))
     return (spoken, UserMessage(blocks=tuple(results)))
+
+
+def _read_as(receipt: ToolReceipt) -> str:
+    is_batch = receipt.name == "ExecCommandBatch" and not receipt.is_error
+    return batch_text(receipt.content) if is_batch else receipt.content
 
 
 def _append(messages: list[ConversationMessage], message: ConversationMessage) -> None:

@@ -10,24 +10,23 @@ Rule 4: the same source gives the same keys in the same order: a schema is part 
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from enum import StrEnum
+from functools import partial
 from typing import Final
 
 import msgspec
 
 from holon.model.json_value import JsonValue
+from holon.model.provider_setting import SchemaMode
 
 
-class SchemaMode(StrEnum):
-    """How tool schemas are emitted."""
+def emit_schema(schema: JsonValue, mode: SchemaMode, *, takes_bounds: bool = True) -> JsonValue:
+    """Return the schema a provider is sent for a source schema.
 
-    RELAXED = "relaxed"
-    STRICT = "strict"
-
-
-def emit_schema(schema: JsonValue, mode: SchemaMode) -> JsonValue:
-    """Return the schema a provider is sent for a source schema."""
-    return _relaxed(schema) if mode is SchemaMode.RELAXED else _strict(schema)
+    A wire whose strict mode takes no bounds of numbers and lists is told them in words.
+    """
+    if mode is SchemaMode.RELAXED:
+        return _relaxed(schema)
+    return _strict(schema, _STRICT_KEYWORDS if takes_bounds else _STRICT_KEYWORDS - _BOUNDS)
 
 
 # --- Emission -------------------------------------------------------------------------------------
@@ -42,10 +41,16 @@ _STRICT_KEYWORDS: Final = frozenset({
     "enum", "const", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
     "multipleOf", "minItems", "maxItems",
 })  # fmt: skip
+_BOUNDS: Final = frozenset({
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+    "minItems", "maxItems",
+})  # fmt: skip
 _STRICT_FORMATS: Final = frozenset(
     {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 )
-_TOLD_KEYWORDS: Final = ("default", "format", "minLength", "maxLength", "uniqueItems")
+_TOLD_KEYWORDS: Final = (
+    "default", "format", "minLength", "maxLength", "uniqueItems", *sorted(_BOUNDS),
+)  # fmt: skip
 
 
 def _within(
@@ -74,10 +79,11 @@ def _relaxed(schema: JsonValue) -> JsonValue:
     return emitted
 
 
-def _strict(schema: JsonValue) -> JsonValue:
+def _strict(schema: JsonValue, taken: frozenset[str]) -> JsonValue:
     if not isinstance(schema, dict):
         return schema
-    emitted = _strict_keywords(_within(_with_any_of(schema), _strict))
+    inner = _within(_with_any_of(schema), partial(_strict, taken=taken))
+    emitted = _strict_keywords(inner, taken)
     if "type" not in emitted and (inferred := _type_of_values(emitted)):
         emitted = {"type": inferred, **emitted}
     if _accepts_null(emitted):
@@ -94,11 +100,13 @@ def _with_any_of(schema: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     return {("anyOf" if name == "oneOf" else name): part for name, part in schema.items()}
 
 
-def _strict_keywords(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+def _strict_keywords(
+    schema: Mapping[str, JsonValue], taken: frozenset[str]
+) -> dict[str, JsonValue]:
     kept = {
         keyword: value
         for keyword, value in schema.items()
-        if keyword in _STRICT_KEYWORDS or (keyword == "format" and value in _STRICT_FORMATS)
+        if keyword in taken or (keyword == "format" and value in _STRICT_FORMATS)
     }
     told = ", ".join(
         f"{keyword} {msgspec.json.encode(schema[keyword]).decode()}"

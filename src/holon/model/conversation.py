@@ -13,9 +13,15 @@ from holon.model.record import Record
 
 
 class TextBlock(Record, tag_field="type", tag="text", frozen=True, kw_only=True):
-    """Words."""
+    """Words.
+
+    `phase` is a provider's own label for them (a comment on the way, or the final answer), and
+    `origin` the `transport:provider/model` that gave it and is sent it back.
+    """
 
     text: str
+    phase: str | None = None
+    origin: str | None = None
 
     def __post_init__(self) -> None:
         require_unicode(self.text)
@@ -33,6 +39,19 @@ class ThinkingBlock(Record, tag_field="type", tag="thinking", frozen=True, kw_on
     signature: str | None = None
     redacted: bool = False
     origin: str | None = None
+
+
+class OpaqueBlock(Record, tag_field="type", tag="opaque", frozen=True, kw_only=True):
+    """What a provider did by itself, such as a search of its own: JSON text, kept verbatim.
+
+    `origin` is the `transport:provider/model` it came from; no other is ever sent it.
+    """
+
+    content: str
+    origin: str
+
+    def __post_init__(self) -> None:
+        require_unicode(self.content)
 
 
 class ToolUseBlock(Record, tag_field="type", tag="tool_use", frozen=True, kw_only=True):
@@ -54,7 +73,7 @@ class ToolResultBlock(Record, tag_field="type", tag="tool_result", frozen=True, 
     is_error: bool = False
 
 
-AssistantBlock: TypeAlias = TextBlock | ThinkingBlock | ToolUseBlock
+AssistantBlock: TypeAlias = TextBlock | ThinkingBlock | OpaqueBlock | ToolUseBlock
 UserBlock: TypeAlias = TextBlock | ToolResultBlock
 
 

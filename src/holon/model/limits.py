@@ -54,6 +54,7 @@ PROVIDER_MESSAGE_CHARS_MAX: Final = 400  # of a provider's own words in our erro
 PROVIDER_SOURCE_CHAIN_COUNT_MAX: Final = 6
 PROVIDER_NAMED_WAIT_MS_MAX: Final = 366 * DAY_MS  # a later reset is no moment worth waiting for
 PROVIDER_OUTPUT_ITEMS_COUNT_MAX: Final = 128
+PROVIDER_OPAQUE_CHARS_MAX: Final = 256 * KIB  # of what a provider did by itself; more is left out
 SSE_LINE_BYTES_MAX: Final = 16 * MIB  # a whole response may arrive as one line
 SSE_EVENT_BYTES_MAX: Final = 32 * MIB
 TOOL_ARGUMENTS_BYTES_MAX: Final = 1 * MIB
@@ -330,6 +331,7 @@ SKILL_HEAD_DEPTH_COUNT_MAX: Final = 16
 SKILL_NAME_CHARS_MAX: Final = 64
 SKILL_DESCRIPTION_CHARS_MAX: Final = 1_024
 SKILL_PROBLEMS_COUNT_MAX: Final = 32
+SKILL_HIDDEN_SHOWN_COUNT_MAX: Final = 32  # names of skills in a folder that is not used
 SKILL_ACTIVATIONS_READ_COUNT_MAX: Final = 256
 SKILL_COMMAND_CHARS_MAX: Final = 64 * KIB  # of a command line that is looked through for skills
 

@@ -2,6 +2,7 @@
 
 ProviderError
 ├── retryable    ProviderTimeout · ProviderUnreachable · RateLimited · ProviderOverloaded
+│                GarbledAnswer (an UnreadableResponse behind good answers, once)
 └── fail-fast    AuthRejected · RequestRejected · UnreadableResponse · TransportUnsupported
                                 └── ContextTooLong   (also ends the turn)
                  UsageLimited (the account is used up until a named moment) · ModelUnavailable
@@ -88,10 +89,14 @@ class AuthRejectedError(ProviderError):
 
 
 class RequestRejectedError(ProviderError):
-    """The provider refused the request as malformed."""
+    """The provider refused the request as malformed.
+
+    `unsupported` holds the names in a refusal that calls a parameter unsupported, in their order.
+    """
 
     code = "request_rejected"
     category = FailureCategory.PROTOCOL
+    unsupported: tuple[str, ...] = ()
 
 
 class ContextTooLongError(RequestRejectedError):
@@ -106,6 +111,13 @@ class UnreadableResponseError(ProviderError):
 
     code = "invalid_response"
     category = FailureCategory.PROTOCOL
+
+
+class GarbledAnswerError(UnreadableResponseError):
+    """An answer without sense from a provider that made sense before: it may pass."""
+
+    code = "garbled_response"
+    retryable = True
 
 
 class TransportUnsupportedError(ProviderError):

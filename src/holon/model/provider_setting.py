@@ -27,6 +27,13 @@ class TransportKind(StrEnum):
     LOCAL = "local"
 
 
+class SchemaMode(StrEnum):
+    """How tool schemas are emitted: as they are, or as a provider's strict mode wants them."""
+
+    RELAXED = "relaxed"
+    STRICT = "strict"
+
+
 class CredentialSource(StrEnum):
     """Where a credential is looked up."""
 
@@ -68,6 +75,7 @@ class ProviderSetting(Record, frozen=True, kw_only=True):
     stream: bool | None = None
     reasoning_effort: str | None = None
     incremental: bool | None = None  # OpenAI Responses only
+    schema_mode: SchemaMode | None = None
 
 
 class ModelSetting(Record, frozen=True, kw_only=True):
@@ -77,6 +85,7 @@ class ModelSetting(Record, frozen=True, kw_only=True):
     effective_context_window_percent: int | None = None
     output_tokens_max: int | None = None
     tool_output_tokens_max: int | None = None
+    schema_mode: SchemaMode | None = None  # before the provider's
 
 
 class AnthropicSetting(Record, frozen=True, kw_only=True):

@@ -74,6 +74,19 @@ class SkillCatalog(Record, frozen=True, kw_only=True):
     user_home: str | None = None  # what `~` stands for in a command
 
 
+class PassedOverRoot(Record, frozen=True, kw_only=True):
+    """A folder of skills that is not used, because another one of its scope comes first.
+
+    `hidden_skills` are the first of those that are found there and nowhere else in the scope.
+    """
+
+    scope: SkillScope
+    path: str
+    used_path: str
+    hidden_skills: tuple[str, ...] = ()
+    hidden_count: int = 0
+
+
 class SkillActivation(Record, frozen=True, kw_only=True):
     """One skill in use by an agent.
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from holon.model.ids import AgentId
-from holon.model.skill import SkillActivation, SkillCatalog
+from holon.model.skill import PassedOverRoot, SkillActivation, SkillCatalog
 
 
 class SkillCatalogs(Protocol):
@@ -19,6 +19,12 @@ class SkillCatalogs(Protocol):
         self, *, agent_home: str, workspace_anchor: str | None, with_user_scope: bool
     ) -> SkillCatalog:
         """Return the skills an agent may discover."""
+        ...
+
+    async def passed_over(
+        self, *, agent_home: str, workspace_anchor: str | None, with_user_scope: bool
+    ) -> Sequence[PassedOverRoot]:
+        """Return the folders of skills that are there and not used, and what they would add."""
         ...
 
 
@@ -39,6 +45,13 @@ class NoSkills:
         """There are none."""
         del agent_home, workspace_anchor, with_user_scope
         return SkillCatalog()
+
+    async def passed_over(
+        self, *, agent_home: str, workspace_anchor: str | None, with_user_scope: bool
+    ) -> Sequence[PassedOverRoot]:
+        """There are none."""
+        del agent_home, workspace_anchor, with_user_scope
+        return ()
 
     async def active_skills(self, agent_id: AgentId) -> Sequence[SkillActivation]:
         """None is in use."""

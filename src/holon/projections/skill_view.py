@@ -18,6 +18,7 @@ from holon.model.skill import (
     ActivationSource,
     ActivationState,
     LoadReason,
+    PassedOverRoot,
     SkillActivation,
     SkillCatalog,
     SkillEntry,
@@ -62,6 +63,7 @@ class AgentSkillsView(Record, frozen=True, kw_only=True):
     installed: tuple[SkillFolder, ...]
     problems: tuple[str, ...]
     problems_count: int
+    passed_over: tuple[PassedOverRoot, ...] = ()  # folders not used, and the skills they hide
 
 
 class SkillsSummary(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -78,6 +80,7 @@ def agent_skills_view(
     catalog: SkillCatalog,
     active: Sequence[SkillActivation],
     installed: Sequence[SkillFolder],
+    passed_over: Sequence[PassedOverRoot],
 ) -> AgentSkillsView:
     """Put together what is known of an agent's skills."""
     return AgentSkillsView(
@@ -87,6 +90,7 @@ def agent_skills_view(
         installed=tuple(installed),
         problems=catalog.problems,
         problems_count=catalog.problems_count,
+        passed_over=tuple(passed_over),
     )
 
 

@@ -13,6 +13,7 @@ from holon.decide.bounded_text import BoundedText
 from holon.decide.command_promotion import command_digest, output_paths_of, spec_of
 from holon.decide.task_output import RetrievalStatus
 from holon.decide.trigger_address import without_addresses
+from holon.model.command import OutputStream
 from holon.model.json_value import JsonValue
 from holon.model.limits import LABEL_CHARS_MAX
 from holon.model.task import CommandRecovery, TaskRecord
@@ -62,7 +63,7 @@ def output_view(
                 "output_preview": shown.text,
                 "output_truncated": shown.truncated,
                 "artifacts": [{"path": path} for path in paths],
-                "output_artifact": 0 if paths else None,
+                "output_artifact": _combined_index(paths),
                 "result_summary": _headline(task.result_summary),
                 "exit_status": task.exit_status,
                 "failure_artifact": msgspec.to_builtins(task.failure),
@@ -102,6 +103,12 @@ def _command_view(task: TaskRecord) -> JsonValue:
             "input_target": input_target_of(task),
         }
     )
+
+
+def _combined_index(paths: Sequence[str]) -> int | None:
+    """Return which file holds all output in its order: a terminal's; pipes have one each."""
+    names = [path.rpartition("/")[2] for path in paths]
+    return names.index(OutputStream.COMBINED) if OutputStream.COMBINED in names else None
 
 
 def _headline(text: str | None) -> str | None:

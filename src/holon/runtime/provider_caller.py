@@ -13,6 +13,8 @@ Rule 6: what a provider does not say it used is estimated: budgets count every a
 Rule 7: what a candidate is not given is left out of its request alone, and is part of its answer: a
         call of it is then refused, live and in replay.
 Rule 8: a walk that is cancelled leaves no mark: a probe that was broken off is given back.
+Rule 9: an answer without sense from a route that made sense before is asked for once more, as after
+        a broken connection: a proxy's hiccup, not a wrong address.
 """
 
 from collections.abc import Sequence
@@ -41,7 +43,12 @@ from holon.model.conversation import AssistantBlock, TextBlock, tool_uses_of
 from holon.model.model_ref import BadModelRefError, ModelRef, parse_model_ref
 from holon.model.prompt_frame import ProviderRequest
 from holon.model.provider_attempt import TokenUsage
-from holon.model.provider_errors import ProviderError, RouteRestingError, UnreadableResponseError
+from holon.model.provider_errors import (
+    GarbledAnswerError,
+    ProviderError,
+    RouteRestingError,
+    UnreadableResponseError,
+)
 from holon.model.turn import ModelFailed, ModelSpoke
 from holon.ports.provider import Candidate
 from holon.runtime.attempt_log import Attempt, AttemptLog
@@ -126,7 +133,8 @@ class _Walk:
         """Clean words before they are recorded. Calls and sealed thinking only work verbatim."""
         if not isinstance(block, TextBlock):
             return block
-        return TextBlock(text=self._services.redactor.redact(block.text))
+        cleaned = self._services.redactor.redact(block.text)
+        return msgspec.structs.replace(block, text=cleaned)
 
     async def _try(self, ref: ModelRef, rest: Sequence[ModelRef]) -> ModelAnswer | None:
         now = self._clock.now()
@@ -154,10 +162,13 @@ class _Walk:
     async def _ask(
         self, candidate: Candidate, attempts_count_max: int, *, has_fallback: bool
     ) -> ModelAnswer | None:
-        number = 1
+        number, may_be_garbled = 1, self._gate.has_answered(candidate.model_ref)
         self._withheld = withheld_tools(self._services, candidate)
         while True:
             attempt = await self._attempt(candidate, number, attempts_count_max)
+            if may_be_garbled and (garbled := _garbled(attempt.came)) is not None:
+                may_be_garbled = False  # once: a second one says that something is wrong there
+                attempt = msgspec.structs.replace(attempt, came=garbled)
             if isinstance(attempt.came, ModelAnswer):
                 self._gate.note_success(candidate.model_ref, account=candidate.account)
                 self._log.succeeded(attempt, attempt.came)
@@ -268,4 +279,15 @@ def _checked(answer: ModelAnswer, *, bytes_max: int) -> ModelAnswer:
         problem,
         diagnostics=answer.diagnostics,
         usage=answer.usage,
+    )
+
+
+def _garbled(came: ModelAnswer | ProviderError) -> GarbledAnswerError | None:
+    """Return what could not be read as an error that may pass; what is too large stays so."""
+    if not isinstance(came, UnreadableResponseError) or came.diagnostics is None:
+        return None
+    if came.diagnostics.flags is None or not came.diagnostics.flags.is_decode:
+        return None
+    return GarbledAnswerError(
+        came.message, hint=came.hint, diagnostics=came.diagnostics, usage=came.usage
     )

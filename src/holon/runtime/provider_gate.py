@@ -82,6 +82,7 @@ class ProviderGate:
         self._moved = moved  # told when a route is given a rest, and when it is back
         self._circuits: _Recent[ModelRef, Circuit] = _Recent(CLOSED)
         self._budgets: _Recent[str, RetryBudget] = _Recent(FULL_BUDGET)
+        self._answered: _Recent[ModelRef, bool] = _Recent(default=False)
 
     def enter(self, route: ModelRef, *, now_ms: int, has_fallback: bool) -> Passage:
         """Say how a route may be asked now; a probe must `leave`."""
@@ -102,7 +103,12 @@ class ProviderGate:
     def note_success(self, route: ModelRef, *, account: str) -> None:
         """An attempt was answered."""
         self._move(route, after_answer())
+        self._answered.put(route, True)
         self._budgets.put(account, after_success(self._budgets.get(account)))
+
+    def has_answered(self, route: ModelRef) -> bool:
+        """Whether the route has given a good answer before."""
+        return self._answered.get(route)
 
     def note_failure(
         self, route: ModelRef, failure: LastFailure, *, retryable: bool, now_ms: int

@@ -5,6 +5,8 @@ Rule 1: the files are the truth. The event follows them; a crash in between lose
 Rule 2: one installation at a time; what is fetched from elsewhere has a time limit of its own.
 """
 
+from typing import TypedDict
+
 import anyio
 
 from holon.decide.agent_refusals import refuse_archived, refuse_unknown
@@ -32,6 +34,14 @@ from holon.runtime.services import Services
 SKILLS_FOLDER = "skills"
 
 
+class _Where(TypedDict):
+    """Where an agent's skills are looked for."""
+
+    agent_home: str
+    workspace_anchor: str | None
+    with_user_scope: bool
+
+
 class SkillDesk:
     """The skills of one host's agents."""
 
@@ -42,10 +52,12 @@ class SkillDesk:
     async def look(self, agent_id: AgentId) -> AgentSkillsView:
         """Return what an agent may discover, uses, and was given."""
         services, agent = self._services, await self._known(agent_id)
-        catalog = await self._catalog(agent, await current_place(services, agent_id))
+        place = await current_place(services, agent_id)
+        catalog = await self._catalog(agent, place)
+        passed_over = await services.skills.passed_over(**self._where(agent, place))
         active = await services.store.reads.active_skills(agent_id)
         installed = await services.skill_folders.installed(self._folder(agent_id))
-        return agent_skills_view(agent_id, catalog, active, installed)
+        return agent_skills_view(agent_id, catalog, active, installed, passed_over)
 
     async def summed(self, agent: AgentState, place: ActiveWorkspace) -> SkillsSummary:
         """Return the short of it, for an agent in any condition, at the place where it works."""
@@ -53,12 +65,16 @@ class SkillDesk:
         return skills_summary(await self._catalog(agent, place), active)
 
     async def _catalog(self, agent: AgentState, place: ActiveWorkspace) -> SkillCatalog:
-        services = self._services
-        return await services.skills.catalog(
-            agent_home=agent_home_of(services.home, agent.identity.agent_id),
-            workspace_anchor=None if place.workspace_id == AGENT_HOME else place.workspace_anchor,
-            with_user_scope=agent.identity.kind is AgentKind.DEFAULT,
-        )
+        return await self._services.skills.catalog(**self._where(agent, place))
+
+    def _where(self, agent: AgentState, place: ActiveWorkspace) -> _Where:
+        return {
+            "agent_home": agent_home_of(self._services.home, agent.identity.agent_id),
+            "workspace_anchor": (
+                None if place.workspace_id == AGENT_HOME else place.workspace_anchor
+            ),
+            "with_user_scope": agent.identity.kind is AgentKind.DEFAULT,
+        }
 
     async def install(
         self, agent_id: AgentId, name: str, *, kind: str | None, copies: bool, force: bool

@@ -33,7 +33,7 @@ class SleepArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         msgspec.Meta(description="Why you rest, in a few words for the operator."),
     ] = None
     duration_ms: Annotated[
-        Annotated[int, msgspec.Meta(ge=0, le=SLEEP_DURATION_MS_MAX)] | None,
+        Annotated[int, msgspec.Meta(ge=1, le=SLEEP_DURATION_MS_MAX)] | None,
         msgspec.Meta(description="For how many milliseconds; leave it out to rest until woken."),
     ] = None
 
@@ -53,7 +53,7 @@ class Sleep:
     @leniently(("ms", "duration_ms"), ("why", "reason"), drops_unknown=False)
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
         """Plan the rest."""
-        asked = decode_arguments(arguments, SleepArguments)
+        asked = decode_arguments(_without_zero(arguments), SleepArguments)
         if isinstance(asked, ToolExecution):
             return asked
         reason = asked.reason or "nothing left to do"
@@ -69,6 +69,15 @@ class Sleep:
             changes=changes,
             expects=expects,
         )
+
+
+def _without_zero(arguments: JsonValue) -> JsonValue:
+    """The schema asks for one millisecond at least; a zero is taken for no duration."""
+    if not isinstance(arguments, dict):
+        return arguments
+    duration = arguments.get("duration_ms")
+    is_zero = isinstance(duration, int | float) and not isinstance(duration, bool) and duration == 0
+    return {**arguments, "duration_ms": None} if is_zero else arguments
 
 
 async def _replaced_rest(

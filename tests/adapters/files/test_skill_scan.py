@@ -51,6 +51,24 @@ def put(root: Path, name: str, head: str | bytes | None = None) -> Path:
     return folder / "SKILL.md"
 
 
+@pytest.mark.requirement("skills:passed-over-roots-are-shown")
+async def test_a_root_behind_the_first_is_named_with_the_skills_it_hides(machine: Machine) -> None:
+    put(machine.user / ".agents/skills", "mend")
+    for name in ("mend", "saw", "turn"):
+        put(machine.user / ".claude/skills", name)
+    put(machine.agent / "skills", "own")
+    (machine.agent / ".claude").mkdir()
+    (machine.agent / ".claude/skills").symlink_to(machine.agent / "skills")
+    put(machine.work / ".codex/skills", "plane")
+    where = {"agent_home": str(machine.agent), "workspace_anchor": str(machine.work)}
+    [found] = await machine.scan.passed_over(**where, with_user_scope=True)
+    assert (found.scope, found.path) == (USER, str(machine.user / ".claude/skills"))
+    assert found.used_path == str(machine.user / ".agents/skills")
+    assert (found.hidden_skills, found.hidden_count) == (("saw", "turn"), 2)
+    assert await machine.scan.passed_over(**where, with_user_scope=False) == ()
+    assert (USER, "saw") not in await machine.names()
+
+
 ORDERS = [
     (USER, "user", [".agents/skills", ".codex/skills", ".claude/skills"]),
     (AGENT, "agent", ["skills", ".agents/skills", ".codex/skills", ".claude/skills"]),

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from holon.adapters.providers.endpoint import Endpoint, NoAuthorization
 from holon.adapters.providers.http_exchange import HttpCall, HttpReply
+from holon.adapters.providers.refused_parameters import RefusedParameters
 from holon.adapters.providers.transports import TransportParts, provider_at
 from holon.adapters.system.clock import SystemClock
 from holon.model.answer import ModelAnswer
@@ -93,6 +94,7 @@ def answer_of(wire: TransportKind, reply: CannedReply) -> ModelAnswer:
         clock=SystemClock(),
         home=Path("/nonexistent"),
         local_threads_count=1,
+        refused=RefusedParameters(),
     )
     provider = provider_at(endpoint, NoAuthorization(), parts)
     return unsuspended(provider.answer(REQUEST, unheard))

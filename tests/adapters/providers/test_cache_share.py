@@ -89,7 +89,7 @@ def responses_bodies() -> list[bytes]:
 
 def chat_bodies() -> list[bytes]:
     memo, there = chat.RequestMemo(), endpoint(TransportKind.OPENAI_CHAT_COMPLETIONS)
-    return [chat.lower(there, request, memo) for request in the_requests()]
+    return [chat.lower(there, request, memo).body for request in the_requests()]
 
 
 def share_by_prefix(bodies: list[bytes]) -> float:

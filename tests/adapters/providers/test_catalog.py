@@ -13,7 +13,6 @@ from holon.adapters.providers.catalog import (
     request_output_tokens,
 )
 from holon.adapters.providers.local.profile import profile_for
-from holon.decide.schema_emission import SchemaMode
 from holon.model.model_ref import ModelRef, parse_model_ref
 from holon.model.provider_errors import (
     ModelUnavailableError,
@@ -27,6 +26,7 @@ from holon.model.provider_setting import (
     PlaneSettings,
     ProviderAuth,
     ProviderSetting,
+    SchemaMode,
     TransportKind,
 )
 
@@ -218,8 +218,9 @@ def test_what_the_operator_says_about_a_provider_wins() -> None:
     assert route.base_url == "https://gate.example/v1"
     assert route.auth == (auth,)
     assert (route.stream, route.reasoning_effort) == (True, "high")
-    assert route.schema_mode is SchemaMode.RELAXED  # strictness belongs to OpenAI's own wire
-    assert provider_route("openai", PLAIN).schema_mode is SchemaMode.STRICT
+    assert route.schema_mode is SchemaMode.RELAXED
+    strict = said("openai", schema_mode=SchemaMode.STRICT)
+    assert provider_route("openai", strict).schema_mode is SchemaMode.STRICT
 
 
 def test_a_provider_of_ones_own_speaks_responses_unless_told_otherwise() -> None:

@@ -77,7 +77,9 @@ def test_a_provider_that_failed_is_told_though_nobody_configures_it(tmp_path: Pa
 def test_the_retry_policy_is_the_one_in_force(tmp_path: Path) -> None:
     policy = examine(plane_of(tmp_path), {}, {}).providers[0].retry_policy
     assert policy.max_retries == 2
-    assert policy.retryable == ("timeout", "connection", "rate_limited", "server_error")
+    assert policy.retryable == (
+        "timeout", "connection", "rate_limited", "server_error", "garbled_response",
+    )  # fmt: skip
     assert {
         "auth_rejected",
         "request_rejected",

@@ -19,11 +19,15 @@ from holon.adapters.providers.recorded.recorder import RecordingProvider
 from holon.adapters.providers.scripted.provider import ScriptedProvider
 from holon.adapters.providers.traced import TracedProvider
 from holon.config.load_settings import load_settings
-from holon.decide.schema_emission import SchemaMode
 from holon.model.conversation import TextBlock
 from holon.model.model_ref import ModelRef, parse_model_ref
 from holon.model.provider_errors import ModelUnavailableError, TransportUnsupportedError
-from holon.model.provider_setting import AnthropicSetting, PlaneSettings, ProviderSetting
+from holon.model.provider_setting import (
+    AnthropicSetting,
+    PlaneSettings,
+    ProviderSetting,
+    SchemaMode,
+)
 from holon.ports.provider import unheard
 from holon.testing.manual_clock import DAWN
 from tests.adapters.providers.byte_server import byte_server, json_response
@@ -140,7 +144,7 @@ def test_an_endpoint_carries_what_catalog_and_settings_say(tmp_path: Path) -> No
     )
     plane = plane_of(tmp_path, settings)
     openai = endpoint_of(plane.route("openai"), ref("openai/gpt-5.4"), settings)
-    assert (openai.schema_mode, openai.freeform_tools) == (SchemaMode.STRICT, True)
+    assert (openai.schema_mode, openai.freeform_tools) == (SchemaMode.RELAXED, True)
     assert (openai.stream, openai.reasoning_effort) == (True, "low")
     assert (openai.output_tokens_max, openai.betas, openai.context_editing) == (8_192, (), None)
     claude = endpoint_of(plane.route("anthropic"), ref("anthropic/claude-sonnet-5-5"), settings)

@@ -91,6 +91,7 @@ def test_files_come_into_being(patch: str, expected: dict[str, str]) -> None:
         ("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+A\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n A\n-b\n+B\n",
          {"x": "A\nB\n"}),
         ("--- a/x\n+++ b/x\n@@\n-b\n+B\n@@\n-a\n+A\n", {"x": "A\nB\n"}),
+        ("--- a/x\n+++ b/x\n@@ -0,0 +1,2 @@\n+top\n+\n", {"x": "top\n\na\nb\n"}),
         ("--- a/x\n+++ b/x\n@@\n-a\n+A\n+A2\n@@\n A2\n-b\n+B\n", {"x": "A\nA2\nB\n"}),
     ],
 )  # fmt: skip

@@ -28,7 +28,7 @@ import anyio.to_thread
 
 from holon.adapters.files.file_stamp import Stamp, lasting_stamp, stamp_of
 from holon.model import limits
-from holon.model.skill import SKILL_FILES, SkillCatalog, SkillEntry, SkillScope
+from holon.model.skill import SKILL_FILES, PassedOverRoot, SkillCatalog, SkillEntry, SkillScope
 
 if TYPE_CHECKING:
     from holon.adapters.files.skill_front_matter import FrontMatter
@@ -87,15 +87,30 @@ class SkillScan:
         self, *, agent_home: str, workspace_anchor: str | None, with_user_scope: bool
     ) -> SkillCatalog:
         """Return the skills an agent may discover."""
+        roots = _roots_of(self._places(agent_home, workspace_anchor, with_user_scope))
+        if self._is_short(roots):
+            return self._scan(roots)
+        return await anyio.to_thread.run_sync(self._scan, roots)
+
+    async def passed_over(
+        self, *, agent_home: str, workspace_anchor: str | None, with_user_scope: bool
+    ) -> tuple[PassedOverRoot, ...]:
+        """Return the roots behind the first of each scope, and the skills only they have.
+
+        This is for people who ask; no prompt looks there, and nothing of it is remembered.
+        """
+        places = self._places(agent_home, workspace_anchor, with_user_scope)
+        return await anyio.to_thread.run_sync(_passed_over, places)
+
+    def _places(
+        self, agent_home: str, workspace_anchor: str | None, with_user_scope: bool
+    ) -> list[tuple[SkillScope, str]]:
         places = [(SkillScope.AGENT, agent_home)]
         if with_user_scope and self._user_home is not None:
             places.insert(0, (SkillScope.USER, self._user_home))
         if workspace_anchor is not None and workspace_anchor != agent_home:
             places.append((SkillScope.WORKSPACE, workspace_anchor))
-        roots = _roots_of(places)
-        if self._is_short(roots):
-            return self._scan(roots)
-        return await anyio.to_thread.run_sync(self._scan, roots)
+        return places
 
     def own_catalog(self, agent_home: str) -> SkillCatalog:
         """Return the skills of an agent's own, at once."""
@@ -284,12 +299,40 @@ def _roots_of(places: list[tuple[SkillScope, str]]) -> list[_Root]:
 
 
 def _first_root(scope: SkillScope, place: str) -> _Root | None:
+    return next(_roots_there(scope, place), None)
+
+
+def _roots_there(scope: SkillScope, place: str) -> Iterator[_Root]:
     within = os.path.realpath(place) if scope is SkillScope.WORKSPACE else None
     for name in _ROOTS[scope]:
         path = f"{place}/{name}"
         if _is_there(path):
-            return _Root(scope, path, within, _flaw(path, within))
-    return None
+            yield _Root(scope, path, within, _flaw(path, within))
+
+
+def _passed_over(places: list[tuple[SkillScope, str]]) -> tuple[PassedOverRoot, ...]:
+    found = list[PassedOverRoot]()
+    for scope, place in places:
+        used, *others = [*_roots_there(scope, place)] or [_Root(scope, place, None)]
+        if not others:
+            continue
+        known = {entry.name for entry in _RootLook(used, {}).entries()}
+        real = os.path.realpath(used.path)
+        for other in others:
+            if os.path.realpath(other.path) == real:
+                continue  # the same folder under another name
+            names = [entry.name for entry in _RootLook(other, {}).entries()]
+            hidden = [name for name in names if name not in known]
+            found.append(
+                PassedOverRoot(
+                    scope=scope,
+                    path=other.path,
+                    used_path=used.path,
+                    hidden_skills=tuple(hidden[: limits.SKILL_HIDDEN_SHOWN_COUNT_MAX]),
+                    hidden_count=len(hidden),
+                )
+            )
+    return tuple(found)
 
 
 def _is_there(path: str) -> bool:

@@ -21,7 +21,6 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
-from holon.decide.schema_emission import SchemaMode
 from holon.model.budget import ModelPrice
 from holon.model.model_ref import ModelRef
 from holon.model.provider_errors import ModelUnavailableError, TransportUnsupportedError
@@ -30,6 +29,7 @@ from holon.model.provider_setting import (
     PlaneSettings,
     ProviderAuth,
     ProviderSetting,
+    SchemaMode,
     TransportKind,
 )
 from holon.model.record import Record
@@ -66,7 +66,7 @@ class CatalogProvider(Record, frozen=True, kw_only=True):
     auth: tuple[ProviderAuth, ...] = ()
     credential_optional: bool = False
     stream: bool = False
-    schema_mode: SchemaMode = SchemaMode.RELAXED
+    takes: frozenset[str] = frozenset()  # parameters that not every server of its wire takes
     # Of models that are not in the catalog, where the provider itself sets the bounds.
     context_window_tokens: int | None = None
     output_tokens_max: int | None = None
@@ -134,6 +134,7 @@ class ProviderRoute(Record, frozen=True, kw_only=True):
     credential_optional: bool = False
     is_builtin: bool = True
     stream: bool = False
+    takes: frozenset[str] = frozenset()
     schema_mode: SchemaMode = SchemaMode.RELAXED
     reasoning_effort: str | None = None
     incremental: bool = False
@@ -255,7 +256,8 @@ def provider_route(provider: str, settings: PlaneSettings) -> ProviderRoute:
         credential_optional=known is None or known.credential_optional or not known.auth,
         is_builtin=known is not None,
         stream=said.stream if said.stream is not None else bool(known and known.stream),
-        schema_mode=_schema_mode(transport, known),
+        takes=known.takes if known is not None and known.transport is transport else frozenset(),
+        schema_mode=said.schema_mode or SchemaMode.RELAXED,  # which every server takes
         reasoning_effort=said.reasoning_effort,
         incremental=bool(said.incremental) and transport is _INCREMENTAL,
         warnings=(*warnings, *_unfit_options(transport, said)),
@@ -302,12 +304,6 @@ def _unfit_options(transport: TransportKind, said: ProviderSetting) -> tuple[str
     if not said.incremental or transport is _INCREMENTAL:
         return ()
     return (f"incremental has no effect: {transport.value} always sends the whole conversation",)
-
-
-def _schema_mode(transport: TransportKind, known: CatalogProvider | None) -> SchemaMode:
-    if known is not None and known.transport is transport:
-        return known.schema_mode
-    return SchemaMode.RELAXED  # what every compatible server takes
 
 
 def _auth(said: ProviderSetting, known: CatalogProvider | None) -> tuple[ProviderAuth, ...]:

@@ -35,6 +35,7 @@ RETRYABLE: Final[tuple[type[errors.ProviderError], ...]] = (
     errors.ProviderUnreachableError,
     errors.RateLimitedError,
     errors.ProviderOverloadedError,
+    errors.GarbledAnswerError,
 )
 FAIL_FAST: Final[tuple[type[errors.ProviderError], ...]] = (
     errors.AuthRejectedError,

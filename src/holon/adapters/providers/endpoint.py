@@ -7,8 +7,7 @@ Rule 1: an endpoint holds no secret. Secrets come from `Authorization.headers`, 
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-from holon.decide.schema_emission import SchemaMode
-from holon.model.provider_setting import TransportKind
+from holon.model.provider_setting import SchemaMode, TransportKind
 from holon.model.record import Record
 
 
@@ -30,6 +29,7 @@ class Endpoint(Record, frozen=True, kw_only=True):
     stream: bool = False
     output_tokens_max: int | None = None
     schema_mode: SchemaMode = SchemaMode.RELAXED
+    takes: frozenset[str] = frozenset()  # optional parameters the provider is known to take
     freeform_tools: bool = False  # the wire takes grammar tools (ApplyPatch)
     reasoning_effort: str | None = None
     # OpenAI Responses: let the provider store responses, and continue from the last one with only

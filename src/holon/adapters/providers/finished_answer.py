@@ -7,16 +7,21 @@ Rule 2: the calls of one answer have distinct ids, because results are matched b
 Rule 3: a model that says it stopped for a tool has named one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from holon.model.answer import ModelAnswer
 from holon.model.conversation import (
     AssistantBlock,
     ConversationMessage,
+    OpaqueBlock,
     TextBlock,
     ToolResultBlock,
     tool_uses_of,
 )
+from holon.model.json_value import JsonValue
+from holon.model.limits import PROVIDER_OPAQUE_CHARS_MAX
 from holon.model.provider_attempt import TokenUsage
 from holon.model.provider_errors import UnreadableResponseError
 from holon.model.turn import StopReason
@@ -26,6 +31,14 @@ def may_be_silent(conversation: Sequence[ConversationMessage]) -> bool:
     """Whether the model was told nothing since its last words but the results of its calls."""
     newest = conversation[-1].blocks if conversation else ()
     return bool(newest) and all(isinstance(block, ToolResultBlock) for block in newest)
+
+
+def opaque_block(item: Mapping[str, JsonValue], origin: str) -> OpaqueBlock | None:
+    """Return what a provider did by itself, to be sent back as it came; nothing when too large."""
+    content = msgspec.json.encode(item).decode()
+    if len(content) > PROVIDER_OPAQUE_CHARS_MAX:
+        return None
+    return OpaqueBlock(content=content, origin=origin)
 
 
 def finished_answer(

@@ -27,10 +27,11 @@ from holon.adapters.providers.catalog import (
 )
 from holon.adapters.providers.credentials import BoundCredential, Credentials
 from holon.adapters.providers.endpoint import ContextEditing, Endpoint, NoAuthorization
+from holon.adapters.providers.refused_parameters import RefusedParameters
 from holon.adapters.providers.transports import TransportParts, provider_at
 from holon.model.model_ref import ModelRef
 from holon.model.provider_errors import ProviderError
-from holon.model.provider_setting import PlaneSettings, TransportKind
+from holon.model.provider_setting import ModelSetting, PlaneSettings, TransportKind
 from holon.ports.clock import Clock
 from holon.ports.provider import Candidate, ModelPreference, Provider
 from holon.ports.redactor import Redactor
@@ -72,6 +73,7 @@ class ProviderPlane:
         self.credentials = parts.credentials
         self._parts = parts
         self._exchange: Exchanges | None = None
+        self._refused = RefusedParameters()
         self._candidates: dict[ModelRef, Candidate] = {}
         self._preference = self._preferred()
 
@@ -154,6 +156,7 @@ class ProviderPlane:
             clock=self._parts.clock,
             home=self._parts.home,
             local_threads_count=self.settings.local_threads_count,
+            refused=self._refused,
         )
         provider = provider_at(endpoint_of(route, ref, self.settings), bound.authorization, parts)
         if bound.renewable is not None:
@@ -227,8 +230,9 @@ def endpoint_of(route: ProviderRoute, ref: ModelRef, settings: PlaneSettings) ->
         transport=route.transport,
         base_url=route.base_url,
         stream=route.stream,
+        takes=route.takes,
         output_tokens_max=request_output_tokens(ref, info, settings),
-        schema_mode=route.schema_mode,
+        schema_mode=settings.models.get(str(ref), ModelSetting()).schema_mode or route.schema_mode,
         freeform_tools=info.freeform_tools,
         reasoning_effort=route.reasoning_effort,
         incremental=route.incremental,

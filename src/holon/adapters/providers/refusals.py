@@ -86,6 +86,16 @@ _TOO_LONG: Final = (
 _USED_UP: Final = (
     r"credit balance is too low|exceeded your current quota|insufficient (?:balance|credits)"
 )
+_UNSUPPORTED: Final = (
+    r"unsupported (?:parameter|argument|field|property|option)"
+    r"|un(?:recognized|known|expected) (?:request )?(?:parameter|argument|field|property|key|name)"
+    r"|(?:is|are) (?:not supported|unsupported|not permitted|not allowed)"
+    r"|extra_forbidden|additional propert"
+)
+_UNSUPPORTED_CODES: Final = frozenset({"unsupported_parameter", "unknown_parameter"})
+_NAMES_PARAMETERS: Final = (400, 422)
+_SCANNED_BYTES_MAX: Final = 4_096
+_NAMES_COUNT_MAX: Final = 64
 _MESSAGE_COUNTS_FOR: Final = (None, 400, 413, 422)
 _KEY_LIKE: Final = re.compile(
     r"\b(?:sk|xai|gsk|ghp|github_pat)[-_][A-Za-z0-9_*.-]{6,}"
@@ -125,12 +135,28 @@ def refused(
         is_timeout=kind is ProviderTimeoutError,
     )
     seen = msgspec.structs.replace(diagnostics, status=status, flags=flags, retry_after_ms=wait)
-    return kind(
+    error = kind(
         sentence,
         hint=_hint(kind, status, told, diagnostics),
         retry_after_ms=wait,
         diagnostics=seen,
     )
+    if isinstance(error, RequestRejectedError) and status in _NAMES_PARAMETERS:
+        error.unsupported = _unsupported_names(told, body)
+    return error
+
+
+def _unsupported_names(told: Told, body: bytes) -> tuple[str, ...]:
+    """Return the names in a refusal of a parameter, the one it is about first."""
+    text = told.message or body[:_SCANNED_BYTES_MAX].decode("utf-8", "replace")
+    text = text[:_SCANNED_BYTES_MAX]
+    is_coded = any(code in _UNSUPPORTED_CODES for code in told.codes)
+    is_worded = re.search(_UNSUPPORTED, text, re.IGNORECASE)
+    if not is_coded and (not is_worded or re.search(r"\bvalues?\b", text, re.IGNORECASE)):
+        return ()
+    about = told.fields.get("param")
+    first = (about,) if isinstance(about, str) else ()
+    return (*first, *re.findall(r"[A-Za-z_][A-Za-z0-9_]{2,63}", text)[:_NAMES_COUNT_MAX])
 
 
 def refusal_inside_200(value: JsonValue) -> ProviderError | None:

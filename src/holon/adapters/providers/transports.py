@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 import msgspec
 
 from holon.adapters.providers.endpoint import Authorization, Endpoint
+from holon.adapters.providers.refused_parameters import RefusedParameters
 from holon.model.provider_setting import TransportKind
 from holon.ports.clock import Clock
 from holon.ports.provider import Provider
@@ -29,6 +30,7 @@ class TransportParts(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     home: Path
     local_threads_count: int
+    refused: RefusedParameters = msgspec.field(default_factory=RefusedParameters)
 
 
 def provider_at(
@@ -40,18 +42,28 @@ def provider_at(
             from holon.adapters.providers.openai_responses.transport import OpenAiResponsesTransport
 
             return OpenAiResponsesTransport(
-                endpoint, parts.exchange(), authorization, clock=parts.clock
+                endpoint,
+                parts.exchange(),
+                authorization,
+                clock=parts.clock,
+                refused=parts.refused,
             )
         case TransportKind.OPENAI_CODEX_RESPONSES:
             from holon.adapters.providers.openai_codex.transport import OpenAiCodexTransport
 
             return OpenAiCodexTransport(
-                endpoint, parts.exchange(), authorization, clock=parts.clock
+                endpoint,
+                parts.exchange(),
+                authorization,
+                clock=parts.clock,
+                refused=parts.refused,
             )
         case TransportKind.OPENAI_CHAT_COMPLETIONS:
             from holon.adapters.providers.openai_chat.transport import OpenAiChatTransport
 
-            return OpenAiChatTransport(endpoint, parts.exchange(), authorization)
+            return OpenAiChatTransport(
+                endpoint, parts.exchange(), authorization, refused=parts.refused
+            )
         case TransportKind.ANTHROPIC_MESSAGES:
             from holon.adapters.providers.anthropic_messages.transport import AnthropicMessages
 

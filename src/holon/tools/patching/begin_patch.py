@@ -12,8 +12,9 @@ import msgspec
 
 from holon.tools.patching.document import Action, FileEntry, Hunk, HunkLine, Note, Patch
 from holon.tools.patching.hunk_reading import HunkHeader, read_body, read_hunk
-from holon.tools.patching.paths import clean_path
+from holon.tools.patching.paths import NULL_PATH, clean_path, header_name
 from holon.tools.patching.problem import SYNTAX, PatchRefusedError, quoted, require_files
+from holon.tools.patching.wrappers import Wrapping, is_file_header, is_name_pair
 
 _BEGIN: Final = "*** Begin Patch"
 _END: Final = "*** End Patch"
@@ -26,55 +27,55 @@ _SECTIONS: Final = {
 }
 
 
-def is_begin_patch(lines: Sequence[str]) -> bool:
-    """Whether a patch has sections of this form."""
-    return any(line.startswith(tuple(_SECTIONS)) for line in lines)
-
-
-def read_begin_patch(lines: Sequence[str]) -> Patch:
-    """Read a patch of this form."""
-    entries, notes, at = list[FileEntry](), list[Note](), 0
+def read_begin_patch(lines: Sequence[str], at: int, wrapping: Wrapping) -> tuple[Patch, int]:
+    """Read the sections from `at` on; return them and where they end."""
+    entries, notes = list[FileEntry](), list[Note]()
     while at < len(lines):
         line = lines[at]
         action = next((a for start, a in _SECTIONS.items() if line.startswith(start)), None)
         if action is not None:
-            entry, at = _section(lines, at, action)
+            entry, at = _section(lines, at, action, wrapping)
             entries.append(entry)
             require_files(len(entries))
         elif line.rstrip() == _END:
-            break
-        elif line.strip() == "" or line.rstrip() == _BEGIN or not entries:
+            return Patch(entries=tuple(entries)), at + 1
+        elif line.strip() == "" or line.rstrip() == _BEGIN:
             at += 1
+        elif _begins_unified(lines, at) or wrapping.closes(at):
+            break
         else:
             raise PatchRefusedError(
                 SYNTAX,
                 f"line {at + 1} of the patch belongs to no file: {quoted(line)!r}",
                 hint="every change stands below `*** Add/Update/Delete File: path`",
             )
-    if at >= len(lines):
-        notes.append(Note(path="", kind="missing_end_patch", message=f"{_END} is missing"))
-    return Patch(entries=tuple(entries), notes=tuple(notes))
+    notes.append(Note(path="", kind="missing_end_patch", message=f"{_END} is missing"))
+    return Patch(entries=tuple(entries), notes=tuple(notes)), at
 
 
-def _section(lines: Sequence[str], at: int, action: Action) -> tuple[FileEntry, int]:
+def _section(
+    lines: Sequence[str], at: int, action: Action, wrapping: Wrapping
+) -> tuple[FileEntry, int]:
     spelled = lines[at].partition(": ")[2].strip()
     path = clean_path(spelled)
     match action:
         case Action.ADD:
-            hunks, end = _added(lines, at + 1)
+            hunks, end = _added(lines, at + 1, wrapping)
             return FileEntry(action=action, path=path, target=path, hunks=hunks), end
         case Action.DELETE:
             end = _skip_blank(lines, at + 1)
             return FileEntry(action=action, path=path, target=path, whole=True), end
         case _:
-            return _updated(lines, at + 1, path)
+            return _updated(lines, at + 1, path, wrapping)
 
 
-def _added(lines: Sequence[str], at: int) -> tuple[tuple[Hunk, ...], int]:
-    first, body = at, list[str]()
+def _added(lines: Sequence[str], at: int, wrapping: Wrapping) -> tuple[tuple[Hunk, ...], int]:
+    first = at
     while at < len(lines) and not _is_mark(lines[at]):
-        body.append(lines[at])
         at += 1
+    if at == len(lines):
+        at = _unmarked_end(lines, first, wrapping)
+    body = list(lines[first:at])
     while body and body[-1] == "":
         body.pop()
     if any(line.startswith("+") for line in body):
@@ -92,25 +93,45 @@ def _added(lines: Sequence[str], at: int) -> tuple[tuple[Hunk, ...], int]:
     return (Hunk(lines=added, patch_line=first),), at
 
 
-def _updated(lines: Sequence[str], at: int, path: str) -> tuple[FileEntry, int]:
+def _unmarked_end(lines: Sequence[str], first: int, wrapping: Wrapping) -> int:
+    """Return where an added file ends that no mark ends: at the one line that closes a wrapper."""
+    signed = any(line.startswith("+") for line in lines[first:])
+    closings = [at for at in range(first, len(lines)) if wrapping.closes(at)]
+    if not closings:
+        return len(lines)
+    if not signed and any(line.strip() for line in lines[closings[0] + 1 :]):
+        raise PatchRefusedError(
+            SYNTAX,
+            f"line {closings[0] + 1} may end the patch or be a line of the added file:"
+            f" {quoted(lines[closings[0]])!r}",
+            hint=f"begin every line of an added file with +, and end the patch with `{_END}`",
+        )
+    return closings[0]
+
+
+def _updated(lines: Sequence[str], at: int, path: str, wrapping: Wrapping) -> tuple[FileEntry, int]:
     target, hunks = path, list[Hunk]()
     if at < len(lines) and lines[at].startswith(_MOVE):
         target = clean_path(lines[at].partition(": ")[2].strip())
         at += 1
+    at = _skip_blank(lines, at)
+    if at < len(lines) and is_name_pair(lines, at):
+        _require_same_file(lines, at, path=path, target=target)
+        at += 2
     while at < len(lines):
         line = lines[at]
         if line.rstrip() == _END_OF_FILE and hunks:
             hunks[-1] = msgspec.structs.replace(hunks[-1], at_end=True)
             at += 1
         elif line.startswith("@@"):
-            hunk, at = read_hunk(lines, at)
+            hunk, at = read_hunk(lines, at, wrapping)
             hunks.append(hunk)
-        elif _is_mark(line):
+        elif _is_mark(line) or _begins_unified(lines, at) or wrapping.closes(at):
             break
-        elif line.strip() == "" or _is_name_line(lines, at, hunks):
+        elif line.strip() == "":
             at += 1
         else:  # the first hunk may stand there without its @@
-            body = read_body(lines, at, HunkHeader())
+            body = read_body(lines, at, HunkHeader(), wrapping)
             hunks.append(Hunk(lines=tuple(body.lines), patch_line=at + 1, padding=body.padding))
             at = body.end
     if not hunks and target == path:
@@ -121,12 +142,20 @@ def _updated(lines: Sequence[str], at: int, path: str) -> tuple[FileEntry, int]:
     return FileEntry(action=action, path=path, target=target, hunks=tuple(hunks)), at
 
 
-def _is_name_line(lines: Sequence[str], at: int, hunks: Sequence[Hunk]) -> bool:
-    """A unified header inside a section says nothing new."""
-    pair = lines[at : at + 2]
-    opens = len(pair) == 2 and pair[0].startswith("--- ") and pair[1].startswith("+++ ")
-    closes = lines[at].startswith("+++ ") and at > 0 and lines[at - 1].startswith("--- ")
-    return not hunks and (opens or closes)
+def _begins_unified(lines: Sequence[str], at: int) -> bool:
+    return lines[at].startswith("diff --git ") or is_file_header(lines, at)
+
+
+def _require_same_file(lines: Sequence[str], at: int, *, path: str, target: str) -> None:
+    """A unified header inside a section names the section's file, or says nothing new."""
+    named = {header_name(lines[at][4:]), header_name(lines[at + 1][4:])}
+    same = {path, target, f"a/{path}", f"b/{target}", f"a/{target}", f"b/{path}", NULL_PATH}
+    if not named <= same | {f"./{path}", f"./{target}"}:
+        raise PatchRefusedError(
+            "rename_path_mismatch",
+            f"line {at + 1} of the patch names another file than its section, {quoted(path)!r}",
+            hint="give every file a section of its own, or write a unified diff alone",
+        )
 
 
 def _is_mark(line: str) -> bool:

@@ -20,20 +20,16 @@ from holon.tools.patching.problem import (
     PatchRefusedError,
     quoted,
 )
+from holon.tools.patching.wrappers import SECTIONS, Wrapping, is_file_header
 
 _RANGES: Final = re.compile(
     r"@@\s*-(?P<old>\d+)(?:,(?P<old_count>\d+))?"
     r"(?:\s*\+(?P<new>\d+)(?:,(?P<new_count>\d+))?)?\s*(?:@@.*)?"
 )
 _NO_ANCHOR: Final = re.compile(r"[\s.…,+\-\dN_]*")
-_BEGIN_PATCH_LINES: Final = (
-    "*** Add File: ",
-    "*** Update File: ",
-    "*** Delete File: ",
-    "*** Move to: ",
-)
+_BEGIN_PATCH_LINES: Final = (*SECTIONS, "*** Move to: ")
 _BEGIN_PATCH_MARKS: Final = ("*** End of File", "*** End Patch", "*** Begin Patch")
-_AFTER_HUNK: Final = ("@@", "diff ", "Index: ", "Only in ", "Binary files ", "From ", "```")
+_AFTER_HUNK: Final = ("@@", "diff ", "Index: ", "Only in ", "Binary files ", "From ")
 _NO_FEED: Final = "\\ No newline at end of file"
 _SIGNS: Final = frozenset(" +-")
 _HEADER_LETTERS: Final = frozenset("@d*-")  # with which anything begins that ends a hunk
@@ -85,7 +81,7 @@ def _number(digits: str) -> int:
     return int(digits)
 
 
-def read_hunk(lines: Sequence[str], at: int) -> tuple[Hunk, int]:
+def read_hunk(lines: Sequence[str], at: int, wrapping: Wrapping) -> tuple[Hunk, int]:
     """Read the hunk whose `@@` line is at `at`; return it and where it ends."""
     headers = [read_header(lines[at])]
     body_at = at + 1
@@ -95,7 +91,7 @@ def read_hunk(lines: Sequence[str], at: int) -> tuple[Hunk, int]:
         headers.append(read_header(lines[body_at]))
         body_at += 1
     header = headers[-1]
-    body = read_body(lines, body_at, header)
+    body = read_body(lines, body_at, header, wrapping)
     if not body.lines:
         raise PatchRefusedError(
             "invalid_hunk_body",
@@ -138,13 +134,15 @@ def _require_last(lines: Sequence[HunkLine], patch_line: int) -> None:
             )
 
 
-def read_body(lines: Sequence[str], at: int, header: HunkHeader) -> HunkBody:
+def read_body(lines: Sequence[str], at: int, header: HunkHeader, wrapping: Wrapping) -> HunkBody:
     """Read the lines of a hunk from `at` on."""
-    counted = _counted(lines, at, header)
-    return counted if counted is not None else _uncounted(lines, at)
+    counted = _counted(lines, at, header, wrapping)
+    return counted if counted is not None else _uncounted(lines, at, wrapping)
 
 
-def _counted(lines: Sequence[str], at: int, header: HunkHeader) -> HunkBody | None:
+def _counted(
+    lines: Sequence[str], at: int, header: HunkHeader, wrapping: Wrapping
+) -> HunkBody | None:
     """Read as many lines as the header names, or nothing when they are not there."""
     if header.old_count is None or header.new_count is None:
         return None
@@ -168,12 +166,12 @@ def _counted(lines: Sequence[str], at: int, header: HunkHeader) -> HunkBody | No
     if at < len(lines) and lines[at].startswith("\\ ") and body:
         _take_feed(body)
         at += 1
-    if not _ends_at(lines, at) or _swallowed_header(lines, at, body):
+    if not _ends_at(lines, at, wrapping) or _swallowed_header(lines, at, body):
         return None
     return HunkBody(body, at, 0, True)
 
 
-def _uncounted(lines: Sequence[str], at: int) -> HunkBody:
+def _uncounted(lines: Sequence[str], at: int, wrapping: Wrapping) -> HunkBody:
     """Read up to the next line that can only be a header."""
     body = list[HunkLine]()
     blanks = 0
@@ -186,6 +184,8 @@ def _uncounted(lines: Sequence[str], at: int) -> HunkBody:
             _take_feed(body)
         elif not first or first in _SIGNS:
             body.append(_signed(line))
+        elif wrapping.closes_hunk(at):
+            break
         else:
             body.append(HunkLine(" ", line + "\n"))
         blanks = blanks + 1 if not line or line.isspace() else 0
@@ -203,13 +203,13 @@ def _take_feed(body: list[HunkLine]) -> None:
         body[-1] = HunkLine(body[-1].sign, body[-1].text.removesuffix("\n"))
 
 
-def _ends_at(lines: Sequence[str], at: int) -> bool:
+def _ends_at(lines: Sequence[str], at: int, wrapping: Wrapping) -> bool:
     """Whether a body may end here: nothing follows but blank lines, or something else begins."""
     while at < len(lines) and lines[at].strip() == "":
         at += 1
     if at >= len(lines) or lines[at].startswith(_AFTER_HUNK) or lines[at].rstrip() == "--":
         return True
-    return _is_header(lines, at)
+    return _is_header(lines, at) or wrapping.closes(at)
 
 
 def _is_header(lines: Sequence[str], at: int) -> bool:
@@ -219,15 +219,6 @@ def _is_header(lines: Sequence[str], at: int) -> bool:
     if line.rstrip() in _BEGIN_PATCH_MARKS:
         return True
     return is_file_header(lines, at)
-
-
-def is_file_header(lines: Sequence[str], at: int) -> bool:
-    """Whether a pair of ---/+++ lines stands here, and not a change of lines that look like it."""
-    if not lines[at].startswith("--- ") or at + 1 >= len(lines):
-        return False
-    if not lines[at + 1].startswith("+++ "):
-        return False
-    return at + 2 >= len(lines) or lines[at + 2].startswith(("@@", "diff --git "))
 
 
 def _swallowed_header(lines: Sequence[str], at: int, body: Sequence[HunkLine]) -> bool:

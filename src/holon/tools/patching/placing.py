@@ -161,21 +161,37 @@ def _insertion(haystack: Haystack, hunk: Hunk, drift: int, *, path: str) -> int:
     """Return where lines go that come without any context."""
     count = len(haystack.lines)
     if count == 0 or hunk.at_end:
-        return count
-    if hunk.inserts_at == 0:
-        raise PatchRefusedError(
-            "existing_file",
-            f"the hunk at line {hunk.patch_line} of the patch takes {quoted(path)!r} to be empty;"
-            f" it has {count} lines",
-            hint="give a few context lines, or delete the file first in the same patch",
-            details={"path": path},
-        )
-    if hunk.inserts_at is not None and 0 < hunk.inserts_at + drift <= count:
-        return hunk.inserts_at + drift
-    blocks = _anchored(haystack, hunk.anchors) if hunk.anchors else []
-    if len(blocks) == 1:
-        return blocks[0][0] + 1
-    raise _nowhere(hunk, path)
+        at = count
+    elif hunk.inserts_at == 0:  # written for a file that was empty: the lines come first
+        at = 0
+    elif hunk.inserts_at is not None and 0 < hunk.inserts_at + drift <= count:
+        at = hunk.inserts_at + drift
+    else:
+        blocks = _anchored(haystack, hunk.anchors) if hunk.anchors else []
+        if len(blocks) != 1:
+            raise _nowhere(hunk, path)
+        at = blocks[0][0] + 1
+    _require_new(haystack, hunk, at, path=path)
+    return at
+
+
+def _require_new(haystack: Haystack, hunk: Hunk, at: int, *, path: str) -> None:
+    """Refuse lines without context that already stand where they would come: it was applied."""
+    added, level = hunk.added, Likeness.TRAILING_BLANKS
+    if not any(text.strip() for text in added):
+        return
+    haystack.budget.spend(2 * len(added))
+    wanted = [key_of(text, level) for text in added]
+    for start in (at, at - len(added)):
+        there = haystack.lines[max(0, start) : start + len(added)]
+        if len(there) == len(added) and [key_of(text, level) for text in there] == wanted:
+            raise PatchRefusedError(
+                "already_applied",
+                f"the lines that the hunk at line {hunk.patch_line} of the patch adds are already"
+                f" in {quoted(path)!r}, at line {start + 1}",
+                hint="leave the hunk out; to have the lines twice, give context lines around them",
+                details={"path": path, "line": start + 1},
+            )
 
 
 def _is_blank(haystack: Haystack, hunk: Hunk) -> bool:

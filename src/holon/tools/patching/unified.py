@@ -13,7 +13,7 @@ from typing import Final
 
 from holon.model.command_limits import PATCH_NOTES_COUNT_MAX
 from holon.tools.patching.document import Action, FileEntry, Hunk, Patch
-from holon.tools.patching.hunk_reading import is_file_header, read_hunk
+from holon.tools.patching.hunk_reading import read_hunk
 from holon.tools.patching.paths import (
     NULL_PATH,
     NamedPaths,
@@ -30,16 +30,13 @@ from holon.tools.patching.problem import (
     quoted,
     require_files,
 )
+from holon.tools.patching.wrappers import BINARY, EXTENDED, SECTIONS, Wrapping, is_file_header
 
 _EXECUTABLE: Final = {"100644": False, "100755": True}
 _IGNORED: Final = ("index ", "similarity index ", "dissimilarity index ", "Index: ", "old mode ")
 _BLOBS: Final = re.compile(r"index [0-9a-fA-F]+\.\.[0-9a-fA-F]+(?: (?P<mode>\d+))?")
-_BINARY: Final = ("GIT binary patch", "Binary files ")
-_BETWEEN: Final = ("diff ", "Only in ", "*** End Patch", "```", "====")
-_EXTENDED: Final = (
-    "old mode ", "new mode ", "new file mode ", "deleted file mode ",
-    "rename from ", "rename to ", "copy from ", "copy to ",
-)  # fmt: skip
+_ENDINGS: Final = ("--", "*** End Patch", "*** Begin Patch")
+_BETWEEN: Final = ("diff ", "Only in ", "====")
 
 
 @dataclass(slots=True)
@@ -62,28 +59,23 @@ class _Headers:
 class _Reading:
     """One pass over the lines of a patch."""
 
-    def __init__(self, lines: Sequence[str]) -> None:
+    def __init__(self, lines: Sequence[str], wrapping: Wrapping) -> None:
         self._lines = lines
+        self._wrapping = wrapping
         self._now: _Headers | None = None
         self._entries: list[FileEntry] = []
         self._ignored: list[str] = []
 
-    def whole(self) -> Patch:
-        """Read everything."""
-        at = 0
-        while at < len(self._lines):
-            at = self._step(at)
+    def part(self, at: int) -> tuple[Patch, int]:
+        """Read up to where the patch that begins at `at` ends."""
+        end: int | None = at
+        while end is not None:
+            at, end = end, self._step(end) if end < len(self._lines) else None
         self._close()
-        if not self._entries:
-            raise PatchRefusedError(
-                SYNTAX,
-                "the patch names no file",
-                hint="begin with `--- a/path` and `+++ b/path`, or with `*** Begin Patch`",
-            )
-        return Patch(entries=tuple(self._entries), ignored_metadata=tuple(self._ignored))
+        return Patch(entries=tuple(self._entries), ignored_metadata=tuple(self._ignored)), at
 
-    def _step(self, at: int) -> int:
-        """Read what stands at `at`; return where to go on."""
+    def _step(self, at: int) -> int | None:
+        """Read what stands at `at`; return where to go on, or nothing when the patch ends here."""
         line = self._lines[at]
         if line.startswith("@@"):
             return self._hunk(at)
@@ -91,19 +83,26 @@ class _Reading:
             return self._names(at)
         if line.startswith("diff --git "):
             self._open(_Headers(patch_line=at + 1, is_git=True, git=git_names(line[11:])))
-        elif line.startswith(_BINARY):
+        elif line.startswith(BINARY):
             raise PatchRefusedError(UNSUPPORTED, "the patch has binary content", hint=_SHELL_HINT)
-        elif line.startswith((*_EXTENDED, *_IGNORED)):
+        elif line.startswith((*EXTENDED, *_IGNORED)):
             self._extended(line.rstrip("\r"), at)
-        elif line.rstrip() == "--":
-            return len(self._lines)  # a mail's signature
-        elif self._now is not None and line.strip() and not line.startswith(_BETWEEN):
+        elif self._now is None or self._ends(at):
+            return None
+        elif line.strip() and not line.startswith(_BETWEEN):
             raise PatchRefusedError(
                 SYNTAX,
                 f"line {at + 1} of the patch belongs to no hunk: {quoted(line)!r}",
                 hint="put every changed line below its @@ line",
             )
         return at + 1
+
+    def _ends(self, at: int) -> bool:
+        """Whether a line outside any hunk is behind the patch: a mail's signature, a wrapper."""
+        line = self._lines[at]
+        if line.rstrip() in _ENDINGS or line.startswith(SECTIONS):
+            return True
+        return self._wrapping.closes(at)
 
     def _open(self, headers: _Headers) -> None:
         self._close()
@@ -130,7 +129,7 @@ class _Reading:
                 f"line {at + 1} of the patch opens a hunk, but no file is named above it",
                 hint="write `--- a/path` and `+++ b/path` above the first @@ of each file",
             )
-        hunk, end = read_hunk(self._lines, at)
+        hunk, end = read_hunk(self._lines, at, self._wrapping)
         self._now.hunks.append(hunk)
         return end
 
@@ -178,9 +177,9 @@ def _require_plain_mode(mode: str) -> bool:
     return _EXECUTABLE[mode]
 
 
-def read_unified(lines: Sequence[str]) -> Patch:
-    """Read a unified diff."""
-    return _Reading(lines).whole()
+def read_unified(lines: Sequence[str], at: int, wrapping: Wrapping) -> tuple[Patch, int]:
+    """Read the unified diff that begins at `at`; return it and where it ends."""
+    return _Reading(lines, wrapping).part(at)
 
 
 def _entry(headers: _Headers) -> FileEntry:

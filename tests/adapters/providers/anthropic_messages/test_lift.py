@@ -114,7 +114,7 @@ FAILURES: list[tuple[str, Any, type[ProviderError]]] = [
     ("the same id twice", answer(CALL, CALL, stop="tool_use"), UnreadableResponseError),
     ("no id", answer({**CALL, "id": ""}, stop="tool_use"), UnreadableResponseError),
     ("no name", answer({**CALL, "name": None}, stop="tool_use"), UnreadableResponseError),
-    ("a foreign block", answer({"type": "server_tool_use"}), UnreadableResponseError),
+    ("a foreign block", answer({"type": "hologram"}), UnreadableResponseError),
     ("a block without a kind", answer({"text": "x"}), UnreadableResponseError),
     ("a block of text", answer("x"), UnreadableResponseError),
     ("text that is none", answer({**TEXT, "text": 1}), UnreadableResponseError),

@@ -7,7 +7,6 @@ import pytest
 
 from holon.adapters.providers.endpoint import Endpoint
 from holon.adapters.providers.openai_chat.lower import RequestMemo, lower
-from holon.decide.schema_emission import SchemaMode
 from holon.model.conversation import (
     AssistantMessage,
     ConversationMessage,
@@ -17,6 +16,7 @@ from holon.model.conversation import (
 )
 from holon.model.ids import AgentId, CallId
 from holon.model.prompt_frame import PromptFrame, ProviderRequest
+from holon.model.provider_setting import SchemaMode
 from tests.adapters.providers.openai_chat.chat_samples import (
     ENDPOINT,
     ORIGIN,
@@ -31,7 +31,7 @@ SYSTEM = {"role": "system", "content": "You are Holon.\n\nYou are agent main."}
 
 
 def body(asked: ProviderRequest, endpoint: Endpoint = ENDPOINT) -> dict[str, Any]:
-    decoded = msgspec.json.decode(lower(endpoint, asked, RequestMemo()))
+    decoded = msgspec.json.decode(lower(endpoint, asked, RequestMemo()).body)
     assert isinstance(decoded, dict)
     return decoded
 
@@ -151,7 +151,7 @@ def test_a_longer_conversation_begins_with_the_bytes_of_the_shorter_one() -> Non
     said: list[ConversationMessage] = [user("hi")]
     before = b""
     for number in range(20):
-        sent = lower(ENDPOINT, request(*said), memo)
+        sent = lower(ENDPOINT, request(*said), memo).body
         messages = sent[: sent.index(b'],"tools"')]
         assert messages.startswith(before)
         before = messages

@@ -11,9 +11,9 @@ from holon.adapters.providers.endpoint import Endpoint
 from holon.adapters.providers.openai_codex.lower import lower
 from holon.adapters.providers.openai_codex.replay import OutputReplay
 from holon.adapters.providers.openai_responses.lower import RequestMemo
-from holon.decide.schema_emission import SchemaMode
 from holon.model.conversation import AssistantMessage, ConversationMessage, UserMessage
 from holon.model.prompt_frame import PromptFrame, ProviderRequest
+from holon.model.provider_setting import SchemaMode
 from tests.adapters.providers.openai_responses.canned import (
     CODEX,
     EXEC,

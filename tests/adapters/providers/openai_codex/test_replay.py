@@ -41,7 +41,7 @@ def test_the_originals_stand_in_for_exactly_the_answer_they_came_with() -> None:
     ("item", "expected"),
     [
         ({"type": "reasoning", "id": "rs"}, []),
-        ({"type": "web_search_call", "id": "ws"}, []),
+        ({"type": "web_search_call", "id": "ws"}, [{"type": "web_search_call"}]),
         ({"type": "message", "id": "m", "content": []}, []),
         ({"id": "x", "type": "message", "content": "Hi"}, [{"type": "message", "content": "Hi"}]),
         (SEALED, [SEALED]),

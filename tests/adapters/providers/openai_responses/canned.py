@@ -41,6 +41,7 @@ OPENAI: Final = Endpoint(
     transport=TransportKind.OPENAI_RESPONSES,
     base_url="https://api.example/v1",
     output_tokens_max=4_096,
+    takes=frozenset({"parallel_tool_calls", "prompt_cache_key"}),
 )
 CODEX: Final = Endpoint(
     provider="openai-codex",

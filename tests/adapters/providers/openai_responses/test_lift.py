@@ -116,7 +116,7 @@ UNREADABLE: Final[dict[str, Any]] = {
     "arguments that are no text": response({**call_item("c"), "arguments": {}}),
     "huge arguments": response(call_item("c", "x" * (TOOL_ARGUMENTS_BYTES_MAX + 1))),
     "huge plain text": response({**CUSTOM, "input": "x" * (TOOL_ARGUMENTS_BYTES_MAX + 1)}),
-    "a call nobody offered": response({"type": "web_search_call", "id": "ws"}),
+    "a call nobody offered": response({"type": "shell_call", "call_id": "c"}),
     "too many items": response(
         *(message_item("x") for _ in range(PROVIDER_OUTPUT_ITEMS_COUNT_MAX + 1))
     ),

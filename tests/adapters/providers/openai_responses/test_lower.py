@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from holon.adapters.providers.endpoint import Endpoint
 from holon.adapters.providers.openai_responses.lower import RequestMemo, continued_body, lower
-from holon.decide.schema_emission import SchemaMode
 from holon.model.conversation import (
     AssistantMessage,
     ConversationMessage,
@@ -26,6 +25,7 @@ from holon.model.prompt_frame import (
     ProviderRequest,
     Stability,
 )
+from holon.model.provider_setting import SchemaMode
 from tests.adapters.providers.openai_responses.canned import (
     EXEC,
     FRAME,

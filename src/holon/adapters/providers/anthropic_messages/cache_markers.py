@@ -15,6 +15,7 @@ from typing import Final
 from holon.model.conversation import (
     AssistantBlock,
     ConversationMessage,
+    OpaqueBlock,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
@@ -57,7 +58,7 @@ def is_cacheable(block: UserBlock | AssistantBlock) -> bool:
             return bool(words.strip())
         case ToolUseBlock():
             return True
-        case ThinkingBlock():
+        case ThinkingBlock() | OpaqueBlock():
             return False
 
 

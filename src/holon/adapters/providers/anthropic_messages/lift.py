@@ -10,7 +10,8 @@ Rule 4: usage is a courtesy. What is missing or odd in it counts as zero and fai
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from holon.adapters.providers.finished_answer import finished_answer
+from holon.adapters.providers.finished_answer import finished_answer, opaque_block
+from holon.adapters.providers.inline_thinking import split_thoughts
 from holon.adapters.providers.json_reading import (
     as_list,
     as_object,
@@ -93,13 +94,19 @@ def _blocks(content: Sequence[JsonValue], origin: str) -> tuple[AssistantBlock, 
         raise UnreadableResponseError(
             f"the answer has more than {PROVIDER_OUTPUT_ITEMS_COUNT_MAX} content blocks"
         )
-    return tuple(
-        _block(as_object(value, where), where, origin)
-        for value, where in ((value, f"content block {n}") for n, value in enumerate(content))
-    )
+    blocks = list[AssistantBlock]()
+    for value, where in ((value, f"content block {n}") for n, value in enumerate(content)):
+        block = _block(as_object(value, where), where, origin)
+        if isinstance(block, TextBlock):
+            thoughts, words = split_thoughts(block.text)
+            # Unsigned, and so of no origin: this wire takes no thought back that it did not seal.
+            blocks += [ThinkingBlock(text=thoughts)] if thoughts else []
+            block = TextBlock(text=words)
+        blocks += [] if block is None else [block]
+    return tuple(blocks)
 
 
-def _block(value: dict[str, Any], where: str, origin: str) -> AssistantBlock:
+def _block(value: dict[str, Any], where: str, origin: str) -> AssistantBlock | None:
     match text_at(value, "type", where):
         case "text":
             return TextBlock(text=text_at(value, "text", where))
@@ -114,6 +121,8 @@ def _block(value: dict[str, Any], where: str, origin: str) -> AssistantBlock:
             return ThinkingBlock(text="", signature=sealed, redacted=True, origin=origin)
         case "tool_use":
             return _tool_use(value, where)
+        case kind if kind == "server_tool_use" or kind.endswith("_tool_result"):
+            return opaque_block(value, origin)
         case _:
             raise UnreadableResponseError(f"{where} is of a kind Holon did not ask for")
 

@@ -33,10 +33,11 @@ from holon.adapters.providers.endpoint import Endpoint
 from holon.adapters.providers.tool_catalogs import ToolCatalogs
 from holon.adapters.providers.wire_names import plain_name
 from holon.decide.prompt_layout import PromptLayout, layout_of
-from holon.decide.schema_emission import SchemaMode, emit_schema
+from holon.decide.schema_emission import emit_schema
 from holon.model.conversation import (
     AssistantBlock,
     ConversationMessage,
+    OpaqueBlock,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
@@ -45,6 +46,7 @@ from holon.model.conversation import (
 )
 from holon.model.json_value import JsonValue
 from holon.model.prompt_frame import PromptBlock, ProviderRequest
+from holon.model.provider_setting import SchemaMode
 from holon.model.record import Record
 from holon.model.tool import ToolSpec
 
@@ -130,15 +132,21 @@ def _head(
     if endpoint.context_editing is not None:
         body["context_management"] = context_management(endpoint.context_editing)
     if request.tools:
-        body["tools"] = memo.tools.encoded(request.tools, _tool)
+        body["tools"] = memo.tools.encoded(request.tools, partial(_tool, mode=endpoint.schema_mode))
     if layout.system:
         body["system"] = _system(layout.system)
     return body
 
 
-def _tool(tool: ToolSpec) -> dict[str, JsonValue]:
-    schema = emit_schema(tool.input_schema, SchemaMode.RELAXED)
-    return {"name": tool.name, "description": tool.description, "input_schema": schema}
+def _tool(tool: ToolSpec, mode: SchemaMode) -> dict[str, JsonValue]:
+    schema = emit_schema(tool.input_schema, mode, takes_bounds=False)
+    told: dict[str, JsonValue] = {
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": schema,
+    }
+    # Compatible servers know no such word, so it is there only where the operator asked for it.
+    return told | ({"strict": True} if mode is SchemaMode.STRICT else {})
 
 
 def _system(system: Sequence[PromptBlock]) -> list[JsonValue]:
@@ -181,6 +189,8 @@ def _block(block: UserBlock | AssistantBlock, origin: str) -> dict[str, JsonValu
             return {"type": "text", "text": text} if text.strip() else None
         case ThinkingBlock():
             return _thinking(block) if block.origin == origin else None
+        case OpaqueBlock(content=content):
+            return msgspec.json.decode(content) if block.origin == origin else None
         case ToolUseBlock(call_id=call_id, name=name, input=asked):
             return {
                 "type": "tool_use",

@@ -11,6 +11,7 @@ Rule 4: usage that cannot be read is no usage. It never costs the answer.
 from typing import Any, Final
 
 from holon.adapters.providers.finished_answer import finished_answer
+from holon.adapters.providers.inline_thinking import OPENING, split_thoughts
 from holon.adapters.providers.json_reading import (
     arguments_in,
     as_list,
@@ -58,7 +59,11 @@ def lift(value: JsonValue, *, thinking_origin: str, silence_counts: bool = False
     if reason in _BROKEN_OFF:
         raise ProviderOverloadedError(f"the provider broke the answer off: {reason}", usage=usage)
     calls = _calls(message)
-    blocks: list[AssistantBlock] = [*_thinking(message, thinking_origin), *_words(message), *calls]
+    blocks: list[AssistantBlock] = [
+        *_thinking(message, thinking_origin),
+        *_words(message, thinking_origin),
+        *calls,
+    ]
     stop_reason = _stop_reason(reason, has_calls=bool(calls))
     return finished_answer(blocks, stop_reason, usage, silence_counts=silence_counts)
 
@@ -77,14 +82,18 @@ def _thinking(message: dict[str, Any], origin: str) -> list[ThinkingBlock]:
     return []
 
 
-def _words(message: dict[str, Any]) -> list[TextBlock]:
+def _words(message: dict[str, Any], origin: str) -> list[AssistantBlock]:
     content = message.get("content")
     if isinstance(content, list):
         text = "".join(_part(part) for part in content)
     else:
         text = optional_text(message, "content", "the message") or ""
     refusal = optional_text(message, "refusal", "the message")
-    return [TextBlock(text=each) for each in (text, refusal) if each]
+    thoughts, words = split_thoughts(text)
+    said: list[AssistantBlock] = [TextBlock(text=each) for each in (words, refusal) if each]
+    if not thoughts:
+        return said
+    return [ThinkingBlock(text=thoughts, signature=OPENING, origin=origin), *said]
 
 
 def _part(part: JsonValue) -> str:

@@ -14,11 +14,12 @@ from typing import Any, Final
 import msgspec
 
 from holon.adapters.providers.endpoint import Endpoint
+from holon.adapters.providers.inline_thinking import CLOSING, OPENING
 from holon.adapters.providers.joined_conversations import JoinedConversations, Piece
 from holon.adapters.providers.tool_catalogs import ToolCatalogs
 from holon.adapters.providers.wire_names import plain_name
 from holon.decide.prompt_layout import layout_of
-from holon.decide.schema_emission import SchemaMode, emit_schema
+from holon.decide.schema_emission import emit_schema
 from holon.model.conversation import (
     AssistantMessage,
     ConversationMessage,
@@ -32,9 +33,14 @@ from holon.model.conversation import (
 )
 from holon.model.json_value import JsonValue
 from holon.model.prompt_frame import PromptBlock, ProviderRequest
+from holon.model.provider_setting import SchemaMode
+from holon.model.record import Record
 from holon.model.tool import ToolSpec
 
 CHAT_PATH: Final = "/chat/completions"
+_OPTIONAL: Final = frozenset(
+    {"max_tokens", "max_completion_tokens", "reasoning_effort", "stream_options"}
+)
 REASONING_FIELDS: Final = ("reasoning_content", "reasoning")  # the servers' two names for it
 
 
@@ -46,8 +52,21 @@ class RequestMemo:
         self.tools = ToolCatalogs()
 
 
-def lower(endpoint: Endpoint, request: ProviderRequest, memo: RequestMemo) -> bytes:
-    """Return the body of the request."""
+class LoweredRequest(Record, frozen=True, kw_only=True):
+    """A body, and the names in it that a server may do without."""
+
+    body: bytes
+    optional: frozenset[str]
+
+
+def lower(
+    endpoint: Endpoint,
+    request: ProviderRequest,
+    memo: RequestMemo,
+    *,
+    without: frozenset[str] = frozenset(),
+) -> LoweredRequest:
+    """Return the request, without the parameters the provider is known to refuse."""
     layout = layout_of(request)
     origin = endpoint.thinking_origin
 
@@ -58,10 +77,12 @@ def lower(endpoint: Endpoint, request: ProviderRequest, memo: RequestMemo) -> by
     joined = memo.conversations.joined(request.agent_id, layout.conversation, write)
     system = _system(layout.system)
     head = b'{"model":%b,"messages":[%b' % (msgspec.json.encode(endpoint.model), system)
-    tail = b"]%b" % _tail(endpoint, request, memo)
+    rest = _rest(endpoint, request, memo, without)
+    tail = b"]," + msgspec.json.encode(rest)[1:] if rest else b"]}"
     # The comma before the first message is one too many where no system message comes before it.
     with memoryview(joined.text)[0 if system else 1 :] as messages:
-        return b"".join((head, messages, tail))
+        body = b"".join((head, messages, tail))
+    return LoweredRequest(body=body, optional=_OPTIONAL.intersection(rest))
 
 
 def _system(pieces: tuple[PromptBlock, ...]) -> bytes:
@@ -71,18 +92,24 @@ def _system(pieces: tuple[PromptBlock, ...]) -> bytes:
     return msgspec.json.encode({"role": "system", "content": text})
 
 
-def _tail(endpoint: Endpoint, request: ProviderRequest, memo: RequestMemo) -> bytes:
+def _rest(
+    endpoint: Endpoint, request: ProviderRequest, memo: RequestMemo, without: frozenset[str]
+) -> dict[str, Any]:
     """Return the rest of the body, behind the messages."""
     rest: dict[str, Any] = {}
     if request.tools:
         rest["tools"] = memo.tools.encoded(request.tools, partial(_tool, mode=endpoint.schema_mode))
-    if endpoint.output_tokens_max is not None:
-        rest["max_tokens"] = endpoint.output_tokens_max
+    # Models that reason refuse the older name; many servers know no other.
+    limits = ("max_completion_tokens", "max_tokens")
+    by_choice = limits if endpoint.reasoning_effort is not None else reversed(limits)
+    limit = next((name for name in by_choice if name not in without), None)
+    if endpoint.output_tokens_max is not None and limit is not None:
+        rest[limit] = endpoint.output_tokens_max
     if endpoint.reasoning_effort is not None:
         rest["reasoning_effort"] = endpoint.reasoning_effort
     if endpoint.stream:
         rest |= {"stream": True, "stream_options": {"include_usage": True}}
-    return b"," + msgspec.json.encode(rest)[1:] if rest else b"}"
+    return {name: value for name, value in rest.items() if name not in without}
 
 
 def _tool(spec: ToolSpec, mode: SchemaMode) -> dict[str, JsonValue]:
@@ -119,7 +146,7 @@ def _user_items(message: UserMessage) -> list[JsonValue]:
 
 def _assistant_item(message: AssistantMessage, thinking_origin: str) -> JsonValue:
     calls = [_call(block) for block in tool_uses_of(message.blocks)]
-    text = text_of(message.blocks)
+    text = _inline_thinking(message, thinking_origin) + text_of(message.blocks)
     item: dict[str, JsonValue] = {
         "role": "assistant",
         "content": None if calls and not text else text,
@@ -128,6 +155,18 @@ def _assistant_item(message: AssistantMessage, thinking_origin: str) -> JsonValu
     if calls:
         item["tool_calls"] = calls
     return item
+
+
+def _inline_thinking(message: AssistantMessage, origin: str) -> str:
+    """Reasoning that came inside the text goes back there: some servers want it."""
+    thoughts = (
+        f"{OPENING}\n{block.text}\n{CLOSING}\n\n"
+        for block in message.blocks
+        if isinstance(block, ThinkingBlock)
+        and block.origin == origin
+        and block.signature == OPENING
+    )
+    return "".join(thoughts)
 
 
 def _own_thinking(message: AssistantMessage, origin: str) -> Mapping[str, JsonValue]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from holon.adapters.providers.inline_thinking import GrowingText
 from holon.adapters.providers.json_reading import (
     as_object,
     decode_json,
@@ -46,6 +47,7 @@ class ChatStream:
     def __init__(self) -> None:
         self.is_done = False  # nothing of interest comes after this
         self._texts: dict[str, list[str]] = {}
+        self._content = GrowingText()
         self._calls: list[_GrowingCall] = []
         self._at_index: dict[int, _GrowingCall] = {}
         self._finish_reason: str | None = None
@@ -96,7 +98,10 @@ class ChatStream:
                 continue  # a server that gives both names for reasoning says it twice
             self._size.grow(len(text))
             self._texts.setdefault(name, []).append(text)
-            grew.append(ThinkingGrew(text=text) if is_thinking else TextGrew(text=text))
+            if name == "content":
+                grew += self._content.feed(text)
+            else:
+                grew.append(ThinkingGrew(text=text) if is_thinking else TextGrew(text=text))
         return grew
 
     def _take_call(self, piece: dict[str, Any]) -> CallGrew:

@@ -10,7 +10,8 @@ from holon.adapters.providers.endpoint import Authorization, Endpoint
 from holon.adapters.providers.finished_answer import may_be_silent
 from holon.adapters.providers.http_exchange import HttpCall, HttpExchange, HttpReply
 from holon.adapters.providers.openai_chat.lift import lift
-from holon.adapters.providers.openai_chat.lower import CHAT_PATH, RequestMemo, lower
+from holon.adapters.providers.openai_chat.lower import CHAT_PATH, LoweredRequest, RequestMemo, lower
+from holon.adapters.providers.refused_parameters import RefusedParameters
 from holon.adapters.providers.reply_reading import blaming, completed, events_of, json_of
 from holon.model.answer import ModelAnswer
 from holon.model.json_value import JsonValue
@@ -22,22 +23,37 @@ class OpenAiChatTransport:
     """Asks one model behind one Chat Completions endpoint."""
 
     def __init__(
-        self, endpoint: Endpoint, exchange: HttpExchange, authorization: Authorization
+        self,
+        endpoint: Endpoint,
+        exchange: HttpExchange,
+        authorization: Authorization,
+        *,
+        refused: RefusedParameters | None = None,
     ) -> None:
         self._endpoint = endpoint
         self._exchange = exchange
         self._authorization = authorization
         self._memo = RequestMemo()
+        self._refused = refused or RefusedParameters()
 
     async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
         """Return the next round."""
+        return await self._refused.answer(
+            self._endpoint.provider,
+            lambda without: lower(self._endpoint, request, self._memo, without=without),
+            lambda lowered: self._send(request, lowered, hear),
+        )
+
+    async def _send(
+        self, request: ProviderRequest, lowered: LoweredRequest, hear: Hear
+    ) -> ModelAnswer:
         endpoint = self._endpoint
         call = HttpCall(
             provider=endpoint.provider,
             model_ref=endpoint.model_ref,
             url=endpoint.base_url + CHAT_PATH,
             headers=await self._authorization.headers(),
-            body=lower(endpoint, request, self._memo),
+            body=lowered.body,
         )
         async with self._exchange.open(call) as reply:
             with blaming(reply):

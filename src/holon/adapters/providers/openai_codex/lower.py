@@ -23,7 +23,12 @@ from holon.model.prompt_frame import ProviderRequest
 
 
 def lower(
-    endpoint: Endpoint, request: ProviderRequest, memo: RequestMemo, replay: OutputReplay
+    endpoint: Endpoint,
+    request: ProviderRequest,
+    memo: RequestMemo,
+    replay: OutputReplay,
+    *,
+    without: frozenset[str] = frozenset(),
 ) -> LoweredRequest:
     """Return the full request for an endpoint."""
     layout = layout_of(request)
@@ -41,9 +46,11 @@ def lower(
     }
     if request.frame.cache is not None:
         shape["prompt_cache_key"] = wire_key(request.frame.cache.prompt_cache_key)
+    shape = {name: value for name, value in shape.items() if name not in without}
     style = ItemStyle(
         thinking_origin=endpoint.thinking_origin,
         freeform=freeform_of(endpoint, request.tools),
         assistant_parts=True,
+        keeps_ids=False,
     )
     return memo.with_input(shape, request, layout, style, replay=replay.in_place_of)

@@ -17,7 +17,14 @@ from typing import Any, Final
 
 import msgspec
 
-from holon.adapters.providers.openai_responses.items import Item, is_sealed, type_first, wire_key
+from holon.adapters.providers.openai_responses.items import (
+    Item,
+    hosted_item,
+    is_hosted,
+    is_sealed,
+    type_first,
+    wire_key,
+)
 from holon.adapters.providers.wire_names import plain_name
 from holon.model.limits import MIB
 
@@ -72,6 +79,8 @@ def originals_of(output: Sequence[dict[str, Any]]) -> list[Item]:
 def _original(item: dict[str, Any]) -> Item | None:
     if is_sealed(item):
         return type_first(item)
+    if is_hosted(item):
+        return hosted_item(item, keeps_id=False)
     is_kept = item.get("type") in _KEPT_KINDS and bool(item.get("content", True))
     if not is_kept:
         return None

@@ -14,6 +14,7 @@ from holon.adapters.providers.openai_responses.items import items_of
 from holon.adapters.providers.openai_responses.lift import lift
 from holon.adapters.providers.openai_responses.lower import LoweredRequest, RequestMemo
 from holon.adapters.providers.openai_responses.reading import lift_style, response_in
+from holon.adapters.providers.refused_parameters import RefusedParameters
 from holon.adapters.providers.reply_reading import blaming, completed
 from holon.model.answer import ModelAnswer
 from holon.model.conversation import AssistantMessage
@@ -38,6 +39,7 @@ class OpenAiCodexTransport:
         authorization: Authorization,
         *,
         clock: Clock | None = None,
+        refused: RefusedParameters | None = None,
     ) -> None:
         self._endpoint = endpoint
         self._exchange = exchange
@@ -45,10 +47,19 @@ class OpenAiCodexTransport:
         self._clock = clock  # for reset times that are told as a moment
         self._memo = RequestMemo()
         self._replay = OutputReplay()
+        self._refused = refused or RefusedParameters()
 
     async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
-        """Return the next round."""
-        lowered = lower(self._endpoint, request, self._memo, self._replay)
+        """Return the next round, without what the backend turns out not to take."""
+        return await self._refused.answer(
+            self._endpoint.provider,
+            lambda without: lower(
+                self._endpoint, request, self._memo, self._replay, without=without
+            ),
+            lambda lowered: self._send(lowered, hear),
+        )
+
+    async def _send(self, lowered: LoweredRequest, hear: Hear) -> ModelAnswer:
         call = HttpCall(
             provider=self._endpoint.provider,
             model_ref=self._endpoint.model_ref,

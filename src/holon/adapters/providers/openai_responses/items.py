@@ -21,6 +21,7 @@ from holon.model.conversation import (
     AssistantBlock,
     AssistantMessage,
     ConversationMessage,
+    OpaqueBlock,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
@@ -44,6 +45,7 @@ class ItemStyle(Record, frozen=True, kw_only=True):
     thinking_origin: str
     freeform: Mapping[str, str] = {}  # freeform tools offered: name to the argument they fill
     assistant_parts: bool = False  # past answers as content parts, not as plain text
+    keeps_ids: bool = True  # of items the provider made by itself; Codex knows none again
 
 
 def items_of(
@@ -91,13 +93,37 @@ def _assistant_item(block: AssistantBlock, style: ItemStyle) -> Item | None:
             return None
         case TextBlock(text=text):
             parts = [{"type": "output_text", "text": text}] if style.assistant_parts else text
-            return {"type": "message", "role": "assistant", "content": parts}
+            item: Item = {"type": "message", "role": "assistant", "content": parts}
+            is_own = _provider_in(block.origin) == _provider_in(style.thinking_origin)
+            return {**item, "phase": block.phase} if block.phase and is_own else item
         case ThinkingBlock():
             return _reasoning_item(block, style.thinking_origin)
+        case OpaqueBlock():
+            return _opaque_item(block, style)
         case ToolUseBlock():
             return _call_item(block, style.freeform)
         case _:
             assert_never(block)
+
+
+def _opaque_item(block: OpaqueBlock, style: ItemStyle) -> Item | None:
+    if block.origin != style.thinking_origin:
+        return None
+    try:
+        item = decode_json(block.content, "an item of the provider's own")
+    except UnreadableResponseError:
+        return None
+    return hosted_item(item, keeps_id=style.keeps_ids) if isinstance(item, dict) else None
+
+
+def hosted_item(item: Mapping[str, Any], *, keeps_id: bool) -> Item:
+    """Return an item of the provider's own as it goes back."""
+    return {name: part for name, part in type_first(item).items() if keeps_id or name != "id"}
+
+
+def _provider_in(origin: str | None) -> str | None:
+    """A label is the provider's, whichever of its models gave it."""
+    return None if origin is None else origin.split("/", 1)[0]
 
 
 def _user_item(block: UserBlock, freeform_calls: frozenset[str]) -> Item | None:
@@ -144,6 +170,12 @@ def _reasoning_item(block: ThinkingBlock, origin: str) -> Item | None:
     except UnreadableResponseError:
         return None
     return type_first(item) if is_sealed(item) else None
+
+
+def is_hosted(item: Mapping[str, JsonValue]) -> bool:
+    """Whether an item tells of a call the provider answered by itself: it waits for no result."""
+    kind = item.get("type")
+    return isinstance(kind, str) and kind.endswith("_call") and "call_id" not in item
 
 
 def is_sealed(item: JsonValue) -> bool:

@@ -3,7 +3,8 @@
 Owns:  reading a response that has ended, streamed or not, for both OpenAI wires.
 Rule 1: a response that failed, or ended early for anything but its length, is an error of its own
         class; what was said until the length ran out is an answer.
-Rule 2: a call of a kind nobody offered is refused: dropping it would end the turn unnoticed. Other
+Rule 2: a call that waits for a result and was not offered is refused: without the result the
+        provider takes no further request. What the provider did by itself is kept as it is; other
         kinds of items that are new to us are left out.
 Rule 3: usage that cannot be read is no usage. It never costs the answer.
 """
@@ -15,7 +16,8 @@ from typing import Any, Final
 
 import msgspec
 
-from holon.adapters.providers.finished_answer import finished_answer
+from holon.adapters.providers.finished_answer import finished_answer, opaque_block
+from holon.adapters.providers.inline_thinking import split_thoughts
 from holon.adapters.providers.json_reading import (
     arguments_in,
     as_list,
@@ -26,7 +28,7 @@ from holon.adapters.providers.json_reading import (
     optional_object,
     text_at,
 )
-from holon.adapters.providers.openai_responses.items import type_first
+from holon.adapters.providers.openai_responses.items import is_hosted, type_first
 from holon.adapters.providers.refusals import one_line, refusal_of
 from holon.adapters.providers.reset_times import wait_of
 from holon.model.answer import ModelAnswer
@@ -34,7 +36,11 @@ from holon.model.conversation import AssistantBlock, TextBlock, ThinkingBlock, T
 from holon.model.errors import NotJsonError
 from holon.model.ids import CallId
 from holon.model.json_value import JsonValue
-from holon.model.limits import PROVIDER_OUTPUT_ITEMS_COUNT_MAX, TOOL_ARGUMENTS_BYTES_MAX
+from holon.model.limits import (
+    LABEL_CHARS_MAX,
+    PROVIDER_OUTPUT_ITEMS_COUNT_MAX,
+    TOOL_ARGUMENTS_BYTES_MAX,
+)
 from holon.model.provider_attempt import TokenUsage
 from holon.model.provider_errors import (
     ProviderError,
@@ -144,15 +150,31 @@ def _blocks_in(response: dict[str, Any], style: LiftStyle) -> list[AssistantBloc
         raise UnreadableResponseError(
             f"the response has more than {PROVIDER_OUTPUT_ITEMS_COUNT_MAX} items"
         )
-    blocks = (_block(as_object(item, "an output item"), style) for item in output)
-    return [block for block in blocks if block is not None]
+    return [
+        block for item in output for block in _blocks_of(as_object(item, "an output item"), style)
+    ]
+
+
+def _blocks_of(item: dict[str, Any], style: LiftStyle) -> list[AssistantBlock]:
+    if item.get("type") == "message":
+        return _message_blocks(item, style.thinking_origin)
+    block = _block(item, style)
+    return [] if block is None else [block]
+
+
+def _message_blocks(item: dict[str, Any], origin: str) -> list[AssistantBlock]:
+    thoughts, words = split_thoughts(_words_in(item))
+    phase = item.get("phase")
+    if isinstance(phase, str) and 0 < len(phase) <= LABEL_CHARS_MAX:
+        said = TextBlock(text=words, phase=phase, origin=origin)
+    else:
+        said = TextBlock(text=words)
+    return [ThinkingBlock(text=thoughts), said] if thoughts else [said]
 
 
 def _block(item: dict[str, Any], style: LiftStyle) -> AssistantBlock | None:
     kind = text_at(item, "type", "an output item")
     match kind:
-        case "message":
-            return TextBlock(text=_words_in(item))
         case "reasoning":
             return _thinking(item, style.thinking_origin)
         case "function_call":
@@ -160,6 +182,8 @@ def _block(item: dict[str, Any], style: LiftStyle) -> AssistantBlock | None:
             return _tool_use(item, arguments)
         case "custom_tool_call":
             return _tool_use(item, _freeform_input(item, style.freeform))
+        case _ if is_hosted(item):
+            return opaque_block(type_first(item), style.thinking_origin)
         case _ if kind.endswith("_call"):
             raise UnreadableResponseError(f"the model made a call nobody offered: {one_line(kind)}")
         case _:

@@ -22,13 +22,18 @@ from holon.adapters.providers.openai_responses.conversation_memo import (
 from holon.adapters.providers.openai_responses.items import Item, ItemStyle, items_of, wire_key
 from holon.adapters.providers.tool_catalogs import ToolCatalogs
 from holon.decide.prompt_layout import PromptLayout, layout_of
-from holon.decide.schema_emission import SchemaMode, emit_schema
+from holon.decide.schema_emission import emit_schema
 from holon.model.conversation import AssistantMessage, ConversationMessage
 from holon.model.prompt_frame import ProviderRequest
+from holon.model.provider_setting import SchemaMode
 from holon.model.record import Record
 from holon.model.tool import ToolSpec
 
 ENCRYPTED_REASONING: Final = "reasoning.encrypted_content"
+OPTIONAL: Final = frozenset({
+    "include", "max_output_tokens", "parallel_tool_calls", "prompt_cache_key", "reasoning",
+    "tool_choice",
+})  # fmt: skip
 
 Replay = Callable[[Sequence[Item]], Sequence[Item]]
 
@@ -40,6 +45,7 @@ class LoweredRequest(Record, frozen=True, kw_only=True):
     shape: bytes
     messages: tuple[EncodedMessage, ...]  # where the endpoint continues from stored responses
     style: ItemStyle
+    optional: frozenset[str] = frozenset()  # what the provider may do without
     silence_counts: bool = False  # an answer without words may be the end of the turn
 
 
@@ -87,12 +93,19 @@ class RequestMemo:
             shape=encoded_shape,
             messages=encoded.messages,
             style=style,
+            optional=OPTIONAL.intersection(shape),
             silence_counts=may_be_silent(request.conversation),
         )
 
 
-def lower(endpoint: Endpoint, request: ProviderRequest, memo: RequestMemo) -> LoweredRequest:
-    """Return the full request for an endpoint."""
+def lower(
+    endpoint: Endpoint,
+    request: ProviderRequest,
+    memo: RequestMemo,
+    *,
+    without: frozenset[str] = frozenset(),
+) -> LoweredRequest:
+    """Return the full request for an endpoint, without what its provider is known to refuse."""
     layout = layout_of(request)
     shape: dict[str, Any] = {"model": endpoint.model}
     instructions = instructions_of(layout)
@@ -101,9 +114,10 @@ def lower(endpoint: Endpoint, request: ProviderRequest, memo: RequestMemo) -> Lo
     if request.tools:
         shape["tools"] = memo.catalog(endpoint, request.tools)
         shape["tool_choice"] = "auto"
-        shape["parallel_tool_calls"] = False
+        if "parallel_tool_calls" in endpoint.takes:
+            shape["parallel_tool_calls"] = False
     shape["store"] = endpoint.incremental
-    if request.frame.cache is not None:
+    if request.frame.cache is not None and "prompt_cache_key" in endpoint.takes:
         shape["prompt_cache_key"] = wire_key(request.frame.cache.prompt_cache_key)
     if endpoint.output_tokens_max is not None:
         shape["max_output_tokens"] = endpoint.output_tokens_max
@@ -112,6 +126,7 @@ def lower(endpoint: Endpoint, request: ProviderRequest, memo: RequestMemo) -> Lo
         shape["include"] = [ENCRYPTED_REASONING]
     if endpoint.stream:
         shape["stream"] = True
+    shape = {name: value for name, value in shape.items() if name not in without}
     style = ItemStyle(
         thinking_origin=endpoint.thinking_origin, freeform=freeform_of(endpoint, request.tools)
     )

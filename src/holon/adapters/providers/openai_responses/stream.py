@@ -11,10 +11,11 @@ Rule 4: a feed that stops before its terminal event breaks the contract, however
 from collections.abc import Mapping
 from typing import Any, Final
 
+from holon.adapters.providers.inline_thinking import GrowingText
 from holon.adapters.providers.json_reading import as_object, decode_json
 from holon.adapters.providers.kept_size import KeptSize
 from holon.adapters.providers.server_sent_events import SseEvent
-from holon.model.answer import AnswerProgress, CallGrew, TextGrew, ThinkingGrew
+from holon.model.answer import AnswerProgress, CallGrew, ThinkingGrew
 from holon.model.json_value import JsonValue
 from holon.model.limits import PROVIDER_OUTPUT_ITEMS_COUNT_MAX
 from holon.model.provider_errors import UnreadableResponseError
@@ -42,6 +43,7 @@ class ResponseStream:
         self._calls: dict[str, tuple[str, str]] = {}
         self._response: dict[str, Any] | None = None
         self._size = KeptSize()
+        self._text = GrowingText()
 
     @property
     def is_finished(self) -> bool:
@@ -101,7 +103,8 @@ class ResponseStream:
         if not isinstance(delta, str) or not delta:
             return None
         if kind in _WORDS:
-            return TextGrew(text=delta)
+            told = self._text.feed(delta)
+            return told[-1] if told else None
         if kind in _THOUGHTS:
             return ThinkingGrew(text=delta)
         call = self._calls.get(_call_key(data.get("item_id"), data)) if kind in _ARGUMENTS else None

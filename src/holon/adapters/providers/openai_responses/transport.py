@@ -30,6 +30,7 @@ from holon.adapters.providers.openai_responses.lower import (
     lower,
 )
 from holon.adapters.providers.openai_responses.reading import lift_style, response_in
+from holon.adapters.providers.refused_parameters import RefusedParameters
 from holon.adapters.providers.reply_reading import blaming, completed
 from holon.model.answer import ModelAnswer
 from holon.model.conversation import AssistantMessage
@@ -60,6 +61,7 @@ class OpenAiResponsesTransport:
         authorization: Authorization,
         *,
         clock: Clock | None = None,
+        refused: RefusedParameters | None = None,
     ) -> None:
         self._endpoint = endpoint
         self._exchange = exchange
@@ -67,10 +69,19 @@ class OpenAiResponsesTransport:
         self._clock = clock  # for reset times that are told as a moment
         self._memo = RequestMemo()
         self._windows = ContinuationWindows()
+        self._refused = refused or RefusedParameters()
 
     async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
-        """Return the next round."""
-        lowered = lower(self._endpoint, request, self._memo)
+        """Return the next round, without what the provider turns out not to take."""
+        return await self._refused.answer(
+            self._endpoint.provider,
+            lambda without: lower(self._endpoint, request, self._memo, without=without),
+            lambda lowered: self._asked(request, lowered, hear),
+        )
+
+    async def _asked(
+        self, request: ProviderRequest, lowered: LoweredRequest, hear: Hear
+    ) -> ModelAnswer:
         if not self._endpoint.incremental:
             return (await self._send(lowered.body, lowered, hear, note=None)).answer
         return await self._continued(request, lowered, hear)

@@ -26,7 +26,7 @@ from holon.adapters.providers.recorded.exchange import (
     without_secrets,
 )
 from holon.model.answer import AnswerProgress, CallGrew, ModelAnswer, TextGrew, ThinkingGrew
-from holon.model.conversation import TextBlock, ThinkingBlock, ToolUseBlock
+from holon.model.conversation import OpaqueBlock, TextBlock, ThinkingBlock, ToolUseBlock
 from holon.model.model_ref import ModelRef
 from holon.model.prompt_frame import ProviderRequest
 from holon.model.provider_errors import ProviderError, RequestRejectedError
@@ -117,6 +117,8 @@ def _growth_of(answer: ModelAnswer) -> Iterator[AnswerProgress]:
                 yield TextGrew(text=text)
             case ThinkingBlock(text=text):
                 yield ThinkingGrew(text=text)
+            case OpaqueBlock():
+                pass  # nothing a watcher could read
             case ToolUseBlock(call_id=call_id, name=name, input=arguments):
                 fragment = codec.encode(arguments).decode()
                 yield CallGrew(call_id=call_id, name=name, fragment=fragment)

@@ -16,7 +16,13 @@ from holon.adapters.providers.scripted.expectations import Shown, unmet_by
 from holon.adapters.providers.scripted.script import FAILURES, Line, Script, ScriptedRound, line_for
 from holon.decide.prompt_layout import layout_of
 from holon.model.answer import AnswerProgress, CallGrew, ModelAnswer, TextGrew, ThinkingGrew
-from holon.model.conversation import AssistantBlock, TextBlock, ThinkingBlock, ToolUseBlock
+from holon.model.conversation import (
+    AssistantBlock,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolUseBlock,
+)
 from holon.model.ids import AgentId, CallId
 from holon.model.instant import later
 from holon.model.prompt_frame import ProviderRequest
@@ -105,6 +111,8 @@ def growth_of(answer: ModelAnswer) -> Iterator[AnswerProgress]:
                 yield from (ThinkingGrew(text=piece) for piece in pieces_of(text))
             case TextBlock(text=text):
                 yield from (TextGrew(text=piece) for piece in pieces_of(text))
+            case OpaqueBlock():
+                pass  # nothing a watcher could read
             case ToolUseBlock(call_id=call_id, name=name):
                 arguments = msgspec.json.encode(block.input).decode()
                 for piece in pieces_of(arguments):
