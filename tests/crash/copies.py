@@ -6,8 +6,8 @@ Owns:  copying a home the way a person does it, and the loop: bring a service to
 
     python -m tests.crash.copies --rounds 150 --seed 1
 
-Rule 1: every command of the original waits for a file, so that one that is gone was ended by
-        somebody. Its service and the supervisors of its commands are known by their identities.
+Rule 1: every command of the original waits for a file, so that one that is gone was
+        ended from outside. Service and supervisors are known by their process identities.
 Rule 2: a home that is copied while a service writes to it may be copied torn. A copy that cannot be
         opened says so; what it does to its original is judged all the same.
 Rule 3: each task of the original ends completed, and its command has run exactly once.

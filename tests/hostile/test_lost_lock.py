@@ -96,7 +96,7 @@ def test_a_service_whose_lock_is_removed_stays_the_owner_and_puts_it_back(world:
 
 @pytest.mark.requirement("home:one-owner-without-the-lock")
 @pytest.mark.requirement("home:a-removed-lock-is-restored")
-def test_a_service_whose_run_folder_is_removed_lets_nobody_in_and_ends_with_a_message(
+def test_a_service_whose_run_folder_is_removed_stays_the_owner_and_ends_with_a_message(
     world: World,
 ) -> None:
     with world.served() as served:

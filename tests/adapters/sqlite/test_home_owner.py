@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from holon.adapters.sqlite import home_owner
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.home_lock import HomeLock, database_path
 from holon.adapters.sqlite.store import open_store
 from holon.adapters.system.python_log import PythonLog
 from holon.model.commit import Commit
@@ -86,6 +86,8 @@ async def test_an_owner_whose_process_cannot_be_seen_is_asked_and_answers(
 ) -> None:
     monkeypatch.setattr("holon.adapters.sqlite.store.HOME_WATCH_MS", 10)
     first = open_store(tmp_path)
+    # As if the lock had been removed just now, each time the owner looks.
+    monkeypatch.setattr(HomeLock, "restored", lambda lock: False)
     # To a process of another machine or container this one is a number like any other.
     changed(tmp_path, "update home_owner set process_space = 'another machine', pid = 4194305")
     async with anyio.create_task_group() as watching:

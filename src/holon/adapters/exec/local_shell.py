@@ -210,7 +210,7 @@ class LocalShell:
         if folder is None or facts is None or not facts.asked or self._is_foreign(facts, folder):
             return False
         if facts.supervisor is None:
-            return facts.ended is None  # somebody may still take it up
+            return facts.ended is None  # a supervisor may still take it up
         return _runs(facts)
 
     def _is_looked_after(self, folder: RunFolder) -> bool:

@@ -1,6 +1,6 @@
 """Who may write to a home: a row in its database, besides the lock on a file.
 
-The lock is a file, and a file can be removed while it is held: whoever comes next makes a new one
+The lock is a file, and a file can be removed while it is held: the next process makes a new one
 and holds that. So a process owns a home only once the database says so.
 
 Owns:  the row: taking it, checking it with each group of commits, answering for it.
