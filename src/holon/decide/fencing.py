@@ -9,7 +9,9 @@ Rule 2: what a reader cannot see is made visible: control characters, zero-width
         and overrides of direction. Joiners and marks inside a script that uses them stay.
 Rule 3: what others say cannot look like a role, a label or a heading of ours: the first character
         of such a thing is changed, visibly. The operator's own words are left as they are.
-Rule 4: a body never loses its label: everything here returns text for the inside of a fence.
+Rule 4: looking at a text costs the same for each of its characters, whatever it is made of: a run
+        of blanks is passed over once, by quantifiers that give nothing back.
+Rule 5: a body never loses its label: everything here returns text for the inside of a fence.
 """
 
 import re
@@ -82,15 +84,15 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     Compiled when others' words are first shown: a run that hears only its operator needs neither.
     """
     token = re.compile(
-        rf"<(?=\s*/?\s*(?:\||<\s*/?sys\b|body-|antml|im_(?:start|end|sep)\b|(?:start|end)_of_turn\b"
-        rf"|endoftext\b|/?s>|(?:{_LABELS}|{_ROLES})[\w-]*\s*[>/\s]))"
-        r"|\[(?=\s*/?\s*INST\s*\])",
+        rf"<(?=\s*+/?\s*+(?:\||<\s*+/?sys\b|body-|antml|im_(?:start|end|sep)\b|(?:start|end)_of_turn\b"
+        rf"|endoftext\b|/?s>|(?:{_LABELS}|{_ROLES})[\w-]*+[>/\s]))"
+        r"|\[(?=\s*+/?\s*+INST\s*+\])",
         re.IGNORECASE,
     )
     line = re.compile(
-        rf"^(?=[ \t]*(?:(?:{_ROLES})[ \t]*:|(?:authority|surface|admission|origin)[ \t]*:"
+        rf"^(?=[ \t]*+(?:(?:{_ROLES})[ \t]*+:|(?:authority|surface|admission|origin)[ \t]*+:"
         r"|\[(?:message|operator message|earlier message|runtime|carried)\b"
-        rf"|\#{{1,6}}[ \t]*(?:{_ROLES}|instructions?|response)\b[ \t]*:?[ \t]*$))",
+        rf"|\#{{1,6}}+[ \t]*+(?:{_ROLES}|instructions?|response)\b[ \t]*+:?[ \t]*+$))",
         re.IGNORECASE | re.MULTILINE,
     )
     return token, line

@@ -38,6 +38,7 @@ from holon.ports.task_control import TaskControl
 from holon.ports.template_catalog import NoTemplates, TemplateCatalog
 from holon.ports.tracer import NoTracer, Tracer
 from holon.ports.trigger_key import NoTriggerKey, TriggerKey
+from holon.ports.turn_mark import NoTurnMark, TurnMark
 from holon.ports.unavailable import NoFiles, NoPlaces, NoShell, NoTasks, NoWorkspaces
 from holon.ports.workspace_finder import WorkspaceFinder
 from holon.runtime.provider_gate import ProviderGate
@@ -108,6 +109,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     output_budget: OutputBudget = msgspec.field(default_factory=OutputBudget)
     reminders: ReminderPolicy = msgspec.field(default_factory=ReminderPolicy)
     trigger_key: TriggerKey = msgspec.field(default_factory=NoTriggerKey)
+    turn_mark: TurnMark = msgspec.field(default_factory=NoTurnMark)
     tasks: TaskControl = msgspec.field(default_factory=NoTasks)  # the host puts its supervisor here
     # What a prompt draws on besides the rows.
     instructions: Instructions = msgspec.field(default_factory=NoInstructions)

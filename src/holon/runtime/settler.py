@@ -69,6 +69,12 @@ class Settler:
             await self._settle(plain, hold)
         return end
 
+    async def set_aside(self, end: TurnEnd, message: MessageEnvelope, hold: LaneHold) -> None:
+        """Settle a turn as failed without reading again what it read: that may be what hung."""
+        cost_micros = self._cost_micros(end)
+        plain = partial(self._plain_settlement, end, message, hold, cost_micros=cost_micros)
+        await self._settle(plain, hold)
+
     async def cutting(
         self, end: TurnEnd, message: MessageEnvelope, snapshot: AgentSnapshot
     ) -> Commit:
