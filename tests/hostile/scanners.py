@@ -278,6 +278,9 @@ SCANS: Final[Mapping[str, Scan]] = {
     "disarmed words that are cut": lambda text: fencing.disarmed_within(
         _sound(text), bytes_max=len(text) // 3
     ),
+    "a section that is cut": lambda text: fencing.cut_between_fences(
+        f"<body-0123456789ab>\n{_sound(text)}\n</body-0123456789ab>", bytes_max=len(text) // 2
+    ),
     "quoted words": fencing.quoted,
     "a text without tags": fencing.without_tags,
     "a shortened text": lambda text: bounded_text.shortened(_sound(text), bytes_max=len(text) // 2),

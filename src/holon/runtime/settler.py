@@ -21,6 +21,7 @@ from holon.decide.memory_commit import MemoryFacts, with_memory
 from holon.decide.no_progress import got_somewhere
 from holon.decide.recovery_plan import plan_turn
 from holon.decide.settlement import SettlementFacts, settle_turn
+from holon.decide.without_secrets import log_without_secrets
 from holon.model.commit import AppendTranscript, Commit
 from holon.model.expectation import Applied, CommitOutcome, ConstraintRefused
 from holon.model.ids import BriefId, IdPrefix, SummaryId
@@ -181,7 +182,7 @@ class Settler:
             MemoryFacts(
                 state=known.state,
                 message=message,
-                log=end.log,
+                log=log_without_secrets(end.log, services.redactor.redact),
                 snapshot=snapshot,
                 bound=facts.bound,
                 completed=facts.completed,

@@ -67,7 +67,6 @@ from holon.runtime.live_log import LiveLog
 from holon.runtime.provider_caller import ask_provider
 from holon.runtime.services import Services
 from holon.runtime.tool_runner import ToolRunner
-from holon.runtime.turn_renderings import TurnRenderings
 from holon.runtime.turn_writer import LaneFencedError, TurnWriter
 from holon.runtime.work_reminder import ReminderLook
 
@@ -102,7 +101,7 @@ class TurnDriver:
         self._live = LiveLog(log)
         past = await read_past(self._services, log.turn.agent_id)
         prompt = await self._assembled(log, past.turns)
-        self._room = _room(prompt, past, log.turn, self._services.renderings)
+        self._room = _room(prompt, past, log.turn, self._services)
         self._state, step = resumption.state, resumption.step
         self._round_number = resumption.round_number
         self._usage = resumption.usage
@@ -304,9 +303,10 @@ class TurnDriver:
 
 
 def _room(
-    prompt: Assembly, past: ShownPast, turn: TurnRecord, renderings: TurnRenderings
+    prompt: Assembly, past: ShownPast, turn: TurnRecord, services: Services
 ) -> ConversationRoom | PinnedOverBudget:
     """Where there is no prompt there is no conversation either."""
     if isinstance(prompt, PinnedOverBudget):
         return prompt
-    return ConversationRoom(prompt, past, turn, renderings=renderings)
+    redact = services.redactor.redact
+    return ConversationRoom(prompt, past, turn, renderings=services.renderings, redact=redact)

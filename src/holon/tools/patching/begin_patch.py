@@ -46,14 +46,18 @@ def read_begin_patch(lines: Sequence[str]) -> Patch:
         elif line.strip() == "" or line.rstrip() == _BEGIN or not entries:
             at += 1
         else:
-            raise PatchRefusedError(
-                SYNTAX,
-                f"line {at + 1} of the patch belongs to no file: {quoted(line)!r}",
-                hint="every change stands below `*** Add/Update/Delete File: path`",
-            )
+            raise _stray(lines, at)
     if at >= len(lines):
         notes.append(Note(path="", kind="missing_end_patch", message=f"{_END} is missing"))
     return Patch(entries=tuple(entries), notes=tuple(notes))
+
+
+def _stray(lines: Sequence[str], at: int) -> PatchRefusedError:
+    return PatchRefusedError(
+        SYNTAX,
+        f"line {at + 1} of the patch belongs to no file: {quoted(lines[at])!r}",
+        hint="every change stands below `*** Add/Update/Delete File: path`",
+    )
 
 
 def _section(lines: Sequence[str], at: int, action: Action) -> tuple[FileEntry, int]:
@@ -111,6 +115,8 @@ def _updated(lines: Sequence[str], at: int, path: str) -> tuple[FileEntry, int]:
             at += 1
         else:  # the first hunk may stand there without its @@
             body = read_body(lines, at, HunkHeader())
+            if body.end == at:  # a header of the other form: no line of it can be a hunk's
+                raise _stray(lines, at)
             hunks.append(Hunk(lines=tuple(body.lines), patch_line=at + 1, padding=body.padding))
             at = body.end
     if not hunks and target == path:
