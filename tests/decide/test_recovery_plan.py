@@ -6,18 +6,20 @@ import msgspec
 import pytest
 
 from holon.decide.failure_artifact import ABORTED_KINDS, INTERRUPTED_BY_RESTART
+from holon.decide.lane_commits import TurnCrashes
 from holon.decide.recovery_plan import (
     AbandonTurnPlan,
     InterruptTask,
     KeepTask,
     ResumeTurnPlan,
+    SetAsideTurnPlan,
     abort_calls,
     plan_tasks,
     plan_turn,
 )
 from holon.model.brief import FailureCategory
 from holon.model.ids import CallId, TaskId
-from holon.model.limits import TURN_RESUMES_COUNT_MAX
+from holon.model.limits import TURN_CRASHES_COUNT_MAX, TURN_RESUMES_COUNT_MAX
 from holon.model.task import TaskKind, TaskRecord, TaskStatus
 from holon.model.tool import ToolCallRecord, ToolCallState
 from holon.model.transcript import RecordedCall, TurnLog
@@ -93,6 +95,49 @@ def test_a_turn_is_resumed_a_bounded_number_of_times(resume_count: int) -> None:
         assert plan.failure.kind in ABORTED_KINDS
         assert plan.reason == plan.failure.summary
         assert str(resume_count) in plan.reason
+
+
+def crashed(log: TurnLog, *, count: int, progress: int) -> TurnLog:
+    turn = msgspec.structs.replace(log.turn, crash_count=count, crash_progress=progress)
+    return msgspec.structs.replace(log, turn=turn)
+
+
+@pytest.mark.requirement("hostile-text:a-turn-that-ends-the-process-twice-is-set-aside")
+def test_a_turn_the_process_ended_in_again_at_the_same_place_is_set_aside() -> None:
+    log = log_with(call_at(1, 0, done=True), call_at(1, 1, done=False))
+    first = plan_turn(log, ended_process=True)
+    assert first == ResumeTurnPlan(
+        interrupted=first.interrupted, crashes=TurnCrashes(count=1, progress=1)
+    )
+    again = plan_turn(crashed(log, count=1, progress=1), ended_process=True)
+    assert isinstance(again, SetAsideTurnPlan)
+    assert again.failure.kind in ABORTED_KINDS
+    assert str(TURN_CRASHES_COUNT_MAX) in again.failure.summary
+    assert [each.effect_id for each in again.interrupted] == ["turn_1.1.1"]
+
+
+@pytest.mark.requirement("hostile-text:a-turn-that-goes-forward-is-not-set-aside")
+def test_a_turn_that_got_further_between_two_crashes_goes_on() -> None:
+    further = log_with(call_at(1, 0, done=True), call_at(1, 1, done=True))
+    plan = plan_turn(crashed(further, count=1, progress=1), ended_process=True)
+    assert plan == ResumeTurnPlan(interrupted=(), crashes=TurnCrashes(count=1, progress=2))
+
+
+@pytest.mark.requirement("hostile-text:a-turn-that-goes-forward-is-not-set-aside")
+def test_a_call_that_was_cut_off_is_no_progress() -> None:
+    answered = call_at(1, 0, done=True)
+    assert answered.receipt is not None
+    receipt = msgspec.structs.replace(answered.receipt, error_kind="interrupted", is_error=True)
+    cut = log_with(msgspec.structs.replace(answered, receipt=receipt))
+    plan = plan_turn(crashed(cut, count=1, progress=0), ended_process=True)
+    assert isinstance(plan, SetAsideTurnPlan)
+
+
+@pytest.mark.requirement("hostile-text:a-turn-that-goes-forward-is-not-set-aside")
+def test_a_turn_that_only_waited_when_the_process_ended_is_not_blamed() -> None:
+    log = crashed(log_with(), count=1, progress=0)
+    plan = plan_turn(log)
+    assert plan == ResumeTurnPlan(interrupted=(), crashes=TurnCrashes(count=1, progress=0))
 
 
 def task_in(

@@ -4,6 +4,9 @@ import msgspec
 import pytest
 
 from holon.model.limits import ESTIMATED_TOKEN_BYTES, TASK_OUTPUT_TOKENS, TOOL_RESULT_BYTES_MAX
+from holon.model.prompt_frame import ProviderRequest
+from holon.projections.transcript_view import transcript_page
+from holon.testing.builders import MAIN
 from holon.testing.scripted_shell import CommandScript
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
@@ -51,6 +54,39 @@ def test_neither_a_receipt_nor_an_event_names_a_secret_that_an_error_quotes() ->
     [(kept,)] = house.rows("select receipt from tool_calls")
     assert "no such shell" not in kept
     assert "[redacted]" in msgspec.json.decode(kept)["error"]["message"]
+
+
+@pytest.mark.requirement("hostile-text:tool-inputs-are-shown-without-secrets")
+def test_what_a_model_asked_a_tool_for_is_shown_without_secrets_and_run_as_it_was_written() -> None:
+    async def story(house: House) -> None:
+        await house.prompt("build")
+        await house.rest(120_000)
+        await house.prompt("and then?")
+        await house.rest(120_000)
+        (_, earlier) = await house.store.reads.turns_page(MAIN, before_index=None, limit=2)
+        shown = msgspec.json.encode(transcript_page([house.host.shown(earlier)], limit=1)).decode()
+        assert "echo [redacted]" in shown
+        assert SECRET not in shown
+        # The turn that made the call reads it as it was written, a later one without the secret.
+        own, later = house.model.requests[1], house.model.requests[-1]
+        assert SECRET in _asked(own)
+        assert SECRET not in _asked(later)
+        assert "echo [redacted]" in _asked(later)
+
+    script = [
+        rule("and then", says("nothing")),
+        rule("build", calls("ExecCommand", cmd=f"echo {SECRET}"), says("it ran")),
+    ]
+    commands = COMMANDS | {f"echo {SECRET}": CommandScript(after_ms=5, stdout=b"done")}
+    setup = shell_setup(redactor=Hides(SECRET), commands=commands)
+    house = run_house(story, script=script, setup=setup)
+    tables = [name for (name,) in house.rows("select name from sqlite_schema where type = 'table'")]
+    holding = {name for name in tables if SECRET in str(house.rows(f"select * from {name}"))}
+    assert holding == {"tool_calls", "transcript"}  # what a turn that is resumed goes on from
+
+
+def _asked(request: ProviderRequest) -> str:
+    return msgspec.json.encode(request.conversation).decode()
 
 
 SECRET = "SECRET-0123456789"

@@ -82,21 +82,25 @@ def preview_of(span: OutputSpan, *, bytes_max: int) -> BoundedText:
 
 def shortened(text: str, *, bytes_max: int) -> BoundedText:
     """Return a text within so many bytes, the line that tells of the cut among them."""
+    ends = both_ends(text, bytes_max=bytes_max)
+    return (
+        BoundedText(text=text) if ends is None else BoundedText(text="".join(ends), truncated=True)
+    )
+
+
+def both_ends(text: str, *, bytes_max: int) -> tuple[str, str, str] | None:
+    """Return the beginning, the line that tells of the cut, and the end; nothing when it fits."""
     data = text.encode()
     if len(data) <= bytes_max:
-        return BoundedText(text=text)
+        return None
     mark_bytes = len(f"\n[… {len(data)} bytes left out …]\n".encode())
     room = bytes_max - mark_bytes
     if room < mark_bytes:  # too little for two ends
-        return BoundedText(text=_decoded(_without_half_character(data[:bytes_max])), truncated=True)
-    span = OutputSpan(
-        stream=OutputStream.STDOUT,
-        path="",
-        total_bytes=len(data),
-        head=data[:bytes_max],
-        tail=data[-bytes_max:],
-    )
-    return preview_of(span, bytes_max=room)
+        return _decoded(_without_half_character(data[:bytes_max])), "", ""
+    head = _without_half_character(data[: room - room // 2])
+    tail = _from_whole_character(_last(data, room // 2))
+    mark = f"\n[… {len(data) - len(head) - len(tail)} bytes left out …]\n"
+    return _decoded(head), mark, _decoded(tail)
 
 
 def beginning_of(text: str, *, chars_max: int) -> str:

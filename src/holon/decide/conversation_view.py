@@ -8,7 +8,8 @@ Rule 3: outside words are data: decide/message_view renders them with their prov
         found is shown as it is; only characters that hide a text in a text are taken out of it.
 Rule 4: of a turn that was compacted its opening, its recap and its newest rounds are shown, as the
         turn itself saw them last; of turns that were let go, the agent's recap (decide/compaction).
-Rule 5: nothing is invented here. A call that has no receipt stays unanswered, and `problems_of`
+Rule 5: of a turn that was set aside it is only shown that it was: what it read ended the process.
+Rule 6: nothing is invented here. A call that has no receipt stays unanswered, and `problems_of`
         says so; answering it is the business of the commit that ended it.
 """
 
@@ -22,7 +23,7 @@ from holon.decide.conversation_size import bytes_of
 from holon.decide.fencing import without_tags
 from holon.decide.message_view import render_message
 from holon.decide.recap import history_recap_text, newest_compaction, turn_recap_text
-from holon.decide.turn_replay import receipts_by_place
+from holon.decide.turn_replay import receipts_by_place, was_set_aside
 from holon.model.agent import AgentContext
 from holon.model.conversation import (
     AssistantBlock,
@@ -52,6 +53,10 @@ from holon.model.turn import ToolReceipt
 INTERJECTION_HEADER: Final = "[Operator message received while this turn was in progress]"
 UNSEEN_HEADER: Final = "[Earlier message, shown to you for the first time]"
 INCOMING_HEADER: Final = "[Message]"
+SET_ASIDE_TEXT: Final = (
+    "[Runtime: a turn was set aside because the runtime ended or hung in it twice. What it read and"
+    " did is not shown; the operator was told.]"
+)
 
 
 class RoundsRecap(Record, tag=True, frozen=True, kw_only=True):
@@ -87,7 +92,10 @@ class RenderedTurn(NamedTuple):
 
 
 def rendered_turn(log: TurnLog, *, input_bytes_max: int | None = None) -> RenderedTurn:
-    """Render what is shown of a turn."""
+    """Render what is shown of a turn; of one that was set aside, that it was."""
+    if was_set_aside(log):
+        aside = (_said(SET_ASIDE_TEXT),)
+        return RenderedTurn(aside, bytes_of(aside))
     receipts = receipts_by_place(log.calls)
     said = tuple(
         message

@@ -29,10 +29,11 @@ from holon.model.turn import TerminalKind
 ROUND_LIMIT: Final = "round_limit"
 OPERATOR_ABORT: Final = "operator_abort"
 POISON_TURN: Final = "poison_turn"
+TURN_SET_ASIDE: Final = "turn_set_aside"
 INTERRUPTED_BY_RESTART: Final = "interrupted_by_restart"
 UNEXPECTED_ERROR: Final = "unexpected_error"
 
-ABORTED_KINDS: Final = frozenset({OPERATOR_ABORT, POISON_TURN})
+ABORTED_KINDS: Final = frozenset({OPERATOR_ABORT, POISON_TURN, TURN_SET_ASIDE})
 
 _CAUSES_COUNT_MAX: Final = 8
 _CANDIDATES_NAMED_COUNT_MAX: Final = 8
@@ -153,6 +154,19 @@ def poison_turn(resume_count: int) -> FailureArtifact:
         summary=f"the turn was given up after it had been resumed {resume_count} times",
         recovery_hint="look at what the turn did last, then send the message again",
         metadata={"resume_count": str(resume_count)},
+    )
+
+
+def turn_set_aside(crash_count: int) -> FailureArtifact:
+    """The process ended or hung in a turn that got no further between its starts."""
+    return FailureArtifact(
+        category=FailureCategory.RUNTIME,
+        kind=TURN_SET_ASIDE,
+        summary=f"the turn was set aside: the runtime ended or hung {crash_count} times at the same"
+        " place in it",
+        recovery_hint="what the turn read and did is left out of later prompts; look at it in the"
+        " transcript, and send what matters again in other words",
+        metadata={"crash_count": str(crash_count)},
     )
 
 

@@ -9,15 +9,18 @@ Rule 2: what a reader cannot see is made visible: control characters, zero-width
         and overrides of direction. Joiners and marks inside a script that uses them stay.
 Rule 3: what others say cannot look like a role, a label or a heading of ours: the first character
         of such a thing is changed, visibly. The operator's own words are left as they are.
-Rule 4: a body never loses its label: everything here returns text for the inside of a fence.
+Rule 4: looking at a text costs the same for each of its characters, whatever it is made of: a run
+        of blanks is passed over once, by quantifiers that give nothing back.
+Rule 5: a body never loses its label: everything here returns text for the inside of a fence.
 """
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
 from typing import Final
 
-from holon.decide.bounded_text import shortened
+from holon.decide.bounded_text import both_ends, shortened
 from holon.decide.text_size import utf8_bytes
 
 _KEY_CHARS: Final = 12
@@ -27,6 +30,10 @@ _BLUNT: Final = "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}"
 _BAR: Final = "¦ "
 # What disarming again the two lines a cut ends and begins with may add: two bars, a blunted token.
 _REARMED_BYTES_MAX: Final = 8
+
+_FENCE_LINE: Final = re.compile(rf"^<(?P<closes>/?)(?P<name>body-[0-9a-f]{{{_KEY_CHARS}}})>$", re.M)
+# The end of one fence, the beginning of another, and what the lines at the cut may grow by.
+_MENDED_BYTES_MAX: Final = 2 * len(f"\n</body-{'0' * _KEY_CHARS}>") + _REARMED_BYTES_MAX
 
 # Joiners and direction marks belong to some scripts; selectors belong to some emoji.
 _MARKS: Final = "\u061c\u200c-\u200f\ufe00-\ufe0f"
@@ -82,15 +89,15 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     Compiled when others' words are first shown: a run that hears only its operator needs neither.
     """
     token = re.compile(
-        rf"<(?=\s*/?\s*(?:\||<\s*/?sys\b|body-|antml|im_(?:start|end|sep)\b|(?:start|end)_of_turn\b"
-        rf"|endoftext\b|/?s>|(?:{_LABELS}|{_ROLES})[\w-]*\s*[>/\s]))"
-        r"|\[(?=\s*/?\s*INST\s*\])",
+        rf"<(?=\s*+/?\s*+(?:\||<\s*+/?sys\b|body-|antml|im_(?:start|end|sep)\b|(?:start|end)_of_turn\b"
+        rf"|endoftext\b|/?s>|(?:{_LABELS}|{_ROLES})[\w-]*+[>/\s]))"
+        r"|\[(?=\s*+/?\s*+INST\s*+\])",
         re.IGNORECASE,
     )
     line = re.compile(
-        rf"^(?=[ \t]*(?:(?:{_ROLES})[ \t]*:|(?:authority|surface|admission|origin)[ \t]*:"
+        rf"^(?=[ \t]*+(?:(?:{_ROLES})[ \t]*+:|(?:authority|surface|admission|origin)[ \t]*+:"
         r"|\[(?:message|operator message|earlier message|runtime|carried)\b"
-        rf"|\#{{1,6}}[ \t]*(?:{_ROLES}|instructions?|response)\b[ \t]*:?[ \t]*$))",
+        rf"|\#{{1,6}}+[ \t]*+(?:{_ROLES}|instructions?|response)\b[ \t]*+:?[ \t]*+$))",
         re.IGNORECASE | re.MULTILINE,
     )
     return token, line
@@ -102,6 +109,44 @@ def disarmed_within(text: str, *, bytes_max: int) -> str:
     if utf8_bytes(shown) <= bytes_max:
         return shown
     return disarmed(shortened(shown, bytes_max=max(0, bytes_max - _REARMED_BYTES_MAX)).text)
+
+
+def cut_between_fences(text: str, *, bytes_max: int) -> str:
+    """Return a text of ours within so many bytes; a body the cut goes through stays in its fence."""
+    if utf8_bytes(text) <= bytes_max:
+        return text
+    ends = both_ends(text, bytes_max=max(0, bytes_max - _MENDED_BYTES_MAX))
+    assert ends is not None, "it does not fit"
+    head, mark, tail = ends
+    fences = tuple(_FENCE_LINE.finditer(text))
+    before, after = len(head), len(text) - len(tail)
+    for fence in fences:  # half a fence is none
+        before = fence.start() if fence.start() < before < fence.end() else before
+        after = fence.end() if fence.start() < after < fence.end() else after
+    head, tail = text[:before], text[after:]
+    opened, closed = _open_at(fences, before), _open_at(fences, after)
+    if opened is not None:
+        kept, _, last = head.rpartition("\n")
+        head = f"{kept}\n{_rearmed(last)}"
+    if closed is not None:
+        first, end, rest = tail.partition("\n")
+        tail = f"{_rearmed(first)}{end}{rest}"
+    if opened == closed:
+        return head + mark + tail
+    head = head if opened is None else f"{head}\n</{opened}>"
+    return head + mark + (tail if closed is None else f"<{closed}>\n{tail}")
+
+
+def _rearmed(line: str) -> str:
+    """Disarm half a line. One that grows by more was the operator's, and is shown as it is."""
+    shown = line if _FENCE_LINE.fullmatch(line) else disarmed(line)
+    return shown if utf8_bytes(shown) - utf8_bytes(line) <= _REARMED_BYTES_MAX // 2 else line
+
+
+def _open_at(fences: Sequence[re.Match[str]], at: int) -> str | None:
+    """Return the name of the fence that is open at a place."""
+    last = next((fence for fence in reversed(fences) if fence.end() <= at), None)
+    return None if last is None or last["closes"] else last["name"]
 
 
 def visible(text: str) -> str:

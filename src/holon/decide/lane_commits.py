@@ -159,10 +159,23 @@ def liveness_commit(
     )
 
 
+class TurnCrashes(Record, frozen=True, kw_only=True):
+    """How often in a row the process ended inside a turn, and how far the turn had come."""
+
+    count: int
+    progress: int
+
+
 def resume_commit(
-    turn: TurnRecord, interrupted: Sequence[FinishToolCall], *, held: int, now: datetime
+    turn: TurnRecord,
+    interrupted: Sequence[FinishToolCall],
+    *,
+    held: int,
+    now: datetime,
+    crashes: TurnCrashes | None = None,
 ) -> Commit:
     """Go on with a cut-off turn: answer its unfinished calls and fence its old lane."""
+    crashes = crashes or TurnCrashes(count=turn.crash_count, progress=turn.crash_progress)
     resume_count = turn.resume_count + 1
     return Commit(
         commit_id=f"resume:{turn.turn_id}:{resume_count}",
@@ -175,6 +188,8 @@ def resume_commit(
                 message_id=turn.message_id,
                 generation=held + 1,
                 resume_count=resume_count,
+                crash_count=crashes.count,
+                crash_progress=crashes.progress,
             ),
         ),
         expects=(AgentGeneration(agent_id=turn.agent_id, generation=held),),

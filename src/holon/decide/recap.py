@@ -19,7 +19,7 @@ from holon.decide.fencing import disarmed, disarmed_within, fenced, quoted
 from holon.decide.message_view import authority_shown, body_text
 from holon.decide.text_size import utf8_bytes
 from holon.decide.trigger_address import without_addresses
-from holon.decide.turn_replay import receipts_by_place
+from holon.decide.turn_replay import receipts_by_place, was_set_aside
 from holon.model.compaction_limits import (
     CHECKPOINT_BYTES_MAX,
     RECAP_CALLS_COUNT_MAX,
@@ -102,6 +102,8 @@ def turn_line(log: TurnLog) -> str:
     terminal = log.turn.terminal
     ended = terminal.kind.value if terminal is not None else "ended"
     parts = [f"turn {log.turn.turn_index}, {ended}, {len(rounds)} rounds"]
+    if was_set_aside(log):
+        return f"{parts[0]}; it was set aside: the runtime ended or hung in it"
     if incoming is not None:
         message = incoming.message
         parts.append(

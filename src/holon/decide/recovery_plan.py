@@ -5,7 +5,10 @@ Rule 1: a call that started and has no result gets exactly one: interrupted, eff
         never run again by the runtime; the model decides after looking.
 Rule 2: a turn that was cut off too often is poison and is given up; its calls are answered all the
         same, so that the transcript stays sendable.
-Rule 3: a task nobody can attach to any more is interrupted, with a failure that says why; it never
+Rule 3: a turn that had the processor when the process ended, as often as TURN_CRASHES_COUNT_MAX
+        starts in a row with no progress between them, is set aside: it would end the next process
+        as well. Progress is a transcript entry more, or a call more that came to its own end.
+Rule 4: a task nobody can attach to any more is interrupted, with a failure that says why; it never
         silently disappears.
 
 Plans hold changes that are ready to commit: `interrupted` are the FinishToolCalls, `advance` is the
@@ -15,13 +18,19 @@ task's AdvanceTask, `failure` is what an abandoned turn settles with.
 from collections.abc import Collection, Sequence
 from typing import Final, TypeAlias
 
-from holon.decide.failure_artifact import INTERRUPTED_BY_RESTART, poison_turn, task_failure
+from holon.decide.failure_artifact import (
+    INTERRUPTED_BY_RESTART,
+    poison_turn,
+    task_failure,
+    turn_set_aside,
+)
+from holon.decide.lane_commits import TurnCrashes
 from holon.decide.task_lifecycle import is_terminal
 from holon.decide.tool_receipt import error_receipt
 from holon.model.brief import FailureArtifact
 from holon.model.commit import AdvanceTask, FinishToolCall
 from holon.model.ids import TaskId
-from holon.model.limits import TURN_RESUMES_COUNT_MAX
+from holon.model.limits import TURN_CRASHES_COUNT_MAX, TURN_RESUMES_COUNT_MAX
 from holon.model.record import Record
 from holon.model.task import TaskRecord, TaskStatus
 from holon.model.tool import ToolCallRecord, ToolCallState, ToolError
@@ -45,6 +54,7 @@ class ResumeTurnPlan(Record, tag=True, frozen=True, kw_only=True):
     """Answer these calls, then go on with the turn."""
 
     interrupted: tuple[FinishToolCall, ...]
+    crashes: TurnCrashes = TurnCrashes(count=0, progress=0)
 
 
 class AbandonTurnPlan(Record, tag=True, frozen=True, kw_only=True):
@@ -55,7 +65,14 @@ class AbandonTurnPlan(Record, tag=True, frozen=True, kw_only=True):
     interrupted: tuple[FinishToolCall, ...]
 
 
-TurnPlan: TypeAlias = ResumeTurnPlan | AbandonTurnPlan
+class SetAsideTurnPlan(Record, tag=True, frozen=True, kw_only=True):
+    """Answer these calls and settle the turn with this failure, looking at nothing it read."""
+
+    failure: FailureArtifact
+    interrupted: tuple[FinishToolCall, ...]
+
+
+TurnPlan: TypeAlias = ResumeTurnPlan | AbandonTurnPlan | SetAsideTurnPlan
 
 
 class KeepTask(Record, tag=True, frozen=True, kw_only=True):
@@ -73,13 +90,31 @@ class InterruptTask(Record, tag=True, frozen=True, kw_only=True):
 TaskPlan: TypeAlias = KeepTask | InterruptTask
 
 
-def plan_turn(log: TurnLog) -> TurnPlan:
-    """Say how an open turn goes on, or that it does not."""
+def plan_turn(log: TurnLog, *, ended_process: bool = False) -> TurnPlan:
+    """Say how an open turn goes on, or that it does not.
+
+    `ended_process` tells that it had the processor when the process before this one ended.
+    """
     interrupted = _answered(log, INTERRUPTED)
+    crashes = _crashes_of(log, ended_process=ended_process)
+    if crashes.count >= TURN_CRASHES_COUNT_MAX:
+        failure = turn_set_aside(crashes.count)
+        return SetAsideTurnPlan(failure=failure, interrupted=interrupted)
     if log.turn.resume_count >= TURN_RESUMES_COUNT_MAX:
         failure = poison_turn(log.turn.resume_count)
         return AbandonTurnPlan(reason=failure.summary, failure=failure, interrupted=interrupted)
-    return ResumeTurnPlan(interrupted=interrupted)
+    return ResumeTurnPlan(interrupted=interrupted, crashes=crashes)
+
+
+def _crashes_of(log: TurnLog, *, ended_process: bool) -> TurnCrashes:
+    before = TurnCrashes(count=log.turn.crash_count, progress=log.turn.crash_progress)
+    if not ended_process:
+        return before
+    receipts = [recorded.receipt for recorded in log.calls if recorded.receipt is not None]
+    own_ends = sum(receipt.error_kind != INTERRUPTED.kind for receipt in receipts)
+    progress = len(log.entries) + own_ends
+    stood_still = before.count > 0 and before.progress == progress
+    return TurnCrashes(count=before.count + 1 if stood_still else 1, progress=progress)
 
 
 def abort_calls(log: TurnLog) -> tuple[FinishToolCall, ...]:

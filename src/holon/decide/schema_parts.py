@@ -11,7 +11,7 @@ from typing import Final
 
 from holon.model.json_value import JsonValue
 
-_STEP: Final = re.compile(r"[^.\[\]]+|\[[^\]]*\]")
+_STEP: Final = re.compile(r"[^.\[\]]+|\[[^\[\]]*\]")
 _SHOWN_VALUES_COUNT_MAX: Final = 12
 
 _KIND_WORDS: Final[Mapping[str, str]] = MappingProxyType(

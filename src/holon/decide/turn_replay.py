@@ -15,6 +15,7 @@ from typing import assert_never
 
 import msgspec
 
+from holon.decide.failure_artifact import TURN_SET_ASIDE
 from holon.decide.turn_step import (
     ToolPolicy,
     TurnState,
@@ -147,6 +148,12 @@ def spent_in(log: TurnLog) -> Spent:
     for spoke in rounds:
         usage = usage.plus(spoke.usage)
     return Spent(usage=usage, round_count=len(rounds))
+
+
+def was_set_aside(log: TurnLog) -> bool:
+    """Whether a turn was set aside because the process ended in it; it is never rendered again."""
+    last = log.entries[-1].data if log.entries else None
+    return isinstance(last, RuntimeFailure) and last.failure.kind == TURN_SET_ASIDE
 
 
 def cut_off(log: TurnLog, failure: FailureArtifact) -> Finish:

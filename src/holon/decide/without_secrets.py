@@ -4,7 +4,9 @@ Owns:  the outcome of a tool call and the looked-at ends of an output, as they m
 Rule 1: secrets are hidden first, texts are cut afterwards: half a secret is not recognized.
 Rule 2: what a value holds is looked through piece by piece, never as encoded JSON, where hiding
         could take away half of an escape.
-Rule 3: where only the ends of an output were read, the margin at each inner edge may hold half a
+Rule 3: what a model asked a tool for is kept as it was written, since a turn that is resumed has to
+        run and answer exactly that; everything that shows it to anyone else shows it hidden.
+Rule 4: where only the ends of an output were read, the margin at each inner edge may hold half a
         secret, and is left out.
 """
 
@@ -13,8 +15,10 @@ import msgspec
 from holon.decide.redaction import Redact
 from holon.model.command import OutputSpan
 from holon.model.command_limits import COMMAND_LOOK_MARGIN_BYTES
+from holon.model.conversation import AssistantBlock, ToolUseBlock
 from holon.model.json_value import JsonValue
-from holon.model.tool import ToolError, ToolOk, ToolOutcome, ToolRefused
+from holon.model.tool import ToolCallRecord, ToolError, ToolOk, ToolOutcome, ToolRefused
+from holon.model.transcript import AssistantRound, TranscriptEntry, TurnLog
 
 
 def outcome_without_secrets(outcome: ToolOutcome, redact: Redact) -> ToolOutcome:
@@ -38,6 +42,41 @@ def _error_without_secrets(error: ToolError, redact: Redact) -> ToolError:
         field=None if error.field is None else redact(error.field),
         details=_hidden(error.details, redact),
     )
+
+
+def call_without_secrets(call: ToolCallRecord, redact: Redact) -> ToolCallRecord:
+    """Return a call as it may be shown; the very same where there is nothing to hide."""
+    hidden = _hidden(call.input, redact)
+    return call if hidden == call.input else msgspec.structs.replace(call, input=hidden)
+
+
+def log_without_secrets(log: TurnLog, redact: Redact) -> TurnLog:
+    """Return a turn with its calls as they may be shown; the very same with nothing to hide."""
+    calls = tuple(
+        msgspec.structs.replace(each, call=call_without_secrets(each.call, redact))
+        for each in log.calls
+    )
+    entries = tuple(_entry_without_secrets(entry, redact) for entry in log.entries)
+    if calls == log.calls and entries == log.entries:
+        return log
+    return msgspec.structs.replace(log, calls=calls, entries=entries)
+
+
+def _entry_without_secrets(entry: TranscriptEntry, redact: Redact) -> TranscriptEntry:
+    if not isinstance(entry.data, AssistantRound):
+        return entry
+    blocks = entry.data.spoke.blocks
+    hidden = tuple(_block_without_secrets(block, redact) for block in blocks)
+    if hidden == blocks:
+        return entry
+    spoke = msgspec.structs.replace(entry.data.spoke, blocks=hidden)
+    return msgspec.structs.replace(entry, data=msgspec.structs.replace(entry.data, spoke=spoke))
+
+
+def _block_without_secrets(block: AssistantBlock, redact: Redact) -> AssistantBlock:
+    if not isinstance(block, ToolUseBlock):
+        return block
+    return msgspec.structs.replace(block, input=_hidden(block.input, redact))
 
 
 def _hidden(value: JsonValue, redact: Redact) -> JsonValue:

@@ -163,6 +163,8 @@ class ResumeTurn(Record, tag=True, frozen=True, kw_only=True):
     message_id: MessageId
     generation: int
     resume_count: int
+    crash_count: int = 0
+    crash_progress: int = 0
 
 
 class AppendTranscript(Record, tag=True, frozen=True, kw_only=True):

@@ -167,4 +167,6 @@ class TurnRecord(Record, frozen=True, kw_only=True):
     opened_at: Instant
     work_item_id: WorkItemId | None = None
     resume_count: int = 0
+    crash_count: int = 0  # starts in a row that found it had the processor when the last one ended
+    crash_progress: int = 0  # how far it had come by then (decide/recovery_plan)
     terminal: TurnTerminal | None = None

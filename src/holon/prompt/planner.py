@@ -16,7 +16,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from holon.decide.bounded_text import shortened
+from holon.decide.fencing import cut_between_fences
 from holon.decide.text_size import utf8_bytes
 from holon.decide.token_estimate import (
     UNCALIBRATED,
@@ -172,7 +172,7 @@ class _Draft:
 
     def cut(self, text: str, tokens_max: int) -> str:
         bytes_max = bytes_of_tokens(tokens_max, self._calibration)
-        return shortened(text, bytes_max=bytes_max).text
+        return cut_between_fences(text, bytes_max=bytes_max)
 
     def planned(self) -> PlannedSection:
         section, text = self.section, self.text

@@ -19,8 +19,10 @@ from holon.decide.compaction import (
 from holon.decide.failure_artifact import over_budget
 from holon.decide.history_window import HistoryFacts, plan_history
 from holon.decide.lane_commits import LaneHold, entry_of
+from holon.decide.redaction import Redact
 from holon.decide.token_estimate import bytes_of_tokens, tokens_of_bytes
 from holon.decide.turn_step import TurnState
+from holon.decide.without_secrets import log_without_secrets
 from holon.model.commit import AppendTranscript, Change, Commit, RecordEvent
 from holon.model.compaction_limits import HISTORY_TURNS_READ_COUNT_MAX
 from holon.model.context_change import RememberContext
@@ -46,7 +48,9 @@ async def read_past(services: Services, agent_id: AgentId) -> ShownPast:
     turns = await reads.recent_turns(
         agent_id, limit=HISTORY_TURNS_READ_COUNT_MAX, from_turn=context.history_from_turn
     )
-    return ShownPast(context=context, turns=tuple(turns))
+    redact = services.redactor.redact
+    shown = (services.renderings.shown(log, redact) for log in turns)
+    return ShownPast(context=context, turns=tuple(shown))
 
 
 class NoRoom(Record, frozen=True, kw_only=True):
@@ -66,8 +70,10 @@ class ConversationRoom:
         turn: TurnRecord,
         *,
         renderings: TurnRenderings,
+        redact: Redact,
         trigger_url: str | None = None,
     ) -> None:
+        self._redact = redact  # of what is told later of calls this turn still reads as they are
         self._frame = prompt.frame
         self._past = past
         self._calibration = prompt.budget.calibration
@@ -111,7 +117,8 @@ class ConversationRoom:
             return None
         if isinstance(chosen, BaselineOverBudget):
             return self._no_room(log, chosen)
-        return compaction_of(log, chosen, state=state, past=self._past)
+        shown = log_without_secrets(log, self._redact)
+        return compaction_of(shown, chosen, state=state, past=self._past)
 
     def ending(
         self, log: TurnLog, final_round: tuple[Change, ...], *, now: Instant
@@ -122,7 +129,7 @@ class ConversationRoom:
         facts = HistoryFacts(
             past=self._past,
             past_bytes=self._past_bytes,
-            ended=whole,
+            ended=log_without_secrets(whole, self._redact),
             budget_bytes=self._budget_bytes,
         )
         plan = plan_history(facts)

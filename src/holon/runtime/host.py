@@ -15,12 +15,14 @@ from collections.abc import Collection, Sequence
 import anyio
 import msgspec
 
+from holon.decide.without_secrets import log_without_secrets
 from holon.model.errors import StoreBrokenError, StoreError
 from holon.model.ids import AgentId
 from holon.model.ingress import AdmissionReceipt, IngressRequest
 from holon.model.model_ref import ModelRef
 from holon.model.provider_errors import ProviderError
 from holon.model.refusal import Refusal, RefusalCode, RefusedError
+from holon.model.transcript import TurnLog
 from holon.ports.journal import LogLevel
 from holon.ports.provider import ModelPreference
 from holon.ports.store_reads import StoreReads
@@ -76,6 +78,10 @@ class Host(Desks):
     def reads(self) -> StoreReads:
         """What is durable, for whoever shows it."""
         return self._services.store.reads
+
+    def shown(self, log: TurnLog) -> TurnLog:
+        """Return a turn as it may be shown: what its model asked of tools without secrets."""
+        return log_without_secrets(log, self._services.redactor.redact)
 
     @property
     def home_id(self) -> str:

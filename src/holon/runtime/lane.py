@@ -11,8 +11,8 @@ Rule 4: a bug in a turn, or in its settlement, fails the turn. Any other ends th
         left down (Scheduler, rule 5).
 """
 
-from collections.abc import Callable
-from typing import assert_never
+from collections.abc import Callable, Coroutine
+from typing import Any, assert_never
 
 import anyio
 
@@ -61,6 +61,7 @@ from holon.ports.journal import LogLevel
 from holon.runtime.bug_boundary import raise_unless_bug
 from holon.runtime.decided_commit import apply_patiently
 from holon.runtime.live_log import opened_log
+from holon.runtime.marked_work import Marked
 from holon.runtime.pace_desk import PaceDesk
 from holon.runtime.services import Services
 from holon.runtime.settler import Settler
@@ -262,12 +263,15 @@ class Lane:
         with turnstile.turn(), tracer.turn(hold.agent_id, hold.turn_id) as span:
             await turnstile.pass_through()
             try:
-                end = await self._driven(claimed.log, hold)
+                end = await self._marked(self._driven(claimed.log, hold), hold)
             finally:
                 self._services.open_usage.pop(hold.agent_id, None)  # its settlement counts it
             await turnstile.pass_through()
-            end = await self._settler.settle(end, claimed.message, hold)
+            end = await self._marked(self._settler.settle(end, claimed.message, hold), hold)
             span.ended(end.finish, end.usage, end.round_count)
+
+    def _marked(self, work: Coroutine[Any, Any, TurnEnd], hold: LaneHold) -> Marked[TurnEnd]:
+        return Marked(work, self._services.turn_mark, hold.turn_id)
 
     async def _driven(self, log: TurnLog, hold: LaneHold) -> TurnEnd:
         try:

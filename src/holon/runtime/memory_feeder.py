@@ -10,12 +10,15 @@ import hashlib
 
 import anyio
 import anyio.lowlevel
+import msgspec
 
 from holon.decide.execution_place import agent_home_of
 from holon.decide.memory_documents import MEMORY_FILES, documents_of, file_document
+from holon.decide.without_secrets import call_without_secrets
 from holon.model.ids import AgentId
 from holon.model.limits import MEMORY_FEED_COUNT, MEMORY_FILE_BYTES_MAX
-from holon.model.memory_index import IndexFacts, SourcePage
+from holon.model.memory_index import IndexFacts, MemorySource, SourcePage
+from holon.model.tool import ToolCallRecord
 from holon.ports.files import FileRefusedError, PathEscapeError
 from holon.ports.memory_index import IndexLostError, IndexUpdate, MemoryIndex
 from holon.runtime.services import Services
@@ -58,7 +61,15 @@ class MemoryFeeder:
     async def page(self, agent_id: AgentId, after_seq: int, *, limit: int) -> SourcePage:
         """Return a page of what was written after a change."""
         reads = self._services.store.reads
-        return await reads.changed_sources(agent_id, after_seq=after_seq, limit=limit)
+        page = await reads.changed_sources(agent_id, after_seq=after_seq, limit=limit)
+        sources = tuple(map(self._shown, page.sources))
+        return msgspec.structs.replace(page, sources=sources)
+
+    def _shown(self, source: MemorySource) -> MemorySource:
+        if not isinstance(source.record, ToolCallRecord):
+            return source
+        call = call_without_secrets(source.record, self._services.redactor.redact)
+        return msgspec.structs.replace(source, record=call)
 
     async def _mend_files(self, agent_id: AgentId, index: MemoryIndex) -> tuple[str, ...]:
         """Index the memory files anew where they are not what the index holds."""

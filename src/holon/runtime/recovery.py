@@ -25,6 +25,7 @@ from holon.decide.recovery_plan import (
     AbandonTurnPlan,
     InterruptTask,
     ResumeTurnPlan,
+    SetAsideTurnPlan,
     plan_tasks,
     plan_turn,
 )
@@ -118,6 +119,7 @@ class Recovery:
             "took up what an earlier process left",
             turns_resumed=figures["turns_resumed"],
             turns_abandoned=figures["turns_abandoned"],
+            turns_set_aside=figures["turns_set_aside"],
             tasks_taken_up=figures["tasks_taken_up"],
             tasks_interrupted=figures["tasks_interrupted"],
             commands_ended=figures["commands_ended"],
@@ -130,16 +132,19 @@ class Recovery:
         log = await reads.turn_log(turn_id) if turn_id else None
         if snapshot is None or log is None:
             return
-        plan = plan_turn(log)
+        plan = plan_turn(log, ended_process=self._services.turn_mark.left_by == turn_id)
         await self._end_commands_of(plan.interrupted)
         match plan:
-            case ResumeTurnPlan(interrupted=interrupted):
+            case ResumeTurnPlan(interrupted=interrupted, crashes=crashes):
                 self._figures["turns_resumed"] += 1
                 held = snapshot.agent.generation
-                commit = resume_commit(log.turn, interrupted, held=held, now=now)
+                commit = resume_commit(log.turn, interrupted, held=held, now=now, crashes=crashes)
                 await apply_patiently(self._services.store, commit, clock=self._services.clock)
             case AbandonTurnPlan():
                 self._figures["turns_abandoned"] += 1
+                await self._abandon(snapshot, log, plan)
+            case SetAsideTurnPlan():
+                self._figures["turns_set_aside"] += 1
                 await self._abandon(snapshot, log, plan)
 
     async def _end_commands_of(self, interrupted: Sequence[FinishToolCall]) -> None:
@@ -172,7 +177,9 @@ class Recovery:
                 self._figures["commands_ended"] += 1
                 await command.stop(force=True)
 
-    async def _abandon(self, snapshot: AgentSnapshot, log: TurnLog, plan: AbandonTurnPlan) -> None:
+    async def _abandon(
+        self, snapshot: AgentSnapshot, log: TurnLog, plan: AbandonTurnPlan | SetAsideTurnPlan
+    ) -> None:
         """Settle a turn that ends the process each time it is taken up."""
         entry = await self._services.store.reads.message(log.turn.message_id)
         if entry is None:
@@ -190,7 +197,10 @@ class Recovery:
             turn_id=log.turn.turn_id,
             generation=snapshot.agent.generation,
         )
-        await self._settler.settle(end, entry.message, hold)
+        if isinstance(plan, SetAsideTurnPlan):
+            await self._settler.set_aside(end, entry.message, hold)
+        else:
+            await self._settler.settle(end, entry.message, hold)
 
 
 async def _restore_skills(services: Services) -> None:

@@ -39,6 +39,7 @@ from holon.ports.task_control import TaskControl
 from holon.ports.template_catalog import NoTemplates, TemplateCatalog
 from holon.ports.tracer import NoTracer, Tracer
 from holon.ports.trigger_key import NoTriggerKey, TriggerKey
+from holon.ports.turn_mark import NoTurnMark, TurnMark
 from holon.ports.unavailable import NoFiles, NoPlaces, NoShell, NoTasks, NoWorkspaces
 from holon.ports.workspace_finder import WorkspaceFinder
 from holon.runtime.provider_gate import ProviderGate
@@ -114,6 +115,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     reminders: ReminderPolicy = msgspec.field(default_factory=ReminderPolicy)
     trigger_key: TriggerKey = msgspec.field(default_factory=NoTriggerKey)
     trigger_base_url: str | None = None  # where deliveries come in; without one, agents get none
+    turn_mark: TurnMark = msgspec.field(default_factory=NoTurnMark)
     tasks: TaskControl = msgspec.field(default_factory=NoTasks)  # the host puts its supervisor here
     # What a prompt draws on besides the rows.
     instructions: Instructions = msgspec.field(default_factory=NoInstructions)

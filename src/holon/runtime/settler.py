@@ -22,6 +22,7 @@ from holon.decide.memory_commit import MemoryFacts, with_memory
 from holon.decide.no_progress import got_somewhere
 from holon.decide.recovery_plan import plan_turn
 from holon.decide.settlement import SettlementFacts, settle_turn
+from holon.decide.without_secrets import log_without_secrets
 from holon.model.commit import AppendTranscript, Commit
 from holon.model.expectation import Applied, CommitOutcome, ConstraintRefused
 from holon.model.ids import BriefId, IdPrefix, SummaryId, WaitId
@@ -71,6 +72,12 @@ class Settler:
             plain = partial(self._plain_settlement, end, message, hold, cost_micros=cost_micros)
             await self._settle(plain, hold)
         return end
+
+    async def set_aside(self, end: TurnEnd, message: MessageEnvelope, hold: LaneHold) -> None:
+        """Settle a turn as failed without reading again what it read: that may be what hung."""
+        cost_micros = self._cost_micros(end)
+        plain = partial(self._plain_settlement, end, message, hold, cost_micros=cost_micros)
+        await self._settle(plain, hold)
 
     async def cutting(
         self, end: TurnEnd, message: MessageEnvelope, snapshot: AgentSnapshot
@@ -184,7 +191,7 @@ class Settler:
             MemoryFacts(
                 state=known.state,
                 message=message,
-                log=end.log,
+                log=log_without_secrets(end.log, services.redactor.redact),
                 snapshot=snapshot,
                 bound=facts.bound,
                 completed=facts.completed,

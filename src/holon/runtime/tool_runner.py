@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from holon.decide.execution_place import agent_home_of
 from holon.decide.lane_commits import LaneHold, finish_call, tool_done_commit
 from holon.decide.trigger_address import has_address, value_without_addresses
-from holon.decide.without_secrets import outcome_without_secrets
+from holon.decide.without_secrets import call_without_secrets, outcome_without_secrets
 from holon.model.commit import Commit
 from holon.model.conversation import ToolUseBlock
 from holon.model.errors import StoreError
@@ -78,7 +78,7 @@ class ToolRunner:
         started_ns = clock.monotonic_ns()
         tool = self._services.tools.named(call.name)
         scene = await self._scene(call, message_id)
-        self._services.calls(call)
+        self._services.calls(call_without_secrets(call, self._services.redactor.redact))
         try:
             await self._services.places.ensure(scene.agent_home)
             await self.instructions.begin(call)

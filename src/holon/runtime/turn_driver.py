@@ -71,7 +71,6 @@ from holon.runtime.pace_desk import PaceDesk
 from holon.runtime.provider_caller import ask_provider
 from holon.runtime.services import Services
 from holon.runtime.tool_runner import ToolRunner
-from holon.runtime.turn_renderings import TurnRenderings
 from holon.runtime.turn_writer import LaneFencedError, TurnWriter
 from holon.runtime.work_reminder import ReminderLook
 
@@ -117,13 +116,8 @@ class TurnDriver:
         built = TurnContextBuilt(turn_id=log.turn.turn_id, context_build_ms=took_ms)
         # Told with the first round, or with the end where no round came: never a commit of its own.
         self._untold = (RecordEvent(agent_id=log.turn.agent_id, event=built),)
-        self._room = _room(
-            prompt,
-            past,
-            log.turn,
-            renderings=self._services.renderings,
-            trigger_url=await self._context.trigger_url(log.turn.agent_id),
-        )
+        url = await self._context.trigger_url(log.turn.agent_id)
+        self._room = _room(prompt, past, log.turn, self._services, trigger_url=url)
         self._state, step = resumption.state, resumption.step
         self._round_number = resumption.round_number
         self._usage = resumption.usage
@@ -341,11 +335,18 @@ def _room(
     prompt: Assembly,
     past: ShownPast,
     turn: TurnRecord,
+    services: Services,
     *,
-    renderings: TurnRenderings,
     trigger_url: str | None,
 ) -> ConversationRoom | PinnedOverBudget:
     """Where there is no prompt there is no conversation either."""
     if isinstance(prompt, PinnedOverBudget):
         return prompt
-    return ConversationRoom(prompt, past, turn, renderings=renderings, trigger_url=trigger_url)
+    return ConversationRoom(
+        prompt,
+        past,
+        turn,
+        renderings=services.renderings,
+        redact=services.redactor.redact,
+        trigger_url=trigger_url,
+    )

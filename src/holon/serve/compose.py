@@ -22,6 +22,7 @@ from holon.adapters.system.ids import TimeOrderedIds
 from holon.adapters.system.places import SystemPlaces
 from holon.adapters.system.python_log import PythonLog
 from holon.adapters.system.secrets import SecretRegistry
+from holon.adapters.system.turn_mark_file import TurnMarkFile
 from holon.adapters.system.workspace_finder import SystemWorkspaceFinder
 from holon.decide.bounded_text import OutputBudget
 from holon.decide.budget import PriceLookup
@@ -120,7 +121,7 @@ async def open_host(
     if shell is not None and store.owner is not None:
         shell.belong_to(store.owner.identity)
     _tell_of_a_copy(store, chosen.hooks.journal)
-    parts = identity_parts(home, chosen.user_files)
+    parts, turn_mark = identity_parts(home, chosen.user_files), TurnMarkFile(home)
     services = Services(
         store=store,
         clock=clock,
@@ -145,6 +146,7 @@ async def open_host(
         files=ContainedFiles(),
         places=SystemPlaces(),
         workspaces=SystemWorkspaceFinder(),
+        turn_mark=turn_mark,
     )
     host = Host(_as_chosen(services, chosen))
     try:
@@ -159,6 +161,7 @@ async def open_host(
         with anyio.CancelScope(shield=True):  # what was accepted is written before we let go
             await store.close()
             await indexes.close()
+            turn_mark.close()
             if shell is not None:
                 shell.close()  # what runs goes on; the next host attaches to it
 

@@ -22,7 +22,7 @@ SYNTAX_HINT: Final = "send one whole JSON value in UTF-8, without NaN, comments 
 SHAPE_HINT: Final = "compare it with the schema of this route in GET /openapi.json"
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_STEP: Final = re.compile(r"[^.\[\]]+|\[[^\]]*\]")
+_STEP: Final = re.compile(r"[^.\[\]]+|\[[^\[\]]*\]")
 
 
 def explained(error: DecodeError, data: bytes, kind: type) -> DecodeError:

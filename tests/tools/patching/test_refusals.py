@@ -129,3 +129,13 @@ def test_a_plan_reads_no_more_than_it_was_given() -> None:
     patch = parse_patch(f"{HEAD}@@ -1 +1 @@\n-a\n+b\n")
     with pytest.raises(PatchRefusedError):
         plan_patch(patch, {"x": None})
+
+
+@pytest.mark.requirement("hostile-text:a-patch-of-mixed-forms-ends")
+@pytest.mark.parametrize(
+    "stray", ["diff --git a/x b/x", "--- a/x\n+++ b/x\n@@ -1 +1 @@", "--- a\n+++ b\ndiff --git a b"]
+)
+@pytest.mark.parametrize("before", ["", "@@\n-a\n+A\n"])
+def test_a_header_of_the_other_form_inside_a_section_is_refused(stray: str, before: str) -> None:
+    told = refusal(begin("*** Update File: x", before + stray, "@@", "-b", "+B"))
+    assert told.kind in {"invalid_patch_syntax", "invalid_hunk_body"}

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, SupportsIndex
 PIECE_BYTES: Final = 64 * 1024
 INTERIM_COUNT_MAX: Final = 8  # heads that only say an answer will come
 _STATUS: Final = re.compile(rb"HTTP/1\.([01]) (\d{3})(?: [^\r\n\0]*)?")
-_FIELD: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*?)[ \t]*")
+_FIELD: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\r\n\0]*)")
 _LENGTH: Final = re.compile(r"[0-9]{1,18}")
 _CHUNK: Final = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n\0]*)?\r\n")
 _GZIP_OR_ZLIB: Final = zlib.MAX_WBITS | 32
@@ -83,7 +83,7 @@ def _parsed(text: bytes) -> ResponseHead:
         field = _FIELD.fullmatch(line)
         if field is None:
             raise NotHttpError("a broken header")
-        name, value = field[1].decode("ascii").lower(), field[2].decode("latin-1")
+        name, value = field[1].decode("ascii").lower(), field[2].strip(b" \t").decode("latin-1")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     return _framed(int(status[2]), headers, is_old=status[1] == b"0")
 

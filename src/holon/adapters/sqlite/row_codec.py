@@ -165,6 +165,8 @@ class TurnRow(NamedTuple):
     work_item_id: str | None
     resume_count: int
     terminal: str | None
+    crash_count: int
+    crash_progress: int
 
 
 class CallRow(NamedTuple):
@@ -293,6 +295,8 @@ def turn_record(row: TurnRow) -> TurnRecord:
         opened_at=from_micros(row.opened_at),
         work_item_id=_item_id(row.work_item_id),
         resume_count=row.resume_count,
+        crash_count=row.crash_count,
+        crash_progress=row.crash_progress,
         terminal=_terminal(row.terminal),
     )
 

@@ -87,7 +87,14 @@ class TurnChanges:
     def _resume(self, change: ResumeTurn) -> None:
         self._statements.change_one(
             self._sql["resume_turn"],
-            (change.turn_id, change.agent_id, change.generation, change.resume_count),
+            (
+                change.turn_id,
+                change.agent_id,
+                change.generation,
+                change.resume_count,
+                change.crash_count,
+                change.crash_progress,
+            ),
             missing=_MISSING,
         )
         self._statements.change_one(

@@ -41,7 +41,7 @@ async def transcript(plane: Plane, call: Call) -> TranscriptPage:
     """Page through an agent's turns."""
     agent_id, asked = await shown_agent(plane, call), call.asked(TurnsQuery)
     logs = await plane.host.reads.turns_page(agent_id, before_index=asked.before, limit=asked.limit)
-    return transcript_page(logs, limit=asked.limit)
+    return transcript_page([plane.host.shown(log) for log in logs], limit=asked.limit)
 
 
 async def message(plane: Plane, call: Call) -> QueueEntry:

@@ -44,13 +44,17 @@ def read_begin_patch(lines: Sequence[str], at: int, wrapping: Wrapping) -> tuple
         elif _begins_unified(lines, at) or wrapping.closes(at):
             break
         else:
-            raise PatchRefusedError(
-                SYNTAX,
-                f"line {at + 1} of the patch belongs to no file: {quoted(line)!r}",
-                hint="every change stands below `*** Add/Update/Delete File: path`",
-            )
+            raise _stray(lines, at)
     notes.append(Note(path="", kind="missing_end_patch", message=f"{_END} is missing"))
     return Patch(entries=tuple(entries), notes=tuple(notes)), at
+
+
+def _stray(lines: Sequence[str], at: int) -> PatchRefusedError:
+    return PatchRefusedError(
+        SYNTAX,
+        f"line {at + 1} of the patch belongs to no file: {quoted(lines[at])!r}",
+        hint="every change stands below `*** Add/Update/Delete File: path`",
+    )
 
 
 def _section(
@@ -132,6 +136,8 @@ def _updated(lines: Sequence[str], at: int, path: str, wrapping: Wrapping) -> tu
             at += 1
         else:  # the first hunk may stand there without its @@
             body = read_body(lines, at, HunkHeader(), wrapping)
+            if body.end == at:  # a header of the other form: no line of it can be a hunk's
+                raise _stray(lines, at)
             hunks.append(Hunk(lines=tuple(body.lines), patch_line=at + 1, padding=body.padding))
             at = body.end
     if not hunks and target == path:

@@ -166,7 +166,7 @@ def _told_by(content: str) -> str:
     """The readable part of a result: what a command printed, or what an error says."""
     try:
         envelope = msgspec.json.decode(content)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return content
     told = [text for text in _telling_texts(envelope) if text.strip()]
     is_silent_command = any(key in content for key in _TELLING)

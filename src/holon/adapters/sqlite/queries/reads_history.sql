@@ -8,7 +8,8 @@ select brief_seq from briefs where brief_id = ?2 and agent_id = ?1;
 select record from briefs where agent_id = ?1 and brief_seq < ?2 order by brief_seq desc limit ?3;
 
 -- turns_page --
-select turn_id, agent_id, turn_index, message_id, opened_at, work_item_id, resume_count, terminal
+select turn_id, agent_id, turn_index, message_id, opened_at, work_item_id, resume_count, terminal,
+    crash_count, crash_progress
 from turns where agent_id = ?1 and turn_index < ?2 order by turn_index desc limit ?3;
 
 -- events_up --

@@ -1,5 +1,6 @@
 -- turn --
-select turn_id, agent_id, turn_index, message_id, opened_at, work_item_id, resume_count, terminal
+select turn_id, agent_id, turn_index, message_id, opened_at, work_item_id, resume_count, terminal,
+    crash_count, crash_progress
 from turns where turn_id = ?1;
 
 -- entries --
@@ -20,7 +21,8 @@ from turns where agent_id = ?1 and state = 'settled' and turn_index >= ?3
 order by turn_index desc limit ?2;
 
 -- recent_turns --
-select turn_id, agent_id, turn_index, message_id, opened_at, work_item_id, resume_count, terminal
+select turn_id, agent_id, turn_index, message_id, opened_at, work_item_id, resume_count, terminal,
+    crash_count, crash_progress
 from turns where agent_id = ?1 and turn_index >= ?2 and state = 'settled';
 
 -- recent_entries --

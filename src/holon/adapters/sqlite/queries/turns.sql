@@ -8,7 +8,7 @@ insert into turns (
 );
 
 -- resume_turn --
-update turns set generation = ?3, resume_count = ?4
+update turns set generation = ?3, resume_count = ?4, crash_count = ?5, crash_progress = ?6
 where turn_id = ?1 and agent_id = ?2 and state = 'open';
 
 -- append_transcript --
