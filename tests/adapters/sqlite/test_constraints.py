@@ -302,6 +302,9 @@ REFUSED = {
         " values ('ep_1', 'main', 2, 0, '{}')"
     ),
     "episodes_never_change": "update episodes set record = '{}'",
+    # The timeline of the log.
+    "log_epoch_is_one_row": "insert into log_epoch (id, epoch) values (2, '0123456789abcdef')",
+    "log_epoch_is_an_id": "insert or replace into log_epoch (id, epoch) values (1, 'short')",
     # Deliveries.
     "trigger_deliveries_primary_key": DELIVERY,
     "trigger_deliveries_key_is_a_digest": "update trigger_deliveries set delivery_key = 'short'",
