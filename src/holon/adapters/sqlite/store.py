@@ -28,7 +28,7 @@ from holon.adapters.sqlite.database_files import (
 )
 from holon.adapters.sqlite.error_mapping import opening_errors
 from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home
-from holon.adapters.sqlite.migrate import inspect_file, migrate
+from holon.adapters.sqlite.migrate import begin_epoch, inspect_file, migrate
 from holon.adapters.sqlite.reads import SqliteReads
 from holon.adapters.sqlite.retention import Retention
 from holon.adapters.sqlite.writer_port import Writer
@@ -146,6 +146,8 @@ def _open_database(
         writer = open_writer(path, synchronous=synchronous, vfs=vfs)
         try:
             migrate(writer)
+            if not writer.execute("select 1 from log_epoch where id = 1").fetchall():
+                begin_epoch(writer)  # a new home, or one from before there were any
             return writer, open_reader(path, vfs=vfs)
         except BaseException:
             leave_log(writer)  # whatever failed, it may have been the disk
