@@ -314,6 +314,9 @@ REFUSED = {
         f"{OWNER} (1, 2, 'h', '/h', '1', '1', '1', '1', 1, 1, '');"
         "update home_owner set generation = 2"
     ),
+    # The timeline of the log.
+    "log_epoch_is_one_row": "insert into log_epoch (id, epoch) values (2, '0123456789abcdef')",
+    "log_epoch_is_an_id": "insert or replace into log_epoch (id, epoch) values (1, 'short')",
     # Deliveries.
     "trigger_deliveries_primary_key": DELIVERY,
     "trigger_deliveries_key_is_a_digest": "update trigger_deliveries set delivery_key = 'short'",

@@ -89,8 +89,6 @@ def migrate(connection: apsw.Connection) -> None:
         missing = [whole_schema()]
     if missing:
         apply_all(connection, missing)
-    if not connection.execute("select 1 from log_epoch").fetchall():
-        begin_epoch(connection)
 
 
 def begin_epoch(connection: apsw.Connection) -> None:

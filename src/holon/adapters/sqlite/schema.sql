@@ -1,4 +1,4 @@
--- version 17 --
+-- version 18 --
 -- What the migrations make of an empty database; `make docs` writes it. Why something
 -- is as it is stands in the migration that made it.
 
@@ -139,7 +139,9 @@ CREATE TABLE turns (
     terminal text,
     round_count integer not null default 0,
     usage text, deferred integer not null default 0
-constraint turns_deferred_names_the_turn check (deferred = 0 or deferred = turn_index),
+constraint turns_deferred_names_the_turn check (deferred = 0 or deferred = turn_index), crash_count integer not null default 0
+    constraint turns_crash_count_is_natural check (crash_count >= 0), crash_progress integer not null default 0
+    constraint turns_crash_progress_is_natural check (crash_progress >= 0),
     constraint turns_state_is_known check (state in ('open', 'settled')),
     constraint turns_terminal_iff_settled check (
         (state = 'settled') = (terminal is not null)

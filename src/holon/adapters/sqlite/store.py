@@ -32,7 +32,7 @@ from holon.adapters.sqlite.database_files import (
 from holon.adapters.sqlite.error_mapping import opening_errors
 from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home
 from holon.adapters.sqlite.home_owner import HomeOwner, require_no_owner, take_home
-from holon.adapters.sqlite.migrate import inspect_file, migrate
+from holon.adapters.sqlite.migrate import begin_epoch, inspect_file, migrate
 from holon.adapters.sqlite.reads import SqliteReads
 from holon.adapters.sqlite.retention import Retention
 from holon.adapters.sqlite.writer_port import Writer
@@ -179,6 +179,8 @@ def _open_database(
         try:
             generation = require_no_owner(writer, home, lock.place)
             migrate(writer)
+            if not writer.execute("select 1 from log_epoch where id = 1").fetchall():
+                begin_epoch(writer)  # a new home, or one from before there were any
             owner = take_home(writer, home, lock, after=generation)
             reader = open_reader(path, vfs=vfs)
         except BaseException:

@@ -147,6 +147,8 @@ class ThreadWriter:
             except Exception as error:  # noqa: BLE001 - named boundary: it is for whoever asked
                 raised.append(error)
             _note_breakage(self._commits, raised)
+            if self._files is not None:
+                self._files.written()  # before anybody is told: what comes later is not ours
             self._disk.tell(lambda: _wake(finished))
 
         self._take(work)
@@ -232,8 +234,6 @@ class ThreadWriter:
     def _borrowed(self, work: Work) -> None:
         try:
             work()
-            if self._files is not None:
-                self._files.written()
             if not (self._is_let_go or self.is_broken):
                 self._checkpoints.take_if_due()
         except Exception as error:  # noqa: BLE001 - named boundary: the thread must go on

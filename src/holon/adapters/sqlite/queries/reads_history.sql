@@ -25,7 +25,7 @@ select log_seq, event_seq, created_at, event, agent_id from events
 where log_seq > ?1 order by log_seq limit ?2;
 
 -- log_epoch --
-select epoch from log_epoch;
+select epoch from log_epoch where id = 1;
 
 -- last_log_seq --
 select max(log_seq) from events;
