@@ -29,10 +29,8 @@ def refuse_unknown(agent_id: AgentId) -> Refusal:
     return Refusal(
         code=RefusalCode.AGENT_NOT_FOUND,
         message=f"there is no agent {agent_id}",
-        hint=(
-            "check the agent id with `holon agent list` (GET /agents/list), or create the agent"
-            f" with `holon agent create {agent_id}` (POST /control/agents/{agent_id}/create)"
-        ),
+        # Models and strangers read this as well, so it does not say how to make an agent.
+        hint="check the agent id: `holon agent list` (GET /agents/list) names those there are",
         field="agent_id",
     )
 
