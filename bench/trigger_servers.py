@@ -72,9 +72,9 @@ async def serve_holon(home: Path) -> None:
 
 async def _busy_agent(server: ControlServer, agent_id: str) -> str:
     await server.host.admit(prompt(agent_id))
-    path = server.host.triggers.path_of(await server.host.triggers.ensure(AgentId(agent_id)))
-    assert path is not None
-    return path
+    url = server.host.triggers.url_of(await server.host.triggers.ensure(AgentId(agent_id)))
+    assert url is not None
+    return url.removeprefix(server.plane.facts.base_url)
 
 
 class BareEndpoint:

@@ -2,8 +2,9 @@
 
     python -m tests.drills.generated_clients
 
-Two generators of others read the document of this surface. What they write must import, and a client
-made so speaks to a running service. They are in requirements/drill.txt; without them this says so.
+Two generators of others read the document of this surface. What they write must import, and a
+client made so speaks to a running service. They are in requirements/drill.txt; without them this
+says so.
 """
 
 import importlib
