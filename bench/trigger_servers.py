@@ -16,7 +16,6 @@ import sys
 import time
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 import apsw
@@ -75,7 +74,7 @@ async def _busy_agent(server: ControlServer, agent_id: str) -> str:
     await server.host.admit(prompt(agent_id))
     url = server.host.triggers.url_of(await server.host.triggers.ensure(AgentId(agent_id)))
     assert url is not None
-    return urlsplit(url).path
+    return url.removeprefix(server.plane.facts.base_url)
 
 
 class BareEndpoint:

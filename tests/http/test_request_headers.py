@@ -17,7 +17,7 @@ from holon.http.table import ROUTES
 
 ROWS = {f"{route.method} {route.path}": route for route in ROUTES}
 HTTP_PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "http.md"
-FORM = re.compile(rb"[a-z]+(-[a-z]+)+")
+FORM = re.compile(rb"[a-z]+(-[a-z0-9]+)+")
 ELSEWHERE = frozenset({b"content-type"})  # a row's `takes` says it
 OF_REPLIES = frozenset({b"retry-after"})
 
