@@ -104,7 +104,7 @@ def test_every_command_the_program_names_is_one_it_has_with_the_options_it_names
     assert len(named) > 100, "the search finds what there is"
     wrong = []
     for hint in named:
-        words = re.sub(r"[,{].*", "", hint.text).rstrip(".: ").split()
+        words = re.sub(r"([,{]| && ).*", "", hint.text).rstrip(".: ").split()
         try:
             command, rest = resolved(words)
         except AssertionError as unknown:
