@@ -4,9 +4,9 @@ Owns:  the hostile texts, and the verdict whether a scan is linear.
 Rule 1: what is judged is growth, never how long something takes: the cost per character at one
         length against the cost at an eighth of it, in processor time of this thread. A linear scan
         keeps it, a quadratic one pays eight times as much.
-Rule 2: lengths grow up to 2^17 and the first bad pair ends the search, so that a quadratic scan fails
-        in a moment instead of running for minutes; one that is worse is found below 2^10. A scan
-        whose growth showed at 2^14 is not measured beyond.
+Rule 2: lengths grow up to 2^17 and the first bad pair ends the search, so that a quadratic scan
+        fails in a moment instead of running for minutes; one that is worse is found below 2^10. A
+        scan whose growth showed at 2^14 is not measured beyond.
 Rule 3: what looks bad is measured again, several times, and the best counts: a busy machine only
         ever adds time.
 """
@@ -32,9 +32,10 @@ UNITS: Final = (
     ".", "-", "_", ":", "=", "@", "$", "%", "*", "|", "~", "!", "a", "A", "0", "é", "中",
     "\u200b", "\u200d", "\u0301", "\ufe0f", "\x00", "\x1b", "\x1b]", "\x1b[", "\ud800",
     "< ", " <", "</", "<!--", "<!-- -->", "--> <!--", "# ", "\n ", "\n#", "\n# ", "\n\t", "[ ",
-    "<<", "<<'", '<<"', "a.", "a/", "a ", " a", "/scripts/", '\\"', "\\\\", "\\u0000", "1.", "body-",
-    "[message", "system ", "\nsystem ", "\n[message", " - at `", "Bearer ", "sk-", "eyJ", "trigger_",
-    "[[", "][", "}{", '"a', "'a", "a: ", "a:\n", "- ", "---\n", "...\n", "&a ", "*a ", "!a ",
+    "<<", "<<'", '<<"', "a.", "a/", "a ", " a", "/scripts/", '\\"', "\\\\", "\\u0000", "1.",
+    "body-", "[message", "system ", "\nsystem ", "\n[message", " - at `", "Bearer ", "sk-", "eyJ",
+    "trigger_", "[[", "][", "}{", '"a', "'a", "a: ", "a:\n", "- ", "---\n", "...\n", "&a ",
+    "*a ", "!a ",
     "@@ -1 ", "@@\n", "\n@@ a\n", "\n-\n+\n", "*** ", "diff --git ", "```\n", "cd a;", "$HOME",
     "\n<", "\n </", "data: a\n", "\n\n", "\\\n",
 )  # fmt: skip
@@ -58,7 +59,7 @@ def shapes(seed: str) -> Iterator[Shape]:
     chance = random.Random(seed)
     for number, unit in enumerate(UNITS):
         yield Shape(HEADS[number % len(HEADS)], unit, TAILS[number % len(TAILS)])
-    yield from (Shape(head, " ", "x") for head in HEADS)
+    yield from (Shape(head, " ", tail) for head in HEADS for tail in ("", "x"))
     for _ in range(_MIXES_COUNT):
         unit = "".join(chance.choices(UNITS, k=chance.randint(2, 4)))
         yield Shape(chance.choice(HEADS), unit, chance.choice(TAILS))

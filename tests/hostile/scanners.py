@@ -30,6 +30,7 @@ from holon.adapters.sqlite import cjk_bigrams, memory_search
 from holon.adapters.system.secrets import SecretRegistry
 from holon.cli import suggested_commands, tables, terminal_text
 from holon.client import answer_body
+from holon.config import environment_names
 from holon.decide import (
     bounded_text,
     command_words,
@@ -113,8 +114,15 @@ def _places(tree: ast.Module, module: str) -> Iterator[Place]:
 def _owned(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.AST]]:
     yield owner, node
     for child in ast.iter_child_nodes(node):
-        is_named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        yield from _owned(child, f"{owner}.{child.name}" if is_named else owner)
+        match child:
+            case (
+                ast.FunctionDef(name=name)
+                | ast.AsyncFunctionDef(name=name)
+                | ast.ClassDef(name=name)
+            ):
+                yield from _owned(child, f"{owner}.{name}")
+            case _:
+                yield from _owned(child, owner)
 
 
 def _name_of(statement: ast.stmt) -> str:
@@ -311,7 +319,7 @@ SCANS: Final[Mapping[str, Scan]] = {
     "a fenced message of a small model": lambda text: local_prompt.plain_words(
         f"[Message]\nid: a\n<body-0123456789ab>\n{text}\n</body-0123456789ab>"
     ),
-    "what a tool told": local_prompt._told_by,
+    "what a tool told": lambda text: local_prompt._told_by(_sound(text)),
     "a text for a terminal": terminal_text.plain,
     "a line for a terminal": lambda text: terminal_text.fitted(
         terminal_text.one_line(text), cells_max=len(text) // 2
@@ -332,6 +340,7 @@ SCANS: Final[Mapping[str, Scan]] = {
     "a skill's address": _refusing(skill_refs.parse_package),
     "a trigger's token": _refusing(trigger_delivery.split_token),
     "evidence of a delivery": _refusing(lambda text: trigger_delivery.evidence_of(text.encode())),
+    "a provider's name in the environment": environment_names.provider_word,
     "a line of working memory": turn_evidence.one_line,
     "a line of a recap": recap._preview,
     "a command that may be a check": lambda text: (
@@ -351,6 +360,11 @@ COVERED: Final[Mapping[str, str]] = {
     "adapters/sqlite/memory_search.py:_shown_pattern": "a snippet of memory",
     "adapters/providers/refusals.py:_by_message": "a provider's refusal in JSON",
     "adapters/providers/reset_times.py:_number": "when a provider is back",
+    "config/environment_names.py:provider_word": "a provider's name in the environment",
+    "wire/body_faults.py:_SURROGATE": "a request's body",
     "wire/strict_body.py:_PLAIN_NUL": "a request's body",
 }
-EXEMPT: Final[Mapping[str, str]] = {}
+EXEMPT: Final[Mapping[str, str]] = {
+    "adapters/providers/scripted/read_script.py:_line_at": "scripts are the tester's own files",
+    "config/value_forms.py:PlainText.from_text": "settings are the operator's, and one line each",
+}

@@ -35,7 +35,7 @@ def test_every_expression_of_the_source_is_measured_or_exempt_for_a_reason() -> 
 def test_a_quadratic_expression_is_told_from_a_linear_one() -> None:
     import re
 
-    quadratic, linear = re.compile(r"<\s*/?\s*x"), re.compile(r"<\s*+/?\s*+x")
+    quadratic, linear = re.compile(r"<\s*/?\s*y"), re.compile(r"<\s*+/?\s*+y")
     assert [each for each in shapes("") if superlinear(quadratic.search, each)]
     assert not [each for each in shapes("") if superlinear(linear.search, each)]
 

@@ -1,10 +1,13 @@
 """Mutants in the loop of an agent: looking, taking up, and making results durable."""
 
+import re
 from collections.abc import Callable
 
 import anyio
 import anyio.lowlevel
+import msgspec
 
+from holon.decide import fencing
 from holon.decide.recovery_plan import (
     AbandonTurnPlan,
     ResumeTurnPlan,
@@ -95,6 +98,8 @@ def plant_m16() -> None:
                 return ResumeTurnPlan(interrupted=())
             case AbandonTurnPlan(reason=reason, failure=failure):
                 return AbandonTurnPlan(reason=reason, failure=failure, interrupted=())
+            case SetAsideTurnPlan() as plan:
+                return msgspec.structs.replace(plan, interrupted=())
 
     plant_function(plan_turn, careless)
 
@@ -102,3 +107,10 @@ def plant_m16() -> None:
 def plant_m18() -> None:
     """Take up what people said, but not what the runtime had told itself."""
     _forget_cut_off_turns((MessageKind.SYSTEM_TICK, MessageKind.TIMER_TICK))
+
+
+def plant_h16() -> None:
+    """Give back, one by one, the blanks before what might have been a token of a prompt."""
+    _, line = fencing._patterns()
+    token = re.compile(r"<(?=\s*/?\s*(?:system|assistant|user)\b)", re.IGNORECASE)
+    plant_function(fencing._patterns, lambda: (token, line))

@@ -327,6 +327,23 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/runtime/test_timer_wheel.py",),
         clock_mutants.plant_c4,
     ),
+    Mutant(
+        "H16",
+        "blanks before a token of a prompt are looked at once for each of them",
+        "growth",
+        (
+            "tests/hostile/test_scan_growth.py"
+            "::test_a_scan_takes_as_long_for_each_character_of_a_long_text_as_of_a_short_one",
+        ),
+        lane_mutants.plant_h16,
+    ),
+    Mutant(
+        "H17",
+        "a turn that ends the process each time is never set aside",
+        "decisions",
+        ("tests/decide/test_recovery_plan.py",),
+        restart_mutants.plant_h17,
+    ),
 )
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from holon.decide.admission import Admitted
 from holon.decide.desk_commits import fire_commit
+from holon.decide.recovery_plan import TurnPlan, plan_turn
 from holon.decide.timer_grid import decide_fire
 from holon.model.expectation import AgentAdmits
 from holon.model.ids import AgentId
@@ -13,6 +14,7 @@ from holon.model.ingress import AdmissionReceipt
 from holon.model.instant import later
 from holon.model.limits import HOUR_MS
 from holon.model.snapshot import DueTimer
+from holon.model.transcript import TurnLog
 from holon.model.wake import Cron
 from holon.ports.store import Store
 from holon.runtime.decided_commit import apply_patiently
@@ -20,7 +22,7 @@ from holon.runtime.ingress import Ingress
 from holon.runtime.lane import Lane, _Claimed
 from holon.runtime.recovery import Recovery
 from holon.runtime.timer_wheel import TimerWheel, _tick_of
-from tests.mutants.planting import plant_method
+from tests.mutants.planting import plant_function, plant_method
 
 
 def plant_m21() -> None:
@@ -98,3 +100,13 @@ def plant_m24() -> None:
         await honest(self, agent_id, about_to_look=about_to_look, may_go_on=lambda: True)
 
     plant_method(Lane, "run", go_on)
+
+
+def plant_h17() -> None:
+    """Take up a turn however often the process ended in it."""
+
+    def never_aside(log: TurnLog, *, ended_process: bool = False) -> TurnPlan:
+        del ended_process
+        return plan_turn(log)
+
+    plant_function(plan_turn, never_aside)

@@ -15,6 +15,7 @@ Rule 6: nothing is invented here. A call that has no receipt stays unanswered, a
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import takewhile
 from typing import Final, NamedTuple, assert_never
 
@@ -36,6 +37,7 @@ from holon.model.conversation import (
     tool_uses_of,
 )
 from holon.model.ids import AgentId, CallId, TurnId
+from holon.model.limits import INPUT_LOOKED_AT_BYTES_MAX
 from holon.model.record import Record
 from holon.model.transcript import (
     AssistantRound,
@@ -178,11 +180,10 @@ def incoming_texts(
     incoming: IncomingMessage, *, body_bytes_max: int | None = None
 ) -> tuple[str, ...]:
     """Return what the model reads when a turn begins; the message the turn answers comes last."""
-    unseen = (
-        f"{UNSEEN_HEADER}\n{render_message(each, body_bytes_max=body_bytes_max)}"
-        for each in incoming.unseen
-    )
-    newest = render_message(incoming.message, body_bytes_max=body_bytes_max)
+    share = INPUT_LOOKED_AT_BYTES_MAX // (1 + len(incoming.unseen))
+    render = partial(render_message, body_bytes_max=body_bytes_max, looked_at_bytes_max=share)
+    unseen = (f"{UNSEEN_HEADER}\n{render(each)}" for each in incoming.unseen)
+    newest = render(incoming.message)
     return (*unseen, f"{INCOMING_HEADER}\n{newest}")
 
 

@@ -112,7 +112,7 @@ def disarmed_within(text: str, *, bytes_max: int) -> str:
 
 
 def cut_between_fences(text: str, *, bytes_max: int) -> str:
-    """Return a text of ours within so many bytes; a body the cut goes through stays in its fence."""
+    """Return a text of ours within so many bytes; a body that is cut stays in its fence."""
     if utf8_bytes(text) <= bytes_max:
         return text
     ends = both_ends(text, bytes_max=max(0, bytes_max - _MENDED_BYTES_MAX))

@@ -15,8 +15,10 @@ from typing import Final, assert_never
 import msgspec
 
 from holon.decide.authority import lowest
+from holon.decide.bounded_text import shortened
 from holon.decide.fencing import fenced, quoted
 from holon.model.json_value import JsonValue
+from holon.model.limits import INPUT_LOOKED_AT_BYTES_MAX
 from holon.model.message import BriefBody, JsonBody, MessageBody, MessageEnvelope, TextBody
 from holon.model.provenance import AuthorityClass, SystemOrigin, TaskOrigin
 from holon.model.record import Record
@@ -34,8 +36,16 @@ class _Carried(Record, frozen=True, kw_only=True):
     text: str
 
 
-def render_message(message: MessageEnvelope, *, body_bytes_max: int | None = None) -> str:
-    """Return a message with its provenance, its body fenced as data."""
+def render_message(
+    message: MessageEnvelope,
+    *,
+    body_bytes_max: int | None = None,
+    looked_at_bytes_max: int = INPUT_LOOKED_AT_BYTES_MAX,
+) -> str:
+    """Return a message with its provenance, its body fenced as data.
+
+    Of a longer body than `looked_at_bytes_max` the middle is left out before anything else.
+    """
     parts = [
         f"id: {message.id}",
         f"kind: {message.kind}",
@@ -47,7 +57,7 @@ def render_message(message: MessageEnvelope, *, body_bytes_max: int | None = Non
     carried = tuple(_carried_by(message))
     if not carried:
         by_operator = message.authority_class is AuthorityClass.OPERATOR_INSTRUCTION
-        body = body_text(message.body)
+        body = shortened(body_text(message.body), bytes_max=looked_at_bytes_max).text
         parts.append(
             fenced(
                 body, content_id=message.id, by_operator=by_operator, body_bytes_max=body_bytes_max
@@ -61,7 +71,8 @@ def render_message(message: MessageEnvelope, *, body_bytes_max: int | None = Non
         parts.extend(f"{name}: {value}" for name, value in each.told)
         parts.append(f"authority: {each.authority_class}")
         content_id = f"{message.id}/{number}"
-        parts.append(fenced(each.text, content_id=content_id, body_bytes_max=share))
+        text = shortened(each.text, bytes_max=looked_at_bytes_max // len(carried)).text
+        parts.append(fenced(text, content_id=content_id, body_bytes_max=share))
     return "\n".join(parts)
 
 

@@ -213,6 +213,7 @@ MAX_OUTPUT_CONTINUATIONS_COUNT_MAX: Final = 2
 TURN_ROUNDS_COUNT_MAX: Final = 500
 TOOL_CALLS_PER_ROUND_COUNT_MAX: Final = 64
 TURN_RESUMES_COUNT_MAX: Final = 8  # a turn that kills the process each time is poison
+INPUT_LOOKED_AT_BYTES_MAX: Final = 4 * MIB  # of all bodies a turn begins with, before they are cut
 TURN_CRASHES_COUNT_MAX: Final = 2  # of the process inside a turn that got no further between them
 INTERJECTIONS_PER_POINT_COUNT_MAX: Final = 8
 HISTORY_TURNS_COUNT_DEFAULT: Final = 12

@@ -10,7 +10,7 @@ from holon.wire.codec import encode
 
 def a_row(turn_id: str) -> TurnRow:
     """A turn without anything in it."""
-    return TurnRow(turn_id, "main", 1, "msg_1", 0, None, 0, None)
+    return TurnRow(turn_id, "main", 1, "msg_1", 0, None, 0, None, 0, 0)
 
 
 def a_call(*, input_chars: int, is_finished: bool) -> CallRow:
