@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import select
 import signal
@@ -230,3 +231,22 @@ def test_an_address_with_colons_is_told_as_a_url_needs_it(place: Place) -> None:
     connect = f"http://{started['http_addr']}"
     asked_there = place.holon("agent", "list", "--connect", connect, "--token", token)
     assert asked_there.returncode == 0, asked_there.stderr
+
+
+@pytest.mark.requirement("console:a-failure-is-told-when-the-service-is-down")
+@pytest.mark.requirement("console:an-archived-run-can-be-read")
+def test_the_failure_of_a_past_run_is_told_while_no_service_runs_and_its_advice_works(
+    place: Place,
+) -> None:
+    assert place.holon("run", "fail").returncode == 1
+    down = place.told("daemon", "status")
+    assert (down["state"], down["last_failure"]["phase"]) == ("stopped", "runtime_turn")
+    assert down["last_failure_path"] == place.told("daemon", "logs")["last_failure_path"]
+    named = re.search(r"holon (transcript --agent \S+)`", down["last_failure"]["detail_hint"])
+    assert named is not None
+    with place.serving():
+        read = place.holon(*named[1].split())
+        assert read.returncode == 0, read.stderr
+        assert "fail" in read.stdout
+        listed = place.holon("agent", "list")
+        assert named[1].split()[-1] not in listed.stdout

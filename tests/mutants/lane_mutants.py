@@ -11,6 +11,7 @@ from holon.decide import fencing
 from holon.decide.recovery_plan import (
     AbandonTurnPlan,
     ResumeTurnPlan,
+    SetAsideTurnPlan,
     TurnPlan,
     plan_turn,
 )

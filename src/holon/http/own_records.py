@@ -2,18 +2,20 @@
 
 Owns:  finding an agent, and what belongs to it.
 Rule 1: a private agent is not there for a reader; the answer is that of an unknown one. An archived
-        one can be read by its name: its history is why it is kept, and lists leave it out.
+        one can be read by its name, that of a past run too: its history is why it is kept, and
+        lists leave it out.
 Rule 2: what belongs to another agent does not exist under this one's path, byte for byte.
 """
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from holon.decide.agent_identity import is_temporary
 from holon.decide.agent_refusals import refuse_unknown
 from holon.decide.work_item_commits import unknown_item
 from holon.http.plane import Plane
 from holon.http.route import Call
-from holon.model.agent import AgentIdentity, Visibility
+from holon.model.agent import AgentIdentity, IdentityStatus, Visibility
 from holon.model.brief import BriefRecord
 from holon.model.ids import (
     AgentId,
@@ -51,7 +53,8 @@ async def shown_agent(plane: Plane, call: Call) -> AgentId:
 
 def is_shown(identity: AgentIdentity) -> bool:
     """Whether a reader may see the agent it names."""
-    return identity.visibility is Visibility.PUBLIC
+    is_past_run = identity.status is IdentityStatus.ARCHIVED and is_temporary(identity)
+    return identity.visibility is Visibility.PUBLIC or is_past_run
 
 
 async def own_task(plane: Plane, call: Call) -> TaskRecord:

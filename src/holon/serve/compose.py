@@ -118,9 +118,7 @@ async def open_host(
         if shell is not None:
             shell.close()
         raise
-    if shell is not None and store.owner is not None:
-        shell.belong_to(store.owner.identity)
-    _tell_of_a_copy(store, chosen.hooks.journal)
+    _know_the_home(store, shell, chosen.hooks.journal)
     parts, turn_mark = identity_parts(home, chosen.user_files), TurnMarkFile(home)
     services = Services(
         store=store,
@@ -173,15 +171,20 @@ def _shell(home: Path, hands: Hands, clock: SystemClock) -> LocalShell:
     return shell
 
 
-def _tell_of_a_copy(store: SqliteStore, journal: Journal) -> None:
-    if store.owner is None or store.owner.original is None:
+def _know_the_home(store: SqliteStore, shell: LocalShell | None, journal: Journal) -> None:
+    """Let commands belong to this very home, and say so when it is a copy of another."""
+    owner = store.owner
+    if owner is None:
         return
-    journal.note(
-        "copied_home",
-        f"this home is a copy of {store.owner.original} and from now on a home of its own; what"
-        " runs for the original is left alone, and tasks that ran there are interrupted here",
-        level=LogLevel.WARNING,
-    )
+    if shell is not None:
+        shell.belong_to(owner.identity)
+    if owner.original is not None:
+        journal.note(
+            "copied_home",
+            f"this home is a copy of {owner.original} and from now on a home of its own; what"
+            " runs for the original is left alone, and tasks that ran there are interrupted here",
+            level=LogLevel.WARNING,
+        )
 
 
 def _as_chosen(services: Services, chosen: HostOptions) -> Services:
