@@ -15,7 +15,7 @@ TOLD = (
     "A host starts on an empty home",
     "brief of turn_",
     "A timer fires",
-    "hint: resume the agent",
+    "hint: resume it with",
     "kill -9",
     "(resume 1)",
     "had its effect once",
