@@ -20,6 +20,7 @@ import apsw
 
 from holon.adapters.sqlite.named_queries import named_queries
 from holon.adapters.sqlite.statements import Row
+from holon.model.limits import MEMORY_INDEX_CACHE_KIB
 from holon.ports.memory_index import MemoryIndexError
 
 INDEX_FILE: Final = "memory.sqlite3"
@@ -133,6 +134,8 @@ class MemoryFile:
             connection.pragma("journal_mode", "wal")
             connection.pragma("synchronous", "normal")  # losing the last moments costs a feeding
             connection.pragma("temp_store", "memory")
+            # Several indexes are open at once: what each may hold of its file adds up.
+            connection.pragma("cache_size", -MEMORY_INDEX_CACHE_KIB)
         except apsw.Error as error:
             raise _judged(error) from error
         return connection
