@@ -117,7 +117,10 @@ async def test_the_status_says_what_the_newest_message_amounted_to(server: Contr
     assert first is not None
     assert first["model_visible"] is True
     assert first["continuation_class"] == "local_continuation"
-    assert (first["trigger_kind"], first["prior_closure_outcome"]) == ("operator_input", "completed")
+    assert (first["trigger_kind"], first["prior_closure_outcome"]) == (
+        "operator_input",
+        "completed",
+    )
 
 
 @pytest.mark.requirement("console:execution-profile-is-shown")
