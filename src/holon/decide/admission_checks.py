@@ -60,7 +60,7 @@ ORIGINS: Final[Mapping[MessageKind, tuple[type[Origin], ...]]] = MappingProxyTyp
     }
 )
 
-# What comes in here is an outsider's word, whoever carries it.
+# What comes in here is an outsider's word, whichever transport carries it.
 _PUBLIC_SURFACES: Final = frozenset(
     {DeliverySurface.HTTP_PUBLIC_ENQUEUE, DeliverySurface.HTTP_WEBHOOK}
 )

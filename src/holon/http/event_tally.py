@@ -5,7 +5,7 @@ Rule 1: nothing is counted when it happens: a look at the metrics reads on from 
         ended, a bounded number of pages at most. What is left over is counted by the next look.
 Rule 2: what was spent is added up from the steps budgets are judged by, which are kept for a day.
 Rule 3: retention has everything counted before it removes something (`count_all`): a counter is
-        true however seldom somebody looks.
+        true however seldom it is read.
 """
 
 from collections import Counter

@@ -6,7 +6,7 @@ Rule 1: a command of an operator runs where the agent's own would: inside its ex
 Rule 2: the row comes first: no process without a row. A task stands as queued until its command
         runs. Whatever ends this process meanwhile, the next one finds the row and starts the
         command, or finds the command and looks after it.
-Rule 3: from its row on a start is not cut short: whoever asked may be gone, and the task goes on.
+Rule 3: from its row on a start is not cut short: the caller may be gone, and the task goes on.
 Rule 4: a key runs its command at most once: the run goes by the task's own id, so a repeat finds
         what an earlier attempt began, and tells how that ended.
 """

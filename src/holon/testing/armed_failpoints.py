@@ -3,7 +3,7 @@
 Owns:  the grammar of HOLON_FAILPOINTS, `round.after_commit=kill@3;admit.before_commit=raise`: a
        point, what happens there, and at which visit.
 Rule 1: a process that asks itself to end stays at the failpoint until it is cut off there, or,
-        where the place is shielded, until whoever waited for an answer has been cut off.
+        where the place is shielded, until the caller that waited has been cut off.
 Rule 2: an unknown point or action is an error, so that a misspelt test cannot pass by accident.
 """
 

@@ -205,7 +205,7 @@ class _Writer:
         self._bytes = 0
 
     def add(self, path: Path, name: str) -> None:
-        """Add a file that nobody else writes to."""
+        """Add a file that no other process writes to."""
         with path.open("rb") as file:
             found = os.fstat(file.fileno())
             digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,6 +1,6 @@
 """Making a home of a backup: the whole of it, or nothing.
 
-Owns:  reading a backup somebody may have tampered with, and giving the finished home its name.
+Owns:  reading a backup that may have been tampered with, and giving the finished home its name.
 Rule 1: everything is taken out into a folder of our own beside the home, compared with the manifest
         and checked, before anything stands where the home is to be.
 Rule 2: a backup can make plain files and folders below that folder, and nothing else: links,
@@ -279,7 +279,7 @@ def _content_of(tar: tarfile.TarFile, member: tarfile.TarInfo) -> BinaryIO:
 
 
 def _mode_of(name: str, mode: int) -> int:
-    """The mode of a file: its own, where it is an agent's; nobody else may ever write to it."""
+    """The mode of a file: its own, where it is an agent's; no other user may ever write to it."""
     is_private = name == DATABASE or name.removeprefix(f"{HOME}/") in SECRETS
     return PRIVATE_FILE if is_private else PRIVATE_FILE | (mode & 0o155)
 

@@ -77,7 +77,7 @@ class SqliteStore:
 
     @property
     def problems(self) -> tuple[StoreError, ...]:
-        """What somebody should look at, though the store goes on."""
+        """What an operator should look at, though the store goes on."""
         refused = self._writer.refused
         found: list[StoreError] = [] if refused is None else [refused]
         if self._files is not None and self._files.log_bytes > WAL_WARNED_BYTES:
