@@ -7,8 +7,8 @@ Rule 1: each socket has room for so many and no more, so that a crowd at one doo
 Rule 2: connections that have not asked for anything are few, and never more than half: the oldest
         of them makes room for the next, so that nobody keeps others out by being silent.
 Rule 3: those who have not shown who they are have a share of the room, and each peer among them a
-        smaller one. Over it, the connection of that peer that has rested the longest makes room for its next;
-        where none of them rests, the next is closed. Other peers notice nothing of it.
+        smaller one. Over it, the connection of that peer that has rested the longest makes room
+        for its next; where none of them rests, the next is closed. Other peers notice nothing.
 Rule 4: whatever goes wrong with one connection ends that one; no peer can end the host.
 Rule 5: a machine that has nothing left for another connection is waited for; whoever knocks
         meanwhile stays in line. Only a listening socket that is gone ends the listening.

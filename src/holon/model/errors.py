@@ -9,7 +9,7 @@ HolonError
 └── StoreError           StoreFull, StoreReadOnly, StoreBusy (wait and retry) · StoreClosed
                          StoreBroken (stop): StoreDamaged · DatabaseReplaced · HomeReplaced ·
                          HomeLost
-                         LogTooLong (goes on, and an operator should look)
+                         LogTooLong (goes on)
                          at opening: HomeInUse · SchemaTooNew · NotAHolonDatabase ·
                          StoreUnwritable · DatabaseMissing · ForeignLog
 

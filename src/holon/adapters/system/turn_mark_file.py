@@ -3,8 +3,8 @@
 Owns:  `<home>/run/turn`: one line, the id of a turn, or blanks.
 Rule 1: it is written in place, at one length, by one system call: a process that is killed leaves
         the old line or the new one. The kernel keeps it for the next process; nothing is synced.
-Rule 2: it belongs to the process that holds the lock of the home, and is read and blanked when it is opened,
-        so that one ending of a process is counted once.
+Rule 2: it belongs to the process that holds the lock of the home, and is read and blanked when it
+        is opened, so that one ending of a process is counted once.
 """
 
 import contextlib
