@@ -300,6 +300,7 @@ MEMORY_FEED_SEARCH_COUNT_MAX: Final = 2_000  # sources a search waits for; the r
 MEMORY_FEED_PAUSE_MS: Final = 2 * SECOND_MS  # between a change and feeding it without being asked
 MEMORY_RANKED_COUNT_MAX: Final = 3_000  # of the texts that match; the newest
 MEMORY_SEARCH_MS_MAX: Final = 150  # of work, looking for texts with only some of the words
+MEMORY_GIVEN_BACK_MS: Final = MINUTE_MS  # how often a service returns freed pages to the system
 MEMORY_INDEXES_OPEN_COUNT_MAX: Final = 8
 MEMORY_INDEX_CACHE_KIB: Final = 256  # of each open one
 MEMORY_GONE_KEPT_MS: Final = 7 * DAY_MS  # how long it is told that a record was pruned

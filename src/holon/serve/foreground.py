@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import msgspec
 from anyio.abc import TaskStatus
 
@@ -40,7 +41,12 @@ from holon.adapters.system.listening_sockets import (
     prepare_run_folder,
 )
 from holon.adapters.system.private_file import make_home
-from holon.adapters.system.process_limits import become_private, raise_open_files
+from holon.adapters.system.process_limits import (
+    become_private,
+    give_back_memory,
+    keep_one_heap,
+    raise_open_files,
+)
 from holon.adapters.system.run_files import (
     RunFiles,
     RuntimeRecord,
@@ -52,7 +58,12 @@ from holon.config.load_settings import Settings
 from holon.http.outside_door import OutsideDoor
 from holon.http.plane import Plane, RuntimeFacts
 from holon.model.errors import HomeLostError, StoreUnwritableError
-from holon.model.limits import HOME_WATCH_MS, SECOND_MS, SHUTDOWN_GRACE_MS_MAX
+from holon.model.limits import (
+    HOME_WATCH_MS,
+    MEMORY_GIVEN_BACK_MS,
+    SECOND_MS,
+    SHUTDOWN_GRACE_MS_MAX,
+)
 from holon.model.webhook_setting import SignatureForm
 from holon.runtime.host import Host
 from holon.serve.access_plan import AccessPlan, plan_access
@@ -103,6 +114,7 @@ async def serve(
         ) as failures,
     ):
         raise_open_files()
+        keep_one_heap()
         told = _Told(journal=journal, secrets=secrets, failures=failures, signs=signs)
         service = _Service(settings, asked, plan, files=files, told=told)
         with _bound(plan, settings.home) as tcp:
@@ -177,6 +189,7 @@ class _Service:
             async with anyio.create_task_group() as answering:
                 answering.start_soon(self._answer, served, facts, (tcp, local))
                 answering.start_soon(self._keep_found, record, made)
+                answering.start_soon(self._give_back_memory)
                 with home_errors(self._settings.home):
                     self._files.write_record(record)
                 self._tell_ready(facts)
@@ -187,6 +200,13 @@ class _Service:
             )
         if self._is_lost:
             raise HomeLostError(f"{self._files.socket} was removed while a service listened there")
+
+    async def _give_back_memory(self) -> None:
+        """Now and then until the end begins, return what was freed; it takes a few milliseconds."""
+        while not self.ending.is_set():
+            with anyio.move_on_after(MEMORY_GIVEN_BACK_MS / SECOND_MS):
+                await self.ending.wait()
+            await anyio.to_thread.run_sync(give_back_memory)
 
     async def _keep_found(self, record: RuntimeRecord, made: HomePlace | None) -> None:
         """Until the end begins, see that commands find this service; begin the end if they cannot.

@@ -1,7 +1,7 @@
 """What a process that serves for long sets for itself.
 
-Owns:  the umask, the number of files it may have open, and what others may see of its memory and
-       its environment.
+Owns:  the umask, the number of files it may have open, how its memory is laid out, and what others
+       may see of its memory and its environment.
 Rule 1: commands of agents run as the same user. What keeps them from reading the keys of this
         process is that it cannot be dumped: the kernel then shows its memory and its environment
         to root alone. Processes it starts anew are as open as any.
@@ -13,6 +13,7 @@ import ctypes
 import os
 import resource
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,7 @@ from holon.model.limits import OPEN_FILES_COUNT_DEFAULT
 
 _PRIVATE: Final = 0o077
 _PR_SET_DUMPABLE: Final = 4
+_M_ARENA_MAX: Final = -8
 _STAT: Final = Path("/proc/self/stat")
 _ENVIRON: Final = Path("/proc/self/environ")
 _AFTER_NAME_ENV: Final = slice(47, 49)  # of /proc/PID/stat: where the environment begins and ends
@@ -48,6 +50,22 @@ def raise_open_files() -> int:
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     return most
+
+
+def keep_one_heap() -> None:
+    """Have all threads allocate from one heap; where the C library is not glibc, change nothing.
+
+    By default each thread gets a heap of its own. What is freed in one is not used by another, and
+    a service whose work moves between threads grows for days. Call it before there are threads.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+
+
+def give_back_memory() -> None:
+    """Return the free pages of the heap to the system, where the C library can."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def become_unreadable() -> bool:
