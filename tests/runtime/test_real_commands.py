@@ -85,10 +85,10 @@ async def test_a_real_command_runs_in_the_agents_home_without_the_hosts_secrets(
 async def test_a_real_directory_that_leads_out_is_refused(tmp_path: Path) -> None:
     outside, home = tmp_path / "outside", tmp_path / "agents" / "main"
     outside.mkdir()
-    home.mkdir(parents=True)
-    (home / "link").symlink_to(outside)
     script = rule("begin", calls("ExecCommand", cmd="touch x", workdir="link"), says("done"))
     async with life(tmp_path, script) as host:
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "link").symlink_to(outside)
         await host.admit(prompt_for("begin"))
         assert (await told(host))["kind"] == "execution_root_violation"
     assert list(outside.iterdir()) == []

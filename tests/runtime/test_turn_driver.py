@@ -21,7 +21,7 @@ from holon.model.limits import (
     MAX_OUTPUT_CONTINUATIONS_COUNT_MAX,
 )
 from holon.model.message import MessageEnvelope, Priority
-from holon.model.provenance import AdmissionContext
+from holon.model.provenance import AdmissionContext, DeliverySurface
 from holon.model.transcript import RuntimeFailure
 from holon.model.turn import SafePoint, StopReason, TerminalKind
 from holon.testing.builders import MAIN
@@ -152,6 +152,7 @@ def test_what_else_waits_in_the_interject_band_hides_no_interjection() -> None:
             event = msgspec.structs.replace(
                 webhook_for(f"event {number}"),
                 admission=AdmissionContext.LOCAL_PROCESS,
+                surface=DeliverySurface.HTTP_CONTROL_PROMPT,  # at its own surface it is refused
                 priority=Priority.INTERJECT,
             )
             await house.host.admit(event)
