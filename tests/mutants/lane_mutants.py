@@ -10,6 +10,7 @@ from holon.decide import fencing
 from holon.decide.recovery_plan import (
     AbandonTurnPlan,
     ResumeTurnPlan,
+    SetAsideTurnPlan,
     TurnPlan,
     plan_turn,
 )
@@ -91,12 +92,14 @@ def plant_m4() -> None:
 def plant_m16() -> None:
     """Take a cut-off turn up again without answering its unfinished calls."""
 
-    def careless(log: TurnLog) -> TurnPlan:
-        match plan_turn(log):
+    def careless(log: TurnLog, *, ended_process: bool = False) -> TurnPlan:
+        match plan_turn(log, ended_process=ended_process):
             case ResumeTurnPlan():
                 return ResumeTurnPlan(interrupted=())
             case AbandonTurnPlan(reason=reason, failure=failure):
                 return AbandonTurnPlan(reason=reason, failure=failure, interrupted=())
+            case SetAsideTurnPlan(failure=failure):
+                return SetAsideTurnPlan(failure=failure, interrupted=())
 
     plant_function(plan_turn, careless)
 
