@@ -115,6 +115,8 @@ REFUSED = {
     "turns_state_is_known": "update turns set state = 'paused'",
     "turns_terminal_iff_settled": "update turns set state = 'settled'",
     "turns_counters_are_natural": "update turns set resume_count = -1",
+    "turns_crash_count_is_natural": "update turns set crash_count = -1",
+    "turns_crash_progress_is_natural": "update turns set crash_progress = -1",
     "turns_one_open_per_agent": f"{TURN} ('t2', 'main', 2, 'msg_2', 1, 0, 'open', null, null)",
     "turns_one_per_message": f"{TURN} ('t2', 'main', 2, 'msg_1', 1, 0, 'settled', 1, '{{}}')",
     "turns_deferred_names_the_turn": "update turns set deferred = 2",

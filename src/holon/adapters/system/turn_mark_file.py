@@ -61,5 +61,7 @@ class TurnMarkFile:
 
 
 def _turn_in(line: bytes) -> TurnId | None:
+    if not line.endswith(b"\n"):  # longer than any mark, or nothing
+        return None
     text = line.decode("ascii", "replace").strip()
     return TurnId(text) if RECORD_ID_PATTERN.fullmatch(text) else None

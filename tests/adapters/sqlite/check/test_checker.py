@@ -17,7 +17,8 @@ from tests.adapters.sqlite.check.story import plant, tell
 ENDED_TWICE = '{"kind":"message_processed","message_id":"msg_1","reason":"again"}'
 SECOND_TURN = [
     """insert into turns select 'turn_9', agent_id, 9, message_id, work_item_id, generation,
-           resume_count, opened_at, state, settled_at, terminal, round_count, usage, deferred
+           resume_count, opened_at, state, settled_at, terminal, round_count, usage, deferred,
+           crash_count, crash_progress
        from turns where turn_id = 'turn_1'""",
     """insert into transcript (turn_id, position, created_at, data)
        select 'turn_9', position, created_at, data from transcript
