@@ -7,8 +7,6 @@ import pytest
 
 from holon.cli import exit_codes
 from holon.cli.runtime_call import Target
-from holon.projections.operator_event import present_all
-from holon.testing.control_server import MAIN
 from tests.cli.operator_desk import HARMLESS, Desk
 
 
@@ -51,10 +49,10 @@ async def test_tail_knows_only_the_modes_of_a_conversation(desk: Desk) -> None:
 
 
 async def test_tail_shows_an_unknown_kind_of_event_by_its_name(desk: Desk) -> None:
-    from holon.cli.presented_events import seen_events
+    from holon.cli.presented_events import seen_event
 
     odd = {"event_seq": 1, "ts": "2026-01-01T00:00:00Z", "agent_id": "main", "type": "new_kind"}
-    (seen,) = seen_events([{**odd, "payload": {"kind": "new_kind", "x": 1}}])
+    seen = seen_event({**odd, "payload": {"kind": "new_kind", "x": 1}})
     assert (seen.presented.summary, seen.presented.visibility) == ("new_kind", "trace")
 
 
@@ -89,8 +87,8 @@ async def test_a_transcript_keeps_the_attempts_at_a_provider_that_failed(desk: D
 @pytest.mark.requirement("operator-cli:events-are-presented")
 async def test_the_words_of_an_event_are_those_of_its_presentation(desk: Desk) -> None:
     await desk.said("prompt", "--wait", "hello")
-    found = await desk.server.host.reads.events_after(MAIN, 0, limit=512)
-    words = [presented.summary for presented in present_all(found)]
+    page = await desk.told("events", "tail", "--order", "asc")
+    words = [each["summary"] for each in page["events"]]
     _, *rows = (await desk.said("events", "tail", "--order", "asc")).splitlines()
     assert [row.endswith(said) for row, said in zip(rows, words, strict=True)] == [True] * len(rows)
 

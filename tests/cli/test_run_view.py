@@ -51,6 +51,7 @@ def a_round(tokens: int) -> ProviderRoundCompleted:
 
 
 @pytest.mark.requirement("run-once:plain-lines")
+@pytest.mark.requirement("events:run-lines-are-presented")
 def test_a_pipe_gets_a_line_for_each_step_and_no_other() -> None:
     out = io.StringIO()
     view = LineView(out)
@@ -61,8 +62,8 @@ def test_a_pipe_gets_a_line_for_each_step_and_no_other() -> None:
     view.close()
     assert out.getvalue().splitlines() == [
         "holon: running `make test`",
-        "holon: in the background: `make test`",
-        "holon: task completed: `make test`",
+        "holon: Task task_1 was created (command_task): `make test`",
+        "holon: Task task_1 is completed: `make test`",
     ]
 
 

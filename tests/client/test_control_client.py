@@ -170,6 +170,16 @@ def test_a_stream_goes_on_after_the_last_event_that_came() -> None:
     assert len(pauses) == 2
 
 
+@pytest.mark.requirement("events:narrowed-by-level")
+def test_a_stream_goes_on_after_what_was_passed_over() -> None:
+    answers = [streamed("id: 7\n\n"), streamed("id: 9\nevent: x\ndata: again\n\n")]
+    pauses: list[float] = []
+    with answering(answers) as (endpoint, asked):
+        stream = follow(ControlClient(endpoint), "/s", pause=pauses.append)
+        assert next(stream) == StreamedEvent("9", "x", "again")
+    assert [line.split()[1] for line in asked] == [b"/s", b"/s?after_seq=7"]
+
+
 def test_why_a_runtime_ended_a_stream_is_no_event() -> None:
     last_word = 'event: stream_closed\ndata: {"ok":false,"code":"subscriber_lagged"}\n\n'
     answers = [streamed(f"id: 7\ndata: {{}}\n\n{last_word}"), streamed("id: 8\ndata: {}\n\n")]

@@ -34,7 +34,7 @@ from holon.model.commit import (
 )
 from holon.model.event import ControlApplied
 from holon.model.expectation import Applied
-from holon.model.ids import AgentId, BriefId, MessageId, TaskId, TimerId, WaitId, WorkItemId
+from holon.model.ids import AgentId, BriefId, MessageId, TaskId, TimerId, TurnId, WaitId, WorkItemId
 from holon.model.limits import (
     EVENT_PAGE_COUNT_MAX,
     STATE_TASKS_COUNT_MAX,
@@ -319,6 +319,9 @@ async def test_turns_are_paged_newest_first_with_the_open_one(store: Store) -> N
     (log,) = await store.reads.turns_page(MAIN, before_index=None, limit=5)
     assert log.turn.turn_id == turn.turn_id
     assert len(log.entries) == 1
+    asked = [TurnId("turn_9"), turn.turn_id]
+    assert await store.reads.turns(MAIN, asked) == [turn]
+    assert await store.reads.turns(OTHER, asked) == []
     assert await store.reads.turns_page(MAIN, before_index=1, limit=5) == []
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from holon.model.brief import OperatorVisibility
 from holon.projections.display_mode import (
     DisplayMode,
     UnknownDisplayModeError,
@@ -9,7 +10,7 @@ from holon.projections.display_mode import (
     parse_display_mode,
     shows,
 )
-from holon.projections.operator_event import OperatorEvent, OperatorVisibility
+from holon.projections.operator_event import OperatorEvent
 from holon.projections.operator_event_rows import Category
 
 TRACE = OperatorVisibility.TRACE
@@ -77,7 +78,7 @@ def test_each_mode_shows_what_the_one_before_shows_and_more(
 
 def test_a_level_lets_through_what_concerns_the_operator_at_least_as_much() -> None:
     event = presented(Category.BRIEF, OperatorVisibility.WORK_DONE)
-    assert [level.value for level in OperatorVisibility if is_within(level, event)] == [
+    assert [level.value for level in OperatorVisibility if is_within(level, event.visibility)] == [
         "work_done",
         "turn_result",
         "progress",

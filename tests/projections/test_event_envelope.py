@@ -28,6 +28,7 @@ from holon.model.task import TaskKind, TaskStatus
 from holon.projections.event_envelope import (
     EventEnvelope,
     EventProjection,
+    EventSurroundings,
     event_envelope,
     event_page,
     message_of,
@@ -75,7 +76,7 @@ def test_an_envelope_carries_every_label_its_event_knows() -> None:
 def test_an_event_about_a_message_takes_the_labels_of_that_message() -> None:
     message = a_message(work_item_id=WorkItemId("work_1"), correlation_id="cor")
     event = MessageProcessed(message_id=message.id, reason="done")
-    provenance = event_envelope(logged(event), message=message).provenance
+    provenance = event_envelope(logged(event), around=EventSurroundings(message=message)).provenance
     assert provenance.authority_class is message.authority_class
     assert (provenance.message_id, provenance.work_item_id) == (message.id, "work_1")
     assert provenance.correlation_id == "cor"
@@ -155,5 +156,7 @@ def test_a_page_takes_messages_that_are_at_hand() -> None:
     message = a_message()
     event = logged(MessageProcessed(message_id=message.id, reason="done"))
     found = EventSlice(events=(event,), last_seq=7)
-    page = event_page(found, EventQuery(limit=1), messages={message.id: message})
+    page = event_page(
+        found, EventQuery(limit=1), around={event.log_seq: EventSurroundings(message=message)}
+    )
     assert page.events[0].provenance.trust is message.trust

@@ -8,7 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holon.model.agent_event import ModelOverrideChanged
-from holon.model.brief import BriefKind, BriefRecord, FailureArtifact, FailureCategory
+from holon.model.brief import (
+    BriefKind,
+    BriefRecord,
+    FailureArtifact,
+    FailureCategory,
+    OperatorVisibility,
+)
 from holon.model.closure import ClosureOutcome, WaitingReason
 from holon.model.event import (
     AgentStateChanged,
@@ -34,15 +40,14 @@ from holon.model.work_event import WorkItemWritten
 from holon.model.work_item import WorkItemState
 from holon.projections.operator_event import (
     OperatorEvent,
-    OperatorVisibility,
     PresentationContext,
     after,
     kind_of,
     present,
-    present_all,
 )
 from holon.projections.operator_event_rows import ROWS, Category
 from holon.testing.builders import MAIN, a_brief, moment
+from tests.projections.presented import present_all
 from tests.wire.record_strategies import records_of
 
 EVENTS: tuple[type[Record], ...] = get_args(Event)

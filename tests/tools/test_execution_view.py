@@ -4,13 +4,10 @@ from typing import Any
 
 import pytest
 
-from holon.model.ids import AgentId, MessageId, TurnId
 from holon.model.workspace import GuaranteeLevel
-from holon.testing.builders import START
-from holon.testing.sequential_ids import SequentialIds
-from holon.tools.execution_view import execution_of
+from holon.ports.unavailable import NoShell
+from holon.tools.execution_view import profile_of
 from holon.tools.registry import local_registry
-from holon.tools.tool import ToolPorts, ToolScene
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
 from tests.runtime.shellwork import results
@@ -66,13 +63,5 @@ def test_what_the_host_does_not_confine_is_said_not_to_be_enforced() -> None:
 
 @pytest.mark.requirement("execution:snapshot-is-exposed")
 def test_a_host_without_a_shell_says_that_it_runs_no_commands() -> None:
-    no_reads: Any = None
-    scene = ToolScene(
-        agent_id=AgentId("main"),
-        turn_id=TurnId("turn_1"),
-        message_id=MessageId("msg_1"),
-        effect_id="turn_1.1.1",
-        now=START,
-    )
-    profile = execution_of(scene, ToolPorts(reads=no_reads, ids=SequentialIds())).profile
+    profile = profile_of(NoShell())
     assert (profile.process_execution_exposed, profile.allow_background_tasks) == (False, False)

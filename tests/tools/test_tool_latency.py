@@ -13,7 +13,8 @@ async def latencies(house: House, agent: str = MAIN) -> dict[str, tuple[int, int
     """Count, total, longest and last, by tool."""
     seen = result_of(await perform(house, "AgentGet", {}, agent=agent))
     keys = ("call_count", "total_ms", "max_ms", "last_ms")
-    found = {each["tool_name"]: [each[key] for key in keys] for each in seen["tool_latency"]}
+    rows = seen["agent"].get("tool_latency", [])
+    found = {each["tool_name"]: [each[key] for key in keys] for each in rows}
     return {name: (count, total, most, last) for name, (count, total, most, last) in found.items()}
 
 

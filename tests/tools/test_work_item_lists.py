@@ -162,13 +162,13 @@ def test_an_agent_sees_itself_and_nobody_else(arguments: JsonValue) -> None:
         await furnish(house)
         seen = result_of(await perform(house, "AgentGet", arguments))
         assert seen["identity"]["agent_id"] == MAIN
-        assert seen["status"]["status"] == "paused"
-        assert seen["model"] == {"override": None}
-        assert seen["focus"]["current_work_item_id"] == "work_2"
+        assert seen["agent"]["status"] == "paused"
+        assert seen["model"]["source"] == "runtime_default"
+        assert seen["agent"]["current_work_item_id"] == "work_2"
         assert seen["counts"]["open_work_items"] == 4
         assert seen["counts"]["tasks"] == 0
         assert [each["objective"] for each in seen["work_items"]][:2] == ["current", "runs"]
-        assert seen["totals"]["turn_index"] == seen["totals"]["input_tokens"] == 0
+        assert seen["agent"]["turn_index"] == seen["agent"]["total_input_tokens"] == 0
 
     run_house(story)
 

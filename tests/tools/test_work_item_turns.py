@@ -5,9 +5,10 @@ import pytest
 
 from holon.decide.work_item_changes import Edit
 from holon.model.work_item import WorkItemState
-from holon.projections.operator_event import OperatorEvent, present_all
+from holon.projections.operator_event import OperatorEvent
 from holon.testing.builders import MAIN
 from holon.testing.scripted_provider import ScriptedCall, ScriptedRound
+from tests.projections.presented import present_all
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
 from tests.tools.work_item_stage import item_in, receipts, with_work_tools
@@ -162,7 +163,7 @@ def test_a_second_completion_that_fails_leaves_the_report_to_the_first() -> None
     run_house(story, script=script, setup=with_work_tools())
 
 
-async def told(house: House) -> tuple[OperatorEvent, ...]:
+async def told(house: House) -> list[OperatorEvent]:
     """What the operator is shown of the agent's events."""
     after = (await house.store.reads.event_bounds(MAIN))[0]
     return present_all(await house.store.reads.events_after(MAIN, after, limit=1_000))

@@ -103,7 +103,12 @@ async def perform(
         now=house.clock.now(),
         agent_home=home,
     )
-    ports = ToolPorts(reads=house.store.reads, ids=house.ids, files=files or NoFiles())
+    ports = ToolPorts(
+        reads=house.store.reads,
+        ids=house.ids,
+        files=files or NoFiles(),
+        summary_of=house.host.inspection.summary,
+    )
     execution = await tool.run(arguments, scene, ports)
     if execution.changes:
         number = house.rows("select count(*) from commits")[0][0]

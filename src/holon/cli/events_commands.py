@@ -1,8 +1,8 @@
 """`holon events`: the raw events of an agent.
 
 Owns:  how events are asked for, and the one table a person sees them in.
-Rule 1: for scripts an event is the envelope the runtime gave, untouched; for people it is read
-        through the one presentation of events.
+Rule 1: for scripts an event is the envelope the runtime gave, untouched; for people it is how the
+        envelope says it reads.
 """
 
 import time
@@ -16,7 +16,6 @@ from holon.cli.options import echo_json
 from holon.cli.runtime_call import Target, agent_options, until_interrupted
 
 if TYPE_CHECKING:
-    from holon.cli.presented_events import Seen
     from holon.client.control_client import Query
     from holon.model.json_value import JsonValue
 
@@ -69,7 +68,7 @@ def tail(
 ) -> None:
     """Show events of an agent, one page of them.
 
-    A page is read first and then narrowed by --max-level, so fewer may be shown than were read.
+    A page is read first and then narrowed by --max-level, so fewer may be shown than --limit says.
 
     \b
     Examples:
@@ -79,15 +78,14 @@ def tail(
       holon events tail --json | jq '.events[].type'
     """
     chosen = order or ("desc" if after_seq is None else "asc")
-    query: Query = {"limit": limit, "order": chosen, "after_seq": after_seq}
+    query: Query = {
+        "limit": limit,
+        "order": chosen,
+        "after_seq": after_seq,
+        "max_level": max_level,
+    }
     page = target.read("events", query, part="events")
-    if target.as_json and max_level == "trace":
-        echo_json(page)
-        return
-    seen = [each for each in _page_seen(page, chosen) if _is_shown(each, max_level)]
-    kept = {each.event_seq for each in seen}
-    narrowed = [each for each in page["events"] if each["event_seq"] in kept]
-    target.show({**page, "events": narrowed}, lambda: _table(seen))
+    target.show(page, lambda: _table(page["events"]))
 
 
 @events.command("stream")
@@ -120,17 +118,12 @@ def stream(
       holon events stream --all
     """
     followed = _followed_all if of_all else _followed
-    found = (
-        envelope
-        for envelope in followed(target, after_seq)
-        if max_level == "trace" or _is_shown(_seen_one(envelope), max_level)
-    )
     with until_interrupted():
-        for envelope in islice(found, max_events):
+        for envelope in islice(followed(target, after_seq, max_level), max_events):
             echo_json(envelope)
 
 
-def _followed(target: Target, after_seq: int | None) -> Iterator["JsonValue"]:
+def _followed(target: Target, after_seq: int | None, max_level: str) -> Iterator["JsonValue"]:
     from holon.client.event_stream import EPOCH, envelope_of, follow
 
     start, epoch = after_seq, None
@@ -145,47 +138,28 @@ def _followed(target: Target, after_seq: int | None) -> Iterator["JsonValue"]:
                 "order": "asc",
                 "limit": _PAGE_COUNT,
                 "event_log_epoch": epoch,
+                "max_level": max_level,
             }
             page = target.read("events", asked, part="events")
             epoch = page.get("event_log_epoch")
             yield from page["events"]
             start, has_newer = int(page.get("newest_seq") or start), bool(page.get("has_newer"))
     path = target.path("events/stream")
-    query: Query = {"after_seq": start, EPOCH: epoch}
+    query: Query = {"after_seq": start, EPOCH: epoch, "max_level": max_level}
     for each in follow(target.client, path, pause=time.sleep, query=query):
         yield envelope_of(each)
 
 
-def _followed_all(target: Target, after_seq: int | None) -> Iterator["JsonValue"]:
+def _followed_all(target: Target, after_seq: int | None, max_level: str) -> Iterator["JsonValue"]:
     from holon.client.event_stream import envelope_of, follow
 
-    query: Query = {"after_seq": after_seq}
+    query: Query = {"after_seq": after_seq, "max_level": max_level}
     for each in follow(target.client, "/events/stream", pause=time.sleep, query=query):
         yield envelope_of(each)
 
 
-def _page_seen(page: "JsonValue", order: str) -> Sequence["Seen"]:
-    from holon.cli.presented_events import seen_events
-
-    if order == "asc":
-        return seen_events(page["events"])
-    return seen_events(page["events"][::-1])[::-1]
-
-
-def _seen_one(envelope: "JsonValue") -> "Seen":
-    from holon.cli.presented_events import seen_events
-
-    return seen_events([envelope])[0]
-
-
-def _is_shown(seen: "Seen", max_level: str) -> bool:
-    from holon.projections.display_mode import is_within
-    from holon.projections.operator_event import OperatorVisibility
-
-    return is_within(OperatorVisibility(max_level), seen.presented)
-
-
-def _table(seen: Sequence["Seen"]) -> list[str]:
+def _table(envelopes: Sequence["JsonValue"]) -> list[str]:
+    from holon.cli.presented_events import seen_event
     from holon.cli.tables import Column, moment, screen_cells, table_lines
 
     columns = (
@@ -196,6 +170,6 @@ def _table(seen: Sequence["Seen"]) -> list[str]:
     )
     rows = [
         (each.event_seq, moment(each.ts), each.presented.source_event_kind, each.presented.summary)
-        for each in seen
+        for each in map(seen_event, envelopes)
     ]
     return table_lines(columns, rows, empty="no events", cells_max=screen_cells())

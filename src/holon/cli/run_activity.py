@@ -4,6 +4,8 @@ Owns:  the reading of events, calls and growing answers as a person would tell t
 Rule 1: nothing is shown here; a view asks for the words. All of them are fit for a terminal.
 Rule 2: a step is told once: the beginning of a call, the beginning and end of a background task.
         How the run ended is not a step; the end of the run says it.
+Rule 3: what an event says is its presentation (projections/operator_event); worded here are only
+        calls and growing answers, and the command a task was made of, which no event has.
 """
 
 from typing import Final
@@ -24,6 +26,7 @@ from holon.model.event import (
 from holon.model.ids import TaskId
 from holon.model.json_value import JsonValue
 from holon.model.tool import ToolCallRecord
+from holon.projections.operator_event import present
 
 THINKING: Final = "thinking"
 _COMMAND_CELLS_MAX: Final = 160
@@ -74,10 +77,10 @@ class Activity:
                 self.doing = self._resting()
             case TaskCreated(task_id=task_id):
                 self._tasks[task_id] = self._last_command
-                return f"in the background: {self._last_command}"
+                return f"{present(event).summary}: {self._last_command}"
             case TaskStatusUpdated(task_id=task_id, status=status) if is_terminal(status):
-                name = self._tasks.pop(task_id, str(task_id))
-                return f"task {status.value}: {name}"
+                command, said = self._tasks.pop(task_id, None), present(event).summary
+                return said if command is None else f"{said}: {command}"
             case _:
                 pass
         return None

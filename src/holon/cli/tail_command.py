@@ -2,7 +2,6 @@
 
 Owns:  how much is looked at to find it, and how one presented event reads on a terminal.
 Rule 1: a reader chooses how much to see by display mode; raw events are shown by `holon events`.
-Rule 2: briefs are read after the events that tell of them, so that none is shown without its text.
 """
 
 import time
@@ -18,12 +17,10 @@ from holon.cli.runtime_call import Target, agent_options, until_interrupted
 if TYPE_CHECKING:
     from holon.cli.presented_events import Seen
     from holon.client.control_client import Query
-    from holon.model.json_value import JsonValue
     from holon.projections.display_mode import DisplayMode
 
 _PAGES_COUNT_MAX: Final = 8  # of events, looked through for what a mode shows
 _PAGE_COUNT: Final = 512
-_BRIEFS_COUNT: Final = 200
 _SPOKEN: Final = ("brief", "assistant_progress")
 
 
@@ -75,11 +72,9 @@ def tail(target: Target, *, limit: int, follows: bool, display: str) -> None:
 
 def _newest(target: Target, limit: int, mode: "DisplayMode") -> tuple[list["Seen"], "Query"]:
     """Return what is to be shown, and where to follow from."""
-    from holon.cli.presented_events import seen_events
+    from holon.cli.presented_events import seen_event
     from holon.projections.display_mode import shows
 
-    briefs: JsonValue = None
-    found: list[JsonValue] = []
     shown: list[Seen] = []
     newest_seq, before_seq, epoch = 0, None, None
     for _ in range(_PAGES_COUNT_MAX):
@@ -87,10 +82,8 @@ def _newest(target: Target, limit: int, mode: "DisplayMode") -> tuple[list["Seen
         page = target.read("events", query, part="events")
         newest_seq = newest_seq or int(page.get("newest_seq") or 0)
         epoch = page.get("event_log_epoch")
-        found = [*reversed(page["events"]), *found]
-        if briefs is None:
-            briefs = target.read("briefs", {"limit": _BRIEFS_COUNT}, part="briefs")["briefs"]
-        shown = [each for each in seen_events(found, briefs) if shows(mode, each.presented)]
+        seen = [seen_event(each) for each in reversed(page["events"])]
+        shown = [*(each for each in seen if shows(mode, each.presented)), *shown]
         before_seq = page.get("oldest_seq")
         if len(shown) >= limit or not page.get("has_older") or before_seq is None:
             break
@@ -99,6 +92,7 @@ def _newest(target: Target, limit: int, mode: "DisplayMode") -> tuple[list["Seen
 
 def _coming(target: Target, place: "Query", mode: "DisplayMode") -> Iterator["Seen"]:
     """Yield what happens, until the home is found on another timeline."""
+    from holon.cli.presented_events import seen_event
     from holon.client.control_client import ControlError
     from holon.client.event_stream import EPOCH_CHANGED, envelope_of, follow
     from holon.projections.display_mode import shows
@@ -106,23 +100,12 @@ def _coming(target: Target, place: "Query", mode: "DisplayMode") -> Iterator["Se
     stream = target.path("events/stream")
     try:
         for each in follow(target.client, stream, pause=time.sleep, query=place):
-            seen = _seen(target, envelope_of(each))
+            seen = seen_event(envelope_of(each))
             if shows(mode, seen.presented):
                 yield seen
     except ControlError as refusal:
         if refusal.body.code != EPOCH_CHANGED:
             raise
-
-
-def _seen(target: Target, envelope: "JsonValue") -> "Seen":
-    from holon.cli.presented_events import committed_after, is_brief, seen_events
-
-    if not is_brief(envelope):
-        return seen_events([envelope])[0]
-    briefs = target.read("briefs", {"limit": _BRIEFS_COUNT}, part="briefs")["briefs"]
-    query = committed_after(int(envelope["event_seq"]))
-    page = target.read("events", query, part="events")
-    return seen_events([envelope], briefs, following=page["events"])[0]
 
 
 def _print(seen: "Seen", *, as_json: bool) -> None:

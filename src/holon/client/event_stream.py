@@ -62,9 +62,10 @@ def follow(
                     broken_count = 0
                     if event.id is not None:
                         asked[cursor] = event.id
-                        if EPOCH not in asked:
+                        if event.data and EPOCH not in asked:
                             asked[EPOCH] = _epoch_of(event)
-                    yield event
+                    if event.data:
+                        yield event
         except (NoRuntimeError, SilentRuntimeError, ForeignServerError):
             if not came_through or broken_count >= CLIENT_RECONNECTS_COUNT_MAX:
                 raise
@@ -100,13 +101,16 @@ def envelope_of(event: StreamedEvent) -> JsonValue:
 
 
 def read_events(answer: Answer) -> Iterator[StreamedEvent]:
-    """Yield the events of one answer until it ends; comments keep it alive and say nothing."""
+    """Yield the events of one answer until it ends; comments keep it alive and say nothing.
+
+    One without data is no event: its id says how far what was passed over reaches.
+    """
     event_id: str | None = None
     kind, data = "message", list[str]()
     while line := answer.body.readline(CLIENT_STREAM_LINE_BYTES_MAX):
         text = line.decode("utf-8", "replace").rstrip("\r\n")
         if not text:
-            if data:
+            if data or event_id is not None:
                 yield StreamedEvent(event_id, kind, "\n".join(data))
             event_id, kind, data = None, "message", []
             continue

@@ -240,12 +240,14 @@ def _agent_event(change: _AgentChange) -> tuple[AgentId, Event]:
             return agent_id, AgentArchived(reason=reason)
         case RecordClosure():
             return change.agent_id, _closure_event(change)
-        case AppendBrief(brief=brief):
+        case AppendBrief(brief=brief, visibility=visibility):
             return brief.agent_id, BriefCreated(
                 brief_id=brief.id,
                 brief_kind=brief.kind,
                 work_item_id=brief.work_item_id,
                 related_message_id=brief.related_message_id,
+                turn_id=brief.turn_id,
+                visibility=visibility,
             )
         case RecordEvent(agent_id=agent_id, event=event):
             return agent_id, event

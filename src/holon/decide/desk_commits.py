@@ -13,7 +13,7 @@ from holon.decide.agent_lifecycle import next_status
 from holon.decide.no_progress import count_anew
 from holon.decide.timer_grid import FireDecision
 from holon.model.agent_status import AgentSignal, AgentStatus
-from holon.model.brief import BriefKind, BriefRecord
+from holon.model.brief import BriefKind, BriefRecord, OperatorVisibility
 from holon.model.commit import (
     AdvanceTask,
     AppendBrief,
@@ -274,7 +274,7 @@ def ask_operator_commit(
         changes=(
             OpenWait(wait=question.wait),
             RememberActivation(memory=question.memory),
-            AppendBrief(brief=brief),
+            AppendBrief(brief=brief, visibility=OperatorVisibility.ACTION_REQUIRED),
         ),
         expects=(
             AgentGeneration(agent_id=agent.identity.agent_id, generation=agent.generation),

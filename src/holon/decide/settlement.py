@@ -47,7 +47,7 @@ from holon.decide.no_progress import is_self_started, pace_after
 from holon.decide.work_transition import decide_work_transition, promotions_of
 from holon.model.agent import AgentState
 from holon.model.agent_status import AgentSignal, AgentStatus
-from holon.model.brief import BriefKind, BriefRecord, FailureArtifact
+from holon.model.brief import BriefKind, BriefRecord, FailureArtifact, OperatorVisibility
 from holon.model.budget import BudgetHold
 from holon.model.closure import Closure, WaitingReason, waiting_reason_of
 from holon.model.commit import (
@@ -296,14 +296,28 @@ def _opened_waits(facts: SettlementFacts, *, now: datetime) -> tuple[OpenWait, .
 def _told(facts: SettlementFacts, closure: Closure, *, now: datetime) -> tuple[AppendBrief, ...]:
     """What the operator is told: each report, and how the turn ended; the latter comes last."""
     reports = promotions_of(facts.finish, facts.completed)
-    briefs = [
-        _brief(facts, brief_id, text=each.report, work_item_id=each.item.id, now=now)
+    told = [
+        AppendBrief(
+            brief=_brief(facts, brief_id, text=each.report, work_item_id=each.item.id, now=now),
+            visibility=OperatorVisibility.WORK_DONE,  # whatever else the agent waits for
+        )
         for each, brief_id in zip(reports, facts.report_brief_ids, strict=False)
     ]
     asks = waiting_reason_of(closure) is WaitingReason.AWAITING_OPERATOR_INPUT
     if _tells_how_it_ended(facts, [each.report for each in reports], asks=asks):
-        briefs.append(_closing_brief(facts, asks=asks, now=now))
-    return tuple(AppendBrief(brief=each) for each in briefs)
+        closing = _closing_brief(facts, asks=asks, now=now)
+        seen = _closing_visibility(facts, closing, asks=asks)
+        told.append(AppendBrief(brief=closing, visibility=seen))
+    return tuple(told)
+
+
+def _closing_visibility(
+    facts: SettlementFacts, closing: BriefRecord, *, asks: bool
+) -> OperatorVisibility:
+    completed = {item.id for item in facts.completed}
+    if closing.kind is BriefKind.RESULT and closing.work_item_id in completed:
+        return OperatorVisibility.WORK_DONE
+    return OperatorVisibility.ACTION_REQUIRED if asks else OperatorVisibility.TURN_RESULT
 
 
 def _tells_how_it_ended(facts: SettlementFacts, reports: list[str], *, asks: bool) -> bool:

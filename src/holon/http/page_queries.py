@@ -10,6 +10,7 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta
 
+from holon.model.brief import OperatorVisibility
 from holon.model.ids import parse_record_id
 from holon.model.limits import (
     EVENT_PAGE_COUNT_DEFAULT,
@@ -60,6 +61,7 @@ class EventsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     limit: Annotated[int, Meta(ge=1, le=EVENT_PAGE_COUNT_MAX)] = EVENT_PAGE_COUNT_DEFAULT
     order: EventOrder | None = None
     projection: EventProjection = EventProjection.OPERATOR
+    max_level: OperatorVisibility = OperatorVisibility.TRACE  # what is read is narrowed by it
 
 
 class StreamQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -68,6 +70,7 @@ class StreamQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     event_log_epoch: Epoch | None = None  # that the number was given out in
     after_seq: Number | None = None
     projection: EventProjection = EventProjection.OPERATOR
+    max_level: OperatorVisibility = OperatorVisibility.TRACE
 
 
 def after_id(asked: AfterQuery, kind: Callable[[str], _Id], *, what: str) -> _Id | None:

@@ -1,11 +1,15 @@
 """What the operator reads: briefs and failure artifacts.
 
-Owns:  the operator-facing records and their bounded shapes.
+Owns:  the operator-facing records and their bounded shapes, and how much each thing concerns the
+       operator.
 Rule 1: a brief is an explicit record made by the runtime, never inferred from text later.
 Rule 2: a failure artifact carries a summary a person can act on; raw logs stay elsewhere.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
 
 from holon.model.ids import AgentId, BriefId, MessageId, TaskId, TurnId, WorkItemId, WorkspaceId
 from holon.model.instant import Instant
@@ -19,6 +23,26 @@ class BriefKind(StrEnum):
     ACK = "ack"
     RESULT = "result"
     FAILURE = "failure"
+
+
+class OperatorVisibility(StrEnum):
+    """How much something concerns the operator, from most to least."""
+
+    ACTION_REQUIRED = "action_required"
+    WORK_DONE = "work_done"
+    TURN_RESULT = "turn_result"
+    PROGRESS = "progress"
+    TRACE = "trace"
+
+    @property
+    def level(self) -> int:
+        """The place in the order; 1 is what most needs an operator."""
+        return _LEVELS[self]
+
+
+_LEVELS: Final[Mapping[OperatorVisibility, int]] = MappingProxyType(
+    {visibility: number for number, visibility in enumerate(OperatorVisibility, start=1)}
+)
 
 
 class AttachmentKind(StrEnum):

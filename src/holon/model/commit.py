@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from holon.model.agent import AgentIdentity
 from holon.model.agent_status import AgentStatus
-from holon.model.brief import BriefRecord, FailureArtifact
+from holon.model.brief import BriefRecord, FailureArtifact, OperatorVisibility
 from holon.model.closure import Closure
 from holon.model.context_change import RememberContext
 from holon.model.event import Event
@@ -210,9 +210,10 @@ class RecordClosure(Record, tag=True, frozen=True, kw_only=True):
 
 
 class AppendBrief(Record, tag=True, frozen=True, kw_only=True):
-    """Tell the operator something."""
+    """Tell the operator something, and how much it concerns them."""
 
     brief: BriefRecord
+    visibility: OperatorVisibility = OperatorVisibility.TURN_RESULT
 
 
 class PutWorkItem(Record, tag=True, frozen=True, kw_only=True):

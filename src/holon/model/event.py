@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from holon.model.agent_event import AgentEvent
 from holon.model.agent_status import AgentStatus
-from holon.model.brief import BriefKind, FailureArtifact
+from holon.model.brief import BriefKind, FailureArtifact, OperatorVisibility
 from holon.model.closure import ClosureOutcome, WaitingReason
 from holon.model.context_event import ContextEvent
 from holon.model.continuation import Continuation
@@ -306,6 +306,8 @@ class BriefCreated(Record, tag_field="kind", tag="brief_created", frozen=True, k
     brief_kind: BriefKind
     work_item_id: WorkItemId | None = None
     related_message_id: MessageId | None = None
+    turn_id: TurnId | None = None
+    visibility: OperatorVisibility | None = None  # events of older versions do not say
 
 
 class TaskCreated(Record, tag_field="kind", tag="task_created", frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import Protocol
 from holon.model.brief import BriefRecord
 from holon.model.errors import BadInputError
 from holon.model.event import AuditEvent
-from holon.model.ids import AgentId, BriefId, MessageId, TaskId, TimerId, WorkItemId
+from holon.model.ids import AgentId, BriefId, MessageId, TaskId, TimerId, TurnId, WorkItemId
 from holon.model.message import QueueEntry
 from holon.model.snapshot import WeighedItem
 from holon.model.surface import (
@@ -24,6 +24,7 @@ from holon.model.surface import (
 )
 from holon.model.task import TaskRecord
 from holon.model.transcript import TurnLog
+from holon.model.turn import TurnRecord
 from holon.model.wake import TimerRecord
 
 
@@ -93,6 +94,10 @@ class HistoryReads(Protocol):
         self, agent_id: AgentId, message_ids: Sequence[MessageId]
     ) -> Sequence[QueueEntry]:
         """Those of the named messages that are kept and are this agent's, in the order asked."""
+        ...
+
+    async def turns(self, agent_id: AgentId, turn_ids: Sequence[TurnId]) -> Sequence[TurnRecord]:
+        """Those of the named turns that are kept and are this agent's, without what they hold."""
         ...
 
     async def turns_page(

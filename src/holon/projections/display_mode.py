@@ -11,8 +11,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
+from holon.model.brief import OperatorVisibility
 from holon.model.errors import BadInputError
-from holon.projections.operator_event import OperatorEvent, OperatorVisibility
+from holon.projections.operator_event import OperatorEvent
 from holon.projections.operator_event_rows import Category
 from holon.projections.preview import one_line
 
@@ -77,6 +78,6 @@ def shows(mode: DisplayMode, presented: OperatorEvent) -> bool:
     return presented.visibility.level <= _RESULT_LEVEL and not is_synced
 
 
-def is_within(level: OperatorVisibility, presented: OperatorEvent) -> bool:
+def is_within(level: OperatorVisibility, visibility: OperatorVisibility) -> bool:
     """Whether an event concerns the operator at least as much as `level`: the filter by level."""
-    return presented.visibility.level <= level.level
+    return visibility.level <= level.level

@@ -8,12 +8,20 @@ Rule 3: `event_seq` orders replay. `log_seq` is for diagnosis and is shown in th
 Rule 4: a number means something together with the timeline it belongs to (`event_log_epoch`):
         another one begins when a home is restored from a backup.
 Rule 5: the payload is the event itself, whole, whoever is authorized to replay it.
+Rule 6: beside it stands how the event reads (projections/operator_event). A page may leave out what
+        concerns the operator less than a level; it still says how far it looked.
+Rule 7: an event of a turn carries the message, work item and task of that turn, unless it names its
+        own.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 import msgspec
 
+from holon.model.brief import BriefRecord, OperatorVisibility
 from holon.model.event import AuditEvent, BriefCreated, Event, MessageAdmitted
 from holon.model.ids import AgentId, BriefId, MessageId, TaskId, TriggerId, TurnId, WorkItemId
 from holon.model.instant import Instant
@@ -30,7 +38,15 @@ from holon.model.provenance import (
 )
 from holon.model.record import Record
 from holon.model.surface import EventOrder, EventQuery, EventSlice
-from holon.projections.operator_event import kind_of
+from holon.model.turn import TurnRecord
+from holon.projections.display_mode import is_within
+from holon.projections.operator_event import (
+    NOTHING_BEFORE,
+    PresentationContext,
+    kind_of,
+    present,
+)
+from holon.projections.operator_event_rows import Category
 
 
 class EventProjection(StrEnum):
@@ -65,6 +81,18 @@ class EventProvenance(Record, frozen=True, kw_only=True):
     causation_id: str | None = None
 
 
+class EventSurroundings(NamedTuple):
+    """The rows an event points to, as far as they are at hand."""
+
+    message: MessageEnvelope | None = None  # the one it concerns
+    turn: TurnRecord | None = None  # the one it belongs to
+    brief: BriefRecord | None = None  # the one it tells of
+    context: PresentationContext = NOTHING_BEFORE  # of a brief of an older version
+
+
+ALONE: Final = EventSurroundings()
+
+
 class EventEnvelope(Record, frozen=True, kw_only=True):
     """One event on its way to a reader."""
 
@@ -73,15 +101,23 @@ class EventEnvelope(Record, frozen=True, kw_only=True):
     ts: Instant
     agent_id: AgentId
     type: str
+    visibility: OperatorVisibility
+    category: Category
+    title: str
+    summary: str
     projection: EventProjection
     provenance: EventProvenance
     payload: Event
+    body: str | None = None
     event_log_epoch: str | None = None  # the timeline `event_seq` belongs to
     log_seq: int | None = None
 
 
 class EventPage(Record, frozen=True, kw_only=True):
-    """Some of an agent's events, and whether there are more on either side."""
+    """Some of an agent's events, and whether there are more on either side.
+
+    The numbers are of the events that were looked at, whether or not a level left them out.
+    """
 
     events: tuple[EventEnvelope, ...]
     has_older: bool
@@ -102,18 +138,24 @@ def event_envelope(
     event: AuditEvent,
     *,
     projection: EventProjection = EventProjection.OPERATOR,
-    message: MessageEnvelope | None = None,
+    around: EventSurroundings = ALONE,
     epoch: str | None = None,
 ) -> EventEnvelope:
-    """Wrap an event. `message` is the one it concerns (`message_of`), where that is at hand."""
+    """Wrap an event."""
+    presented = present(event.event, around.context, brief=around.brief)
     return EventEnvelope(
         id=event_id_of(event),
         event_seq=event.event_seq,
         ts=event.created_at,
         agent_id=event.agent_id,
         type=kind_of(event.event),
+        visibility=presented.visibility,
+        category=presented.category,
+        title=presented.title,
+        summary=presented.summary,
+        body=presented.body,
         projection=projection,
-        provenance=_provenance(event, message),
+        provenance=_provenance(event, around),
         payload=event.event,
         event_log_epoch=epoch,
         log_seq=event.log_seq if projection is EventProjection.LOCAL_DEBUG else None,
@@ -133,24 +175,24 @@ def event_page(
     query: EventQuery,
     *,
     projection: EventProjection = EventProjection.OPERATOR,
-    messages: dict[MessageId, MessageEnvelope] | None = None,
+    around: Mapping[int, EventSurroundings] = MappingProxyType({}),
+    max_level: OperatorVisibility = OperatorVisibility.TRACE,
     epoch: str | None = None,
 ) -> EventPage:
-    """Return what was found as a page, in the order it was read."""
-    known = messages or {}
-    shown = tuple(
+    """Return what was found as a page, in the order it was read; `around` is by log number."""
+    envelopes = [
         event_envelope(
-            each, projection=projection, message=_looked_up(each.event, known), epoch=epoch
+            each, projection=projection, around=around.get(each.log_seq, ALONE), epoch=epoch
         )
         for each in found.events
-    )
-    numbers = [envelope.event_seq for envelope in shown]
+    ]
+    numbers = [envelope.event_seq for envelope in envelopes]
     oldest, newest = min(numbers, default=None), max(numbers, default=None)
     # Of an empty page we know only where it would have been.
     lower = oldest if oldest is not None else min((query.after_seq or 0) + 1, found.last_seq + 1)
     upper = newest if newest is not None else (query.before_seq or lower) - 1
     return EventPage(
-        events=shown,
+        events=tuple(each for each in envelopes if is_within(max_level, each.visibility)),
         oldest_seq=oldest,
         newest_seq=newest,
         has_older=lower - 1 > found.floor_seq,
@@ -161,23 +203,25 @@ def event_page(
     )
 
 
-def _looked_up(event: Event, known: dict[MessageId, MessageEnvelope]) -> MessageEnvelope | None:
-    message_id = message_of(event)
-    return None if message_id is None else known.get(message_id)
+def turn_of(event: Event) -> TurnId | None:
+    """Return the turn an event belongs to, for a caller who can look it up."""
+    named = getattr(event, "turn_id", None)
+    return None if named is None else TurnId(named)
 
 
-def _provenance(event: AuditEvent, message: MessageEnvelope | None) -> EventProvenance:
-    told = event.event
+def _provenance(event: AuditEvent, around: EventSurroundings) -> EventProvenance:
+    told, message, turn = event.event, around.message, around.turn
+    of_turn = (None, None) if turn is None else (turn.message_id, turn.work_item_id)
     named = EventProvenance(
         event_id=event_id_of(event),
         event_seq=event.event_seq,
         ts=event.created_at,
         event_kind=kind_of(told),
         agent_id=event.agent_id,
-        message_id=message_of(told),
-        turn_id=getattr(told, "turn_id", None),
+        message_id=message_of(told) or of_turn[0],
+        turn_id=turn_of(told),
         task_id=getattr(told, "task_id", None),
-        work_item_id=getattr(told, "work_item_id", None),
+        work_item_id=getattr(told, "work_item_id", None) or of_turn[1],
         brief_id=getattr(told, "brief_id", None),
         external_trigger_id=getattr(told, "external_trigger_id", None),
         source=getattr(told, "source", None),

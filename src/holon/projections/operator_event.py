@@ -1,23 +1,23 @@
 """Events as an operator reads them: the one presentation every surface starts from.
 
-Owns:  visibility, category, title, body and summary of every event kind, as a table.
+Owns:  visibility, category, title, body and summary of every event kind, as a table. Pages and
+       streams carry it; what shows events takes its words from here.
 Rule 1: every event class has a row; one without is found by a test.
 Rule 2: there is no severity and no hint where to deliver: surfaces decide from visibility and
         category.
 Rule 3: state-sync events tell a projection to refresh; they are no part of a conversation.
-Rule 4: what a brief amounts to depends on the turn it ends. That is folded from the events around
-        it (`after`, and the closure of the same commit), so a replay reads as it did live.
+Rule 4: what a brief amounts to was decided with the commit that wrote it, and its event says so:
+        each event is presented by itself. A brief of an older version does not say; it is folded
+        from the events around it (`after`, and the closure of the same commit).
 """
 
-from collections.abc import Mapping, Sequence
-from enum import StrEnum
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
 from holon.model.agent_event import ModelOverrideChanged
-from holon.model.brief import BriefKind, BriefRecord
+from holon.model.brief import BriefKind, BriefRecord, OperatorVisibility
 from holon.model.closure import WaitingReason
 from holon.model.event import (
     AssistantRoundRecorded,
@@ -42,26 +42,6 @@ from holon.projections.operator_event_rows import ROWS, Category
 from holon.projections.preview import bounded, one_line
 
 _COMPLETED_REMEMBERED_COUNT: Final = 16
-
-
-class OperatorVisibility(StrEnum):
-    """How much an event concerns the operator, from most to least."""
-
-    ACTION_REQUIRED = "action_required"
-    WORK_DONE = "work_done"
-    TURN_RESULT = "turn_result"
-    PROGRESS = "progress"
-    TRACE = "trace"
-
-    @property
-    def level(self) -> int:
-        """The place in the order; 1 is what most needs an operator."""
-        return _LEVELS[self]
-
-
-_LEVELS: Final[Mapping[OperatorVisibility, int]] = MappingProxyType(
-    {visibility: number for number, visibility in enumerate(OperatorVisibility, start=1)}
-)
 
 
 class OperatorEvent(Record, frozen=True, kw_only=True):
@@ -113,23 +93,14 @@ def present(
     )
 
 
-def present_all(
-    events: Sequence[AuditEvent],
-    *,
-    briefs: Mapping[str, BriefRecord] = MappingProxyType({}),
-    context: PresentationContext = NOTHING_BEFORE,
-) -> tuple[OperatorEvent, ...]:
-    """Return how one agent's events, oldest first, read one after the other."""
-    presented: list[OperatorEvent] = []
+def context_at(events: Sequence[AuditEvent], event_seq: int) -> PresentationContext:
+    """Return what is known at one of these events, which are one agent's, oldest first."""
+    context = NOTHING_BEFORE
     for number, each in enumerate(events):
-        event = each.event
-        if isinstance(event, BriefCreated):
-            around = _with_closure(context, events[number:])
-            presented.append(present(event, around, brief=briefs.get(event.brief_id)))
-        else:
-            presented.append(present(event, context))
-        context = after(context, event)
-    return tuple(presented)
+        if each.event_seq == event_seq:
+            return _with_closure(context, events[number:])
+        context = after(context, each.event)
+    return context
 
 
 def _with_closure(
@@ -202,7 +173,9 @@ def _traced(event: Event) -> _Told:
 
 def _brief(event: BriefCreated, context: PresentationContext, brief: BriefRecord | None) -> _Told:
     is_result = event.brief_kind is BriefKind.RESULT
-    if is_result and event.work_item_id in context.completed_item_ids:
+    if event.visibility is not None:
+        visibility = event.visibility
+    elif is_result and event.work_item_id in context.completed_item_ids:
         visibility = OperatorVisibility.WORK_DONE  # whatever else the agent waits for
     elif context.awaits_operator:
         visibility = OperatorVisibility.ACTION_REQUIRED

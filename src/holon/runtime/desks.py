@@ -13,6 +13,7 @@ from holon.runtime.task_desk import TaskDesk
 from holon.runtime.task_supervisor import TaskSupervisor
 
 if TYPE_CHECKING:
+    from holon.runtime.agent_inspection import AgentInspection
     from holon.runtime.command_desk import CommandDesk
     from holon.runtime.prompt_desk import PromptDesk
     from holon.runtime.skill_desk import SkillDesk
@@ -58,6 +59,13 @@ class Desks:
         from holon.runtime.work_desk import WorkDesk
 
         return WorkDesk(self._services)
+
+    @cached_property
+    def inspection(self) -> "AgentInspection":
+        """Where agents are looked at."""
+        from holon.runtime.agent_inspection import AgentInspection
+
+        return AgentInspection(self._services)
 
     @cached_property
     def prompts(self) -> "PromptDesk":

@@ -20,7 +20,6 @@ from holon.model.errors import StoreBrokenError, StoreError
 from holon.model.ids import AgentId
 from holon.model.ingress import AdmissionReceipt, IngressRequest
 from holon.model.model_ref import ModelRef
-from holon.model.provider_errors import ProviderError
 from holon.model.refusal import Refusal, RefusalCode, RefusedError
 from holon.model.transcript import TurnLog
 from holon.ports.journal import LogLevel
@@ -35,7 +34,7 @@ from holon.runtime.ingress import Ingress
 from holon.runtime.lane import Lane
 from holon.runtime.memory_indexer import MemoryIndexer
 from holon.runtime.pace_desk import PaceDesk
-from holon.runtime.provider_caller import withheld_tools
+from holon.runtime.provider_caller import withheld_from
 from holon.runtime.recovery import Recovery
 from holon.runtime.retention_keeper import RetentionKeeper
 from holon.runtime.scheduler import Scheduler
@@ -99,12 +98,8 @@ class Host(Desks):
         return self._services.models.preference
 
     def withheld_tools(self, model: ModelRef) -> tuple[str, ...]:
-        """The tools a model is not given on this host; none for one that cannot be used anyhow."""
-        try:
-            candidate = self._services.models.find(model)
-        except ProviderError:
-            return ()
-        return tuple(sorted(withheld_tools(self._services, candidate)))
+        """The tools a model is not given on this host."""
+        return withheld_from(self._services, model)
 
     @property
     def rescue_count(self) -> int:

@@ -92,6 +92,15 @@ def withheld_tools(services: Services, candidate: Candidate) -> frozenset[str]:
     return services.tools.acting
 
 
+def withheld_from(services: Services, model: ModelRef) -> tuple[str, ...]:
+    """Return the tools a named model is not given; none for one that cannot be used anyhow."""
+    try:
+        candidate = services.models.find(model)
+    except ProviderError:
+        return ()
+    return tuple(sorted(withheld_tools(services, candidate)))
+
+
 class _Walk:
     """The way from the first candidate to the one that answers."""
 

@@ -19,7 +19,7 @@ from holon.decide.without_secrets import call_without_secrets, outcome_without_s
 from holon.model.commit import Commit
 from holon.model.conversation import ToolUseBlock
 from holon.model.errors import StoreError
-from holon.model.ids import MessageId
+from holon.model.ids import AgentId, MessageId
 from holon.model.record import Record
 from holon.model.tool import ToolCallRecord, ToolCallState, ToolOk
 from holon.model.turn import ToolReceipt
@@ -33,6 +33,7 @@ from holon.tools.receipt import receipt_of
 from holon.tools.tool import Tool, ToolExecution, ToolPorts, ToolScene, refuse
 
 if TYPE_CHECKING:
+    from holon.projections.agent_summary import AgentSummary
     from holon.runtime.skill_watch import SkillWatch
 
 
@@ -62,7 +63,13 @@ class ToolRunner:
             redactor=services.redactor,
             output_budget=services.output_budget,
             task_quota=services.task_quota,
+            summary_of=self._summary_of,
         )
+
+    async def _summary_of(self, agent_id: AgentId) -> "AgentSummary | None":
+        from holon.runtime.agent_inspection import AgentInspection  # not before it is asked for
+
+        return await AgentInspection(self._services).summary(agent_id)
 
     @cached_property
     def _skills(self) -> "SkillWatch":

@@ -7,8 +7,9 @@ Rule 3: a tool that only plans changes says so (`only_plans`); it may be run aga
         saw have moved on. A tool with an effect outside the database is never run twice.
 """
 
+from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import msgspec
 
@@ -31,6 +32,15 @@ from holon.ports.shell import Shell
 from holon.ports.store_reads import StoreReads
 from holon.ports.task_control import TaskControl
 from holon.ports.unavailable import NoClock, NoFiles, NoPlaces, NoShell, NoTasks
+
+if TYPE_CHECKING:
+    from holon.projections.agent_summary import AgentSummary
+
+SummaryLook: TypeAlias = "Callable[[AgentId], Awaitable[AgentSummary | None]]"
+
+
+async def unsummed(agent_id: AgentId) -> None:
+    """A host without an inspection knows no agents."""
 
 
 class ToolScene(Record, frozen=True, kw_only=True):
@@ -70,6 +80,7 @@ class ToolPorts(msgspec.Struct, frozen=True, kw_only=True):
     redactor: Redactor = msgspec.field(default_factory=NothingToRedact)
     output_budget: OutputBudget = msgspec.field(default_factory=OutputBudget)
     task_quota: TaskQuota = TaskQuota()
+    summary_of: "SummaryLook" = unsummed  # the one summary of an agent
 
 
 class Tool(Protocol):

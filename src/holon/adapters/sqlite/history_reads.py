@@ -9,12 +9,12 @@ from typing import Final
 from holon.adapters.sqlite.queue_reads import queue_entry
 from holon.adapters.sqlite.read_session import at_most
 from holon.adapters.sqlite.record_reads import SqliteRecordReads
-from holon.adapters.sqlite.row_codec import BRIEFS, EventRow, audit_event
+from holon.adapters.sqlite.row_codec import BRIEFS, EventRow, TurnRow, audit_event, turn_record
 from holon.adapters.sqlite.statements import Row
 from holon.adapters.sqlite.turn_reads import SqliteTurnReads
 from holon.model.brief import BriefRecord
 from holon.model.event import AuditEvent
-from holon.model.ids import AgentId, BriefId, MessageId
+from holon.model.ids import AgentId, BriefId, MessageId, TurnId
 from holon.model.limits import (
     EVENT_PAGE_COUNT_MAX,
     SURFACE_PAGE_COUNT_MAX,
@@ -23,6 +23,7 @@ from holon.model.limits import (
 from holon.model.message import QueueEntry
 from holon.model.surface import EventOrder, EventQuery, EventSlice
 from holon.model.transcript import TurnLog
+from holon.model.turn import TurnRecord
 from holon.ports.surface_reads import UnknownCursorError
 
 _NEWEST: Final = 2**63 - 1  # what a page begins before when no cursor is given
@@ -56,6 +57,13 @@ class SqliteHistoryReads(SqliteRecordReads, SqliteTurnReads):
             found = [self._one("message", (message_id,)) for message_id in asked]
         entries = (queue_entry(row) for row in found if row is not None)
         return [entry for entry in entries if entry.message.agent_id == agent_id]
+
+    async def turns(self, agent_id: AgentId, turn_ids: Sequence[TurnId]) -> Sequence[TurnRecord]:
+        """Those of the named turns that are kept and are this agent's, without what they hold."""
+        with self._moment():
+            found = [self._one("turn", (turn_id,)) for turn_id in turn_ids[:EVENT_PAGE_COUNT_MAX]]
+        turns = (turn_record(TurnRow._make(row)) for row in found if row is not None)
+        return [turn for turn in turns if turn.agent_id == agent_id]
 
     async def turns_page(
         self, agent_id: AgentId, *, before_index: int | None, limit: int

@@ -12,22 +12,16 @@ from typing import Final
 from anyio.lowlevel import checkpoint
 
 from holon.decide.agent_refusals import refuse_unknown
-from holon.decide.closure import current_closure
 from holon.http.own_records import is_shown
 from holon.http.page_queries import AfterQuery
 from holon.http.plane import Plane
 from holon.http.route import Access, Call, Route
-from holon.model.agent import AgentState
-from holon.model.closure import Closure
 from holon.model.ids import parse_agent_id
-from holon.model.limits import TOOL_LATENCIES_SHOWN_COUNT_MAX
-from holon.model.model_ref import parse_model_ref
 from holon.model.refusal import RefusedError
-from holon.model.surface import AgentSurface, ListedAgent
-from holon.model.workspace import ActiveWorkspace
-from holon.projections.agent_list import AgentListEntry, RuntimeModels, agent_list_entry, could_wait
+from holon.projections.agent_list import AgentListEntry, agent_list_entry, could_wait
 from holon.projections.agent_state_view import AgentStateSnapshot, agent_state_snapshot
-from holon.projections.agent_summary import AgentSummary, Surroundings, agent_summary
+from holon.projections.agent_summary import AgentSummary, agent_summary
+from holon.runtime.agent_inspection import Inspected
 from holon.wire.control_responses import ModelListing
 
 
@@ -36,14 +30,14 @@ async def list_agents(plane: Plane, call: Call) -> tuple[AgentListEntry, ...]:
     asked = call.asked(AfterQuery)
     after = None if asked.after is None else parse_agent_id(asked.after)
     found = await plane.host.reads.public_agents(after=after, limit=asked.limit)
-    models = _models(plane)
+    inspection = plane.host.inspection
     entries: list[AgentListEntry] = []
     for each in found:
-        closure, place = None, _place(plane, each)
+        closure, place = None, inspection.place_of(each)
         if could_wait(each):
-            closure = await _closure(plane, each)
+            closure = await inspection.closure_of(each)
             await checkpoint()  # there may be many, and reads keep the loop
-        entry = agent_list_entry(each, models, closure=closure, workspace=place)
+        entry = agent_list_entry(each, inspection.models, closure=closure, workspace=place)
         entries.append(entry)
     return tuple(entries)
 
@@ -63,60 +57,16 @@ async def state(plane: Plane, call: Call) -> AgentStateSnapshot:
 async def models(plane: Plane, call: Call) -> ModelListing:
     """Name the models agents are given."""
     del call
-    preference = plane.host.preference
-    return ModelListing(
-        default_model=str(preference.default),
-        fallback_models=tuple(str(each) for each in preference.fallbacks),
-    )
+    known = plane.host.inspection.models
+    return ModelListing(default_model=known.default, fallback_models=known.fallbacks)
 
 
-async def _looked_at(plane: Plane, call: Call) -> tuple[AgentSurface, Surroundings]:
+async def _looked_at(plane: Plane, call: Call) -> Inspected:
     agent_id = call.agent_id(plane.facts.default_agent)
-    surface = await plane.host.reads.agent_surface(agent_id)
-    if surface is None or not is_shown(surface.listed.agent.identity):
+    found = await plane.host.inspection.look(agent_id)
+    if found is None or not is_shown(found.surface.listed.agent.identity):
         raise RefusedError(refuse_unknown(agent_id))
-    trigger = await plane.host.reads.trigger_of(agent_id)
-    agent, place = surface.listed.agent, _place(plane, surface.listed)
-    latencies = await plane.host.reads.tool_latencies(
-        agent_id, limit=TOOL_LATENCIES_SHOWN_COUNT_MAX
-    )
-    around = Surroundings(
-        closure=await _closure(plane, surface.listed),
-        models=_models(plane),
-        workspace=place,
-        profile=plane.host.workspaces.profile,
-        triggers=() if trigger is None else (trigger,),
-        trigger_base_url=plane.facts.base_url,
-        withheld_tools=_withheld(plane, agent),
-        latencies=tuple(latencies),
-        pace=await plane.host.pace.pace_of(agent),
-        guidance=await plane.host.prompts.guidance(agent_id, place),
-        skills=await plane.host.skills.summed(agent, place),
-    )
-    return surface, around
-
-
-def _withheld(plane: Plane, agent: AgentState) -> tuple[str, ...]:
-    """The tools the agent's model is not given."""
-    chosen = agent.model.override_model
-    ref = plane.host.preference.default if chosen is None else parse_model_ref(chosen)
-    return plane.host.withheld_tools(ref)
-
-
-async def _closure(plane: Plane, listed: ListedAgent) -> Closure | None:
-    agent_id = listed.agent.identity.agent_id
-    snapshot = await plane.host.reads.snapshot(agent_id, now=plane.clock.now())
-    return None if snapshot is None else current_closure(snapshot)
-
-
-def _models(plane: Plane) -> RuntimeModels:
-    preference = plane.host.preference
-    fallbacks = tuple(str(each) for each in preference.fallbacks)
-    return RuntimeModels(default=str(preference.default), fallbacks=fallbacks)
-
-
-def _place(plane: Plane, listed: ListedAgent) -> ActiveWorkspace:
-    return plane.host.workspaces.place_of(listed.agent.identity.agent_id, listed.workspace)
+    return found
 
 
 ROUTES: Final[tuple[Route[Plane], ...]] = (

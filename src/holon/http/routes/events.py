@@ -9,7 +9,7 @@ Rule 2: a cursor that is older than what is kept, or newer than what there is, i
 
 from typing import Final
 
-from holon.http.event_frames import messages_of
+from holon.http.event_frames import surroundings_of
 from holon.http.event_stream import Stream, resumed_after
 from holon.http.exchange import StreamReply
 from holon.http.own_records import shown_agent
@@ -40,8 +40,14 @@ async def page(plane: Plane, call: Call) -> EventPage:
         require_kept(agent_id, asked.after_seq, floor=found.floor_seq, newest=found.last_seq)
     if asked.before_seq is not None:
         require_kept(agent_id, asked.before_seq, floor=0, newest=found.last_seq + 1)
-    messages = await messages_of(reads, found.events)
-    return event_page(found, query, projection=asked.projection, messages=messages, epoch=epoch)
+    return event_page(
+        found,
+        query,
+        projection=asked.projection,
+        around=await surroundings_of(reads, found.events),
+        max_level=asked.max_level,
+        epoch=epoch,
+    )
 
 
 async def stream(plane: Plane, call: Call) -> StreamReply:
@@ -54,7 +60,9 @@ async def stream(plane: Plane, call: Call) -> StreamReply:
         require_near(after, newest)
 
     async def framed(found: Page) -> bytes:
-        return await plane.frames.of_agent(plane.host.reads, found, asked.projection)
+        return await plane.frames.of_agent(
+            plane.host.reads, found, asked.projection, asked.max_level
+        )
 
     opened = plane.host.events.reader(agent_id, after=newest if after is None else after)
     made = Stream(opened=opened, framed=framed, call=call, watch=plane.token_watch)
@@ -70,7 +78,7 @@ async def stream_all(plane: Plane, call: Call) -> StreamReply:
         await plane.host.events.require_log_kept(after)
 
     async def framed(found: Page) -> bytes:
-        return await plane.frames.of_all(plane.host.reads, found, asked.projection)
+        return await plane.frames.of_all(plane.host.reads, found, asked.projection, asked.max_level)
 
     opened = plane.host.events.log_reader(after=newest if after is None else after)
     made = Stream(opened=opened, framed=framed, call=call, watch=plane.token_watch)
