@@ -6,7 +6,7 @@ Rule 1: ticks for work, reminders and deadlines, timers, follow-ups, and wake hi
         are not: they are never held back, and the count begins anew with each of them.
 Rule 2: a turn got somewhere when a call that changes something succeeded, or when the operator
         spoke up in it. A follow-up the agent left itself, or a note in a work item of its own, is
-        not somewhere (decision 0035).
+        not somewhere (decision 0031).
 Rule 3: after SELF_STARTED_FREE_COUNT_MAX such turns in a row that got nowhere, each next one waits
         twice as long as the last. After SELF_STARTED_COUNT_MAX the operator is told, once, and the
         agent rests until something comes from outside. What comes up meanwhile is kept, and shown

@@ -2,7 +2,7 @@
 
 Owns:  where skills are looked for, in which order, and what is remembered between two looks.
 Rule 1: three scopes, each with a list of roots, of which the first that exists is the only one
-        used (decision 0034 says why for skills it is not as for guidance). One that is there and
+        used (decision 0030 says why for skills it is not as for guidance). One that is there and
         cannot be used is a problem, and no reason to use the next.
 Rule 2: a skill is a folder with a SKILL.md; folders are looked into until one is found, some deep.
         Its body is not kept: a catalog holds metadata.
