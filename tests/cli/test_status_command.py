@@ -1,8 +1,11 @@
 """What `holon status` says of budgets, moments and guidance."""
 
+from pathlib import Path
+
 import pytest
 
 from holon.cli.status_command import summary_lines
+from tests.cli.operator_desk import open_desk
 
 AGENT = {"id": "main"}
 
@@ -85,3 +88,12 @@ def test_what_commands_may_do_without_a_sandbox_has_a_line() -> None:
     assert "they may read, change, reach what the user of the service may" in line
     held = {"process_execution_exposed": True, "policy": dict.fromkeys(policy, "hard_enforced")}
     assert not any("sandbox" in each for each in summary_lines({"execution": held}))
+
+
+@pytest.mark.requirement("own-commands:told-plainly")
+async def test_the_status_of_an_agent_with_commands_says_that_nothing_confines_them(
+    tmp_path: Path,
+) -> None:
+    async with open_desk(tmp_path / "home") as desk:
+        told = await desk.said("status")
+    assert "no sandbox: they may read, change, reach what the user of the service may" in told

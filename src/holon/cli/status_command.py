@@ -159,8 +159,8 @@ def _failure(failure: "JsonValue") -> str:
 
 def _unconfined(execution: "JsonValue") -> str:
     """What the agent's own commands can do that no boundary keeps them from."""
-    held = execution.get("policy") or {}
-    if not execution.get("process_execution_exposed"):
+    held, profile = execution.get("policy") or {}, execution.get("profile") or {}
+    if not profile.get("process_execution_exposed"):
         return ""
     open_ones = {
         "path_confinement": "read",
