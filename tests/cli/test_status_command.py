@@ -83,10 +83,11 @@ def test_what_commands_may_do_without_a_sandbox_has_a_line() -> None:
         "write_confinement": "not_enforced",
         "network_confinement": "not_enforced",
     }
-    execution = {"process_execution_exposed": True, "policy": policy}
+    profile = {"process_execution_exposed": True}
+    execution = {"profile": profile, "policy": policy}
     (line,) = (each for each in summary_lines({"execution": execution}) if "sandbox" in each)
     assert "they may read, change, reach what the user of the service may" in line
-    held = {"process_execution_exposed": True, "policy": dict.fromkeys(policy, "hard_enforced")}
+    held = {"profile": profile, "policy": dict.fromkeys(policy, "hard_enforced")}
     assert not any("sandbox" in each for each in summary_lines({"execution": held}))
 
 
