@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 Scan = Callable[[str], object]
 
 SIZES: Final = (2**8, 2**11, 2**14, 2**17)
-_RATIO_MAX: Final = 4.0  # linear: 1; n log n: below 1.5; quadratic: 8
+_RATIO_MAX: Final = 5.0  # linear: 1; n log n: below 1.5; quadratic: 8
 _NOISE_NS: Final = 400_000  # a measurement below this says nothing about growth
 _CLEAR_NS: Final = 2_000_000  # and one above this says it clearly enough
 _TRIES_COUNT: Final = 5

@@ -44,7 +44,7 @@ def test_a_backup_beside_a_running_service_holds_what_was_acknowledged(world: Wo
         until(served.is_at_rest)
         assert served.end() == 0
     told = json.loads(done.stdout)
-    assert (told["ok"], told["left_out"]) == (True, ["run/token"])
+    assert (told["ok"], told["left_out"]) == (True, ["trigger_key", "run/token"])
     made = command(world, "restore", file=file, home=again)
     assert made.returncode == 0, made.stderr
     found = check_database(database_path(again), acked={MessageId(each) for each in acked})

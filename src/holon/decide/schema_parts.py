@@ -11,7 +11,7 @@ from typing import Final
 
 from holon.model.json_value import JsonValue
 
-_STEP: Final = re.compile(r"[^.\[\]]+|\[[^\[\]]*\]")
+PATH_STEP: Final = re.compile(r"[^.\[\]]+|\[[^\[\]]*\]")
 _SHOWN_VALUES_COUNT_MAX: Final = 12
 
 _KIND_WORDS: Final[Mapping[str, str]] = MappingProxyType(
@@ -95,7 +95,7 @@ def kind_of(value: JsonValue) -> str:
 
 def schema_at(schema: JsonValue, place: str) -> JsonValue:
     """The schema of a place such as `todo_list[0].state`, or nothing when it leads nowhere."""
-    steps: Sequence[str] = _STEP.findall(place)
+    steps: Sequence[str] = PATH_STEP.findall(place)
     for step in steps:
         inside = [_inside(branch, step) for branch in branches_of(schema)]
         schema = next((part for part in inside if part is not None), None)

@@ -14,6 +14,7 @@ from typing import Final
 
 from msgspec import inspect
 
+from holon.decide.schema_parts import PATH_STEP
 from holon.model.errors import BadSyntaxError, DecodeError
 from holon.model.json_value import JsonValue
 from holon.model.limits import LABEL_CHARS_MAX
@@ -22,7 +23,6 @@ SYNTAX_HINT: Final = "send one whole JSON value in UTF-8, without NaN, comments 
 SHAPE_HINT: Final = "compare it with the schema of this route in GET /openapi.json"
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_STEP: Final = re.compile(r"[^.\[\]]+|\[[^\[\]]*\]")
 
 
 def explained(error: DecodeError, data: bytes, kind: type) -> DecodeError:
@@ -81,7 +81,7 @@ def _texts(value: JsonValue) -> Iterator[tuple[str, str]]:
 def _hint(error: DecodeError, kind: type) -> str:
     """Say what may stand where the error is: values, tags or the names of fields."""
     here: tuple[inspect.Type, ...] = (_info(kind),)
-    for step in _STEP.findall(error.field or ""):
+    for step in PATH_STEP.findall(error.field or ""):
         inside = tuple(found for each in here for found in _inside(each, step))
         if not inside:
             return _names_hint(here, step)

@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from holon.decide.schema_parts import PATH_STEP
 from holon.model.errors import BadSyntaxError, DecodeError
 from holon.model.json_value import JsonValue
 from holon.wire.body_faults import SYNTAX_HINT, explained, field_of_text
@@ -22,7 +23,6 @@ T = TypeVar("T")
 _NOT_AN_INTEGER: Final = re.compile(r"Expected `int[^`]*`, got `float`")
 _WHOLE_NUMBERS_COUNT_MAX: Final = 16  # more than any request has
 _EXACT_MAX: Final = 2**53  # beyond it a number with a point is not exact
-_STEP: Final = re.compile(r"[^.\[\]]+|\[[^\]]*\]")
 _INDEX: Final = re.compile(r"\[[0-9]+\]")
 _NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _PLAIN_NUL: Final = re.compile("\0")
@@ -68,7 +68,7 @@ def _with_whole_numbers(data: bytes, kind: type[T], error: DecodeError) -> T:
 
 def _made_whole(value: JsonValue, path: str | None) -> bool:
     """Put the integer where a path leads to a number without a fraction; False when it does not."""
-    *way, last = _STEP.findall(path or "") or [""]
+    *way, last = PATH_STEP.findall(path or "") or [""]
     for step in way:
         value = _inside(value, step)
     number = _inside(value, last)

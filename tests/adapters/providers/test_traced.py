@@ -100,6 +100,7 @@ async def test_an_answer_is_one_line_of_facts(caplog: pytest.LogCaptureFixture) 
             "total_tokens": 10,
             "cache_read_tokens": 0,
             "cache_creation_tokens": 0,
+            "is_estimated": False,
         },
     }
     assert "private" not in caplog.text

@@ -25,6 +25,7 @@ import msgspec
 
 from holon.adapters.exec.process_table import boot_id
 from holon.adapters.sqlite.error_mapping import not_a_holon_database
+from holon.adapters.sqlite.home_owner import home_lost
 from holon.model.errors import (
     DatabaseMissingError,
     DatabaseReplacedError,
@@ -171,6 +172,8 @@ class DatabaseFiles:
     def require_ours(self) -> None:
         """Raise DatabaseReplacedError when the files are no longer those that were opened."""
         fault = self._fault()
+        if fault is not None and not self._path.parent.is_dir():
+            raise home_lost(self._path.parent.parent)
         if fault is not None:
             raise DatabaseReplacedError(
                 f"{fault}; nothing is acknowledged any more",

@@ -97,10 +97,7 @@ class HomeOwner:
         if self._connection.execute(self._sql["is_asked"]).fetchall():
             self._connection.execute(self._sql["answer"])
         if place_of(self._path) != self.identity.place:
-            raise HomeLostError(
-                f"the folder {self._path} was moved, removed or replaced while it was served",
-                hint="what was accepted is in the folder it was: move it back, or serve it there",
-            )
+            raise home_lost(self._path)
         is_restored = self._lock.restored()
         if self._lock.place != self._noted_lock:
             moved = (*map(str, self._lock.place), self._generation)
@@ -160,6 +157,14 @@ def take_home(connection: apsw.Connection, path: Path, lock: HomeLock, *, after:
         raise
     original = None if last is None or last.home.id == home.id else last.home.path
     return HomeOwner(connection, path, lock, home, generation=after + 1, original=original)
+
+
+def home_lost(path: Path) -> HomeLostError:
+    """The folder of a home is not where it was when it was opened."""
+    return HomeLostError(
+        f"the folder {path} was moved, removed or replaced while it was served",
+        hint="what was accepted is in the folder it was: move it back, or serve it there",
+    )
 
 
 def _owner(connection: apsw.Connection) -> _Owner | None:

@@ -177,12 +177,12 @@ select
 
 -- last_failure --
 -- What the operator ended did not fail, and what an agent has done well since is not news.
-select f.record from (
-    select brief_seq, agent_id, created_at, record from briefs
+select f.record from briefs f
+where f.brief_seq in (
+    select brief_seq from briefs
     where kind = 'failure' and json_extract(record, '$.failure.kind') is not 'operator_abort'
     order by brief_seq desc limit ?1
-) f
-where not exists (
+) and not exists (
     select 1 from turns t
     where t.agent_id = f.agent_id and t.state = 'settled' and t.settled_at > f.created_at
         and json_extract(t.terminal, '$.kind') = 'completed'
