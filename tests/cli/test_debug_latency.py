@@ -21,7 +21,7 @@ async def test_the_time_of_turns_is_told_part_by_part_also_while_a_runtime_runs(
     home = tmp_path / "home"
     async with open_desk(home) as desk:
         none_yet = await to_thread.run_sync(run, home)
-        assert none_yet.stdout == "no turn of main begins and ends in its newest 1 events\n"
+        assert none_yet.stdout == "no turn of main begins and ends in its newest 2 events\n"
         await desk.said("prompt", "--wait", "look")
         await desk.said("prompt", "--wait", "hello")
         live = json.loads((await to_thread.run_sync(run, home, "--json")).stdout)

@@ -46,7 +46,7 @@ def test_a_usable_default_ends_with_zero_and_the_six_facts(tmp_path: Path) -> No
         "  endpoint      https://api.openai.com/v1",
         "  credential    env OPENAI_API_KEY (present)",
         "  availability  available",
-        "  retry policy  2 retries after timeout, connection, rate_limited, server_error;",
+        "  retry policy  2 retries after timeout, connection, rate_limited, server_error, ",
         "  last failure  none",
     ):
         assert line in done.stdout

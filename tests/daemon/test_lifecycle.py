@@ -73,7 +73,7 @@ def test_the_life_of_a_daemon(place: Place) -> None:
     assert (stopped["ok"], stopped["state"]) == (True, "stopped")
     assert identity_of(replaced["pid"]) is None
     left = {path.name for path in place.files.folder.iterdir()}
-    assert left == {"daemon.log", "lock", "token"}
+    assert left == {"daemon.log", "lock", "token", "turn"}
     lines = [json.loads(line) for line in place.told("daemon", "logs")["lines"]]
     life = ["starting", "recovered", "ready", "draining", "ended"]
     assert [line["event"] for line in lines] == 2 * life, "two processes, and nothing but JSON"

@@ -99,7 +99,7 @@ def status(target: Target) -> None:
 
 
 @agent.command()
-@click.argument("agent", metavar="NAME")
+@click.argument("agent", metavar="NAME", shell_complete=complete_agent)
 @click.option(
     "--template",
     shell_complete=complete_template,
@@ -144,7 +144,7 @@ def start(target: Target) -> None:
 
 
 @agent.command()
-@click.argument("agent", metavar="NAME")
+@click.argument("agent", metavar="NAME", shell_complete=complete_agent)
 @runtime_options
 def resume(target: Target) -> None:
     """Let an agent that was paused or stopped run again; one that runs already goes on.
@@ -157,7 +157,7 @@ def resume(target: Target) -> None:
 
 
 @agent.command()
-@click.argument("agent", metavar="NAME")
+@click.argument("agent", metavar="NAME", shell_complete=complete_agent)
 @runtime_options
 def pause(target: Target) -> None:
     """Pause an agent; it takes messages, and runs nothing until it is resumed.

@@ -14,7 +14,6 @@ from holon.cli import exit_codes
 from holon.cli.completed_names import complete_agent
 from holon.cli.options import echo_json, home_option, json_option
 from holon.cli.runtime_call import Target, agent_options
-from holon.model.limits import LATENCY_EVENTS_COUNT_DEFAULT, LATENCY_EVENTS_COUNT_MAX
 
 if TYPE_CHECKING:
     from holon.adapters.sqlite.check.report import CheckReport
@@ -93,8 +92,8 @@ def _checked(home: Path, *, as_json: bool) -> "CheckReport":
 )
 @click.option(
     "--events-limit",
-    type=click.IntRange(1, LATENCY_EVENTS_COUNT_MAX),
-    default=LATENCY_EVENTS_COUNT_DEFAULT,
+    type=click.IntRange(1, 100_000),
+    default=5_000,
     show_default=True,
     help="How many of the agent's newest events to read for them.",
 )

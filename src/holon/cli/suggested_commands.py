@@ -19,7 +19,7 @@ _COMMANDS: Final = re.compile(
     r"(?:agent model|config (?:credentials|models|providers)) [a-z]+"
     r"|(?:agent|daemon|debug|events|memory|skills|task|template|timer|trigger|work-item|workspace"
     r"|config(?! schema| credentials| models| providers)) [a-z-]+"
-    r"|onboard|prompt|run|serve|status|tail|transcript"
+    r"|backup|onboard|prompt|restore|run|serve|status|tail|transcript"
     r")(?![a-z-])(?! --home)"
 )
 

@@ -302,7 +302,7 @@ MEMORY_RANKED_COUNT_MAX: Final = 3_000  # of the texts that match; the newest
 MEMORY_SEARCH_MS_MAX: Final = 150  # of work, looking for texts with only some of the words
 MEMORY_GIVEN_BACK_MS: Final = MINUTE_MS  # how often a service returns freed pages to the system
 MEMORY_INDEXES_OPEN_COUNT_MAX: Final = 8
-MEMORY_INDEX_CACHE_KIB: Final = 256  # of each open one
+MEMORY_INDEX_CACHE_BYTES: Final = 256 * KIB  # of each open one
 MEMORY_GONE_KEPT_MS: Final = 7 * DAY_MS  # how long it is told that a record was pruned
 
 # Homes, templates and guidance files.
@@ -342,8 +342,6 @@ SKILL_COMMAND_CHARS_MAX: Final = 64 * KIB  # of a command line that is looked th
 # Events and their readers.
 EVENT_PAGE_COUNT_DEFAULT: Final = 128
 EVENT_PAGE_COUNT_MAX: Final = 512
-LATENCY_EVENTS_COUNT_DEFAULT: Final = 5_000
-LATENCY_EVENTS_COUNT_MAX: Final = 100_000
 FEED_LAG_EVENTS_MAX: Final = 4_096
 FEED_PAGES_KEPT_COUNT_MAX: Final = 16  # read once for all followers, until the next commit
 EVENT_HEARTBEAT_MS: Final = 15 * SECOND_MS

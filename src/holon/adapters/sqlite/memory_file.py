@@ -20,7 +20,7 @@ import apsw
 
 from holon.adapters.sqlite.named_queries import named_queries
 from holon.adapters.sqlite.statements import Row
-from holon.model.limits import MEMORY_INDEX_CACHE_KIB
+from holon.model.limits import KIB, MEMORY_INDEX_CACHE_BYTES
 from holon.ports.memory_index import MemoryIndexError
 
 INDEX_FILE: Final = "memory.sqlite3"
@@ -135,7 +135,7 @@ class MemoryFile:
             connection.pragma("synchronous", "normal")  # losing the last moments costs a feeding
             connection.pragma("temp_store", "memory")
             # Several indexes are open at once: what each may hold of its file adds up.
-            connection.pragma("cache_size", -MEMORY_INDEX_CACHE_KIB)
+            connection.pragma("cache_size", -(MEMORY_INDEX_CACHE_BYTES // KIB))
         except apsw.Error as error:
             raise _judged(error) from error
         return connection
