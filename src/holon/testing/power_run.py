@@ -40,7 +40,7 @@ from holon.testing.power_vfs import DiskOperation, PowerVfs
 from holon.testing.sequential_ids import SequentialIds
 from holon.testing.sim_loop import SimLoop, SimulatedCrash
 from holon.testing.single_model import SingleModel
-from holon.testing.world_actors import Actors, Notebook
+from holon.testing.world_actors import TRIGGER_BASE_URL, Actors, Notebook, WorldTriggerKey
 from holon.testing.world_model import WorldModel
 from holon.testing.world_plan import AGENTS, JumpClock, plan_world
 from holon.tools.registry import builtin_tools
@@ -188,6 +188,8 @@ class _Recording:
             ids=self._ids,
             models=SingleModel(self._model),
             tools=builtin_tools(),
+            trigger_key=WorldTriggerKey(),
+            trigger_base_url=TRIGGER_BASE_URL,
         )
         host = Host(services)
         async with anyio.create_task_group() as life:

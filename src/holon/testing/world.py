@@ -55,7 +55,7 @@ from holon.testing.memory_store import memory_connection, memory_store
 from holon.testing.sequential_ids import SequentialIds
 from holon.testing.sim_loop import SimLoop, SimulatedCrash
 from holon.testing.single_model import SingleModel
-from holon.testing.world_actors import Actors, Notebook
+from holon.testing.world_actors import TRIGGER_BASE_URL, Actors, Notebook, WorldTriggerKey
 from holon.testing.world_faults import WorldFaults
 from holon.testing.world_hands import WorldHands, with_hands
 from holon.testing.world_model import WorldModel
@@ -106,17 +106,6 @@ def has_hands(seed: int) -> bool:
 def forgets(seed: int) -> bool:
     """Whether retention leaves the world of this seed little history."""
     return seed // 2 % 4 == 2
-
-
-class WorldTriggerKey:
-    """The key of a world's triggers: the same in all its lives."""
-
-    def key(self) -> bytes:
-        """The key."""
-        return b"k" * 32
-
-    def handed_out(self, name: str, secret: str) -> None:
-        """Nothing is hidden in a world."""
 
 
 class World:
@@ -193,7 +182,7 @@ class World:
             tools=builtin_tools(),
             journal=self._bugs,
             trigger_key=WorldTriggerKey(),
-            trigger_base_url="http://127.0.0.1:7878",
+            trigger_base_url=TRIGGER_BASE_URL,
             retention=FORGETFUL if forgets(self._verdict.seed) else RetentionPolicy(),
         )
         if self._hands is not None:

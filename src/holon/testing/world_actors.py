@@ -9,7 +9,7 @@ Rule 2: a refusal is an answer.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import Final, assert_never
 
 from holon.decide.work_item_changes import Edit
 from holon.model.commit import AdvanceTask
@@ -46,6 +46,20 @@ class Notebook:
     refusals: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     cursors: dict[AgentId, int] = field(default_factory=dict)
+
+
+TRIGGER_BASE_URL: Final = "http://127.0.0.1:7878"  # nothing listens there
+
+
+class WorldTriggerKey:
+    """The key of a world's triggers: the same in all its lives."""
+
+    def key(self) -> bytes:
+        """The key."""
+        return b"k" * 32
+
+    def handed_out(self, name: str, secret: str) -> None:
+        """Nothing is hidden in a world."""
 
 
 def _nobody(by_ms: int) -> None:
