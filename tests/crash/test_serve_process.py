@@ -35,7 +35,9 @@ def test_of_several_that_race_for_a_home_one_serves_and_the_others_leave_it_alon
     assert len(winners) == 1
     assert [racer.join() for racer in racers if racer not in winners] == [2] * (RACERS_COUNT - 1)
     told = said.read_text(encoding="utf-8")
-    assert told.count(f"in use by process {winners[0].pid}") >= RACERS_COUNT - 1
+    # One that lost may have been told of another that lost, which held the lock for a moment.
+    named = sum(told.count(f"in use by process {racer.pid}") for racer in racers)
+    assert named >= RACERS_COUNT - 1
     assert "Traceback" not in told
     assert winners[0].ask(HELLO).ok
     winners[0].kill()
