@@ -57,7 +57,7 @@ def test_a_seed_replays_identically_in_another_process() -> None:
 
 def test_the_worlds_are_eventful() -> None:
     """A simulation in which nothing happens would prove nothing."""
-    verdicts = [run_seed(seed) for seed in range(8)]
+    verdicts = [run_seed(seed) for seed in range(16)]
     assert sum(verdict.crash_count for verdict in verdicts) > 8
     assert sum(verdict.turn_count for verdict in verdicts) > 80
     assert sum(verdict.command_count for verdict in verdicts) > 20
