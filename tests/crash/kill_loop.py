@@ -6,6 +6,7 @@ Owns:  the loop: start, let it work, kill it at a random moment or at a named fa
 
     python -m tests.crash.kill_loop --kills 2000 --seed 1 --jobs 2
     python -m tests.crash.kill_loop --kills 200 --terms        SIGTERM alone, while tasks start
+    python -m tests.crash.kill_loop --kills 200 --clock        the wall clock is set all the while
 
 Rule 1: every failpoint is the place of death at least once, as long as there are kills enough. A
         life without a failpoint is the command `holon serve` itself.
@@ -14,7 +15,9 @@ Rule 2: a host that ends otherwise than it was made to, or that says anything un
 Rule 3: after a restart every task of an earlier life has ended or has a living process, within a
         bounded time; no process of an interrupted call goes on.
 Rule 4: when a home is done, no process that it started is left; one that is counts as a problem.
-Rule 5: a home serves a bounded number of kills, because judging it takes longer as it grows.
+Rule 5: with --clock the wall clock of the hosts is set forwards and backwards at random moments, by
+        seconds to months; the true time is back before a home is judged at its end.
+Rule 6: a home serves a bounded number of kills, because judging it takes longer as it grows.
 """
 
 import argparse
@@ -25,6 +28,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -58,6 +62,7 @@ from tests.crash.kill_report import KillReport
 from tests.crash.load import Operator, Orderer, Sender, calm_down
 from tests.crash.rest import IDLE_S_MAX, come_to_rest
 from tests.crash.stage import Ledger, Stage
+from tests.hostile.system_library import build_system_library, environ_with, set_wall_clock
 
 KILLS_PER_HOME_MAX: Final = 40
 DEATH_S_MAX: Final = 3.0  # an armed host that lives longer missed its failpoint
@@ -87,21 +92,60 @@ class Manner(StrEnum):
     HURRY = "hurry"  # SIGTERM, and SIGKILL before it has drained
 
 
+# In seconds: beyond timers, retries, the memory of keys, and what retention keeps.
+CLOCK_JUMPS_S: Final = (0, 0, 90, -90, 8 * 3_600, -8 * 3_600, 100 * 86_400, -100 * 86_400)
+CLOCK_STAYS_S_MEAN: Final = 0.4
+
 CALLERS: Final = (Operator, Operator, Sender)
 ORDERING: Final = (Operator, *[Orderer] * 4, Sender)  # an end in good order meets starting tasks
 ENDS: Final[Mapping[Manner, int]] = {Manner.TERMINATE: 1}
 MANNERS: Final[Mapping[Manner, int]] = {Manner.KILL: 8, Manner.TERMINATE: 1, Manner.HURRY: 1}
 
 
+class ClockSetter(threading.Thread):
+    """Sets the wall clock of the processes that look at these switches, until it is ended."""
+
+    def __init__(self, switches: Path, chance: Random) -> None:
+        super().__init__(daemon=True)
+        self._switches = switches
+        self._chance = chance
+        self._ended = threading.Event()
+        self.jumps = 0
+
+    def run(self) -> None:
+        """Set it again and again."""
+        while not self._ended.wait(self._chance.expovariate(1 / CLOCK_STAYS_S_MEAN)):
+            set_wall_clock(self._switches, by_s=self._chance.choice(CLOCK_JUMPS_S))
+            self.jumps += 1
+
+    def end(self) -> None:
+        """Stop, and leave the true time."""
+        self._ended.set()
+        self.join()
+        set_wall_clock(self._switches, by_s=0)
+
+
 class HomeUnderFire:
     """One home, its clients and readers, and a killer."""
 
     def __init__(
-        self, home: Path, *, seed: int, model_url: str, manners: Mapping[Manner, int] = MANNERS
+        self,
+        home: Path,
+        *,
+        seed: int,
+        model_url: str,
+        manners: Mapping[Manner, int] = MANNERS,
+        system_library: Path | None = None,
     ) -> None:
         self._home = home
         self._manners = manners
         self._environ = environ_of(home, model_url)
+        self._clock: ClockSetter | None = None
+        if system_library is not None:
+            switches = home.with_name(f"{home.name}.switches")
+            switches.mkdir()
+            self._environ = environ_with(system_library, switches)
+            self._clock = ClockSetter(switches, Random(f"{seed}:clock"))
         self._chance = Random(f"{seed}:killer")
         self._stage = Stage()
         self._ledger = Ledger()
@@ -124,7 +168,8 @@ class HomeUnderFire:
         """Kill the host this often (more, if a failpoint was missed), then let it finish."""
         points = deque(Failpoint)
         self._chance.shuffle(points)
-        for thread in (*self._callers, *self._followers):
+        clock = () if self._clock is None else (self._clock,)
+        for thread in (*clock, *self._callers, *self._followers):
             thread.start()
         while self._goes_on(kills, points):
             self._one_life(self._next_point(points), points)
@@ -255,6 +300,9 @@ class HomeUnderFire:
 
     def _finish(self) -> None:
         """Let everybody finish, see the host fall silent, and judge what it leaves."""
+        if self._clock is not None:
+            self._clock.end()
+            self._report.counts["clock jumps"] += self._clock.jumps
         host = self._start()
         try:
             host.wait_ready()
@@ -345,15 +393,22 @@ def _expected_codes(manner: Manner, place: str) -> tuple[int, ...]:
 
 
 def run_home(
-    seed: int, kills: int, root: Path, manners: Mapping[Manner, int] = MANNERS
+    seed: int,
+    kills: int,
+    root: Path,
+    manners: Mapping[Manner, int] = MANNERS,
+    system_library: Path | None = None,
 ) -> KillReport:
     """Run one home of a loop in a folder of its own."""
     home = root / f"home-{seed}"
     with wire_server_beside(mixed_model(seed)) as model_url:
-        report = HomeUnderFire(home, seed=seed, model_url=model_url, manners=manners).run(kills)
+        report = HomeUnderFire(
+            home, seed=seed, model_url=model_url, manners=manners, system_library=system_library
+        ).run(kills)
     if not report.problems:
         shutil.rmtree(home)
         home.with_name(f"{home.name}.stderr").unlink(missing_ok=True)
+        shutil.rmtree(home.with_name(f"{home.name}.switches"), ignore_errors=True)
     return report
 
 
@@ -364,6 +419,7 @@ def run_kill_loop(
     root: Path | None = None,
     jobs: int = 1,
     manners: Mapping[Manner, int] = MANNERS,
+    sets_clock: bool = False,
     tell: Callable[[str], object] = lambda _: None,
 ) -> KillReport:
     """Kill hosts this often, spread over as many homes as that takes, and tell how far it is."""
@@ -373,7 +429,11 @@ def run_kill_loop(
     shares = [kills // home_count + (n < kills % home_count) for n in range(home_count)]
     seeds = [seed * 10_000 + number for number in range(home_count)]
     whole = KillReport(seed=seed)
-    same = [folder] * home_count, [manners] * home_count
+    library = build_system_library(folder) if sets_clock else None
+    if sets_clock and library is None:
+        whole.problems.append("no C compiler: the wall clock of a process cannot be set")
+        return whole
+    same = [folder] * home_count, [manners] * home_count, [library] * home_count
     with ProcessPoolExecutor(jobs) if jobs > 1 else contextlib.nullcontext() as pool:
         each = map if pool is None else pool.map
         for count, report in enumerate(each(run_home, seeds, shares, *same), start=1):
@@ -400,12 +460,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--terms", action="store_true", help="end hosts by SIGTERM alone, while tasks start"
     )
+    parser.add_argument(
+        "--clock", action="store_true", help="set the wall clock of the hosts all the while"
+    )
     asked = parser.parse_args(arguments)
     report = run_kill_loop(
         kills=asked.kills,
         seed=asked.seed,
         jobs=asked.jobs,
         manners=ENDS if asked.terms else MANNERS,
+        sets_clock=asked.clock,
         tell=_tell,
     )
     print(report, *report.problems[1:PROBLEMS_SHOWN_COUNT_MAX], sep="\n  ")

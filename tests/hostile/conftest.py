@@ -1,8 +1,6 @@
 """Worlds for services, and what some of them need."""
 
 import os
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.served import World, may_have_own_disk, own_disk
-
-WORLD = Path(__file__).with_name("hostile_world.c")
+from tests.hostile.system_library import build_system_library
 
 
 @pytest.fixture
@@ -39,15 +36,20 @@ def small_disk(folder: Path) -> World:
     return World(folder=folder, home=disk / "home", before=own_disk(disk))
 
 
+@pytest.fixture
+def switches(folder: Path) -> Path:
+    """The folder whose files turn a loaded system library against a service."""
+    made = folder / "switches"
+    made.mkdir()
+    return made
+
+
 @pytest.fixture(scope="session")
 def hostile_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What is loaded into a process so that its system calls can be turned against it."""
-    compiler = shutil.which("cc")
-    if compiler is None:
+    library = build_system_library(tmp_path_factory.mktemp("world"))
+    if library is None:
         pytest.skip("this machine has no C compiler to make a hostile system with")
-    library = tmp_path_factory.mktemp("world") / "hostile_world.so"
-    made = [compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(WORLD), "-ldl"]
-    subprocess.run(made, check=True)
     return library
 
 

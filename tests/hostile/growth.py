@@ -8,7 +8,8 @@ Rule 2: lengths grow up to 2^17 and the first bad pair ends the search, so that 
         fails in a moment instead of running for minutes; one that is worse is found below 2^10. A
         scan whose growth showed at 2^14 is not measured beyond.
 Rule 3: what looks bad is measured again, several times, and the best counts: a busy machine only
-        ever adds time.
+        ever adds time. It also has to go on at twice the length: memory for a long text is taken
+        from the system anew for each call, which raises the cost per character once.
 """
 
 import random
@@ -21,6 +22,7 @@ Scan = Callable[[str], object]
 
 SIZES: Final = (2**8, 2**11, 2**14, 2**17)
 _RATIO_MAX: Final = 5.0  # linear: 1; n log n: below 1.5; quadratic: 8
+_DOUBLED_MAX: Final = 1.5  # the same for twice the length: linear 1, quadratic 2
 _NOISE_NS: Final = 400_000  # a measurement below this says nothing about growth
 _CLEAR_NS: Final = 2_000_000  # and one above this says it clearly enough
 _TRIES_COUNT: Final = 5
@@ -72,7 +74,7 @@ def superlinear(scan: Scan, shape: Shape) -> str | None:
         cost = _cost_ns(scan, shape.text(size))
         if cost >= _NOISE_NS and _ratio(cost, cost_before, size / before) > _RATIO_MAX:
             ratio = _careful_ratio(scan, shape, before, size)
-            if ratio > _RATIO_MAX:
+            if ratio > _RATIO_MAX and _goes_on(scan, shape, size):
                 return f"{shape!r}: {ratio:.1f} times the cost per character of {before} at {size}"
         if cost >= _CLEAR_NS and size >= 2**14:
             return None
@@ -93,6 +95,20 @@ def _careful_ratio(scan: Scan, shape: Shape, before: int, size: int) -> float:
         if ratio <= _RATIO_MAX:
             break
     return ratio
+
+
+def _goes_on(scan: Scan, shape: Shape, size: int) -> bool:
+    """Whether the cost per character grows again when the text becomes twice as long."""
+    long, short = shape.text(2 * size), shape.text(size)
+    best_long = best_short = float("inf")
+    for _ in range(_TRIES_COUNT):
+        best_short = min(best_short, _cost_ns(scan, short))
+        best_long = min(best_long, _cost_ns(scan, long))
+        if best_long / best_short / 2 < _DOUBLED_MAX:
+            return False
+        if best_long > _SLOW_NS:
+            break
+    return True
 
 
 def _ratio(cost: float, cost_before: float, times_as_long: float) -> float:

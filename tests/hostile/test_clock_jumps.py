@@ -7,23 +7,10 @@ from typing import Any
 import pytest
 
 from tests.hostile.served import Served, World, until
+from tests.hostile.system_library import environ_with, set_wall_clock
 
 HOUR_S = 3_600
 HOUR_MS = 1_000 * HOUR_S
-
-
-@pytest.fixture
-def clock(folder: Path) -> Path:
-    """What a test writes the jump of the wall clock to, in seconds."""
-    (folder / "switches").mkdir()
-    return folder / "switches" / "clock_s"
-
-
-def set_clock(clock: Path, *, by_s: int) -> None:
-    """Set the wall clock, as far from the true one as this says."""
-    draft = clock.with_name("draft")
-    draft.write_text(f"{by_s}\n", encoding="ascii")
-    draft.replace(clock)
 
 
 def fires_of(served: Served, timer_id: str) -> list[dict[str, Any]]:
@@ -42,10 +29,10 @@ def arm(served: Served, **asked: int) -> str:
 @pytest.mark.requirement("hostile:clock-jumps-and-ownership")
 @pytest.mark.requirement("hostile:pauses-ignore-the-wall-clock")
 def test_a_wall_clock_that_is_set_loses_no_timer_and_fires_none_twice(
-    folder: Path, clock: Path, hostile_world: Path
+    folder: Path, switches: Path, hostile_world: Path
 ) -> None:
-    set_by_hand = {"LD_PRELOAD": str(hostile_world), "HOSTILE_SWITCHES": str(clock.parent)}
-    world = World(folder=folder, home=folder / "home", environ=set_by_hand)
+    environ = environ_with(hostile_world, switches)
+    world = World(folder=folder, home=folder / "home", environ=environ)
     with world.served() as served:
         once = arm(served, duration_ms=HOUR_MS)
         again = arm(served, duration_ms=2 * HOUR_MS, interval_ms=2 * HOUR_MS)
@@ -53,9 +40,9 @@ def test_a_wall_clock_that_is_set_loses_no_timer_and_fires_none_twice(
         served.prompt("hold on")  # a turn that lives through it all
         until((folder / "here").exists)
 
-        set_clock(clock, by_s=8 * HOUR_S)
+        set_wall_clock(switches, by_s=8 * HOUR_S)
         until(lambda: fires_of(served, once) and fires_of(served, again))
-        set_clock(clock, by_s=-24 * HOUR_S)
+        set_wall_clock(switches, by_s=-24 * HOUR_S)
         second = world.refused()  # whose home it is does not depend on the time
         assert (second.returncode, "in use" in second.stderr) == (2, True)
         served.open_gate()
@@ -66,7 +53,7 @@ def test_a_wall_clock_that_is_set_loses_no_timer_and_fires_none_twice(
         moments = require_in_order(served.events())
         assert moments != sorted(moments), "the clock was really set back"
 
-        set_clock(clock, by_s=0)
+        set_wall_clock(switches, by_s=0)
         served.prompt("hello again")
         until(served.is_at_rest)
         assert {each: len(fires_of(served, each)) for each in fires} == fires

@@ -8,6 +8,7 @@ import pytest
 
 from tests.hostile.conftest import require_own_disk
 from tests.hostile.served import World, declined, own_disk, until
+from tests.hostile.system_library import environ_with
 from tests.hostile.test_disk_full import (
     LONG,
     WRITES,
@@ -17,25 +18,14 @@ from tests.hostile.test_disk_full import (
 )
 
 
-@pytest.fixture
-def switches(folder: Path) -> Path:
-    made = folder / "switches"
-    made.mkdir()
-    return made
-
-
 @pytest.mark.requirement("hostile:read-only-refuses-writes")
 @pytest.mark.requirement("hostile:read-only-pauses-and-resumes")
 def test_a_disk_that_turns_read_only_is_refused_waited_out_and_costs_nothing(
     folder: Path, switches: Path, hostile_world: Path
 ) -> None:
     home = folder / "home"
-    turned = {
-        "LD_PRELOAD": str(hostile_world),
-        "HOSTILE_SWITCHES": str(switches),
-        "HOSTILE_DISK": str(home),
-    }
-    world = World(folder=folder, home=home, environ=turned)
+    environ = {**environ_with(hostile_world, switches), "HOSTILE_DISK": str(home)}
+    world = World(folder=folder, home=home, environ=environ)
     with world.served() as served:
         acked = {served.prompt("hello"), served.prompt("hold on")}
         until((folder / "here").exists)  # it is in the middle of a turn
@@ -66,12 +56,8 @@ def test_a_service_ends_in_good_order_on_a_disk_that_is_read_only(
     folder: Path, switches: Path, hostile_world: Path
 ) -> None:
     home = folder / "home"
-    turned = {
-        "LD_PRELOAD": str(hostile_world),
-        "HOSTILE_SWITCHES": str(switches),
-        "HOSTILE_DISK": str(home),
-    }
-    world = World(folder=folder, home=home, environ=turned)
+    environ = {**environ_with(hostile_world, switches), "HOSTILE_DISK": str(home)}
+    world = World(folder=folder, home=home, environ=environ)
     with world.served() as served:
         (switches / "read_only").touch()
         assert served.end() == 0
