@@ -40,6 +40,19 @@ def test_what_was_not_asked_for_longest_goes_first(count: int) -> None:
     assert (kept.of(a_log(0)) is oldest) is (count < 3)
 
 
+def test_small_turns_are_bounded_by_their_count() -> None:
+    kept = TurnRenderings(count_max=2)
+    oldest = kept.of(a_log(0))
+    assert kept.of(a_log(0)) is oldest
+    kept.of(a_log(1))
+    assert kept.of(a_log(0)) is oldest, "two are kept"
+    kept.of(a_log(2))
+    second = kept.of(a_log(2))
+    assert kept.of(a_log(2)) is second
+    kept.of(a_log(3))
+    assert kept.of(a_log(0)) is not oldest
+
+
 def test_a_huge_turn_is_not_kept() -> None:
     kept, huge = TurnRenderings(), a_log(1, "x" * TURN_BYTES_MAX)
     assert kept.of(huge) is not kept.of(huge)

@@ -4,7 +4,8 @@ Owns:  the rendering of turns that can change no more: the next turn of an agent
        again, and a wire that remembers how it encoded a message finds the very same message.
 Rule 1: what a model asked of tools in a turn that has ended is shown without secrets. Only the turn
         that made a call reads it as it was written.
-Rule 2: what is kept is bounded by its size; what was not asked for longest goes first.
+Rule 2: what is kept is bounded by its size and, because each turn costs some 3 kB beside its text,
+        by count; what was not asked for longest goes first.
 """
 
 from collections import OrderedDict
@@ -18,6 +19,7 @@ from holon.model.limits import MIB
 from holon.model.transcript import TurnLog
 
 KEPT_BYTES_MAX: Final = 8 * MIB
+TURNS_KEPT_COUNT_MAX: Final = 4_096
 TURNS_KNOWN_COUNT_MAX: Final = 8_192
 TURN_BYTES_MAX: Final = KEPT_BYTES_MAX // 64  # a larger one is rendered each time
 
@@ -25,8 +27,11 @@ TURN_BYTES_MAX: Final = KEPT_BYTES_MAX // 64  # a larger one is rendered each ti
 class TurnRenderings:
     """Renderings of the turns of one host."""
 
-    def __init__(self, *, bytes_max: int = KEPT_BYTES_MAX) -> None:
+    def __init__(
+        self, *, bytes_max: int = KEPT_BYTES_MAX, count_max: int = TURNS_KEPT_COUNT_MAX
+    ) -> None:
         self._bytes_max = bytes_max
+        self._count_max = count_max
         self._bytes = 0
         self._hiding: OrderedDict[TurnId, bool] = OrderedDict()  # whether it has secrets to hide
         self._kept: OrderedDict[TurnId, tuple[int, RenderedTurn]] = OrderedDict()
@@ -58,7 +63,7 @@ class TurnRenderings:
         self._forget(turn_id)
         self._kept[turn_id] = (entries_count, rendered)
         self._bytes += rendered.size_bytes
-        while self._bytes > self._bytes_max:
+        while self._bytes > self._bytes_max or len(self._kept) > self._count_max:
             self._forget(next(iter(self._kept)))
 
     def _forget(self, turn_id: TurnId) -> None:

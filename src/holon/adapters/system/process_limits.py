@@ -17,11 +17,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from holon.model.limits import OPEN_FILES_COUNT_DEFAULT
+from holon.model.limits import KIB, OPEN_FILES_COUNT_DEFAULT
 
 _PRIVATE: Final = 0o077
 _PR_SET_DUMPABLE: Final = 4
 _M_ARENA_MAX: Final = -8
+_M_MMAP_THRESHOLD: Final = -3
+_MAPPED_BYTES_MIN: Final = 128 * KIB  # glibc's own beginning
 _STAT: Final = Path("/proc/self/stat")
 _ENVIRON: Final = Path("/proc/self/environ")
 _AFTER_NAME_ENV: Final = slice(47, 49)  # of /proc/PID/stat: where the environment begins and ends
@@ -57,9 +59,15 @@ def keep_one_heap() -> None:
 
     By default each thread gets a heap of its own. What is freed in one is not used by another, and
     a service whose work moves between threads grows for days. Call it before there are threads.
+
+    Large blocks stay outside of the heap: glibc raises the size from which on it maps a block by
+    itself up to 32 MiB, and then each request body that comes and goes leaves a hole between small
+    blocks that stay.
     """
     with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+        libc = ctypes.CDLL(None)
+        libc.mallopt(_M_ARENA_MAX, 1)
+        libc.mallopt(_M_MMAP_THRESHOLD, _MAPPED_BYTES_MIN)
 
 
 def give_back_memory() -> None:
