@@ -1,5 +1,6 @@
 """A service that is killed again and again loses nothing it has acknowledged."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,17 @@ def test_a_service_that_ends_in_good_order_keeps_the_same_promises(tmp_path: Pat
     assert report.ends == 4
     assert report.counts["acknowledged"] > 0
     assert report.counts["orders"] > 0, "tasks were being started"
+
+
+@pytest.mark.requirement("crash:acknowledged-survives-kill")
+@pytest.mark.requirement("hostile:clock-jumps-and-timers")
+def test_a_killed_service_whose_wall_clock_is_set_keeps_the_same_promises(tmp_path: Path) -> None:
+    if shutil.which("cc") is None:
+        pytest.skip("this machine has no C compiler to make a clock with that can be set")
+    report = run_kill_loop(kills=6, seed=41, root=tmp_path, sets_clock=True)
+    assert report.problems == []
+    assert report.kills >= 6
+    assert report.counts["clock jumps"] > 0
 
 
 def test_a_report_says_in_one_line_what_was_found(tmp_path: Path) -> None:
