@@ -12,8 +12,8 @@ from typing import Final
 import anyio
 
 SWITCH_S: Final = 0.001  # a fifth of what Python gives a thread before another has its turn
-# Between two searches for garbage. Cancelled tasks leave cycles: with 50,000 a busy service held up to
-# 130,000 objects that were garbage, and its memory kept rising by their peaks.
+# Between two searches for garbage. Cancelled tasks leave cycles: with 50,000 a busy service held
+# 130,000 objects that were garbage, and its memory kept rising by such peaks.
 ALLOCATIONS_COUNT: Final = 10_000
 
 
