@@ -20,6 +20,9 @@ from holon.model.provider_setting import TransportKind
 from holon.model.turn import ModelFailed, ModelSpoke
 from holon.testing.wire_server.faults import Fault, Raw, Refuse, Twist, html_page
 from holon.testing.wire_server.server import WireServer, open_wire_server
+from tests.adapters.providers.anthropic_messages.sample_streams import FOUND, answer
+from tests.adapters.providers.anthropic_messages.sample_streams import SEARCH as SEARCHED
+from tests.adapters.providers.anthropic_messages.sample_streams import streamed as events_of
 from tests.providers_over_http.switchboard import (
     CHAT,
     CODEX,
@@ -324,21 +327,20 @@ async def test_a_search_of_the_providers_own_is_kept_and_sent_back(
 
 
 @pytest.mark.requirement("provider-wire:hosted-items-are-kept")
-async def test_what_anthropics_servers_did_is_kept_and_sent_back(tmp_path: Path) -> None:
-    use = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "h"}}
-    result = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []}
-    told = {"id": "m", "type": "message", "role": "assistant", "model": "m"}
-    content = [use, result, {"type": "text", "text": "Found it."}]
-    usage = {"input_tokens": 1, "output_tokens": 1}
-    fault = instead({**told, "stop_reason": "end_turn", "content": content, "usage": usage})
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_what_anthropics_servers_did_is_kept_and_sent_back(
+    tmp_path: Path, stream: bool
+) -> None:
+    message = answer(SEARCHED, FOUND, {"type": "text", "text": "Found it."})
+    fault = streamed(*events_of(message, piece_chars=4)) if stream else instead(message)
     async with (
         open_wire_server(SCRIPT, faults=[fault]) as server,
-        open_switchboard(tmp_path, line_to(server, MESSAGES)) as board,
+        open_switchboard(tmp_path, line_to(server, MESSAGES, stream=stream)) as board,
     ):
         spoke = await board.succeed()
         await board.ask(after(spoke))
     assert text_of(spoke.blocks) == "Found it."
-    assert sent(server, 1)["messages"][1]["content"][:2] == [use, result]
+    assert sent(server, 1)["messages"][1]["content"][:2] == [SEARCHED, FOUND]
 
 
 @pytest.mark.requirement("provider-wire:hosted-items-are-kept")
