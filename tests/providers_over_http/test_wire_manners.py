@@ -216,15 +216,46 @@ async def test_several_are_dropped_one_after_the_other_and_then_it_fails(tmp_pat
 
 
 @pytest.mark.requirement("provider-wire:a-refused-parameter-is-dropped-once")
+async def test_what_was_dropped_in_vain_is_sent_again_in_the_next_round(tmp_path: Path) -> None:
+    named = Refuse(status=400, message="Unsupported parameter: prompt_cache_key")
+    other = Refuse(status=400, message="Something else is wrong.")
+    async with (
+        open_wire_server(SCRIPT, faults=[Fault(instead=named), Fault(instead=other)]) as server,
+        open_switchboard(tmp_path, line_to(server, RESPONSES)) as board,
+    ):
+        failed = await board.fail()
+        await board.succeed()
+    assert ["prompt_cache_key" in sent(server, n) for n in range(3)] == [True, False, True]
+    assert "the request was sent again without it" in notes_of(failed)
+    assert not any("from now on" in line for line in (*board.logged, notes_of(failed)))
+
+
+ALL_FIELDS: Final = (
+    "Unknown field: tools.0.custom. Supported fields: model, reasoning, tools, include,"
+    " max_output_tokens, parallel_tool_calls, tool_choice"
+)
+
+
+@pytest.mark.requirement("provider-wire:a-refused-parameter-is-dropped-once")
 @pytest.mark.parametrize(
-    "message",
-    ["Unsupported value: 'reasoning' does not support 'high'", "`input` is not supported",
-     "max_output_tokens must be at most 4096"],
-)  # fmt: skip
+    ("message", "param"),
+    [
+        ("Unsupported value: 'reasoning' does not support 'high'", None),
+        ("`input` is not supported", None),
+        ("max_output_tokens must be at most 4096", None),
+        ("Unsupported parameter: 'store'. Do not include it in the request.", "store"),
+        ("Image inputs are not supported. Please include text only", None),
+        ("This organization is not allowed to use reasoning models", "model"),
+        ("`max_output_tokens` is not allowed to be greater than 4096", None),
+        ("max_output_tokens is not allowed to exceed 4096", "max_output_tokens"),
+        (ALL_FIELDS, None),
+    ],
+)
 async def test_nothing_is_dropped_that_the_refusal_is_not_about(
-    tmp_path: Path, message: str
+    tmp_path: Path, message: str, param: str | None
 ) -> None:
-    fault = Fault(instead=Refuse(status=400, message=message))
+    details = {} if param is None else {"param": param}
+    fault = Fault(instead=Refuse(status=400, message=message, details=details))
     async with (
         open_wire_server(SCRIPT, faults=[fault]) as server,
         open_switchboard(tmp_path, line_to(server, RESPONSES, effort="high")) as board,
