@@ -358,7 +358,7 @@ COVERED: Final[Mapping[str, str]] = {
     "adapters/sqlite/cjk_bigrams.py:_patterns": "a query's words",
     "adapters/sqlite/memory_search.py:_shown_pattern": "a snippet of memory",
     "adapters/providers/refusals.py:_by_message": "a provider's refusal in JSON",
-    "adapters/providers/refusals.py:_unsupported_names": "a provider's refusal in JSON",
+    "adapters/providers/refusals.py:_unsupported_name": "a provider's refusal in JSON",
     "decide/trigger_address.py:TRIGGER_SHAPE": "a text without secrets",
     "adapters/providers/reset_times.py:_number": "when a provider is back",
     "config/environment_names.py:provider_word": "a provider's name in the environment",

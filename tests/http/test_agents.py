@@ -1,14 +1,21 @@
 """Agents as readers see them, over a real server."""
 
+from pathlib import Path
 from typing import cast
 
+import msgspec
 import pytest
 
+from holon.adapters.system.clock import SystemClock
 from holon.model.ids import AgentId
+from holon.model.model_ref import parse_model_ref
 from holon.projections.agent_list import AgentListEntry
 from holon.projections.agent_state_view import AgentStateSnapshot
 from holon.projections.agent_summary import AgentSummary
-from holon.testing.control_server import MAIN, ControlServer
+from holon.serve.compose import HostOptions
+from holon.testing.control_server import MAIN, ControlServer, ServerOptions, control_server
+from holon.testing.scripted_provider import Script, ScriptedProvider
+from holon.testing.single_model import SingleModel
 from holon.wire.codec import decode
 from tests.http.serving import make_agent, settled
 
@@ -152,6 +159,24 @@ async def test_a_path_that_names_no_agent_means_the_default_one(
 async def test_the_models_are_named(server: ControlServer) -> None:
     told = (await server.operator.get("/models")).json()
     assert told == {"default_model": "scripted/test", "fallback_models": []}
+
+
+@pytest.mark.requirement("console:model-state-is-explicit")
+@pytest.mark.parametrize(("fallback_disabled", "asked"), [(False, ["scripted/other"]), (True, [])])
+async def test_fallbacks_that_are_switched_off_are_not_named(
+    tmp_path: Path, fallback_disabled: bool, asked: list[str]
+) -> None:
+    models = SingleModel(ScriptedProvider(Script(), SystemClock()))
+    models.preference = msgspec.structs.replace(
+        models.preference, fallbacks=(parse_model_ref("scripted/other"),)
+    )
+    host = HostOptions(fallback_disabled=fallback_disabled)
+    options = ServerOptions(models=models, host=host)
+    async with control_server(tmp_path / "home", options) as served:
+        known = (await served.operator.get("/models")).json()
+        shown = (await served.operator.get(f"/agents/{MAIN}/status")).json()["model"]
+    assert known["fallback_models"] == asked
+    assert shown["effective_fallback_models"] == asked
 
 
 @pytest.mark.requirement("lifecycle:pause-and-resume-are-control-actions")

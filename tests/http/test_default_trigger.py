@@ -13,17 +13,19 @@ import pytest
 
 from holon.model.answer import ModelAnswer
 from holon.model.conversation import TextBlock, ToolResultBlock, ToolUseBlock, UserMessage
-from holon.model.event import TaskStatusUpdated
+from holon.model.event import BriefCreated, TaskStatusUpdated
 from holon.model.ids import AgentId, CallId
 from holon.model.json_value import JsonValue
 from holon.model.prompt_frame import ProviderRequest
 from holon.model.turn import StopReason
+from holon.model.wake import TriggerStatus
 from holon.ports.provider import Hear
 from holon.serve.compose import Hands, Hooks, HostOptions, open_host
 from holon.testing.control_server import MAIN, ControlServer, ServerOptions, control_server
 from holon.testing.single_model import SingleModel
-from tests.http.serving import settled
+from tests.http.serving import settled, until_event
 from tests.provenance.verdicts import rows_of
+from tests.runtime.cast import prompt_for
 from tests.runtime.notes import Notes
 
 URL = re.compile(r"http://127\.0\.0\.1:\d+/callbacks/wake/trig_[a-z0-9]+\.[A-Za-z0-9_-]{43}")
@@ -265,6 +267,21 @@ async def test_a_rotated_address_is_shown_as_it_is_now(tmp_path: Path) -> None:
         assert new != old
         assert given.outside.read_text() == new
         assert old not in context_of(given.model.requests[-1])
+
+
+@pytest.mark.requirement("default-trigger:shown-to-its-agent")
+async def test_a_host_that_takes_no_deliveries_describes_no_address(tmp_path: Path) -> None:
+    async with scene(tmp_path) as given:
+        assert URL.fullmatch(await real_url(given.server))
+    model = Configuring(tmp_path / "outside")
+    async with open_host(tmp_path / "home", SingleModel(model)) as alone:
+        trigger = await alone.reads.trigger_of(MAIN)
+        assert trigger is not None
+        assert trigger.status is TriggerStatus.ACTIVE
+        await alone.admit(prompt_for("configure the forge to wake you"))
+        await until_event(alone, BriefCreated)
+    (described,) = [t for t in results_of(model.requests[-1]) if '"AgentGet"' in t]
+    assert msgspec.json.decode(described)["result"]["external_trigger"] is None
 
 
 @pytest.mark.requirement("default-trigger:not-handed-on-for-outsiders")

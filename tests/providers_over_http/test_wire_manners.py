@@ -20,6 +20,9 @@ from holon.model.provider_setting import TransportKind
 from holon.model.turn import ModelFailed, ModelSpoke
 from holon.testing.wire_server.faults import Fault, Raw, Refuse, Twist, html_page
 from holon.testing.wire_server.server import WireServer, open_wire_server
+from tests.adapters.providers.anthropic_messages.sample_streams import FOUND, answer
+from tests.adapters.providers.anthropic_messages.sample_streams import SEARCH as SEARCHED
+from tests.adapters.providers.anthropic_messages.sample_streams import streamed as events_of
 from tests.providers_over_http.switchboard import (
     CHAT,
     CODEX,
@@ -213,15 +216,46 @@ async def test_several_are_dropped_one_after_the_other_and_then_it_fails(tmp_pat
 
 
 @pytest.mark.requirement("provider-wire:a-refused-parameter-is-dropped-once")
+async def test_what_was_dropped_in_vain_is_sent_again_in_the_next_round(tmp_path: Path) -> None:
+    named = Refuse(status=400, message="Unsupported parameter: prompt_cache_key")
+    other = Refuse(status=400, message="Something else is wrong.")
+    async with (
+        open_wire_server(SCRIPT, faults=[Fault(instead=named), Fault(instead=other)]) as server,
+        open_switchboard(tmp_path, line_to(server, RESPONSES)) as board,
+    ):
+        failed = await board.fail()
+        await board.succeed()
+    assert ["prompt_cache_key" in sent(server, n) for n in range(3)] == [True, False, True]
+    assert "the request was sent again without it" in notes_of(failed)
+    assert not any("from now on" in line for line in (*board.logged, notes_of(failed)))
+
+
+ALL_FIELDS: Final = (
+    "Unknown field: tools.0.custom. Supported fields: model, reasoning, tools, include,"
+    " max_output_tokens, parallel_tool_calls, tool_choice"
+)
+
+
+@pytest.mark.requirement("provider-wire:a-refused-parameter-is-dropped-once")
 @pytest.mark.parametrize(
-    "message",
-    ["Unsupported value: 'reasoning' does not support 'high'", "`input` is not supported",
-     "max_output_tokens must be at most 4096"],
-)  # fmt: skip
+    ("message", "param"),
+    [
+        ("Unsupported value: 'reasoning' does not support 'high'", None),
+        ("`input` is not supported", None),
+        ("max_output_tokens must be at most 4096", None),
+        ("Unsupported parameter: 'store'. Do not include it in the request.", "store"),
+        ("Image inputs are not supported. Please include text only", None),
+        ("This organization is not allowed to use reasoning models", "model"),
+        ("`max_output_tokens` is not allowed to be greater than 4096", None),
+        ("max_output_tokens is not allowed to exceed 4096", "max_output_tokens"),
+        (ALL_FIELDS, None),
+    ],
+)
 async def test_nothing_is_dropped_that_the_refusal_is_not_about(
-    tmp_path: Path, message: str
+    tmp_path: Path, message: str, param: str | None
 ) -> None:
-    fault = Fault(instead=Refuse(status=400, message=message))
+    details = {} if param is None else {"param": param}
+    fault = Fault(instead=Refuse(status=400, message=message, details=details))
     async with (
         open_wire_server(SCRIPT, faults=[fault]) as server,
         open_switchboard(tmp_path, line_to(server, RESPONSES, effort="high")) as board,
@@ -324,21 +358,20 @@ async def test_a_search_of_the_providers_own_is_kept_and_sent_back(
 
 
 @pytest.mark.requirement("provider-wire:hosted-items-are-kept")
-async def test_what_anthropics_servers_did_is_kept_and_sent_back(tmp_path: Path) -> None:
-    use = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "h"}}
-    result = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []}
-    told = {"id": "m", "type": "message", "role": "assistant", "model": "m"}
-    content = [use, result, {"type": "text", "text": "Found it."}]
-    usage = {"input_tokens": 1, "output_tokens": 1}
-    fault = instead({**told, "stop_reason": "end_turn", "content": content, "usage": usage})
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_what_anthropics_servers_did_is_kept_and_sent_back(
+    tmp_path: Path, stream: bool
+) -> None:
+    message = answer(SEARCHED, FOUND, {"type": "text", "text": "Found it."})
+    fault = streamed(*events_of(message, piece_chars=4)) if stream else instead(message)
     async with (
         open_wire_server(SCRIPT, faults=[fault]) as server,
-        open_switchboard(tmp_path, line_to(server, MESSAGES)) as board,
+        open_switchboard(tmp_path, line_to(server, MESSAGES, stream=stream)) as board,
     ):
         spoke = await board.succeed()
         await board.ask(after(spoke))
     assert text_of(spoke.blocks) == "Found it."
-    assert sent(server, 1)["messages"][1]["content"][:2] == [use, result]
+    assert sent(server, 1)["messages"][1]["content"][:2] == [SEARCHED, FOUND]
 
 
 @pytest.mark.requirement("provider-wire:hosted-items-are-kept")

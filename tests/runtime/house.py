@@ -82,6 +82,7 @@ class Setup(msgspec.Struct, kw_only=True):
     instructions: Instructions = msgspec.field(default_factory=NoInstructions)
     skills: SkillCatalogs = msgspec.field(default_factory=NoSkills)
     deferral_allowed: bool = True
+    trigger_base_url: str | None = None
     rescue_count: int = 0
     bugs: frozenset[str] = frozenset()  # events of bugs about an agent that the story plants
     seed: int = 0
@@ -124,6 +125,7 @@ class House:
                 models=SingleModel(self.model, self.model_ref),
                 tools=self.setup.tools,
                 deferral_allowed=self.setup.deferral_allowed,
+                trigger_base_url=self.setup.trigger_base_url,
                 failpoints=self.setup.failpoints,
                 retention=self.setup.retention,
                 reminders=self.setup.reminders,

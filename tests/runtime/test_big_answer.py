@@ -5,7 +5,7 @@ import pytest
 from holon.decide.bounded_text import answer_bytes_max, bounded_answer
 from holon.decide.work_transition import promotions_of
 from holon.model.answer import ModelAnswer
-from holon.model.conversation import TextBlock, ThinkingBlock, ToolUseBlock, text_of
+from holon.model.conversation import OpaqueBlock, TextBlock, ThinkingBlock, ToolUseBlock, text_of
 from holon.model.ids import CallId
 from holon.model.limits import (
     ANSWER_CALLS_BYTES_MAX,
@@ -131,6 +131,31 @@ def test_thinking_over_the_bound_is_dropped_whole() -> None:
     sealed = ThinkingBlock(text="", signature="s" * (ANSWER_TEXT_BYTES_MAX + 1))
     answer = ModelAnswer(blocks=(sealed, TextBlock(text="short")), stop_reason=StopReason.END_TURN)
     assert bounded_answer(answer, bytes_max=10_000).blocks == (TextBlock(text="short"),)
+
+
+@pytest.mark.requirement("big-answer:bounded-before-it-is-stored")
+def test_what_a_provider_did_by_itself_is_dropped_whole_over_the_bound() -> None:
+    did = OpaqueBlock(content='"' + "é" * 125_000 + '"', origin="o")
+    words = TextBlock(text="short")
+    answer = ModelAnswer(blocks=(*[did] * 120, words), stop_reason=StopReason.END_TURN)
+    kept = bounded_answer(answer, bytes_max=16_000)
+    assert kept.blocks == (words,)
+    assert kept.diagnostics is not None
+    [note] = kept.diagnostics.notes
+    assert "what the provider did by itself" in note
+    few = ModelAnswer(blocks=(*[did] * 8, words), stop_reason=StopReason.END_TURN)
+    assert bounded_answer(few, bytes_max=16_000) is few
+
+
+@pytest.mark.requirement("provider-wire:phases-are-sent-back")
+def test_words_keep_their_phase_when_an_answer_is_cut() -> None:
+    first = TextBlock(text="On my way.", phase="commentary", origin="o")
+    last = TextBlock(text=HUGE, phase="final_answer", origin="o")
+    answer = ModelAnswer(blocks=(first, last), stop_reason=StopReason.END_TURN)
+    kept = bounded_answer(answer, bytes_max=10_000).blocks
+    assert kept[0] == first
+    assert isinstance(kept[1], TextBlock)
+    assert (kept[1].phase, kept[1].origin) == ("final_answer", "o")
 
 
 def test_an_answer_within_its_bound_is_left_as_it_is() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from holon.decide.retry import backoff_ms, jitter_of
 from holon.model.answer import AnswerProgress, ModelAnswer, TextGrew
-from holon.model.conversation import TextBlock, ToolUseBlock
+from holon.model.conversation import TextBlock, ThinkingBlock, ToolUseBlock
 from holon.model.ids import AgentId, CallId
 from holon.model.model_ref import parse_model_ref
 from holon.model.provider_attempt import (
@@ -391,6 +391,25 @@ def test_secrets_are_taken_out_of_whatever_is_written_down() -> None:
         assert stage.last_failures["lab"].summary == "[key] is not a key"
 
     play(scene, {ONE: [error]}, redactor=Mask())
+
+
+@pytest.mark.requirement("default-trigger:written-down-nowhere")
+@pytest.mark.parametrize("seal", [None, "", "<think>", "reasoning_content", "reasoning"])
+def test_secrets_are_taken_out_of_reasoning_that_nothing_seals(seal: str | None) -> None:
+    plain = ThinkingBlock(text="they call http://h/sk-1", signature=seal, origin="o")
+    sealed = ThinkingBlock(text="sk-1", signature="c2ln", origin="o")
+    answer = msgspec.structs.replace(said("hi"), blocks=(plain, sealed, TextBlock(text="hi")))
+
+    class Mask:
+        def redact(self, text: str) -> str:
+            return text.replace("sk-1", "[key]")
+
+    async def scene(stage: Stage) -> None:
+        spoke = await stage.succeed()
+        cleaned = msgspec.structs.replace(plain, text="they call http://h/[key]")
+        assert spoke.blocks == (cleaned, sealed, TextBlock(text="hi"))
+
+    play(scene, {ONE: [answer]}, redactor=Mask())
 
 
 def test_whoever_watches_hears_the_answer_grow() -> None:

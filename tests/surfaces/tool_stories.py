@@ -114,7 +114,6 @@ def _told_in_turns() -> Iterator[Told]:
     """A day with commands, tasks and a blocked item."""
 
     async def story(house: House) -> None:
-        await house.host.triggers.ensure(MAIN)
         item = await house.host.work.create(MAIN, objective="deploy it")
         await house.host.work.focus(item.id)
         await house.rest(300_000)
@@ -130,7 +129,9 @@ def _told_in_turns() -> Iterator[Told]:
         rule("Continue the current", *COMMAND_ROUNDS, says("it runs")),
         rule("", says("noted")),
     )
-    setup = Setup(tools=local_registry(), commands=COMMANDS)
+    setup = Setup(
+        tools=local_registry(), commands=COMMANDS, trigger_base_url="http://127.0.0.1:7878"
+    )
     yield from _told(run_house(story, script=script, setup=setup))
 
 

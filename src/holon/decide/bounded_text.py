@@ -7,7 +7,8 @@ Rule 2: a cut never splits a character; bytes that are no UTF-8 become replaceme
 Rule 3: a single line that is cut keeps whole words.
 Rule 4: a budget is counted in bytes before decoding, so the text has at most as many characters.
 Rule 5: an answer is cut before anything of it is stored. Calls are never cut: they would do
-        something else then; an answer with too much of them cannot be used.
+        something else then; an answer with too much of them cannot be used. Thinking, and what a
+        provider did by itself, are kept whole or dropped whole.
 """
 
 import re
@@ -21,6 +22,7 @@ from holon.model.answer import ModelAnswer
 from holon.model.command import OutputSpan, OutputStream
 from holon.model.conversation import (
     AssistantBlock,
+    OpaqueBlock,
     TextBlock,
     ThinkingBlock,
     tool_uses_of,
@@ -40,7 +42,9 @@ _ENDS_WORD: Final = re.compile(r"""[\s"'`=,;|&(){}\[\]<>]""")
 
 
 _CUT_NOTE: Final = "the text of the answer was cut from {} to {} bytes, the most that is kept of it"
-_DROPPED_NOTE: Final = "{} bytes of thinking were dropped, more than is kept of an answer"
+_DROPPED_NOTE: Final = "{} bytes of {} were dropped, more than is kept of an answer"
+# What is kept whole or not at all: a part of it could not be sent back.
+_UNCUT: Final = ((ThinkingBlock, "thinking"), (OpaqueBlock, "what the provider did by itself"))
 
 
 class BoundedText(Record, frozen=True, kw_only=True):
@@ -183,16 +187,16 @@ def bounded_answer(answer: ModelAnswer, *, bytes_max: int) -> ModelAnswer:
     if calls_bytes > ANSWER_CALLS_BYTES_MAX:
         raise ValueError(f"its calls have {calls_bytes} bytes of arguments")
     text_bytes = sum(utf8_bytes(b.text) for b in answer.blocks if isinstance(b, TextBlock))
-    thinking = [block for block in answer.blocks if isinstance(block, ThinkingBlock)]
-    thinking_bytes = sum(len(msgspec.json.encode(block)) for block in thinking)
     notes: list[str] = []
-    blocks: Iterable[AssistantBlock] = answer.blocks
+    blocks: Sequence[AssistantBlock] = answer.blocks
     if text_bytes > bytes_max:
-        blocks = _texts_within(blocks, bytes_max)
+        blocks = tuple(_texts_within(blocks, bytes_max))
         notes.append(_CUT_NOTE.format(text_bytes, bytes_max))
-    if thinking_bytes > ANSWER_TEXT_BYTES_MAX:
-        blocks = (block for block in blocks if not isinstance(block, ThinkingBlock))
-        notes.append(_DROPPED_NOTE.format(thinking_bytes))
+    for kind, name in _UNCUT:
+        size = sum(len(msgspec.json.encode(each)) for each in blocks if isinstance(each, kind))
+        if size > ANSWER_TEXT_BYTES_MAX:
+            blocks = tuple(block for block in blocks if not isinstance(block, kind))
+            notes.append(_DROPPED_NOTE.format(size, name))
     if not notes:
         return answer
     told = answer.diagnostics or TransportDiagnostics()
@@ -212,4 +216,4 @@ def _texts_within(blocks: Iterable[AssistantBlock], bytes_max: int) -> Iterator[
         elif left > 0:
             text = shortened(block.text, bytes_max=left).text
             left -= utf8_bytes(text)
-            yield TextBlock(text=text)
+            yield msgspec.structs.replace(block, text=text)

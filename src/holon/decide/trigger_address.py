@@ -29,6 +29,10 @@ WARNING: Final = (
 )
 DESCRIBES: Final = "AgentGet"  # the tool whose result has the address
 MARK: Final = "[secret:external_trigger_url]"
+# The one field that is filled in. Words of the agent that hold the same are no such field: inside
+# of a JSON string, its quotes are escaped.
+_FIELD: Final = '"trigger_url":'
+_MARKED_FIELD: Final = f'{_FIELD}"{MARK}"'
 
 _TRIGGER_MARK: Final = f"{IdPrefix.TRIGGER.value}_"
 TRIGGER_SHAPE: Final = SecretShape(
@@ -60,9 +64,12 @@ def masked_url(trigger: ExternalTrigger, base_url: str | None) -> str | None:
     return f"{base_url.rstrip('/')}{WAKE_PATH}{trigger.external_trigger_id}.***"
 
 
-def descriptor(trigger: ExternalTrigger | None) -> JsonValue:
-    """Describe an active trigger to its agent, with the mark where the address belongs."""
-    if trigger is None or trigger.status is not TriggerStatus.ACTIVE:
+def descriptor(trigger: ExternalTrigger | None, *, has_deliveries: bool) -> JsonValue:
+    """Describe an active trigger to its agent, with the mark where the address belongs.
+
+    There is no address on a host that takes no deliveries, and so nothing to describe.
+    """
+    if trigger is None or not has_deliveries or trigger.status is not TriggerStatus.ACTIVE:
         return None
     return {
         "external_trigger_id": trigger.external_trigger_id,
@@ -111,8 +118,8 @@ def _with_address(recorded: RecordedCall, url: str) -> RecordedCall:
     receipt = recorded.receipt
     if receipt is None or not _is_marked(recorded):
         return recorded
-    written = msgspec.json.encode(url).decode().strip('"')
-    content = receipt.content.replace(MARK, written, 1)
+    written = msgspec.json.encode(url).decode()
+    content = receipt.content.replace(_MARKED_FIELD, _FIELD + written)
     return msgspec.structs.replace(
         recorded, receipt=msgspec.structs.replace(receipt, content=content)
     )
@@ -120,4 +127,4 @@ def _with_address(recorded: RecordedCall, url: str) -> RecordedCall:
 
 def _is_marked(recorded: RecordedCall) -> bool:
     receipt = recorded.receipt
-    return receipt is not None and receipt.name == DESCRIBES and MARK in receipt.content
+    return receipt is not None and receipt.name == DESCRIBES and _MARKED_FIELD in receipt.content

@@ -2,14 +2,19 @@
 
 Owns:  the block union and the messages a provider request is made of.
 Rule 1: every tool use block is answered by exactly one tool result block, in the next user message.
-Rule 2: thinking is opaque to us and goes back to the provider that produced it, byte for byte.
+Rule 2: thinking is opaque to us and goes back to the provider that produced it: byte for byte where
+        the provider sealed it, else without secrets.
 """
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from holon.model.ids import CallId
 from holon.model.json_value import JsonValue, require_json, require_unicode
 from holon.model.record import Record
+
+THINK_OPENING: Final = "<think>"  # where reasoning stood in the text of the answer
+REASONING_FIELDS: Final = ("reasoning_content", "reasoning")  # the servers' two names for it
+_PLAIN_PLACES: Final = frozenset({THINK_OPENING, *REASONING_FIELDS})
 
 
 class TextBlock(Record, tag_field="type", tag="text", frozen=True, kw_only=True):
@@ -28,17 +33,22 @@ class TextBlock(Record, tag_field="type", tag="text", frozen=True, kw_only=True)
 
 
 class ThinkingBlock(Record, tag_field="type", tag="thinking", frozen=True, kw_only=True):
-    """A provider's reasoning, kept verbatim.
+    """A provider's reasoning, kept verbatim where it is sealed.
 
     `signature` is the provider's own sealed form of it (a signature, redacted data, or a whole
-    reasoning item as JSON text); `origin` is the `transport:provider/model` that can read it.
-    Nobody else is ever sent the block.
+    reasoning item as JSON text), or the place that plain reasoning stood in and goes back to;
+    `origin` is the `transport:provider/model` that can read it. No other is ever sent the block.
     """
 
     text: str
     signature: str | None = None
     redacted: bool = False
     origin: str | None = None
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether the provider takes it back in exactly these words only."""
+        return bool(self.signature) and self.signature not in _PLAIN_PLACES
 
 
 class OpaqueBlock(Record, tag_field="type", tag="opaque", frozen=True, kw_only=True):

@@ -91,12 +91,12 @@ class AuthRejectedError(ProviderError):
 class RequestRejectedError(ProviderError):
     """The provider refused the request as malformed.
 
-    `unsupported` holds the names in a refusal that calls a parameter unsupported, in their order.
+    `unsupported` is the parameter that a refusal calls unsupported, where it names one.
     """
 
     code = "request_rejected"
     category = FailureCategory.PROTOCOL
-    unsupported: tuple[str, ...] = ()
+    unsupported: str | None = None
 
 
 class ContextTooLongError(RequestRejectedError):

@@ -8,7 +8,7 @@ Rule 2: nothing is changed by a look.
 from typing import NamedTuple
 
 from holon.decide.closure import current_closure
-from holon.model.agent import AgentState
+from holon.model.agent import AgentState, ModelChoice
 from holon.model.closure import Closure
 from holon.model.ids import AgentId
 from holon.model.limits import TOOL_LATENCIES_SHOWN_COUNT_MAX
@@ -19,7 +19,7 @@ from holon.projections.agent_list import RuntimeModels
 from holon.projections.agent_summary import AgentSummary, Surroundings, agent_summary
 from holon.runtime.pace_desk import PaceDesk
 from holon.runtime.prompt_desk import PromptDesk
-from holon.runtime.provider_caller import withheld_from
+from holon.runtime.provider_caller import configured_models, withheld_from
 from holon.runtime.services import Services
 from holon.runtime.skill_desk import SkillDesk
 from holon.runtime.workspace_desk import WorkspaceDesk
@@ -84,9 +84,8 @@ class AgentInspection:
     @property
     def models(self) -> RuntimeModels:
         """The models agents without a choice of their own are given."""
-        preference = self._services.models.preference
-        fallbacks = tuple(str(each) for each in preference.fallbacks)
-        return RuntimeModels(default=str(preference.default), fallbacks=fallbacks)
+        first, *others = configured_models(self._services, ModelChoice())
+        return RuntimeModels(default=str(first), fallbacks=tuple(map(str, others)))
 
     def _withheld(self, agent: AgentState) -> tuple[str, ...]:
         """The tools the agent's model is not given."""

@@ -39,7 +39,7 @@ from holon.decide.retry import (
 from holon.decide.token_estimate import counted_usage
 from holon.model.agent import ModelChoice
 from holon.model.answer import AnswerProgress, ModelAnswer
-from holon.model.conversation import AssistantBlock, TextBlock, tool_uses_of
+from holon.model.conversation import AssistantBlock, TextBlock, ThinkingBlock, tool_uses_of
 from holon.model.model_ref import BadModelRefError, ModelRef, parse_model_ref
 from holon.model.prompt_frame import ProviderRequest
 from holon.model.provider_attempt import TokenUsage
@@ -140,10 +140,11 @@ class _Walk:
 
     def _without_secrets(self, block: AssistantBlock) -> AssistantBlock:
         """Clean words before they are recorded. Calls and sealed thinking only work verbatim."""
-        if not isinstance(block, TextBlock):
-            return block
-        cleaned = self._services.redactor.redact(block.text)
-        return msgspec.structs.replace(block, text=cleaned)
+        match block:
+            case TextBlock(text=text) | ThinkingBlock(text=text, is_sealed=False):
+                return msgspec.structs.replace(block, text=self._services.redactor.redact(text))
+            case _:
+                return block
 
     async def _try(self, ref: ModelRef, rest: Sequence[ModelRef]) -> ModelAnswer | None:
         now = self._clock.now()

@@ -251,3 +251,63 @@ def test_any_refusal_becomes_a_provider_error(
 @given(error=JSON)
 def test_any_error_object_becomes_a_provider_error(error: JsonValue) -> None:
     assert isinstance(refusal_of(error, now=NOW), ProviderError)
+
+
+_REPR = (
+    "[{'type': 'extra_forbidden', 'loc': ('body', 'include'),"
+    " 'msg': 'Extra inputs are not permitted', 'input': ['reasoning']}]"
+)
+
+
+@pytest.mark.requirement("provider-wire:a-refused-parameter-is-dropped-once")
+@pytest.mark.parametrize(
+    ("message", "param", "name"),
+    [
+        ("Unsupported parameter: 'store'. Do not include it.", "store", "store"),
+        ("Unsupported parameter: 'reasoning.effort' is not supported.", "reasoning.effort",
+         "reasoning"),
+        ("Encrypted content is not supported with this model.", "include", "include"),
+        ("Unknown parameter: 'input[0].x'.", "input[0].x", "input"),
+        ("Unsupported parameter(s): `top_p`", None, "top_p"),
+        ("Unsupported parameter: 'top_p' is not supported. Use 'seed' instead.", "", "top_p"),
+        ("Unrecognized request argument supplied: top_p", None, "top_p"),
+        ("Unrecognized request arguments supplied: top_p, seed", None, "top_p"),
+        ('Invalid JSON payload. Unknown name "top_p": Cannot find field.', None, "top_p"),
+        ("body.top_p: property 'body.top_p' is unsupported", None, "top_p"),
+        ("the parameter top_p is not supported by this model", None, "top_p"),
+        ("this parameter is not supported: 'top_p'", None, "top_p"),
+        ("Additional properties are not allowed ('top_p' was unexpected)", None, "top_p"),
+        ("`top_p` is not allowed. Supported parameters: seed, include", None, "top_p"),
+        ("`top_p` is not allowed; use the parameter include", None, "top_p"),
+        (_REPR, None, "include"),
+        ("Images are not supported. Please include text only", None, None),
+        ("max_tokens is not allowed to be greater than 4096", "max_tokens", None),
+        ("'max_tokens' is not allowed to exceed 4096", None, None),
+        ("Unsupported value: 'high' is not supported", "reasoning.effort", None),
+        ("something is wrong with 'top_p'", "top_p", None),
+    ],
+)  # fmt: skip
+def test_a_refusal_of_a_parameter_names_the_one_it_is_about(
+    message: str, param: str | None, name: str | None
+) -> None:
+    error = refusal(400, {"error": {"message": message, "param": param}})
+    assert isinstance(error, RequestRejectedError)
+    assert error.unsupported == name
+
+
+@pytest.mark.requirement("provider-wire:a-refused-parameter-is-dropped-once")
+def test_a_code_alone_says_that_a_parameter_is_unsupported() -> None:
+    told: JsonValue = {"code": "unknown_parameter", "param": "top_p", "message": "the value is odd"}
+    error = refusal(400, {"error": told})
+    assert isinstance(error, RequestRejectedError)
+    assert error.unsupported == "top_p"
+
+
+@pytest.mark.requirement("provider-wire:a-refused-parameter-is-dropped-once")
+@pytest.mark.parametrize(
+    "unit", ["unknown parameter ", "'a", "field:  ", "extra_forbidden', 'loc': "]
+)
+def test_finding_the_name_is_bounded(unit: str) -> None:
+    error = refusal(400, {"error": {"message": "is not supported " + unit * 100_000}})
+    assert isinstance(error, RequestRejectedError)
+    assert len(error.unsupported or "") < 200

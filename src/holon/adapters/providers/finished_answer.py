@@ -2,7 +2,8 @@
 
 Owns:  the last check between a wire's `lift` and the runtime.
 Rule 1: an answer says something: words, thinking or a call. Only behind the results of its calls
-        may a model end its turn in silence: it is done and has said all it wanted.
+        may a model end its turn in silence: it is done and has said all it wanted. What a
+        provider did by itself says nothing; alone, it is an answer only when that was cut short.
 Rule 2: the calls of one answer have distinct ids, because results are matched by them.
 Rule 3: a model that says it stopped for a tool has named one.
 """
@@ -51,7 +52,10 @@ def finished_answer(
     """Return the answer, or raise UnreadableResponseError for one nobody could act on."""
     kept = tuple(block for block in blocks if not (isinstance(block, TextBlock) and not block.text))
     calls = tool_uses_of(kept)
-    if not kept and not (silence_counts and stop_reason is StopReason.END_TURN):
+    is_silent = all(isinstance(block, OpaqueBlock) for block in kept)
+    goes_on = bool(kept) and stop_reason is StopReason.MAX_TOKENS
+    may_end = silence_counts and stop_reason is StopReason.END_TURN
+    if is_silent and not goes_on and not may_end:
         raise UnreadableResponseError("the answer is empty: no text, no call", usage=usage)
     if stop_reason is StopReason.TOOL_USE and not calls:
         raise UnreadableResponseError("the model stopped for a tool and named none", usage=usage)

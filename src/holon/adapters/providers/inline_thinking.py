@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from holon.model.answer import AnswerProgress, TextGrew, ThinkingGrew
+from holon.model.conversation import THINK_OPENING
 
-OPENING: Final = "<think>"
+OPENING: Final = THINK_OPENING
 CLOSING: Final = "</think>"
 _BLANK: Final = re.compile(r"\s*")
 

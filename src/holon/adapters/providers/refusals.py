@@ -95,7 +95,23 @@ _UNSUPPORTED: Final = (
 _UNSUPPORTED_CODES: Final = frozenset({"unsupported_parameter", "unknown_parameter"})
 _NAMES_PARAMETERS: Final = (400, 422)
 _SCANNED_BYTES_MAX: Final = 4_096
-_NAMES_COUNT_MAX: Final = 64
+_NAME: Final = r"([A-Za-z_][A-Za-z0-9_.\[\]]{1,127})"
+_NO_NAME: Final = r"(?!(?:is|are|was|not|in|of|for|to|by|with|on|at|that|which|and|or)\b)"
+# Where a refusal has the name of the parameter that it is about; the first that fits holds.
+_NAMED: Final = (
+    # One entry of what pydantic has to say, as JSON or as Python writes it.
+    rf"extra_forbidden[\"'], ?[\"']loc[\"']: ?[\[(][\"']body[\"'], ?[\"']{_NAME}",
+    r"un(?:supported|recognized|known|expected) (?:request )?"
+    r"(?:parameter|argument|field|property|option|key|name)(?:s|\(s\))?(?: supplied| provided)?"
+    rf"[\s:]{{1,4}}[\"'`]?{_NO_NAME}{_NAME}",
+    rf"[\"'`]{_NAME}[\"'`]"
+    rf"|\b(?:parameter|argument|field|property|option)[\s:]{{1,4}}{_NO_NAME}{_NAME}",
+)
+# These say that the parameter is fine and its value is not.
+_OF_A_VALUE: Final = (
+    r"\bvalues?\b|\b(?:greater|larger|higher|more|less|smaller|lower|fewer) than\b"
+    r"|\bexceed|\bat (?:most|least)\b"
+)
 _MESSAGE_COUNTS_FOR: Final = (None, 400, 413, 422)
 _KEY_LIKE: Final = re.compile(
     r"\b(?:sk|xai|gsk|ghp|github_pat)[-_][A-Za-z0-9_*.-]{6,}"
@@ -142,21 +158,24 @@ def refused(
         diagnostics=seen,
     )
     if isinstance(error, RequestRejectedError) and status in _NAMES_PARAMETERS:
-        error.unsupported = _unsupported_names(told, body)
+        error.unsupported = _unsupported_name(told, body)
     return error
 
 
-def _unsupported_names(told: Told, body: bytes) -> tuple[str, ...]:
-    """Return the names in a refusal of a parameter, the one it is about first."""
+def _unsupported_name(told: Told, body: bytes) -> str | None:
+    """Return the parameter that a refusal calls unsupported, without what lies inside of it."""
     text = told.message or body[:_SCANNED_BYTES_MAX].decode("utf-8", "replace")
     text = text[:_SCANNED_BYTES_MAX]
     is_coded = any(code in _UNSUPPORTED_CODES for code in told.codes)
     is_worded = re.search(_UNSUPPORTED, text, re.IGNORECASE)
-    if not is_coded and (not is_worded or re.search(r"\bvalues?\b", text, re.IGNORECASE)):
-        return ()
+    if not is_coded and (not is_worded or re.search(_OF_A_VALUE, text, re.IGNORECASE)):
+        return None
     about = told.fields.get("param")
-    first = (about,) if isinstance(about, str) else ()
-    return (*first, *re.findall(r"[A-Za-z_][A-Za-z0-9_]{2,63}", text)[:_NAMES_COUNT_MAX])
+    if not isinstance(about, str) or not about:
+        # A sentence holds many words that are also names, and often names what may be sent instead.
+        found = next(filter(None, (re.search(each, text, re.IGNORECASE) for each in _NAMED)), None)
+        about = "" if found is None else next(filter(None, found.groups()))
+    return re.split(r"[.\[]", about.removeprefix("body."), maxsplit=1)[0] or None
 
 
 def refusal_inside_200(value: JsonValue) -> ProviderError | None:

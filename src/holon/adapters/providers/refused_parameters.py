@@ -1,8 +1,10 @@
 """Which parameters of a request a provider has turned away.
 
 Owns:  learning them from refusals, and what is said of it.
-Rule 1: only what an answer can do without is left out, and only what the refusal names.
-Rule 2: what was learned holds for all models of a provider, until this process ends.
+Rule 1: only what an answer can do without is left out, and only what the refusal is about: one
+        parameter for each refusal.
+Rule 2: what was left out is learned once an answer came without it. It then holds for all models of
+        the provider, until this process ends.
 """
 
 import logging
@@ -15,6 +17,8 @@ from holon.model.answer import ModelAnswer
 from holon.model.provider_attempt import TransportDiagnostics
 from holon.model.provider_errors import ContextTooLongError, RequestRejectedError
 
+_LEARNED: Final = "the provider refused `{}`: it is left out from now on"
+_TRIED: Final = "the provider refused `{}`: the request was sent again without it"
 _NOTHING: Final[frozenset[str]] = frozenset()
 
 _log = logging.getLogger(__name__)
@@ -51,39 +55,41 @@ class RefusedParameters:
         """Return the answer to a request, sent again without a parameter that was refused."""
         dropped = list[str]()
         while True:
-            lowered = lower(self.of(provider))
+            lowered = lower(self.of(provider).union(dropped))
             try:
                 answer = await send(lowered)
             except RequestRejectedError as error:
-                name = self._learned(provider, error, sent=lowered.optional)
+                name = _droppable(error, sent=lowered.optional)
                 if name is None:
-                    error.diagnostics = _noted(error.diagnostics, dropped)
+                    error.diagnostics = _noted(error.diagnostics, _TRIED, dropped)
                     raise
-                dropped.append(name)  # what was sent has one name less each time
+                dropped.append(name)  # what is sent has one name less each time
             else:
-                diagnostics = _noted(answer.diagnostics, dropped)
+                self._learn(provider, dropped)
+                diagnostics = _noted(answer.diagnostics, _LEARNED, dropped)
                 return msgspec.structs.replace(answer, diagnostics=diagnostics)
 
-    def _learned(
-        self, provider: str, error: RequestRejectedError, *, sent: Collection[str]
-    ) -> str | None:
-        """Return the optional parameter a refusal names, from now on left out, if it names one."""
-        if isinstance(error, ContextTooLongError):
-            return None
-        name = next((name for name in error.unsupported if name in sent), None)
-        if name is None:
-            return None
-        if name not in self.of(provider):
-            _log.warning("provider %s refuses `%s`: it is left out from now on", provider, name)
-        self._names[provider] = self.of(provider) | {name}
-        return name
+    def _learn(self, provider: str, dropped: Collection[str]) -> None:
+        known = self.of(provider)
+        for name in dropped:
+            if name not in known:
+                _log.warning("provider %s refuses `%s`: it is left out from now on", provider, name)
+        if dropped:
+            self._names[provider] = known.union(dropped)
+
+
+def _droppable(error: RequestRejectedError, *, sent: Collection[str]) -> str | None:
+    """Return the parameter a refusal is about, if it was sent and an answer can do without it."""
+    if isinstance(error, ContextTooLongError) or error.unsupported not in sent:
+        return None
+    return error.unsupported
 
 
 def _noted(
-    diagnostics: TransportDiagnostics | None, dropped: Collection[str]
+    diagnostics: TransportDiagnostics | None, note: str, dropped: Collection[str]
 ) -> TransportDiagnostics | None:
     """Return what is known of an exchange with a remark on each parameter it was sent without."""
     if diagnostics is None or not dropped:
         return diagnostics
-    notes = (f"the provider refused `{name}`: it is left out from now on" for name in dropped)
+    notes = (note.format(name) for name in dropped)
     return msgspec.structs.replace(diagnostics, notes=(*diagnostics.notes, *notes))

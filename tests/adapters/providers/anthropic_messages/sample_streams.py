@@ -17,6 +17,13 @@ TEXT: Final = {"type": "text", "text": "Hello, wörld."}
 THINKING: Final = {"type": "thinking", "thinking": "Let me see.", "signature": "c2ln"}
 REDACTED: Final = {"type": "redacted_thinking", "data": "c2VhbGVk"}
 CALL: Final = {"type": "tool_use", "id": "toolu_1", "name": "Sleep", "input": {"reason": "r"}}
+SEARCH: Final = {
+    "type": "server_tool_use",
+    "id": "srv_1",
+    "name": "web_search",
+    "input": {"query": "holons"},
+}
+FOUND: Final = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []}
 
 
 def answer(*content: Any, stop: str | None = "end_turn", usage: Any = USAGE) -> dict[str, Any]:
@@ -81,7 +88,7 @@ def _block_events(index: int, block: dict[str, Any], piece_chars: int) -> Iterat
                 ("thinking_delta", "thinking", block["thinking"]),
                 ("signature_delta", "signature", block["signature"]),
             ]
-        case "tool_use":
+        case "tool_use" | "server_tool_use":
             written = msgspec.json.encode(block["input"]).decode()
             fields, deltas = {"input": {}}, [("input_json_delta", "partial_json", written)]
         case _:

@@ -13,13 +13,18 @@ from holon.adapters.providers.json_reading import decode_json
 from holon.model.answer import ModelAnswer
 from holon.model.conversation import (
     AssistantMessage,
+    OpaqueBlock,
     TextBlock,
     ThinkingBlock,
     ToolUseBlock,
     UserMessage,
 )
 from holon.model.ids import CallId
-from holon.model.limits import PROVIDER_OUTPUT_ITEMS_COUNT_MAX, TOOL_ARGUMENTS_BYTES_MAX
+from holon.model.limits import (
+    PROVIDER_OPAQUE_CHARS_MAX,
+    PROVIDER_OUTPUT_ITEMS_COUNT_MAX,
+    TOOL_ARGUMENTS_BYTES_MAX,
+)
 from holon.model.provider_attempt import TokenUsage
 from holon.model.provider_errors import (
     ContextTooLongError,
@@ -37,7 +42,9 @@ from tests.adapters.providers.anthropic_messages.sample_requests import (
 )
 from tests.adapters.providers.anthropic_messages.sample_streams import (
     CALL,
+    FOUND,
     REDACTED,
+    SEARCH,
     TEXT,
     THINKING,
     USAGE,
@@ -69,6 +76,36 @@ def test_every_kind_of_block_is_read() -> None:
         stop_reason=StopReason.TOOL_USE,
         usage=USED,
     )
+
+
+_TOO_MUCH = "x" * PROVIDER_OPAQUE_CHARS_MAX
+
+
+@pytest.mark.requirement("provider-wire:hosted-items-are-kept")
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ({**SEARCH, "input": {"query": _TOO_MUCH}}, FOUND),
+        (SEARCH, {**FOUND, "content": [{"type": "web_search_result", "title": _TOO_MUCH}]}),
+    ],
+    ids=["call", "result"],
+)
+def test_a_hosted_call_is_left_out_together_with_its_result(pair: tuple[Any, Any]) -> None:
+    others = {**SEARCH, "id": "srv_2"}, {**FOUND, "tool_use_id": "srv_2"}
+    lifted = _lift(answer(*pair, *others, TEXT))
+    opaque = [each for each in lifted.blocks if isinstance(each, OpaqueBlock)]
+    assert [msgspec.json.decode(each.content) for each in opaque] == [*others]
+    assert lifted.blocks[-1] == HELLO
+
+
+@pytest.mark.requirement("provider-wire:hosted-items-are-kept")
+def test_what_the_server_did_says_nothing_by_itself() -> None:
+    with pytest.raises(UnreadableResponseError, match="empty"):
+        _lift(answer(SEARCH, FOUND))
+    paused = _lift(answer(SEARCH, stop="pause_turn"))
+    assert paused.stop_reason is StopReason.MAX_TOKENS
+    silent = lift(answer(SEARCH, FOUND), origin=ORIGIN, silence_counts=True)
+    assert len(silent.blocks) == 2
 
 
 @pytest.mark.requirement("provider-anthropic:thinking-goes-home")

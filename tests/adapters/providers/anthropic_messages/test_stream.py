@@ -31,7 +31,9 @@ from holon.model.provider_errors import (
 from tests.adapters.providers.anthropic_messages.sample_requests import ORIGIN
 from tests.adapters.providers.anthropic_messages.sample_streams import (
     CALL,
+    FOUND,
     REDACTED,
+    SEARCH,
     TEXT,
     THINKING,
     answer,
@@ -89,6 +91,15 @@ def test_a_watcher_hears_words_thoughts_and_calls_grow_in_order() -> None:
     assert [type(one) for one in heard] == sorted(
         (type(one) for one in heard), key=[ThinkingGrew, TextGrew, CallGrew].index
     )
+
+
+@pytest.mark.requirement("provider-wire:hosted-items-are-kept")
+@pytest.mark.parametrize("piece_chars", [1, 1_000])
+def test_a_call_the_server_answers_by_itself_grows_unseen(piece_chars: int) -> None:
+    whole = answer(SEARCH, FOUND, TEXT)
+    message, heard = _assemble(streamed(whole, piece_chars=piece_chars))
+    assert message == whole
+    assert {type(one) for one in heard} == {TextGrew}
 
 
 @given(st.lists(st.integers(1, 40), max_size=60))

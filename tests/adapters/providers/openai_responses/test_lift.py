@@ -64,6 +64,15 @@ def test_every_kind_of_item_becomes_its_block() -> None:
     )
 
 
+@pytest.mark.requirement("default-trigger:written-down-nowhere")
+def test_reasoning_that_came_without_a_seal_is_kept_as_words_alone() -> None:
+    open_item = {name: part for name, part in SEALED.items() if name != "encrypted_content"}
+    answer = lift(response(open_item, message_item("Hi")), STYLE)
+    thought = ThinkingBlock(text="Look first.", origin=OPENAI.thinking_origin)
+    assert answer.blocks == (thought, TextBlock(text="Hi"))
+    assert not thought.is_sealed
+
+
 @pytest.mark.parametrize(
     ("given_text", "expected"),
     [('{"cmd": "l', '{"cmd": "l'), ("", {}), ("[1]", [1]), ('{"a": NaN}', '{"a": NaN}')],

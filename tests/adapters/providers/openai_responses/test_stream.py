@@ -27,11 +27,8 @@ CALL: Final = call_item("c")
 def told(*events: Any) -> tuple[Any, list[AnswerProgress]]:
     stream = ResponseStream()
     parser = SseParser()
-    heard = []
-    for event in (*parser.feed(feed_of(*events)), *parser.finish()):
-        progress = stream.feed(event)
-        if progress is not None:
-            heard.append(progress)
+    events_read = (*parser.feed(feed_of(*events)), *parser.finish())
+    heard = [progress for event in events_read for progress in stream.feed(event)]
     return stream.finish(), heard
 
 
@@ -153,6 +150,46 @@ def test_a_watcher_hears_the_answer_grow() -> None:
         TextGrew(text="He"),
         CallGrew(call_id="c", name="ExecCommand", fragment='{"c'),
     ]
+
+
+def words(delta: str, item_id: str) -> dict[str, Any]:
+    return {"type": "response.output_text.delta", "item_id": item_id, "delta": delta}
+
+
+@pytest.mark.requirement("provider-wire:inline-thinking-is-no-text")
+def test_a_watcher_hears_all_of_a_piece_that_ends_the_reasoning() -> None:
+    _, heard = told(words("<think>let me see</think>Yes", "m1"), ended(output=[HI]))
+    assert heard == [ThinkingGrew(text="let me see"), TextGrew(text="Yes")]
+
+
+@pytest.mark.requirement("provider-wire:inline-thinking-is-no-text")
+def test_each_message_of_a_response_may_begin_with_reasoning() -> None:
+    feed = (words("One.", "m1"), words("<think>hm", "m2"), words("</think>Two.", "m2"))
+    _, heard = told(*feed, words(" More.", "m1"), ended(output=[HI]))
+    assert heard == [
+        TextGrew(text="One."),
+        ThinkingGrew(text="hm"),
+        TextGrew(text="Two."),
+        TextGrew(text=" More."),
+    ]
+
+
+@pytest.mark.requirement("provider-wire:inline-thinking-is-no-text")
+def test_a_message_is_known_by_its_place_where_its_id_changes() -> None:
+    pieces = enumerate(("<th", "ink>hm</th", "ink>", "Yes"))
+    feed = [{**words(piece, f"random {n}"), "output_index": 0} for n, piece in pieces]
+    _, heard = told(*feed, ended(output=[HI]))
+    assert heard == [ThinkingGrew(text="hm"), TextGrew(text="Yes")]
+
+
+@pytest.mark.requirement("provider-openai:streaming-contract")
+def test_what_is_kept_of_the_messages_that_grow_is_bounded() -> None:
+    stream = ResponseStream()
+    for number in range(4 * PROVIDER_OUTPUT_ITEMS_COUNT_MAX):
+        event = msgspec.json.encode(words("<think>a", f"m{number}")).decode()
+        is_split = number < PROVIDER_OUTPUT_ITEMS_COUNT_MAX
+        shown = [ThinkingGrew(text="a") if is_split else TextGrew(text="<think>a")]
+        assert stream.feed(SseEvent(data=event)) == shown
 
 
 def test_an_event_without_a_type_is_known_by_its_name() -> None:

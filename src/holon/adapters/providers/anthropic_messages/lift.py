@@ -4,7 +4,8 @@ Owns:  reading a whole message: its blocks, why it ended, and what it used.
 Rule 1: a stream is assembled to the same JSON and read here too; there is no second reading.
 Rule 2: a kind of block we did not ask for is refused: it could not be sent back as it came.
 Rule 3: a refusal is the model's word when it has any; its calls are not acted on.
-Rule 4: usage is a courtesy. What is missing or odd in it counts as zero and fails nothing.
+Rule 4: what the provider did by itself is kept as a pair of call and result, or left out as one.
+Rule 5: usage is a courtesy. What is missing or odd in it counts as zero and fails nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -94,16 +95,32 @@ def _blocks(content: Sequence[JsonValue], origin: str) -> tuple[AssistantBlock, 
         raise UnreadableResponseError(
             f"the answer has more than {PROVIDER_OUTPUT_ITEMS_COUNT_MAX} content blocks"
         )
+    read = list[tuple[dict[str, Any], AssistantBlock | None]]()
+    for where, item in ((f"content block {n}", item) for n, item in enumerate(content)):
+        value = as_object(item, where)
+        read.append((value, _block(value, where, origin)))
+    # The wire takes a hosted call and its result only together.
+    incomplete = {_hosted_call_id(value) for value, block in read if block is None} - {None}
     blocks = list[AssistantBlock]()
-    for value, where in ((value, f"content block {n}") for n, value in enumerate(content)):
-        block = _block(as_object(value, where), where, origin)
+    for value, block in read:
+        if block is None or _hosted_call_id(value) in incomplete:
+            continue
         if isinstance(block, TextBlock):
             thoughts, words = split_thoughts(block.text)
             # Unsigned, and so of no origin: this wire takes no thought back that it did not seal.
             blocks += [ThinkingBlock(text=thoughts)] if thoughts else []
-            block = TextBlock(text=words)
-        blocks += [] if block is None else [block]
+            blocks.append(TextBlock(text=words))
+        else:
+            blocks.append(block)
     return tuple(blocks)
+
+
+def _hosted_call_id(value: dict[str, Any]) -> str | None:
+    """The id that a call of the provider's own and its result have in common."""
+    if value.get("type") == "tool_use":
+        return None
+    call_id = value.get("tool_use_id") or value.get("id")
+    return call_id if isinstance(call_id, str) else None
 
 
 def _block(value: dict[str, Any], where: str, origin: str) -> AssistantBlock | None:

@@ -26,12 +26,14 @@ from holon.model.json_value import JsonValue
 from holon.model.limits import PROVIDER_OUTPUT_ITEMS_COUNT_MAX, TOOL_ARGUMENTS_BYTES_MAX
 from holon.model.provider_errors import ProviderError, UnreadableResponseError
 
-# Which piece may be added to which block, and the field of both that it goes to.
+# Ours to answer, and the provider's own.
+_CALLS: Final = ("tool_use", "server_tool_use")
+# Which piece may be added to which blocks, and the field of both that it goes to.
 _PIECES: Final = {
-    "text_delta": ("text", "text"),
-    "thinking_delta": ("thinking", "thinking"),
-    "signature_delta": ("thinking", "signature"),
-    "input_json_delta": ("tool_use", "partial_json"),
+    "text_delta": (("text",), "text"),
+    "thinking_delta": (("thinking",), "thinking"),
+    "signature_delta": (("thinking",), "signature"),
+    "input_json_delta": (_CALLS, "partial_json"),
 }
 
 
@@ -53,8 +55,8 @@ class _OpenBlock:
         fits = _PIECES.get(text_at(delta, "type", self.where))
         if fits is None:
             return None
-        kind, field = fits
-        if kind != self.kind:
+        kinds, field = fits
+        if self.kind not in kinds:
             raise UnreadableResponseError(f"a piece for {self.where} is of another kind than it")
         piece = text_at(delta, field, self.where)
         self._size.grow(len(piece))
@@ -71,6 +73,8 @@ class _OpenBlock:
         self._arguments_chars += len(piece)
         if self._arguments_chars > TOOL_ARGUMENTS_BYTES_MAX:
             raise UnreadableResponseError(f"{self.where} has too many bytes of arguments")
+        if self.kind != "tool_use":
+            return None  # the provider's own call: there is no tool of ours to show
         return CallGrew(call_id=self.call_id, name=self.name, fragment=piece)
 
     def whole(self) -> JsonValue:
@@ -83,7 +87,7 @@ class _OpenBlock:
                 block[field] = (begun if isinstance(begun, str) else "") + added
             elif added:
                 block["input"] = arguments_in(added, self.where)
-        if self.kind == "tool_use":
+        if self.kind in _CALLS:
             block.setdefault("input", {})
         return block
 

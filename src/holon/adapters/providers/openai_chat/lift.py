@@ -24,9 +24,14 @@ from holon.adapters.providers.json_reading import (
     optional_text,
     text_at,
 )
-from holon.adapters.providers.openai_chat.lower import REASONING_FIELDS
 from holon.model.answer import ModelAnswer
-from holon.model.conversation import AssistantBlock, TextBlock, ThinkingBlock, ToolUseBlock
+from holon.model.conversation import (
+    REASONING_FIELDS,
+    AssistantBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolUseBlock,
+)
 from holon.model.ids import CallId
 from holon.model.json_value import JsonValue
 from holon.model.provider_attempt import TokenUsage

@@ -21,6 +21,7 @@ from holon.adapters.providers.wire_names import plain_name
 from holon.decide.prompt_layout import layout_of
 from holon.decide.schema_emission import emit_schema
 from holon.model.conversation import (
+    REASONING_FIELDS,
     AssistantMessage,
     ConversationMessage,
     TextBlock,
@@ -41,7 +42,6 @@ CHAT_PATH: Final = "/chat/completions"
 _OPTIONAL: Final = frozenset(
     {"max_tokens", "max_completion_tokens", "reasoning_effort", "stream_options"}
 )
-REASONING_FIELDS: Final = ("reasoning_content", "reasoning")  # the servers' two names for it
 
 
 class RequestMemo:

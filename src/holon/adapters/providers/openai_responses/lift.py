@@ -28,7 +28,7 @@ from holon.adapters.providers.json_reading import (
     optional_object,
     text_at,
 )
-from holon.adapters.providers.openai_responses.items import is_hosted, type_first
+from holon.adapters.providers.openai_responses.items import is_hosted, is_sealed, type_first
 from holon.adapters.providers.refusals import one_line, refusal_of
 from holon.adapters.providers.reset_times import wait_of
 from holon.model.answer import ModelAnswer
@@ -205,12 +205,13 @@ def _words_in(item: dict[str, Any]) -> str:
 
 
 def _thinking(item: dict[str, Any], origin: str) -> ThinkingBlock:
-    """Return reasoning: its summary for people, the whole item for the provider."""
+    """Return reasoning: its words for people, the whole item for a provider that sealed it."""
     pieces = optional_list(item, "summary", "reasoning") or optional_list(
         item, "content", "reasoning"
     )
     told = (as_object(piece, "a piece of reasoning").get("text") for piece in pieces)
-    sealed = msgspec.json.encode(type_first(item)).decode()
+    # An item without a seal is never sent back, and would hold the words a second time.
+    sealed = msgspec.json.encode(type_first(item)).decode() if is_sealed(item) else None
     return ThinkingBlock(
         text="\n\n".join(text for text in told if isinstance(text, str)),
         signature=sealed,

@@ -50,8 +50,7 @@ async def _told_live(reply: HttpReply, hear: Hear) -> JsonValue:
     stream = ResponseStream()
     async with aclosing(events_of(reply)) as events:
         async for event in events:
-            progress = stream.feed(event)
-            if progress is not None:
+            for progress in stream.feed(event):
                 hear(progress)
             if stream.is_finished:
                 break
@@ -62,7 +61,6 @@ def _told_at_once(body: bytes, hear: Hear) -> JsonValue:
     stream = ResponseStream()
     parser = SseParser()
     for event in (*parser.feed(body), *parser.finish()):
-        progress = stream.feed(event)
-        if progress is not None:
+        for progress in stream.feed(event):
             hear(progress)
     return stream.finish()

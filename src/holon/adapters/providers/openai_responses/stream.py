@@ -15,7 +15,7 @@ from holon.adapters.providers.inline_thinking import GrowingText
 from holon.adapters.providers.json_reading import as_object, decode_json
 from holon.adapters.providers.kept_size import KeptSize
 from holon.adapters.providers.server_sent_events import SseEvent
-from holon.model.answer import AnswerProgress, CallGrew, ThinkingGrew
+from holon.model.answer import AnswerProgress, CallGrew, TextGrew, ThinkingGrew
 from holon.model.json_value import JsonValue
 from holon.model.limits import PROVIDER_OUTPUT_ITEMS_COUNT_MAX
 from holon.model.provider_errors import UnreadableResponseError
@@ -43,17 +43,17 @@ class ResponseStream:
         self._calls: dict[str, tuple[str, str]] = {}
         self._response: dict[str, Any] | None = None
         self._size = KeptSize()
-        self._text = GrowingText()
+        self._texts: dict[str, GrowingText] = {}  # of each message
 
     @property
     def is_finished(self) -> bool:
         """Whether the terminal event has come."""
         return self._response is not None
 
-    def feed(self, event: SseEvent) -> AnswerProgress | None:
+    def feed(self, event: SseEvent) -> list[AnswerProgress]:
         """Take one event in; return what it lets a watcher see."""
         if self._response is not None or not event.data:
-            return None
+            return []
         if event.data.strip() == _DONE:
             raise UnreadableResponseError("the stream said [DONE] before its terminal event")
         data = as_object(decode_json(event.data, "a stream event"), "a stream event")
@@ -69,7 +69,7 @@ class ResponseStream:
             self._take(data)
         else:
             return self._progress(kind, data)
-        return None
+        return []
 
     def finish(self) -> JsonValue:
         """Return the response; call it when it is finished or when the feed has run dry."""
@@ -94,21 +94,31 @@ class ResponseStream:
                 f"the stream told more than {PROVIDER_OUTPUT_ITEMS_COUNT_MAX} items"
             )
 
-    def _progress(self, kind: str, data: dict[str, Any]) -> AnswerProgress | None:
+    def _progress(self, kind: str, data: dict[str, Any]) -> list[AnswerProgress]:
         """A preview: an event that cannot be read shows nothing and costs nothing."""
         if kind == "response.output_item.added":
             self._note_call(data)
-            return None
+            return []
         delta = data.get("delta")
         if not isinstance(delta, str) or not delta:
-            return None
+            return []
         if kind in _WORDS:
-            told = self._text.feed(delta)
-            return told[-1] if told else None
+            return self._grown(data, delta)
         if kind in _THOUGHTS:
-            return ThinkingGrew(text=delta)
+            return [ThinkingGrew(text=delta)]
         call = self._calls.get(_call_key(data.get("item_id"), data)) if kind in _ARGUMENTS else None
-        return None if call is None else CallGrew(call_id=call[0], name=call[1], fragment=delta)
+        return [] if call is None else [CallGrew(call_id=call[0], name=call[1], fragment=delta)]
+
+    def _grown(self, data: dict[str, Any], delta: str) -> list[AnswerProgress]:
+        """Add to a message; each may begin with reasoning of its own."""
+        index = _index_in(data)  # before the id, which some gateways make up anew for each event
+        key = f"{data.get('item_id')}" if index is None else f"index {index}"
+        text = self._texts.get(key)
+        if text is None:
+            if len(self._texts) >= PROVIDER_OUTPUT_ITEMS_COUNT_MAX:
+                return [TextGrew(text=delta)]
+            text = self._texts[key] = GrowingText()
+        return text.feed(delta)
 
     def _note_call(self, data: dict[str, Any]) -> None:
         item = data.get("item")
