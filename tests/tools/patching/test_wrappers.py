@@ -79,6 +79,8 @@ def test_mails_with_fences_in_their_messages_change_every_file(tail: str) -> Non
     [
         f"```diff\n{ON_PAGE}```\n-b\n+B\n",
         f"```diff\n{ON_PAGE}```\n+    indented\n",
+        f"```diff\n{ON_PAGE}```\n-cat <<EOF\n",
+        f"{ON_PAGE}```\n+cat <<EOF\n",
         f"```diff\n{ON_PAGE}```\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n",
         f"```diff\n{ON_PAGE}```\n--- a/y.txt\n+++ b/y.txt\n-b\n+B\n",
         f"--- a/x.md\n+++ b/x.md\n-old\n+new\n{ON_TEXT}",

@@ -319,5 +319,7 @@ def _begins(lines: Sequence[str], at: int) -> bool:
 
 def _opens(line: str) -> str | None:
     """Return the line that closes the wrapper this one opens, if it opens any."""
+    if line.startswith(("+", "-")):  # a change of a line that opens one
+        return None
     fence, heredoc = _FENCE.fullmatch(line), _HEREDOC.search(line)
     return fence["marks"] if fence else heredoc["word"] if heredoc else None
