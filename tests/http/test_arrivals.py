@@ -152,6 +152,24 @@ async def test_a_trust_that_would_be_ignored_is_refused_and_changes_nothing(
     assert await server.host.reads.event_bounds(MAIN) == before
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'{"text":"x","trust":"trusted_operator","trust":"trusted_operator"}', "twice"),
+        (b'{"text":"x","trust":"\\ud800"}', "surrogate"),
+    ],
+)
+async def test_a_trust_written_wrongly_is_a_fault_of_the_text_and_no_claim(
+    server: ControlServer, body: bytes, said: str
+) -> None:
+    headers = [(b"content-type", b"application/json")]
+    path = f"/control/agents/{MAIN}/prompt"
+    answer = await server.operator.send("POST", path, body=body, headers=headers)
+    told = answer.json()
+    assert (answer.status, told["code"], told["field"]) == (400, "bad_syntax", "trust")
+    assert said in told["error"]
+
+
 @pytest.mark.requirement("arrivals:claimed-trust-is-refused")
 async def test_the_trust_a_prompt_has_anyway_may_be_said(server: ControlServer) -> None:
     asked = {"text": "hi", "trust": "trusted_operator"}

@@ -166,6 +166,19 @@ async def test_any_other_number_is_not(server: ControlServer, written: str) -> N
     assert answer.status == 400, answer.body
 
 
+@pytest.mark.requirement("clients:whole-decimals-are-integers")
+@pytest.mark.parametrize(
+    "rest", [b'"summary":NaN}', b'"summary":"\xff"}', b'"summary":', b"[" * 9_999]
+)
+async def test_a_broken_body_behind_such_a_number_is_the_clients_fault(
+    server: ControlServer, rest: bytes
+) -> None:
+    headers = [(b"content-type", b"application/json")]
+    body = b'{"duration_ms":1000.0,' + rest
+    answer = await server.operator.send("POST", TIMERS, body=body, headers=headers)
+    assert (answer.status, answer.json()["code"]) == (400, "bad_syntax")
+
+
 async def test_free_json_keeps_its_numbers_as_they_came(server: ControlServer) -> None:
     body = b'{"json": {"a": 1.0}}'
     headers = [(b"content-type", b"application/json")]

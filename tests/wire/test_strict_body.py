@@ -2,7 +2,8 @@
 
 import pytest
 
-from holon.model.errors import BadSyntaxError
+from holon.model.errors import BadSyntaxError, DecodeError
+from holon.wire.control_requests import TimerRequest
 from holon.wire.ingress_requests import EnqueueRequest
 from holon.wire.strict_body import decode_body, unrepeated
 
@@ -39,6 +40,26 @@ def test_the_same_name_in_two_objects_is_no_repeat() -> None:
 def test_a_number_of_any_length_costs_nothing_to_check() -> None:
     data = b'{"json":' + b"1" * 300 + b".5}"
     assert decode_body(data, EnqueueRequest).json
+
+
+BEHIND_A_WHOLE_NUMBER = {
+    "a NaN": b'"summary":NaN}',
+    "a cut": b'"summary":"a',
+    "a byte that is no UTF-8": b'"summary":"\xff"}',
+    "half a character": b'"summary":"\\ud800"}',
+    "a nest of brackets": b'"summary":' + b"[" * 100_000,
+    "a nest that ends": b'"x":' + b"[" * 400 + b"]" * 400 + b"}",
+    "a number without end": b'"summary":' + b"9" * 5_000 + b"}",
+    "a number too large": b'"summary":1e400}',
+}
+
+
+@pytest.mark.requirement("clients:whole-decimals-are-integers")
+@pytest.mark.parametrize("name", BEHIND_A_WHOLE_NUMBER)
+def test_what_is_wrong_behind_a_whole_number_is_told_as_anywhere(name: str) -> None:
+    with pytest.raises(DecodeError) as told:
+        decode_body(b'{"duration_ms":1000.0,' + BEHIND_A_WHOLE_NUMBER[name], TimerRequest)
+    assert told.value.hint
 
 
 class Compared(str):

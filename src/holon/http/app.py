@@ -39,7 +39,7 @@ from holon.http.rate_limiter import RateLimiter
 from holon.http.refused import INTERNAL_HINT, nothing_here, refused_reply
 from holon.http.route import RAW_BODY, Access, Call, CallerClass, Route
 from holon.http.routing import Found, NoSuchPath, RouteTable, WrongMethod
-from holon.model.errors import DecodeError, HolonError
+from holon.model.errors import BadSyntaxError, DecodeError, HolonError
 from holon.model.limits import HTTP_NO_BODY_BYTES_MAX
 from holon.wire.codec import encode
 from holon.wire.control_requests import ControlBody, NoBody, TrustNotClaimableError
@@ -197,7 +197,7 @@ def _control_body(raw: bytes, kind: type[ControlBody]) -> ControlBody:
     try:
         return decode_body(raw, kind)
     except DecodeError as error:
-        if error.field == _TRUST:
+        if error.field == _TRUST and not isinstance(error, BadSyntaxError):  # that claims nothing
             raise TrustNotClaimableError from None
         raise
 

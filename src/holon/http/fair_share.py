@@ -21,11 +21,6 @@ class FairShare:
         self._lines: OrderedDict[str, dict[anyio.Event, None]] = OrderedDict()
         self._knock = anyio.Event()
 
-    @property
-    def waiting_count(self) -> int:
-        """How many wait for their turn."""
-        return sum(len(line) for line in self._lines.values())
-
     async def turn(self, address: str) -> None:
         """Return when it is this stranger's turn."""
         mine = anyio.Event()

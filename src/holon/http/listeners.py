@@ -55,6 +55,7 @@ class Listeners:
     knows: Knows = nobody_known
     _rooms: list["_Room"] = field(default_factory=list)
     _share: FairShare = field(default_factory=FairShare)
+    _ends_streams: bool = False
 
     @property
     def open_count(self) -> int:
@@ -62,7 +63,8 @@ class Listeners:
         return sum(len(room) for room in self._rooms)
 
     def end_streams(self) -> None:
-        """Have every stream end its body, and those that would begin now."""
+        """Have every stream end its body, and those that would begin from now on."""
+        self._ends_streams = True
         for room in self._rooms:
             room.end_streams()
 
@@ -99,6 +101,8 @@ class Listeners:
             if peer is None or not room.make_place(peer):
                 return
             connection = Connection(stream, peer, self.answer, share=self._share, knows=self.knows)
+            if self._ends_streams:
+                connection.end_stream()
             with room.entered(connection):
                 try:
                     await connection.serve()

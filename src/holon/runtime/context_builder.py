@@ -44,9 +44,8 @@ from holon.prompt.facts import PromptFacts, WakeFacts, WorkFacts
 from holon.prompt.frame import Assembly, assemble
 from holon.prompt.planner import PinnedOverBudget, PromptBudget, budget_of
 from holon.prompt.trace import trace_of
-from holon.runtime.execution_place import current_place
+from holon.runtime.execution_place import current_place, profile_of
 from holon.runtime.services import Services
-from holon.tools.execution_view import profile_of
 from holon.tools.plan_artifact import look_at_plan
 from holon.tools.tool import ToolPorts, ToolScene
 

@@ -38,9 +38,8 @@ from holon.model.workspace_change import (
     ExitWorkspace,
 )
 from holon.runtime.decided_commit import commit_decided
-from holon.runtime.execution_place import roots_of
+from holon.runtime.execution_place import profile_of, roots_of
 from holon.runtime.services import Services
-from holon.tools.execution_view import profile_of
 
 
 class WorkspaceDesk:

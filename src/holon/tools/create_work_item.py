@@ -13,12 +13,12 @@ import msgspec
 from holon.decide.quotas import work_item_quota
 from holon.decide.work_item_changes import objective_refusal
 from holon.model.commit import PutWorkItem
-from holon.model.ids import IdPrefix, WorkItemId
+from holon.model.ids import IdPrefix, WorkItemId, WorkspaceId
 from holon.model.json_value import JsonValue
 from holon.model.tool import ToolOk, ToolSpec
 from holon.model.work_item import PlanStatus, WorkItemRecord
+from holon.model.workspace import AGENT_HOME, WORKSPACE_ROOT
 from holon.tools.arguments import decode_arguments, leniently, schema_of
-from holon.tools.execution_view import workspace_id_of
 from holon.tools.guidance_texts import guidance_for
 from holon.tools.own_work_items import focus_of, refused
 from holon.tools.plan_artifact import seed_plan
@@ -93,10 +93,17 @@ class CreateWorkItem:
             plan_status=asked.plan_status or PlanStatus.DRAFT,
             plan_artifact=plan,
             todo_list=todo_items(asked.todo_list or ()),
-            workspace_id=workspace_id_of(scene),
+            workspace_id=_workspace_id_of(scene),
         )
         seen = Seen(item=item, focus=await focus_of(scene, ports), plan=plan)
         return ToolExecution(
             outcome=ToolOk(result={"work_item": work_item_view(seen, include_todo_list=True)}),
             changes=(PutWorkItem(item=item),),
         )
+
+
+def _workspace_id_of(scene: ToolScene) -> WorkspaceId:
+    """Return the workspace the item is set up in: an agent is always in exactly one."""
+    if scene.workspace is not None:
+        return scene.workspace.workspace_id
+    return AGENT_HOME if scene.execution_root == scene.agent_home else WORKSPACE_ROOT

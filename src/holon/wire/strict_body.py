@@ -10,13 +10,11 @@ import json
 import re
 from typing import Final, TypeVar
 
-import msgspec
-
 from holon.decide.schema_parts import PATH_STEP
-from holon.model.errors import BadSyntaxError, DecodeError
+from holon.model.errors import BadSyntaxError, DecodeError, NotJsonError
 from holon.model.json_value import JsonValue
 from holon.wire.body_faults import SYNTAX_HINT, explained, field_of_text
-from holon.wire.codec import decode
+from holon.wire.codec import decode, encode
 
 T = TypeVar("T")
 
@@ -56,13 +54,15 @@ def _with_whole_numbers(data: bytes, kind: type[T], error: DecodeError) -> T:
     for _ in range(_WHOLE_NUMBERS_COUNT_MAX):
         if _NOT_AN_INTEGER.match(error.message) is None:
             break
-        read = msgspec.json.decode(data) if read is None else read
-        if not _made_whole(read, error.field):
-            break
         try:
-            return decode(msgspec.json.encode(read), kind)
-        except DecodeError as another:
+            read = decode(data, object) if read is None else read
+            if not _made_whole(read, error.field):
+                break
+            return decode(encode(read), kind)
+        except DecodeError as another:  # behind the number, the body may be no JSON at all
             error = another
+        except NotJsonError as another:
+            error = BadSyntaxError(another.message)
     raise explained(error, data, kind) from None
 
 

@@ -47,18 +47,36 @@ os.close(end)
 os.waitpid(child, 0)
 """
 
+# The service keeps to itself before it has read its settings, which say what is to be forgotten.
+FORGET_WHILE_HIDDEN = """
+import ctypes, os
+from holon.adapters.system.process_limits import become_unreadable, forget_variables
+
+if os.geteuid() == 0:
+    os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
+assert become_unreadable()
+forget_variables(["A_KEY"])
+ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
+with open("/proc/self/environ") as file:
+    print(file.read())
+"""
+
 
 def look(hides: str, forgets: str) -> dict[str, str]:
+    return dict(line.split(" ", 1) for line in said_by(LOOK, hides, forgets).splitlines())
+
+
+def said_by(script: str, *arguments: str) -> str:
     environ = {"PATH": os.environ["PATH"], "A_KEY": SECRET, "KEPT": KEPT}
     done = subprocess.run(
-        [sys.executable, "-c", LOOK, hides, forgets],
+        [sys.executable, "-c", script, *arguments],
         env=environ,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    return done.stdout
 
 
 @pytest.mark.requirement("own-commands:the-service-cannot-be-read")
@@ -80,3 +98,11 @@ def test_a_variable_that_is_forgotten_is_not_shown_by_the_kernel_either() -> Non
     assert SECRET not in seen["environ"]
     assert f"A_KEY={'x' * len(SECRET)}" in seen["environ"], "overwritten where it stood"
     assert KEPT in seen["environ"]
+
+
+@pytest.mark.requirement("own-commands:keys-leave-the-environment")
+def test_a_process_without_privileges_forgets_also_once_it_cannot_be_read() -> None:
+    shown = said_by(FORGET_WHILE_HIDDEN)
+    assert SECRET not in shown
+    assert f"A_KEY={'x' * len(SECRET)}" in shown
+    assert KEPT in shown

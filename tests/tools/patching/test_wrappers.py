@@ -79,6 +79,8 @@ def test_mails_with_fences_in_their_messages_change_every_file(tail: str) -> Non
     [
         f"```diff\n{ON_PAGE}```\n-b\n+B\n",
         f"```diff\n{ON_PAGE}```\n+    indented\n",
+        f"```diff\n{ON_PAGE}```\n-cat <<EOF\n",
+        f"{ON_PAGE}```\n+cat <<EOF\n",
         f"```diff\n{ON_PAGE}```\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n",
         f"```diff\n{ON_PAGE}```\n--- a/y.txt\n+++ b/y.txt\n-b\n+B\n",
         f"--- a/x.md\n+++ b/x.md\n-old\n+new\n{ON_TEXT}",
@@ -94,6 +96,100 @@ def test_mails_with_fences_in_their_messages_change_every_file(tail: str) -> Non
 def test_what_would_be_lost_refuses_the_whole_patch(patch: str) -> None:
     with pytest.raises(PatchRefusedError):
         applied(TREE, patch)
+
+
+# A hunk whose counts end just above a line of context that lost its space and looks like a fence.
+C_TREE: Final[Tree] = {
+    "a.c": plain_file("/**\n * old\n * ```\n```\n * gone\n */\n"),
+    "b.txt": plain_file("b\n"),
+}
+C_BODY: Final = " /**\n- * old\n+ * new\n  * ```\n```\n- * gone\n  */\n"
+C_DIFF: Final = f"--- a/a.c\n+++ b/a.c\n@@ -1,3 +1,3 @@\n{C_BODY}"
+C_SECTION: Final = f"*** Begin Patch\n*** Update File: a.c\n@@ -1,3 +1,3 @@\n{C_BODY}"
+
+
+@pytest.mark.requirement("patch-text:what-looks-like-a-change-is-never-passed-over")
+@pytest.mark.parametrize(
+    "patch",
+    [
+        C_DIFF,
+        f"{C_DIFF}```\n",
+        f"{C_SECTION}*** End Patch\n",
+        f"```diff\n{C_DIFF}```\n",
+        f"```diff\n{C_DIFF}",
+        f"```diff\n{C_DIFF.replace(chr(10) + '```', chr(10) + ' ```')}",
+        f"```\n{C_SECTION}*** End Patch\n```\n",
+        f"apply_patch <<EOF\n{C_SECTION}*** End Patch\nEOF\n",
+        f"```diff\n{C_DIFF}```\n```sh\nmake\n```\n",
+        "```diff\n--- a/a.c\n+++ b/a.c\n@@ -1,3 +1,3 @@\n" + C_BODY.replace("  */\n", "*/\n"),
+    ],
+)
+def test_a_hunk_that_goes_on_behind_a_line_like_a_fence_changes_whole_or_not_at_all(
+    patch: str,
+) -> None:
+    try:
+        got = texts(patch, C_TREE)
+    except PatchRefusedError:
+        return
+    assert got["a.c"] == "/**\n * new\n * ```\n```\n */\n"
+
+
+@pytest.mark.parametrize("patch", [C_DIFF, f"{C_SECTION}*** End Patch\n"])
+def test_a_fence_that_none_opened_ends_nothing(patch: str) -> None:
+    assert texts(patch, C_TREE)["a.c"] == "/**\n * new\n * ```\n```\n */\n"
+    assert not any(note.kind == "missing_end_patch" for note in parse_patch(patch).notes)
+
+
+@pytest.mark.requirement("patch-text:what-looks-like-a-change-is-never-passed-over")
+@pytest.mark.parametrize("end", ["--", "-- ", "*** End Patch", "EOF", "```"])
+def test_what_is_behind_an_end_that_the_file_holds_is_read_or_refuses_the_patch(end: str) -> None:
+    held = plain_file(f"a\nb\n{end}\n gone\nc\n")
+    removed = plain_file(f"a\nb\n{end[1:]}\n gone\nc\n")
+    patch = f"```diff\n--- a/y\n+++ b/y\n@@ -1,2 +1,2 @@\n a\n-b\n+B\n{end}\n- gone\n"
+    for opening in ("", "git apply <<EOF\n"):
+        for tree in ({"y": held}, {"y": removed} if end.startswith("-") else {"y": held}):
+            try:
+                got = texts(opening + patch, tree)["y"]
+            except PatchRefusedError:
+                continue
+            assert got == f"a\nB\n{end}\nc\n", "the line was context, and what follows was read"
+
+
+@pytest.mark.requirement("patch-text:a-wrapper-ends-at-its-own-line")
+@pytest.mark.parametrize(
+    "behind",
+    ["", "Done.\n", "\nSummary:\n- b is B\n- all else stays\n", "\nRun:\n```\nmake\n```\n",
+     "\n---\nThe end\n"],
+)  # fmt: skip
+def test_a_text_behind_a_wrapper_that_has_ended_may_hold_lists(behind: str) -> None:
+    assert texts(f"```diff\n{ON_TEXT}```\n{behind}")["y.txt"] == "a\nB\nc\n"
+    sections = begin("*** Update File: y.txt", "@@", "-b", "+B")
+    assert texts(f"{sections}{behind}")["y.txt"] == "a\nB\nc\n"
+
+
+@pytest.mark.requirement("patch-text:what-looks-like-a-change-is-never-passed-over")
+@pytest.mark.parametrize(
+    "patch",
+    [
+        begin("*** Update File: y.txt", "@@", "-b", "+B") + "*** Delete File:x.md\n",
+        begin("*** Update File: y.txt", "@@", "-b", "+B") + "*** Move to: z\n",
+        begin("*** Update File: y.txt", "@@", "-b", "+B") + "***Delete File: x.md\n",
+        f"*** Delete File:x.md\n{ON_TEXT}",
+        begin("*** Add File: n", "text", "*** Delete File:x.md"),
+        begin("*** Add File: n", "text", "*** End Patch", "more text"),
+        f"-c\n+C\n{ON_TEXT}",
+        f"+C\n{begin('*** Update File: y.txt', '@@', '-b', '+B')}",
+        f"```\n-c\n```\n```diff\n{ON_TEXT}```\n",
+    ],
+)
+def test_a_part_before_or_behind_a_patch_refuses_it(patch: str) -> None:
+    with pytest.raises(PatchRefusedError):
+        applied(TREE, patch)
+
+
+def test_a_text_before_a_patch_may_hold_lists_and_headings() -> None:
+    before = "--- Patch ---\n\n- first\n---\n+++ it +++\n1. then\n"
+    assert texts(before + ON_TEXT)["y.txt"] == "a\nB\nc\n"
 
 
 @pytest.mark.requirement("patch-text:an-indented-patch-is-taken")
@@ -124,23 +220,42 @@ def test_an_addition_for_an_empty_file_goes_to_the_top_of_one_that_has_lines_onc
 # --- Properties -----------------------------------------------------------------------------------
 
 CONTENT: Final = ("```", "```sh", "~~~", "EOF", "cat <<EOF", "- item", "+ item", "", "    deep",
-                  "--", "plain", "*** note", "@ at")  # fmt: skip
+                  "--", "-", "plain", "*** note", "@ at", " * item", " item",
+                  "*** End Patch")  # fmt: skip
+COUNTS: Final = ("true", "none", "wrong")
 
 
 def random_page(random: Random) -> list[str]:
     """Lines of which many look like a wrapper, none of them twice in a row."""
     made = [f"first {random.random()}"]
     for _ in range(random.randrange(2, 9)):
-        made += [random.choice(CONTENT), f"line {random.random()}"]
+        made += [random.choice(CONTENT), f"{random.choice(('', ' ', ' * '))}line {random.random()}"]
     return made
 
 
-def diff_of(name: str, before: list[str], at: int, *, counted: bool, loose: bool) -> str:
-    """A diff of one hunk that replaces the line at a place."""
-    header = f"@@ -1,{len(before)} +1,{len(before)} @@" if counted else "@@"
-    body = [line if loose and line[:1] not in ("", *" +-@*") else f" {line}" for line in before]
-    body[at : at + 1] = [f"-{before[at]}", "+changed"]
-    return "\n".join([f"--- a/{name}", f"+++ b/{name}", header, *body, ""])
+def edited_page(random: Random, before: list[str], loosely: float) -> tuple[list[str], list[str]]:
+    """A page after a few lines were replaced or removed, and the body of a hunk that says so."""
+    after, body = list[str](), list[str]()
+    places = {random.randrange(len(before)) for _ in range(random.randrange(1, 4))}
+    for at, line in enumerate(before):
+        put = [] if at not in places or random.random() < 0.5 else ["changed"]
+        if at in places:
+            body += [f"-{line}", *(f"+{new}" for new in put)]
+            after += put
+        else:
+            lost = random.random() < loosely and line[:1] not in ("", *" +-@")
+            body.append(line if lost else f" {line}")
+            after.append(line)
+    return after, body
+
+
+def hunk_header(random: Random, body: list[str], counts: str) -> str:
+    """The header of a hunk; a wrong one is right for a beginning of the body."""
+    if counts == "none":
+        return "@@"
+    told = body[: random.randrange(1, len(body) + 1)] if counts == "wrong" else body
+    added, removed = (sum(line.startswith(sign) for line in told) for sign in "+-")
+    return f"@@ -1,{len(told) - added} +1,{len(told) - removed} @@"
 
 
 def wrapped(random: Random, patch: str) -> str:
@@ -148,35 +263,38 @@ def wrapped(random: Random, patch: str) -> str:
     opening, closing = random.choice(
         (("", ""), ("```diff\n", "```\n"), ("```\n", "```\n"), ("~~~\n", "~~~\n"),
          ("git apply <<EOF\n", "EOF\n"), ("```sh\ngit apply <<'EOF'\n", "EOF\n```\n"),
-         (MAIL, SIGNATURE), ("Here:\n\n```diff\n", "```\n\nThat is it.\n"))
+         ("*** Begin Patch\n", "*** End Patch\n"), (MAIL, SIGNATURE),
+         ("Here:\n\n```diff\n", "```\n\nThat is it.\n"))
     )  # fmt: skip
     text = opening + patch + (closing if random.random() < 0.7 else "")
     return indented(text, random.choice(("", "", "  ", "\t")))
 
 
 @pytest.mark.requirement("patch-text:what-looks-like-a-change-is-never-passed-over")
-@settings(max_examples=400, deadline=None)
-@given(seed=st.integers(0, 2**32), counted=st.booleans(), loose=st.booleans())
+@settings(max_examples=800, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    counts=st.sampled_from(COUNTS),
+    loosely=st.sampled_from((0.0, 0.3, 1.0)),
+)
 def test_a_wrapped_patch_changes_all_its_files_or_none(
-    seed: int, counted: bool, loose: bool
+    seed: int, counts: str, loosely: float
 ) -> None:
     random = Random(seed)
     before = {f"{n}.md": random_page(random) for n in range(random.randrange(1, 4))}
-    places = {name: random.randrange(len(page)) for name, page in before.items()}
-    after = {
-        name: [*page[: places[name]], "changed", *page[places[name] + 1 :]]
-        for name, page in before.items()
-    }
-    diffs = (
-        diff_of(name, page, places[name], counted=counted, loose=loose)
-        for name, page in before.items()
-    )
+    after, diffs = dict[str, list[str]](), list[str]()
+    sectioned = random.random() < 0.3
+    for name, page in before.items():
+        after[name], body = edited_page(random, page, loosely)
+        names = [f"*** Update File: {name}"] if sectioned else [f"--- a/{name}", f"+++ b/{name}"]
+        diffs.append("\n".join([*names, hunk_header(random, body, counts), *body, ""]))
     patch = wrapped(random, "".join(diffs))
     tree = {name: plain_file("\n".join([*page, ""])) for name, page in before.items()}
     try:
         got = texts(patch, tree)
     except PatchRefusedError:
-        assert loose or not counted, "a patch with its signs and counts is always read"
+        is_well_formed = counts == "true" and not loosely and not sectioned
+        assert not is_well_formed, "a diff with its signs and counts is always read"
         return
     assert got == {name: "\n".join([*page, ""]) for name, page in after.items()}
 
@@ -188,6 +306,7 @@ def test_a_wrapped_patch_changes_all_its_files_or_none(
         "```\n", "```a\n", "cat <<EOF\n", "~~~\n<<A\n", "--\n", "\n", " \n", "*** Begin Patch\n",
         f"```\n{BARE_PAGE}", f"```diff\n{BARE_PAGE}```\n", f"{MAIL}{ON_PAGE}{SIGNATURE}",
         "*** Add File: a\n```\n", "--- a/x\n+++ b/x\n@@\n-a\n```\n", "\t```\n", "<<",
+        "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n\n```\n", "*** End Patch\n- a\n",
     ],
 )  # fmt: skip
 def test_every_line_is_looked_at_a_fixed_number_of_times(unit: str) -> None:

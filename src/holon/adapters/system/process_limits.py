@@ -25,7 +25,6 @@ _M_ARENA_MAX: Final = -8
 _M_MMAP_THRESHOLD: Final = -3
 _MAPPED_BYTES_MIN: Final = 128 * KIB  # glibc's own beginning
 _STAT: Final = Path("/proc/self/stat")
-_ENVIRON: Final = Path("/proc/self/environ")
 _AFTER_NAME_ENV: Final = slice(47, 49)  # of /proc/PID/stat: where the environment begins and ends
 
 
@@ -100,11 +99,12 @@ def _overwrite(beginnings: Iterable[bytes]) -> None:
     try:
         fields = _STAT.read_bytes().rpartition(b")")[2].split()
         first, end = (int(field) for field in fields[_AFTER_NAME_ENV])
-        shown = _ENVIRON.read_bytes()
     except (OSError, ValueError):
         return
-    if len(shown) != end - first:  # the bounds are not shown to us, or not those of this block
+    if not 0 < first < end:  # the kernel does not tell us
         return
+    # Not by /proc/self/environ: once we are unreadable, that belongs to root, also for ourselves.
+    shown = ctypes.string_at(first, end - first)
     for beginning in beginnings:
         for at in _places_of(beginning, shown):
             value_end = shown.find(b"\0", at)

@@ -14,7 +14,12 @@ from holon.tools.patching.document import Action, FileEntry, Hunk, HunkLine, Not
 from holon.tools.patching.hunk_reading import HunkHeader, read_body, read_hunk
 from holon.tools.patching.paths import NULL_PATH, clean_path, header_name
 from holon.tools.patching.problem import SYNTAX, PatchRefusedError, quoted, require_files
-from holon.tools.patching.wrappers import Wrapping, is_file_header, is_name_pair
+from holon.tools.patching.wrappers import (
+    Wrapping,
+    is_file_header,
+    is_name_pair,
+    is_stray_mark,
+)
 
 _BEGIN: Final = "*** Begin Patch"
 _END: Final = "*** End Patch"
@@ -82,7 +87,8 @@ def _added(lines: Sequence[str], at: int, wrapping: Wrapping) -> tuple[tuple[Hun
     body = list(lines[first:at])
     while body and body[-1] == "":
         body.pop()
-    if any(line.startswith("+") for line in body):
+    signed = any(line.startswith("+") for line in body)
+    if signed or any(is_stray_mark(line) for line in body):
         wrong = next((i for i, line in enumerate(body) if line and line[0] != "+"), None)
         if wrong is not None:
             raise PatchRefusedError(
@@ -100,7 +106,11 @@ def _added(lines: Sequence[str], at: int, wrapping: Wrapping) -> tuple[tuple[Hun
 def _unmarked_end(lines: Sequence[str], first: int, wrapping: Wrapping) -> int:
     """Return where an added file ends that no mark ends: at the one line that closes a wrapper."""
     signed = any(line.startswith("+") for line in lines[first:])
-    closings = [at for at in range(first, len(lines)) if wrapping.closes(at)]
+    closings = [
+        at
+        for at in range(first, len(lines))
+        if wrapping.closes(at) or (not signed and lines[at].startswith("```"))
+    ]
     if not closings:
         return len(lines)
     if not signed and any(line.strip() for line in lines[closings[0] + 1 :]):
@@ -138,7 +148,15 @@ def _updated(lines: Sequence[str], at: int, path: str, wrapping: Wrapping) -> tu
             body = read_body(lines, at, HunkHeader(), wrapping)
             if body.end == at:  # a header of the other form: no line of it can be a hunk's
                 raise _stray(lines, at)
-            hunks.append(Hunk(lines=tuple(body.lines), patch_line=at + 1, padding=body.padding))
+            sequel = wrapping.sequel(body.end, padding=body.padding)
+            hunks.append(
+                Hunk(
+                    lines=tuple(body.lines),
+                    patch_line=at + 1,
+                    padding=body.padding,
+                    sequel=sequel,
+                )
+            )
             at = body.end
     if not hunks and target == path:
         raise PatchRefusedError(

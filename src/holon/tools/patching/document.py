@@ -18,13 +18,24 @@ class HunkLine(NamedTuple):
     text: str
 
 
+class Sequel(NamedTuple):
+    """How the file goes on if a hunk does not end where its patch seems to end.
+
+    One of `texts`, below fewer than `within` blank lines.
+    """
+
+    texts: frozenset[str]
+    within: int
+
+
 class Hunk(Record, frozen=True, kw_only=True):
     """Lines to find together, and what becomes of them.
 
     `hint` is where the first old line should be, counted from zero. `anchors` are lines to look for
     above, outermost first. `padding` counts blank lines at the end that may be no part of the hunk.
     `lost_minuses` counts removed lines that the header counts as context: lines of the file that
-    begin with a minus, whose own sign was lost.
+    begin with a minus, whose own sign was lost. `sequel` is there when lines that may be changes
+    stand behind the end of the patch.
     """
 
     lines: tuple[HunkLine, ...]
@@ -37,6 +48,7 @@ class Hunk(Record, frozen=True, kw_only=True):
     counted: bool = False  # the header's counts are right
     miscounted: bool = False  # the header has counts, and they are wrong
     lost_minuses: int = 0
+    sequel: Sequel | None = None
 
     @property
     def old(self) -> list[HunkLine]:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+import msgspec
+
 from holon.model.command_limits import PATCH_HUNK_CLAIM_COUNT_MAX
 from holon.model.record import Record
 from holon.tools.patching.document import Hunk, HunkLine
@@ -98,11 +100,15 @@ def read_hunk(lines: Sequence[str], at: int, wrapping: Wrapping) -> tuple[Hunk, 
             f"line {at + 1} of the patch opens a hunk without lines: {quoted(lines[at])!r}",
             hint="below @@ come context lines with a space, removed with -, added with +",
         )
-    anchors = tuple(each.anchor for each in headers if each.anchor is not None)
-    return _hunk(header, body, patch_line=at + 1, anchors=anchors), body.end
+    hunk = _hunk(header, body, patch_line=at + 1)
+    return msgspec.structs.replace(
+        hunk,
+        anchors=tuple(each.anchor for each in headers if each.anchor is not None),
+        sequel=wrapping.sequel(body.end, padding=body.padding),
+    ), body.end
 
 
-def _hunk(header: HunkHeader, body: HunkBody, *, patch_line: int, anchors: tuple[str, ...]) -> Hunk:
+def _hunk(header: HunkHeader, body: HunkBody, *, patch_line: int) -> Hunk:
     _require_last(body.lines, patch_line)
     start = header.old_start
     signs = [line.sign for line in body.lines]
@@ -114,7 +120,6 @@ def _hunk(header: HunkHeader, body: HunkBody, *, patch_line: int, anchors: tuple
         patch_line=patch_line,
         hint=start - 1 if start and has_old else None,
         inserts_at=start if header.old_count == 0 and not has_old else None,
-        anchors=anchors,
         padding=body.padding,
         counted=body.counted,
         miscounted=not body.counted and header.old_start is not None,

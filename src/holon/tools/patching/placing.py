@@ -66,6 +66,7 @@ def place_first(haystack: Haystack, hunks: Sequence[Hunk], *, path: str) -> list
     ]
     for placement in placed:
         _require_signs(haystack, placement, path=path)
+        _require_end(haystack, placement, path=path)
     return sorted(placed, key=lambda placement: placement.start)
 
 
@@ -315,6 +316,26 @@ def _require_signs(haystack: Haystack, placement: Placement, *, path: str) -> No
                 hint="begin context lines with a space, and give the true counts",
                 details={"path": path, "patch_line": hunk.patch_line},
             )
+
+
+def _require_end(haystack: Haystack, placement: Placement, *, path: str) -> None:
+    """A line that ends the patch may be a line of the file, and changes may stand behind it."""
+    hunk = placement.hunk
+    if hunk.sequel is None:
+        return
+    end = placement.start + len(hunk.old)
+    window = haystack.lines[end : end + hunk.sequel.within]
+    haystack.budget.spend(len(window))
+    there = next((key for line in window if (key := key_of(line, _LOOSE))), None)
+    if there in hunk.sequel.texts:
+        raise PatchRefusedError(
+            AMBIGUOUS,
+            f"the hunk at line {hunk.patch_line} of the patch may go on behind its end: the file"
+            f" goes on with {quoted(there)!r}, as does the patch",
+            hint="give the true counts, begin context lines with a space, and write nothing behind"
+            " the patch",
+            details={"path": path, "patch_line": hunk.patch_line},
+        )
 
 
 def _signed_key(line: HunkLine) -> str:

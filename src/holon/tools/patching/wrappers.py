@@ -5,15 +5,18 @@ Owns:  the size a patch may have, line ends and indentation of the whole text, a
 Rule 1: sizes are judged by counting, before anything is split or kept.
 Rule 2: a wrapper ends only at its own closing line, outside any hunk. In a hunk without true
         counts, whose end is not known, only when nothing behind that line could be a change.
+        A fence ends a patch without having been opened only when nothing but wrappers follows.
 Rule 3: nothing that looks like a change is passed over: it is read, or the whole patch is refused.
+        `- word` behind a patch is a list, unless the file goes on with the line that ends it.
 Rule 4: every line is looked at a fixed number of times, however many parts a text has.
 """
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from holon.model.command_limits import PATCH_BYTES_MAX, PATCH_HUNKS_COUNT_MAX, PATCH_LINES_COUNT_MAX
+from holon.tools.patching.document import Sequel
 from holon.tools.patching.problem import SYNTAX, TOO_LARGE, PatchRefusedError, quoted
 
 SECTIONS: Final = ("*** Add File: ", "*** Update File: ", "*** Delete File: ")
@@ -27,9 +30,14 @@ _STARTS: Final = (*_NAMES, "@@", *EXTENDED, *BINARY)
 _HEREDOC: Final = re.compile(r"""<<-?\s*(['"]?)(?P<word>[A-Za-z_][A-Za-z0-9_]{0,99})\1""")
 _FENCE: Final = re.compile(r"\s{0,3}(?P<marks>`{3,}|~{3,})[\w.+-]*\s*")
 _MAIL: Final = re.compile(r"From [0-9a-f]{40,64} ")
-_LEFTOVER: Final = re.compile(r"\+|-(?! \S|-+\s*$)")  # `- word` is a list, `---` a rule: prose
+# `- word` is a list, `---` a rule: prose. Before a patch, `--- word ---` is a heading.
+_LEFTOVER: Final = re.compile(r"\+|-(?! \S|-+\s*$)")
+_UNNAMED: Final = re.compile(r"\+(?!\+\+)|-(?! \S|-+\s*$|--)")
+_STRAY_MARK: Final = re.compile(r"\*{3}(?:\s|(?:Add|Update|Delete) File|Move to)")
+_BEGIN: Final = "*** Begin Patch"
+_END: Final = "*** End Patch"
 _CHANGES: Final = ("+", "-", "@@", "diff --git ", "*** ")
-_BEGINNINGS: Final = (*_NAMES, "--- ", "*** Begin Patch", "From ", "Index: ")
+_BEGINNINGS: Final = (*_NAMES, "--- ", _BEGIN, "From ", "Index: ")
 _OPEN_COUNT_MAX: Final = 8
 _CLOSING_CHARS_MAX: Final = 120
 
@@ -127,6 +135,11 @@ def is_name_pair(lines: Sequence[str], at: int) -> bool:
     return lines[at + 1].startswith("+++ ")
 
 
+def is_stray_mark(line: str) -> bool:
+    """Whether a line is like those that the `*** Begin Patch` form is made of."""
+    return _STRAY_MARK.match(line) is not None
+
+
 class Wrapping:
     """The text around the patches of one text, and which wrappers are open where we read."""
 
@@ -134,10 +147,14 @@ class Wrapping:
         self._lines = lines
         self._open: list[str] = []  # closing lines, the innermost last
         self._last_closings: frozenset[int] | None = None
+        self._behind: _Behind | None = None
+        self._ended = False  # behind an end of a patch, with no beginning since
+        self._ended_above_prose = False
 
     def next_patch(self, at: int, *, follows: bool) -> int | None:
         """Return where the next patch begins; `follows` says that one has been read before."""
         lines = self._lines
+        self._ended, self._ended_above_prose = at > 0 and lines[at - 1].rstrip() == _END, False
         while at < len(lines):
             line = lines[at]
             if _MAIL.match(line):
@@ -145,10 +162,25 @@ class Wrapping:
                 continue
             if line.startswith(_STARTS) or is_file_header(lines, at):
                 return at
-            if not self._enters_or_leaves(line):
+            if line.startswith((_BEGIN, _END)):
+                self._frame(at)
+            elif not self._enters_or_leaves(line):
                 self._require_prose(at, follows=follows)
             at += 1
         return None
+
+    def _frame(self, at: int) -> None:
+        """Refuse a second end below prose: the first may have been a line of a file."""
+        line = self._lines[at]
+        ends = line.startswith(_END)
+        if ends and self._ended_above_prose:
+            raise PatchRefusedError(
+                SYNTAX,
+                f"line {at + 1} ends the patch again, with other text since its first end:"
+                f" {quoted(line)!r}",
+                hint=f"write `{_END}` once, below all changes; begin context lines with a space",
+            )
+        self._ended, self._ended_above_prose = ends, False
 
     def _message_end(self, at: int) -> int:
         """A mail's message ends at its `---` line; fences and samples in it mean nothing."""
@@ -178,27 +210,54 @@ class Wrapping:
     def _require_prose(self, at: int, *, follows: bool) -> None:
         """Refuse what would be lost if it were passed over as prose."""
         line = self._lines[at]
+        self._ended_above_prose |= self._ended and bool(line.strip())
         if is_name_pair(self._lines, at):
             raise PatchRefusedError(
                 SYNTAX,
                 f"line {at + 1} of the patch names a file, but no hunk follows: {quoted(line)!r}",
                 hint="below `--- a/path` and `+++ b/path` comes an @@ line",
             )
-        if follows and _LEFTOVER.match(line):
+        change = _LEFTOVER.match(line) if follows else _UNNAMED.match(line)
+        if change is not None or is_stray_mark(line):
+            where = "behind the end of the patch" if follows else "before the patch"
             raise PatchRefusedError(
                 SYNTAX,
-                f"line {at + 1} stands behind the end of the patch and looks like a part of it:"
-                f" {quoted(line)!r}",
+                f"line {at + 1} stands {where} and looks like a part of it: {quoted(line)!r}",
                 hint="send the patch alone, without a fence or text around it",
             )
 
     def closes(self, at: int) -> bool:
         """Whether a line outside any hunk ends what a patch is wrapped in."""
         line = self._lines[at]
-        if line.startswith("```") or _MAIL.match(line):
+        if _MAIL.match(line):
             return True
         text = line.strip()
-        return text in self._open and len(line) - len(line.lstrip(" ")) <= 3
+        if text in self._open and len(line) - len(line.lstrip(" ")) <= 3:
+            return True
+        return line.startswith("```") and self._look_behind().is_wrapping[at]
+
+    def sequel(self, at: int, *, padding: int) -> Sequel | None:
+        """How the file goes on if the hunk that ends at `at` does not: with the line found there.
+
+        That line may be context, with or without its space, when lines that could be changes stand
+        behind it; one that begins with a minus may be such a change itself.
+        """
+        lines, end = self._lines, at
+        while at < len(lines) and not lines[at].strip():
+            at += 1
+        if at == len(lines) or lines[at].startswith(("@@", *_NAMES)) or is_file_header(lines, at):
+            return None
+        line, texts = lines[at].rstrip(), set[str]()
+        if self._look_behind().has_changes[at + 1]:
+            texts |= {line, line.removeprefix(" ")}
+        if line.startswith("-"):
+            texts.add(line[1:])
+        return Sequel(frozenset(texts), at - end + padding + 1) if texts else None
+
+    def _look_behind(self) -> "_Behind":
+        if self._behind is None:
+            self._behind = _behind(self._lines)
+        return self._behind
 
     def closes_hunk(self, at: int) -> bool:
         """Whether a line without a sign ends a wrapper, in a hunk that may go on or not.
@@ -233,7 +292,34 @@ class Wrapping:
         return frozenset(found)
 
 
+class _Behind(NamedTuple):
+    """What stands from each line on, up to the next patch; one more than there are lines."""
+
+    is_wrapping: Sequence[bool]  # nothing but blank lines and wrappers
+    has_changes: Sequence[bool]  # a line with the sign of a change
+
+
+def _behind(lines: Sequence[str]) -> _Behind:
+    is_wrapping, has_changes = [True] * (len(lines) + 1), [False] * (len(lines) + 1)
+    for at in range(len(lines) - 1, -1, -1):
+        line = lines[at]
+        if _begins(lines, at):
+            continue
+        is_wrapper = not line.strip() or line.startswith((_BEGIN, _END)) or _opens(line) is not None
+        is_wrapping[at] = is_wrapper and is_wrapping[at + 1]
+        has_changes[at] = line.startswith(("+", "-")) or has_changes[at + 1]
+    return _Behind(is_wrapping, has_changes)
+
+
+def _begins(lines: Sequence[str], at: int) -> bool:
+    """Whether a patch begins here, or a mail with one."""
+    line = lines[at]
+    return line.startswith(_NAMES) or is_file_header(lines, at) or _MAIL.match(line) is not None
+
+
 def _opens(line: str) -> str | None:
     """Return the line that closes the wrapper this one opens, if it opens any."""
+    if line.startswith(("+", "-")):  # a change of a line that opens one
+        return None
     fence, heredoc = _FENCE.fullmatch(line), _HEREDOC.search(line)
     return fence["marks"] if fence else heredoc["word"] if heredoc else None

@@ -6,7 +6,7 @@ import pytest
 
 from holon.model.workspace import GuaranteeLevel
 from holon.ports.unavailable import NoShell
-from holon.tools.execution_view import profile_of
+from holon.runtime.execution_place import profile_of
 from holon.tools.registry import local_registry
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
