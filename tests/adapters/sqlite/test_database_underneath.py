@@ -11,6 +11,7 @@ import apsw
 import pytest
 
 from holon.adapters.sqlite.check.checker import check_database
+from holon.adapters.sqlite.connection import leave_log, open_inspector, open_writer
 from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home
 from holon.adapters.sqlite.store import SqliteStore, open_store
 from holon.model.errors import (
@@ -266,6 +267,22 @@ async def test_a_copied_home_with_its_log_is_opened(tmp_path: Path) -> None:
     again = open_store(copied)
     assert await again.reads.message(a_message("msg_before").id) is not None
     await again.close()
+
+
+async def test_a_look_that_asks_for_an_owner_takes_no_checkpoint(tmp_path: Path) -> None:
+    await open_store(tmp_path).close()
+    path = database_path(tmp_path)
+    writer = open_writer(path)
+    leave_log(writer)
+    writer.execute("create table filler (content blob)")
+    writer.execute("insert into filler values (zeroblob(?))", (1_100 * 4_096,))
+    writer.close()  # as a crash would: everything is in the log
+    before = path.read_bytes()
+    inspector = open_inspector(path)
+    inspector.pragma("query_only", False)
+    inspector.execute("update home_owner set question = 1")
+    inspector.close()
+    assert path.read_bytes() == before
 
 
 @pytest.mark.requirement("database:damaged-log-is-told")
