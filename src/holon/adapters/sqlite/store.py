@@ -154,8 +154,9 @@ def require_free_home(home: Path) -> None:
     """
     lock, path = HomeLock(home), database_path(home)
     try:
-        if path.exists():
-            inspect_file(path)
+        require_not_lost(path, home)
+        require_own_log(path, record_path(home))  # before SQLite reads the log
+        if inspect_file(path):
             with opening_errors(path), closing(open_inspector(path)) as connection:
                 connection.pragma("query_only", False)  # an owner may have to be asked
                 require_no_owner(connection, home, lock.place)
