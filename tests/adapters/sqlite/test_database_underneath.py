@@ -10,6 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from holon.adapters.sqlite import database_files
 from holon.adapters.sqlite.check.checker import check_database
 from holon.adapters.sqlite.connection import leave_log, open_inspector, open_writer
 from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home
@@ -18,6 +19,7 @@ from holon.model.errors import (
     DatabaseMissingError,
     DatabaseReplacedError,
     ForeignLogError,
+    HomeInUseError,
     NotAHolonDatabaseError,
     StoreDamagedError,
 )
@@ -333,6 +335,33 @@ async def test_a_last_commit_that_a_power_cut_tore_is_no_damage(tmp_path: Path) 
     assert await again.reads.message(a_message("msg_3").id) is not None
     assert await again.reads.message(a_message("msg_4").id) is None
     await again.close()
+
+
+@pytest.mark.requirement("database:damaged-log-is-told")
+@pytest.mark.requirement("home:one-owner-without-the-lock")
+@pytest.mark.parametrize("goes_on", [True, False], ids=["all the time", "once"])
+async def test_a_log_that_its_owner_writes_to_meanwhile_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, goes_on: bool
+) -> None:
+    store = await a_used_store(tmp_path)
+    (tmp_path / "run" / "lock").unlink()  # or the home is refused before it is looked at
+    counted, other = database_files._commits_behind, apsw.Connection(str(database_path(tmp_path)))
+    found = []
+
+    def meanwhile(log: Path, end: int, frame_bytes: int) -> int:
+        if goes_on or not found:
+            for _ in range(3):
+                other.execute("update home_owner set question = question + 1")
+        found.append(counted(log, end, frame_bytes))
+        return found[-1]
+
+    monkeypatch.setattr(database_files, "_commits_behind", meanwhile)
+    with pytest.raises(HomeInUseError):
+        open_store(tmp_path)
+    assert found[0] == 3
+    assert found[-1] == (3 if goes_on else 0)
+    other.close()
+    await store.close()
 
 
 # Damage ---------------------------------------------------------------------------------------
