@@ -13,6 +13,7 @@ import pytest
 from holon.adapters.sqlite import database_files
 from holon.adapters.sqlite.check.checker import check_database
 from holon.adapters.sqlite.connection import leave_log, open_inspector, open_writer
+from holon.adapters.sqlite.database_files import DatabaseFiles, record_path
 from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home
 from holon.adapters.sqlite.store import SqliteStore, open_store, require_free_home
 from holon.model.errors import (
@@ -261,6 +262,30 @@ async def test_a_log_is_not_laid_over_another_database(
     assert check_database(database_path(home)).is_clean
 
 
+@pytest.mark.requirement("home:one-owner-without-the-lock")
+async def test_a_checkpoint_of_the_owner_meanwhile_is_no_exchange(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, path = await a_used_store(tmp_path), database_path(tmp_path)
+    (tmp_path / "run" / "lock").unlink()  # or the home is refused before it is looked at
+    files, recorded = DatabaseFiles(path, record_path(tmp_path)), database_files._recorded
+    folded: list[object] = []
+
+    def before_a_checkpoint(record: Path) -> object:
+        known = recorded(record)
+        if not folded:
+            with files.folding():
+                os.utime(path)
+            folded.append(known)
+        return known
+
+    monkeypatch.setattr(database_files, "_recorded", before_a_checkpoint)
+    with pytest.raises(HomeInUseError):
+        open_store(tmp_path)
+    assert folded
+    await store.close()
+
+
 async def test_a_copied_home_with_its_log_is_opened(tmp_path: Path) -> None:
     home, copied = tmp_path / "home", tmp_path / "copied"
     store = await a_used_store(home)
@@ -346,7 +371,7 @@ async def test_a_log_that_its_owner_writes_to_meanwhile_is_no_damage(
     store = await a_used_store(tmp_path)
     (tmp_path / "run" / "lock").unlink()  # or the home is refused before it is looked at
     counted, other = database_files._commits_behind, apsw.Connection(str(database_path(tmp_path)))
-    found = []
+    found: list[int] = []
 
     def meanwhile(log: Path, end: int, frame_bytes: int) -> int:
         if goes_on or not found:

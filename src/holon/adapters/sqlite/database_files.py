@@ -105,7 +105,9 @@ def require_own_log(path: Path, record: Path) -> None:
     known, main, log = _recorded(record), _look(path), _look(log_path(path))
     if known is None or known.main is None or main is None or log is None or not log.size:
         return
-    if known.boot == boot_id() and log.is_same_file(known.log) and main != known.main:
+    if known.boot != boot_id() or not log.is_same_file(known.log) or main == known.main:
+        return
+    if _recorded(record) == known:  # or its owner takes a checkpoint just now, and is found next
         raise ForeignLogError(
             f"the database at {path} was exchanged or changed while its write-ahead log stayed;"
             " nothing was changed",
