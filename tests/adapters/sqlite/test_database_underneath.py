@@ -15,7 +15,7 @@ from holon.adapters.sqlite.check.checker import check_database
 from holon.adapters.sqlite.connection import leave_log, open_inspector, open_writer
 from holon.adapters.sqlite.database_files import DatabaseFiles, record_path
 from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home
-from holon.adapters.sqlite.store import SqliteStore, open_store, require_free_home
+from holon.adapters.sqlite.store import SqliteStore, hold_home, open_store
 from holon.model.errors import (
     DatabaseMissingError,
     DatabaseReplacedError,
@@ -71,7 +71,7 @@ def test_a_database_that_is_gone_is_not_begun_anew_beside_what_belonged_to_it(
     else:
         an_agent_home(tmp_path)
     before = everything_in(tmp_path)
-    require_free_home(tmp_path)  # says nothing of it, and leaves it as it is
+    hold_home(tmp_path).release()  # says nothing of it, and leaves it as it is
     with pytest.raises(DatabaseMissingError) as refused:
         open_store(tmp_path)
     assert str(path) in refused.value.message
