@@ -34,8 +34,8 @@ def plant_o3() -> None:
 def plant_o4() -> None:
     """Take the service of the original for the one of its copy."""
 
-    def trusting(written_down: HomeIdentity | None, home: Path) -> bool:
-        del written_down, home
+    def trusting(written_down: HomeIdentity, home: Path, *, boot: str | None) -> bool:
+        del written_down, home, boot
         return False
 
     plant_function(is_other_home, trusting)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from holon.adapters.sqlite.home_lock import database_path
 from holon.wire.runtime_responses import ReadinessAnswer, ShutdownAnswer
 from tests.daemon.conftest import place
 from tests.daemon.driving import PATIENCE_S, Place, until
@@ -134,6 +135,22 @@ def test_a_port_of_another_program_is_what_is_in_the_way(place: Place) -> None:
     assert done.returncode == 1
     assert "choose one with --port" in done.stderr
     assert "in use by process" not in done.stderr
+
+
+@pytest.mark.requirement("database:gone-beside-what-belonged-to-it")
+def test_an_emptied_database_is_refused_and_its_log_is_kept(place: Place) -> None:
+    with place.serving() as process:
+        process.kill()
+    path = database_path(place.home)
+    os.truncate(path, 0)
+    log = path.with_name(f"{path.name}-wal")
+    before = log.read_bytes()
+    assert before
+    done = place.holon("serve", "--port", "0")
+    assert done.returncode == 2
+    assert log.read_bytes() == before
+    assert "is empty, but its write-ahead log" in " ".join(done.stderr.split())
+    assert path.read_bytes() == b""
 
 
 def test_a_failed_start_in_the_foreground_is_remembered_too(place: Place) -> None:

@@ -22,7 +22,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from holon.adapters.exec.process_table import ProcessIdentity
-from holon.adapters.sqlite.store import require_free_home
+from holon.adapters.sqlite.store import hold_home
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.detached_process import DetachedProcess, LivingProcess, Waited
 from holon.adapters.system.failure_files import FailureFiles
@@ -139,8 +139,11 @@ class Daemon:
                 raise DaemonError(what, hint="nothing was touched; stop it, or move it away")
             case Gone():
                 require_token(self.asked)
-                _require_free(self.settings.home)
-                remove_stale(self.files)
+                held = hold_home(self.settings.home)  # not while `holon run`, say, has it
+                try:
+                    remove_stale(self.files)
+                finally:
+                    held.release()
                 return self._launch()
 
     def _require_same(self, status: RuntimeStatus) -> None:
@@ -226,11 +229,6 @@ class Daemon:
             hint = "make room there, then start it again"
         failures.note(FailurePhase.STARTUP, what, now=SystemClock().now())
         return DaemonError(f"the runtime did not start: {what}", hint=hint)
-
-
-def _require_free(home: Path) -> None:
-    """Raise HomeInUseError when a process that is no service has the home: `holon run`, say."""
-    require_free_home(home)
 
 
 def stop(home: Path) -> DaemonStatus:

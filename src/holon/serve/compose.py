@@ -16,7 +16,7 @@ from holon.adapters.files.contained_files import ContainedFiles
 from holon.adapters.files.episode_ledger import FileEpisodeLedger
 from holon.adapters.files.instruction_sources import FileInstructionSources
 from holon.adapters.sqlite.memory_indexes import SqliteMemoryIndexes
-from holon.adapters.sqlite.store import SqliteStore, open_store
+from holon.adapters.sqlite.store import HeldHome, SqliteStore, open_store
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.ids import TimeOrderedIds
 from holon.adapters.system.places import SystemPlaces
@@ -99,6 +99,7 @@ class HostOptions(msgspec.Struct, frozen=True, kw_only=True):
     deferral_allowed: bool = True
     fallback_disabled: bool = False
     trial_tools_allowed: bool = False
+    held: HeldHome | None = None  # the home, when it was taken before
 
 
 @asynccontextmanager
@@ -113,7 +114,7 @@ async def open_host(
     clock, hands = SystemClock(), chosen.hands
     shell = _shell(home, hands, clock) if hands is not None else None
     try:
-        store, indexes = open_store(home), SqliteMemoryIndexes()
+        store, indexes = open_store(home, chosen.held), SqliteMemoryIndexes()
     except BaseException:
         if shell is not None:
             shell.close()

@@ -14,6 +14,7 @@ import msgspec
 from holon.adapters.providers.catalog import price_of
 from holon.adapters.providers.last_failures import FailureNotes
 from holon.adapters.providers.plane import ProviderPlane
+from holon.adapters.sqlite.store import HeldHome
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.log_redaction import install_log_redaction
 from holon.adapters.system.secrets import SecretRegistry
@@ -47,12 +48,14 @@ async def open_configured_host(
     umask: int | None = None,
     hooks: Hooks | None = None,
     trigger_base_url: str | None = None,
+    held: HeldHome | None = None,
 ) -> AsyncIterator[ConfiguredHost]:
     """Serve a home as its settings say, while the block runs.
 
     `workspace_root` is where agents work that are in no workspace. With a `workspace_cwd` below it,
     all of them work there, whatever workspace they are in: it was asked for this time. With a
-    `trigger_base_url`, where deliveries come in, every agent has an external trigger.
+    `trigger_base_url`, where deliveries come in, every agent has an external trigger. `held`
+    is the home, where it was taken before.
     """
     hooks = hooks or Hooks()
     registry = hooks.secrets
@@ -65,7 +68,8 @@ async def open_configured_host(
             workspace_overrides=workspace_cwd is not None,
             umask=umask,
         )
-        async with _served(settings, hands, registry, hooks, trigger_base_url) as served:
+        asked = HostOptions(hands=hands, hooks=hooks, trigger_base_url=trigger_base_url, held=held)
+        async with _served(settings, hands, registry, asked) as served:
             yield served
 
 
@@ -74,18 +78,16 @@ async def _served(
     settings: Settings,
     hands: Hands,
     registry: SecretRegistry,
-    hooks: Hooks,
-    trigger_base_url: str | None,
+    asked: HostOptions,
 ) -> AsyncIterator[ConfiguredHost]:
     plane = build_plane(settings, hands.environ, registry, SystemClock())
     notes = FailureNotes(settings.home)
-    news = ProviderNotes(notes, hooks.journal)
+    news = ProviderNotes(notes, asked.hooks.journal)
     gate = ProviderGate(notice=news.failed, moved=news.moved)
     user_files = user_files_of(hands.environ, settings.github_base)
-    await anyio.to_thread.run_sync(seed, user_files, hooks.journal)
-    options = HostOptions(
-        hands=hands,
-        hooks=hooks,
+    await anyio.to_thread.run_sync(seed, user_files, asked.hooks.journal)
+    options = msgspec.structs.replace(
+        asked,
         retention=settings.retention,
         output_budget=settings.output_budget,
         task_quota=settings.task_quota,
@@ -96,7 +98,6 @@ async def _served(
         redactor=registry,
         user_files=user_files,
         trigger_key=TriggerKeyFile(settings.home, registry.learn),
-        trigger_base_url=trigger_base_url,
         deferral_allowed=not settings.plane.deferral_disabled,
         fallback_disabled=settings.plane.fallback_disabled,
         trial_tools_allowed=settings.plane.trial_tools_allowed,

@@ -1,8 +1,8 @@
 """`holon serve`: a host with its control plane, for as long as the process lives.
 
 Owns:  the order in which a service comes up and goes down.
-Rule 1: the home is looked at first, then the port is taken, so that what is in the way fails before
-        anything runs; nobody is answered before recovery is done.
+Rule 1: the home is taken first and held until the end, then the port is taken, so that what is in
+        the way fails before anything runs; nobody is answered before recovery is done.
 Rule 2: the files under `run` are touched only by the owner of the home (its lock is held by then);
         those that say who serves are written once it is ready and removed when it ends well.
 Rule 3: going down is a drain: no agent is stopped by it. What runs gets a moment to finish and is
@@ -27,7 +27,7 @@ import msgspec
 from anyio.abc import TaskStatus
 
 from holon import __version__
-from holon.adapters.sqlite.store import require_free_home
+from holon.adapters.sqlite.store import HeldHome, hold_home
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.detached_process import tell_ready
 from holon.adapters.system.failure_files import FailureFiles
@@ -35,7 +35,6 @@ from holon.adapters.system.home_checks import home_errors, require_safe_home
 from holon.adapters.system.home_identity import HomeIdentity, HomePlace, place_of
 from holon.adapters.system.journal_file import JournalFile
 from holon.adapters.system.listening_sockets import (
-    AddressTakenError,
     bind_tcp,
     bind_unix,
     prepare_run_folder,
@@ -103,11 +102,10 @@ async def serve(
     files = RunFiles(settings.home)
     with home_errors(settings.home):
         prepare_run_folder(files.folder)
-    with suppress(StoreUnwritableError):  # which is written down when the store is opened
-        require_free_home(settings.home)  # nothing is written down in a home of another process
     hooks = hooks or Hooks()
     secrets, level = hooks.secrets, asked.log_level or settings.log_level
     with (
+        _holding(settings.home) as held,  # nothing is written down in a home of another process
         service_journal(files, level, secrets) as journal,
         LifecycleFailures(
             FailureFiles(files), SystemClock(), journal=journal, redactor=secrets
@@ -117,7 +115,7 @@ async def serve(
         keep_one_heap()
         told = _Told(journal=journal, secrets=secrets, failures=failures, signs=signs)
         service = _Service(settings, asked, plan, files=files, told=told)
-        with _bound(plan, settings.home) as tcp:
+        with bind_tcp(plan.host, plan.port) as tcp:
             async with (
                 anyio.create_task_group() as beside,
                 service_tracer(environ, journal, secrets) as tracer,
@@ -130,6 +128,7 @@ async def serve(
                     umask=umask,
                     hooks=msgspec.structs.replace(hooks, journal=journal, tracer=tracer),
                     trigger_base_url=plan.base_url(tcp.getsockname()[1]),
+                    held=held,
                 ) as served:
                     await service.run(served, tcp)
                 beside.cancel_scope.cancel()
@@ -282,13 +281,20 @@ class _Service:
         )
 
 
-def _bound(plan: AccessPlan, home: Path) -> socket.socket:
-    """Take the port; when the service of this very home has it, that is what is in the way."""
+@contextmanager
+def _holding(home: Path) -> Iterator[HeldHome | None]:
+    """Have a home from here on; raises HomeInUseError when another process has it.
+
+    Yields nothing where no lock can be taken: why is written down when the store is opened.
+    """
+    held = None
+    with suppress(StoreUnwritableError):
+        held = hold_home(home)
     try:
-        return bind_tcp(plan.host, plan.port)
-    except AddressTakenError:
-        require_free_home(home)  # raises HomeInUseError
-        raise
+        yield held
+    finally:
+        if held is not None:
+            held.release()
 
 
 async def _drain(host: Host) -> bool:

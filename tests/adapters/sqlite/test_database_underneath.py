@@ -10,13 +10,17 @@ from pathlib import Path
 import apsw
 import pytest
 
+from holon.adapters.sqlite import database_files
 from holon.adapters.sqlite.check.checker import check_database
+from holon.adapters.sqlite.connection import leave_log, open_inspector, open_writer
+from holon.adapters.sqlite.database_files import DatabaseFiles, record_path
 from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home
-from holon.adapters.sqlite.store import SqliteStore, open_store
+from holon.adapters.sqlite.store import SqliteStore, hold_home, open_store
 from holon.model.errors import (
     DatabaseMissingError,
     DatabaseReplacedError,
     ForeignLogError,
+    HomeInUseError,
     NotAHolonDatabaseError,
     StoreDamagedError,
 )
@@ -67,6 +71,7 @@ def test_a_database_that_is_gone_is_not_begun_anew_beside_what_belonged_to_it(
     else:
         an_agent_home(tmp_path)
     before = everything_in(tmp_path)
+    hold_home(tmp_path).release()  # says nothing of it, and leaves it as it is
     with pytest.raises(DatabaseMissingError) as refused:
         open_store(tmp_path)
     assert str(path) in refused.value.message
@@ -257,6 +262,30 @@ async def test_a_log_is_not_laid_over_another_database(
     assert check_database(database_path(home)).is_clean
 
 
+@pytest.mark.requirement("home:one-owner-without-the-lock")
+async def test_a_checkpoint_of_the_owner_meanwhile_is_no_exchange(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, path = await a_used_store(tmp_path), database_path(tmp_path)
+    (tmp_path / "run" / "lock").unlink()  # or the home is refused before it is looked at
+    files, recorded = DatabaseFiles(path, record_path(tmp_path)), database_files._recorded
+    folded: list[object] = []
+
+    def before_a_checkpoint(record: Path) -> object:
+        known = recorded(record)
+        if not folded:
+            with files.folding():
+                os.utime(path)
+            folded.append(known)
+        return known
+
+    monkeypatch.setattr(database_files, "_recorded", before_a_checkpoint)
+    with pytest.raises(HomeInUseError):
+        open_store(tmp_path)
+    assert folded
+    await store.close()
+
+
 async def test_a_copied_home_with_its_log_is_opened(tmp_path: Path) -> None:
     home, copied = tmp_path / "home", tmp_path / "copied"
     store = await a_used_store(home)
@@ -266,6 +295,22 @@ async def test_a_copied_home_with_its_log_is_opened(tmp_path: Path) -> None:
     again = open_store(copied)
     assert await again.reads.message(a_message("msg_before").id) is not None
     await again.close()
+
+
+async def test_a_look_that_asks_for_an_owner_takes_no_checkpoint(tmp_path: Path) -> None:
+    await open_store(tmp_path).close()
+    path = database_path(tmp_path)
+    writer = open_writer(path)
+    leave_log(writer)
+    writer.execute("create table filler (content blob)")
+    writer.execute("insert into filler values (zeroblob(?))", (1_100 * 4_096,))
+    writer.close()  # as a crash would: everything is in the log
+    before = path.read_bytes()
+    inspector = open_inspector(path)
+    inspector.pragma("query_only", False)
+    inspector.execute("update home_owner set question = 1")
+    inspector.close()
+    assert path.read_bytes() == before
 
 
 @pytest.mark.requirement("database:damaged-log-is-told")
@@ -315,6 +360,33 @@ async def test_a_last_commit_that_a_power_cut_tore_is_no_damage(tmp_path: Path) 
     assert await again.reads.message(a_message("msg_3").id) is not None
     assert await again.reads.message(a_message("msg_4").id) is None
     await again.close()
+
+
+@pytest.mark.requirement("database:damaged-log-is-told")
+@pytest.mark.requirement("home:one-owner-without-the-lock")
+@pytest.mark.parametrize("goes_on", [True, False], ids=["all the time", "once"])
+async def test_a_log_that_its_owner_writes_to_meanwhile_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, goes_on: bool
+) -> None:
+    store = await a_used_store(tmp_path)
+    (tmp_path / "run" / "lock").unlink()  # or the home is refused before it is looked at
+    counted, other = database_files._commits_behind, apsw.Connection(str(database_path(tmp_path)))
+    found: list[int] = []
+
+    def meanwhile(log: Path, end: int, frame_bytes: int) -> int:
+        if goes_on or not found:
+            for _ in range(3):
+                other.execute("update home_owner set question = question + 1")
+        found.append(counted(log, end, frame_bytes))
+        return found[-1]
+
+    monkeypatch.setattr(database_files, "_commits_behind", meanwhile)
+    with pytest.raises(HomeInUseError):
+        open_store(tmp_path)
+    assert found[0] == 3
+    assert found[-1] == (3 if goes_on else 0)
+    other.close()
+    await store.close()
 
 
 # Damage ---------------------------------------------------------------------------------------

@@ -10,11 +10,17 @@ import apsw
 import pytest
 
 from holon.adapters.sqlite import home_owner
-from holon.adapters.sqlite.home_lock import HomeLock, database_path
-from holon.adapters.sqlite.store import open_store
+from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home
+from holon.adapters.sqlite.store import hold_home, open_store
 from holon.adapters.system.python_log import PythonLog
 from holon.model.commit import Commit
-from holon.model.errors import HomeInUseError, HomeLostError, HomeReplacedError
+from holon.model.errors import (
+    DatabaseMissingError,
+    HomeInUseError,
+    HomeLostError,
+    HomeReplacedError,
+    NotAHolonDatabaseError,
+)
 from holon.model.instant import EPOCH
 
 
@@ -114,6 +120,66 @@ async def test_an_owner_that_cannot_be_seen_and_does_not_answer_is_replaced(
     await second.apply(a_commit("new"))
     await first.close()
     await second.close()
+
+
+@pytest.mark.requirement("home:one-owner-without-the-lock")
+async def test_an_owner_that_cannot_be_seen_is_asked_once_in_a_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await open_store(tmp_path).close()
+    changed(tmp_path, "update home_owner set process_space = 'another machine'")
+    (tmp_path / "run" / "lock").rename(tmp_path / "run" / "kept")  # or its inode may come again
+    asked = []
+    monkeypatch.setattr(home_owner, "_answers", lambda connection: asked.append(connection))
+    held = hold_home(tmp_path)
+    store = open_store(tmp_path, held)
+    assert len(asked) == 1
+    assert row(tmp_path, "generation") == 2
+    await store.close()
+
+
+@pytest.mark.requirement("home:the-lock-refuses-first")
+async def test_a_home_that_is_held_stays_so_until_its_store_is_closed(tmp_path: Path) -> None:
+    prepare_home(tmp_path)
+    held = hold_home(tmp_path)
+    for take in (hold_home, open_store):
+        with pytest.raises(HomeInUseError, match=f"process {os.getpid()}$"):
+            take(tmp_path)
+    store = open_store(tmp_path, held)
+    with pytest.raises(HomeInUseError, match=f"process {os.getpid()}$"):
+        hold_home(tmp_path)
+    await store.close()
+    again = hold_home(tmp_path)
+    held.release()  # lets go of nothing that another one has taken since
+    with pytest.raises(HomeInUseError):
+        hold_home(tmp_path)
+    again.release()
+
+
+async def test_what_is_wrong_with_a_home_that_is_held_is_told_when_it_is_opened(
+    tmp_path: Path,
+) -> None:
+    prepare_home(tmp_path)
+    database_path(tmp_path).write_text("not a database at all")
+    held = hold_home(tmp_path)
+    with pytest.raises(HomeInUseError):
+        hold_home(tmp_path)
+    with pytest.raises(NotAHolonDatabaseError):
+        open_store(tmp_path, held)
+    hold_home(tmp_path).release()
+
+
+@pytest.mark.requirement("database:gone-beside-what-belonged-to-it")
+async def test_a_database_that_goes_after_its_home_was_taken_is_not_begun_anew(
+    tmp_path: Path,
+) -> None:
+    await open_store(tmp_path).close()
+    (tmp_path / "agents" / "main").mkdir(parents=True)
+    held = hold_home(tmp_path)
+    database_path(tmp_path).unlink()
+    with pytest.raises(DatabaseMissingError):
+        open_store(tmp_path, held)
+    assert not database_path(tmp_path).exists()
 
 
 async def test_the_holder_of_the_lock_that_the_last_owner_held_asks_for_nothing_more(

@@ -66,7 +66,7 @@ def test_migrating_again_changes_nothing(tmp_path: Path) -> None:
     schema = connection.execute("select * from sqlite_schema").fetchall()
     migrate(connection)
     connection.close()
-    inspect_file(path)
+    assert inspect_file(path)
     again = open_writer(path)
     migrate(again)
     assert again.execute("select * from sqlite_schema").fetchall() == schema
@@ -119,7 +119,7 @@ def test_nothing_at_all_is_fine(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "nothing.sqlite"
     if content is not None:
         path.write_bytes(content)
-    inspect_file(path)
+    assert not inspect_file(path)
 
 
 def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ def open_inspector(path: Path) -> apsw.Connection:
     """Open a file that may not be ours, so that neither looking nor closing changes it."""
     connection = _connect(str(path), _READ_WRITE, vfs=None)
     leave_log(connection)
+    connection.pragma("wal_autocheckpoint", 0)  # should the look have to ask for an owner
     connection.pragma("query_only", True)
     return connection
 

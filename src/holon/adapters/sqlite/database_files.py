@@ -36,6 +36,7 @@ from holon.model.errors import (
 RECORD_BYTES_MAX: Final = 4_096
 _LOG_HEADER_BYTES: Final = 32
 _FRAME_HEADER_BYTES: Final = 24
+_LOOKS_COUNT_MAX: Final = 5
 _RESTORE: Final = "or restore a backup with `holon restore`"
 
 
@@ -104,7 +105,9 @@ def require_own_log(path: Path, record: Path) -> None:
     known, main, log = _recorded(record), _look(path), _look(log_path(path))
     if known is None or known.main is None or main is None or log is None or not log.size:
         return
-    if known.boot == boot_id() and log.is_same_file(known.log) and main != known.main:
+    if known.boot != boot_id() or not log.is_same_file(known.log) or main == known.main:
+        return
+    if _recorded(record) == known:  # or its owner takes a checkpoint just now, and is found next
         raise ForeignLogError(
             f"the database at {path} was exchanged or changed while its write-ahead log stayed;"
             " nothing was changed",
@@ -120,13 +123,7 @@ def require_whole_log(connection: apsw.Connection, path: Path) -> None:
     most one commit behind it, the one under way, since each is on the disk before the next.
     """
     try:
-        read_count, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
-        content_bytes = _size(log_path(path))
-        if read_count < 0 or not content_bytes:
-            return
-        frame_bytes = _FRAME_HEADER_BYTES + int(str(connection.pragma("page_size")))
-        end = _LOG_HEADER_BYTES + read_count * frame_bytes
-        lost_count = _commits_behind(log_path(path), end, frame_bytes)
+        end, lost_count = _end_and_lost(connection, log_path(path))
     except (apsw.BusyError, OSError):
         return  # whatever is wrong with it is told by who opens it
     if lost_count > 1:
@@ -136,6 +133,30 @@ def require_whole_log(connection: apsw.Connection, path: Path) -> None:
             hint=f"restore a backup with `holon restore`; to go on without those commits:"
             f" truncate --size={end} {log_path(path)}",
         )
+
+
+def _end_and_lost(connection: apsw.Connection, log: Path) -> tuple[int, int]:
+    """Where SQLite stopped reading the log, and how many commits stand behind that place.
+
+    A log may have an owner that writes to it meanwhile, while its lock file is missing. Its commits
+    are behind the end that was found first, and no loss: SQLite has read on by then.
+    """
+    frame_bytes = _FRAME_HEADER_BYTES + int(str(connection.pragma("page_size")))
+    for _ in range(_LOOKS_COUNT_MAX):
+        read_count = _frames_read(connection)
+        if read_count < 0 or not _size(log):
+            break
+        end = _LOG_HEADER_BYTES + read_count * frame_bytes
+        lost_count = _commits_behind(log, end, frame_bytes)
+        if lost_count <= 1 or _frames_read(connection) == read_count:
+            return end, lost_count
+    return 0, 0  # no log, or one that has an owner for certain, which is found next
+
+
+def _frames_read(connection: apsw.Connection) -> int:
+    """How many frames of its log SQLite takes to be whole; less than zero where there is none."""
+    read_count, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
+    return int(read_count)
 
 
 def _commits_behind(log: Path, end: int, frame_bytes: int) -> int:

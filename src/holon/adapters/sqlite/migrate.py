@@ -57,12 +57,16 @@ def whole_schema() -> Migration:
     return Migration(int(named.group(1)), script)
 
 
-def inspect_file(path: Path) -> None:
-    """Raise unless `path` is absent, empty, or a database this program may migrate and use."""
+def inspect_file(path: Path) -> bool:
+    """Raise unless `path` is absent, empty, or a database this program may migrate and use.
+
+    Returns whether it is a database. SQLite removes the log beside a file that is empty, and undoes
+    what is half made, so neither is opened to look at it.
+    """
     try:
         require_plain_file(path)
         if not path.exists() or path.stat().st_size == 0 or _is_half_made(path):
-            return
+            return False
         _require_own_header(path)
     except OSError as error:
         raise StoreUnwritableError(
@@ -79,6 +83,7 @@ def inspect_file(path: Path) -> None:
         finally:
             connection.close()
     _require_not_newer(version, path)
+    return True
 
 
 def migrate(connection: apsw.Connection) -> None:

@@ -2,13 +2,15 @@
 
 Owns:  putting reader, writer, retention and lock together, and taking them apart again.
 Rule 1: a store is opened in one order: directories, lock, a look at the file, then the file itself,
-        and the home is taken as its owner. Whatever refuses leaves everything as it was.
+        and the home is taken as its owner. Whatever refuses leaves everything as it was. The lock
+        is taken once: who takes it earlier, with the look, hands it over.
 Rule 2: the last connection to be closed folds the log back, unless the store is broken: then
         closing writes nothing, and the next start goes by what it finds.
 """
 
 from collections.abc import Callable
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
@@ -134,54 +136,93 @@ class SqliteStore:
             self._lock.release()
 
 
-def open_store(
-    home: Path, *, synchronous: Synchronous = Synchronous.FULL, vfs: str | None = None
-) -> SqliteStore:
-    """Open the store of a home, making it when there is none; raises a StoreError."""
-    prepare_home(home)
+@dataclass(frozen=True, slots=True)
+class HeldHome:
+    """A home whose lock is held and whose last owner is gone, and whose store is not open yet."""
+
+    lock: HomeLock
+    generation: int = 0  # of the last owner
+    objection: StoreError | None = None  # what was found wrong with it, told when it is opened
+
+    def release(self) -> None:
+        """Let the next process have the home; once its store is closed this does nothing."""
+        self.lock.release()
+
+
+def hold_home(home: Path) -> HeldHome:
+    """Take the lock of a home; raises HomeInUseError when another process has it or owns the home.
+
+    Its run folder must be there. What else is wrong with the home is said when it is opened.
+    """
     lock = HomeLock(home)
     try:
-        return _open_database(home, lock, synchronous=synchronous, vfs=vfs)
+        return _held(home, lock)
     except BaseException:
         lock.release()
         raise
 
 
-def require_free_home(home: Path) -> None:
-    """Raise HomeInUseError when another process owns the home; otherwise leave it as it is.
+def open_store(
+    home: Path,
+    held: HeldHome | None = None,
+    *,
+    synchronous: Synchronous = Synchronous.FULL,
+    vfs: str | None = None,
+) -> SqliteStore:
+    """Open the store of a home, making it when there is none; raises a StoreError.
 
-    Its run folder must be there. What else is wrong with the home is said when it is opened.
+    A home that is held already is let go of with the store, or at once when this fails.
     """
-    lock, path = HomeLock(home), database_path(home)
+    prepare_home(home)
+    held = held or hold_home(home)
     try:
-        if path.exists():
-            inspect_file(path)
-            with opening_errors(path), closing(open_inspector(path)) as connection:
-                connection.pragma("query_only", False)  # an owner may have to be asked
-                require_no_owner(connection, home, lock.place)
+        if held.objection is not None:
+            raise held.objection
+        return _open_database(home, held, synchronous=synchronous, vfs=vfs)
+    except BaseException:
+        held.release()
+        raise
+
+
+def _held(home: Path, lock: HomeLock) -> HeldHome:
+    try:
+        return HeldHome(lock, generation=_last_generation(home, lock))
     except HomeInUseError:
         raise
-    except StoreError:
-        return
-    finally:
-        lock.release()
+    except StoreError as error:
+        return HeldHome(lock, objection=error)
+
+
+def _last_generation(home: Path, lock: HomeLock) -> int:
+    """Look at the database as it is; raises HomeInUseError when its owner lives."""
+    path = database_path(home)
+    _require_files(home)
+    if not inspect_file(path):
+        return 0
+    with opening_errors(path), closing(open_inspector(path)) as connection:
+        connection.pragma("query_only", False)  # an owner may have to be asked
+        return require_no_owner(connection, home, lock.place)
+
+
+def _require_files(home: Path) -> None:
+    """Raise when the files of the database are not what they were; before SQLite reads the log."""
+    path = database_path(home)
+    require_not_lost(path, home)
+    require_own_log(path, record_path(home))
 
 
 def _open_database(
-    home: Path, lock: HomeLock, *, synchronous: Synchronous, vfs: str | None
+    home: Path, held: HeldHome, *, synchronous: Synchronous, vfs: str | None
 ) -> SqliteStore:
-    path, record = database_path(home), record_path(home)
-    require_not_lost(path, home)
-    require_own_log(path, record)  # before SQLite reads the log
-    inspect_file(path)
+    path, record, lock = database_path(home), record_path(home), held.lock
+    _require_files(home)  # again: a service takes its port after it has looked at its home
     with opening_errors(path):
         writer = open_writer(path, synchronous=synchronous, vfs=vfs)
         try:
-            generation = require_no_owner(writer, home, lock.place)
             migrate(writer)
             if not writer.execute("select 1 from log_epoch where id = 1").fetchall():
                 begin_epoch(writer)  # a new home, or one from before there were any
-            owner = take_home(writer, home, lock, after=generation)
+            owner = take_home(writer, home, lock, after=held.generation)
             reader = open_reader(path, vfs=vfs)
         except BaseException:
             leave_log(writer)  # whatever failed, it may have been the disk

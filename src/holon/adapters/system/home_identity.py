@@ -65,12 +65,18 @@ def place_of(path: Path, *, follow: bool = True) -> HomePlace | None:
     return HomePlace(found.st_dev, found.st_ino)
 
 
-def is_other_home(written_down: HomeIdentity | None, home: Path) -> bool:
-    """Whether this was written down by another home, of which `home` is a copy."""
+def is_other_home(written_down: HomeIdentity, home: Path, *, boot: str | None) -> bool:
+    """Whether this was written down by another home, of which `home` is a copy.
+
+    `boot` is the one it was written down in; where that is not known, it counts as this one.
+    """
     try:
-        return written_down is not None and written_down.place != place_of(home)
+        place = place_of(home)
     except OSError:
         return True  # it cannot be told, and what is not known to be ours is left alone
+    if place is None or boot in (None, boot_id()):
+        return written_down.place != place
+    return written_down.inode != place.inode
 
 
 def process_space() -> str:

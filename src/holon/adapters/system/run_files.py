@@ -75,7 +75,7 @@ class RunFiles(RunPaths):
 
     def _is_copied(self, record: RuntimeRecord) -> bool:
         if record.home is not None:
-            return is_other_home(record.home, self.home)
+            return is_other_home(record.home, self.home, boot=record.boot_id)
         # Versions before wrote down the path alone.
         return record.home_dir is not None and (
             os.path.realpath(record.home_dir) != os.path.realpath(self.home)
