@@ -3,7 +3,12 @@
 from pathlib import Path
 
 from holon.adapters.backup import home_restore
-from holon.adapters.sqlite.database_files import DatabaseFiles, require_not_lost, require_own_log
+from holon.adapters.sqlite.database_files import (
+    DatabaseFiles,
+    require_log_kept,
+    require_not_lost,
+    require_own_log,
+)
 from holon.adapters.sqlite.migrate import begin_epoch
 from tests.mutants.planting import plant_function, plant_method
 
@@ -44,3 +49,12 @@ def plant_h9() -> None:
     names = vars(home_restore)  # a new database still gets its first one
     assert names["begin_epoch"] is begin_epoch
     names["begin_epoch"] = forgetful
+
+
+def plant_h10() -> None:
+    """Begin without the log that the newest commits stood in."""
+
+    def careless(path: Path, record: Path) -> None:
+        del path, record
+
+    plant_function(require_log_kept, careless)

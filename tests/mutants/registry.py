@@ -286,6 +286,13 @@ MUTANTS: tuple[Mutant, ...] = (
         database_mutants.plant_h9,
     ),
     Mutant(
+        "H10",
+        "a log that is lost is not missed",
+        "store",
+        ("tests/adapters/sqlite/test_database_underneath.py",),
+        database_mutants.plant_h10,
+    ),
+    Mutant(
         "S1",
         "a start is cut off with whoever asked for it",
         "runtime",

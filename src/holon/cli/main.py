@@ -234,6 +234,7 @@ def _tell(error: "HolonError") -> None:
         errors.ForeignLogError,
         errors.HomeInUseError,
         errors.HomeUnusableError,
+        errors.LogLostError,
         errors.SchemaTooNewError,
         errors.NotAHolonDatabaseError,
         errors.StoreUnwritableError,

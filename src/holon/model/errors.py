@@ -206,6 +206,12 @@ class ForeignLogError(StoreError):
     code = "database_log_foreign"
 
 
+class LogLostError(StoreError):
+    """The write-ahead log beside the database is lost, and commits that it alone had with it."""
+
+    code = "database_log_lost"
+
+
 class StoreUnwritableError(StoreError):
     """The directory of the database cannot be written."""
 

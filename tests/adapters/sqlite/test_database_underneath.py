@@ -21,6 +21,7 @@ from holon.model.errors import (
     DatabaseReplacedError,
     ForeignLogError,
     HomeInUseError,
+    LogLostError,
     NotAHolonDatabaseError,
     StoreDamagedError,
 )
@@ -387,6 +388,118 @@ async def test_a_log_that_its_owner_writes_to_meanwhile_is_no_damage(
     assert found[-1] == (3 if goes_on else 0)
     other.close()
     await store.close()
+
+
+def log_gone(log: Path) -> None:
+    log.unlink()
+
+
+def log_emptied(log: Path) -> None:
+    os.truncate(log, 0)
+
+
+def log_cut_at_its_last_commit(log: Path) -> None:
+    os.truncate(log, log.stat().st_size - 4_120)
+
+
+def log_with_other_salts(log: Path) -> None:
+    content = bytearray(log.read_bytes())
+    content[16] ^= 1
+    log.write_bytes(content)
+
+
+def log_with_a_torn_last_frame(log: Path) -> None:
+    content = bytearray(log.read_bytes())
+    content[-5] ^= 1
+    log.write_bytes(content)
+
+
+LOSSES = [
+    log_gone,
+    log_emptied,
+    log_cut_at_its_last_commit,
+    log_with_other_salts,
+    log_with_a_torn_last_frame,
+]
+
+
+async def a_killed_home(home: Path) -> None:
+    """Make a home in which a process was killed: what is not folded back is in its log alone."""
+    store, path = await a_used_store(home), database_path(home)
+    for number in range(5):
+        await store.apply(an_admission(a_message(f"msg_{number}")))
+    await store.look()  # after the checkpoint that the last commit may have led to
+    files = [path, log_of(path), record_path(home)]
+    was, times = [file.read_bytes() for file in files], path.stat()
+    await store.close()
+    for file, content in zip(files, was, strict=True):
+        file.write_bytes(content)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+@pytest.mark.requirement("database:lost-log-is-told")
+@pytest.mark.parametrize("lose", LOSSES)
+async def test_a_log_that_is_lost_after_a_kill_is_not_passed_over_in_silence(
+    tmp_path: Path, lose: Callable[[Path], None]
+) -> None:
+    await a_killed_home(tmp_path)
+    lose(log_of(database_path(tmp_path)))
+    before = everything_in(tmp_path / "state")
+
+    hold_home(tmp_path).release()  # says nothing of it, and leaves it as it is
+    with pytest.raises(LogLostError) as refused:
+        open_store(tmp_path)
+    left = everything_in(tmp_path / "state")
+    left.pop("runtime.sqlite-shm", None)  # which holds nothing of its own
+    assert left == before
+    if lose in (log_gone, log_emptied):
+        with pytest.raises(LogLostError):
+            check_database(database_path(tmp_path))
+    hint = refused.value.hint or ""
+    assert "holon restore" in hint
+    assert str(record_path(tmp_path)) in hint
+    record_path(tmp_path).unlink()  # as the hint says
+    again = open_store(tmp_path)
+    await again.close()
+    assert check_database(database_path(tmp_path)).is_clean
+
+
+@pytest.mark.requirement("database:lost-log-is-told")
+async def test_a_log_that_was_put_back_is_read(tmp_path: Path) -> None:
+    await a_killed_home(tmp_path)
+    log = log_of(database_path(tmp_path))
+    content = log.read_bytes()
+    log.unlink()
+    with pytest.raises(LogLostError):
+        open_store(tmp_path)
+    log.write_bytes(content)
+    again = open_store(tmp_path)
+    assert await again.reads.message(a_message("msg_4").id) is not None
+    await again.close()
+
+
+@pytest.mark.requirement("database:lost-log-is-told")
+async def test_a_log_that_another_program_folded_back_is_not_lost(tmp_path: Path) -> None:
+    await a_killed_home(tmp_path)
+    shell = apsw.Connection(str(database_path(tmp_path)))
+    shell.execute("select count(*) from messages").fetchall()
+    shell.close()  # the last one takes a checkpoint and removes the log
+    assert not log_of(database_path(tmp_path)).exists()
+    again = open_store(tmp_path)
+    assert await again.reads.message(a_message("msg_4").id) is not None
+    await again.close()
+
+
+@pytest.mark.requirement("database:lost-log-is-told")
+async def test_a_log_whose_commits_are_folded_back_may_be_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holon.adapters.sqlite.checkpoints.CHECKPOINT_PAGES", 1)
+    await a_killed_home(tmp_path)
+    log_of(database_path(tmp_path)).unlink()
+    again = open_store(tmp_path)
+    assert await again.reads.message(a_message("msg_4").id) is not None
+    await again.close()
 
 
 # Damage ---------------------------------------------------------------------------------------

@@ -29,6 +29,8 @@ class Checkpoints:
     def _committed(self, connection: apsw.Connection, database: str, pages: int) -> int:
         del connection, database
         self._log_pages = pages
+        if self._files is not None:
+            self._files.logged(pages)
         return apsw.SQLITE_OK
 
     def take_if_due(self) -> None:
@@ -59,6 +61,8 @@ def _fold(connection: apsw.Connection, mode: int, files: DatabaseFiles | None) -
     try:
         with nullcontext() if files is None else files.folding():
             logged, folded = connection.wal_checkpoint(mode=mode)
+            if files is not None and logged == folded:
+                files.logged(0)
     except apsw.Error as error:
         failure = running_error(error, system_errno=connection.system_errno)
         if isinstance(failure, StoreBrokenError):

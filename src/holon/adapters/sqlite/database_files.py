@@ -8,7 +8,8 @@ Rule 2: only our own checkpoints write to the main file, and only our own commit
         or has become shorter, was changed by another program: nothing is acknowledged after that.
 Rule 3: a log is never laid over a database it was not written for. Inodes and times mean something
         within one boot only, so the record of an earlier boot says nothing.
-Rule 4: what SQLite would pass over in silence, commits behind a damaged frame of the log, is told.
+Rule 4: what SQLite would pass over in silence is told: commits behind a damaged frame of the log,
+        and a log that is gone, shorter or unreadable since our last commit to it.
 Rule 5: everything about the main file is found out by `stat`. Closing a second descriptor of the
         file would drop the locks that SQLite holds on it.
 """
@@ -30,6 +31,7 @@ from holon.model.errors import (
     DatabaseMissingError,
     DatabaseReplacedError,
     ForeignLogError,
+    LogLostError,
     StoreDamagedError,
 )
 
@@ -37,6 +39,7 @@ RECORD_BYTES_MAX: Final = 4_096
 _LOG_HEADER_BYTES: Final = 32
 _FRAME_HEADER_BYTES: Final = 24
 _LOOKS_COUNT_MAX: Final = 5
+_RECORD_BYTES: Final = 512  # always as many, so that overwriting one leaves nothing of it
 _RESTORE: Final = "or restore a backup with `holon restore`"
 
 
@@ -58,6 +61,8 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
     boot: str
     log: _Look
     main: _Look | None = None
+    frame_count: int = 0  # how much of the log is not folded back yet; as of the newest commit
+    frame_bytes: int = 0
 
 
 def log_path(path: Path) -> Path:
@@ -116,6 +121,44 @@ def require_own_log(path: Path, record: Path) -> None:
         )
 
 
+def require_log_kept(path: Path, record: Path) -> None:
+    """Raise LogLostError when the log is gone or shorter than our last commit left it."""
+    known, log_bytes = _recorded(record), _size(log_path(path))
+    if known is None or not known.frame_count:
+        return
+    if log_bytes < _LOG_HEADER_BYTES + known.frame_count * known.frame_bytes:
+        what = "was cut" if log_bytes else "is gone"
+        _raise_if_lost(path, record, known, f"{what}: it had {known.frame_count} frames")
+
+
+def require_log_read(connection: apsw.Connection, path: Path, record: Path) -> None:
+    """Raise LogLostError when SQLite reads less of the log than our last commit left in it."""
+    known = _recorded(record)
+    if known is None or not known.frame_count:
+        return
+    try:
+        connection.execute("select count(*) from sqlite_schema").fetchall()  # or none is read yet
+        read_count = max(0, _frames_read(connection))
+    except apsw.BusyError:
+        return  # it has an owner, which is found next
+    if read_count < known.frame_count:
+        what = f"is damaged: {read_count} of its {known.frame_count} frames can be read"
+        _raise_if_lost(path, record, known, what)
+
+
+def _raise_if_lost(path: Path, record: Path, known: _Record, what: str) -> None:
+    """Raise for a log that lacks commits, if they cannot be in the main file by now."""
+    if known.boot != boot_id() or known.main is None or _look(path) != known.main:
+        return  # a checkpoint of another program may have taken them there
+    if _recorded(record) == known:  # or its owner takes a checkpoint just now, and is found next
+        raise LogLostError(
+            f"the write-ahead log of the database at {path} {what}; what was acknowledged there"
+            " is in no other place; nothing was changed",
+            hint=f"put {log_path(path).name} back, {_RESTORE}; to go on without what is lost,"
+            f" remove {record}",
+        )
+
+
 def require_whole_log(connection: apsw.Connection, path: Path) -> None:
     """Raise StoreDamagedError when commits stand in the log behind where SQLite stopped reading.
 
@@ -141,7 +184,7 @@ def _end_and_lost(connection: apsw.Connection, log: Path) -> tuple[int, int]:
     A log may have an owner that writes to it meanwhile, while its lock file is missing. Its commits
     are behind the end that was found first, and no loss: SQLite has read on by then.
     """
-    frame_bytes = _FRAME_HEADER_BYTES + int(str(connection.pragma("page_size")))
+    frame_bytes = _frame_bytes(connection)
     for _ in range(_LOOKS_COUNT_MAX):
         read_count = _frames_read(connection)
         if read_count < 0 or not _size(log):
@@ -151,6 +194,10 @@ def _end_and_lost(connection: apsw.Connection, log: Path) -> tuple[int, int]:
         if lost_count <= 1 or _frames_read(connection) == read_count:
             return end, lost_count
     return 0, 0  # no log, or one that has an owner for certain, which is found next
+
+
+def _frame_bytes(connection: apsw.Connection) -> int:
+    return _FRAME_HEADER_BYTES + int(str(connection.pragma("page_size")))
 
 
 def _frames_read(connection: apsw.Connection) -> int:
@@ -174,8 +221,13 @@ def _commits_behind(log: Path, end: int, frame_bytes: int) -> int:
 class DatabaseFiles:
     """The files of one open database."""
 
-    def __init__(self, path: Path, record: Path) -> None:
-        """Take them as they are; SQLite must have opened the log by now."""
+    def __init__(self, path: Path, record: Path, connection: apsw.Connection | None = None) -> None:
+        """Take them as they are; SQLite must have opened the log by now, on this connection."""
+        self._frame_count, self._frame_bytes = 0, 0
+        if connection is not None:
+            self._frame_bytes = _frame_bytes(connection)
+            logged, folded = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
+            self.logged(logged if logged != folded else 0)
         self._path = path
         self._log = log_path(path)
         self._index = path.with_name(f"{path.name}-shm")
@@ -201,11 +253,17 @@ class DatabaseFiles:
                 hint=f"put back the files that were there, {_RESTORE}; then start Holon again",
             )
 
+    def logged(self, frame_count: int) -> None:
+        """Take note of how many frames of the log hold what is not folded back."""
+        self._frame_count = frame_count
+
     def written(self) -> None:
-        """Note how long the log has become by our own writing."""
+        """Note how long the log has become by our own writing, before anybody is told of it."""
         found = _look(self._log)
         if found is not None and found.is_same_file(self._log_was):
             self._log_was = found
+        if self._frame_count != self._recorded_count:
+            self._write_record()
 
     def forget(self) -> None:
         """The log was folded back for good: there is nothing left that belongs together."""
@@ -245,20 +303,27 @@ class DatabaseFiles:
         return None
 
     def _write_record(self) -> None:
+        self._recorded_count = self._frame_count
         if self._log_was is None:
             return
-        record = _Record(boot=boot_id(), log=self._log_was, main=self._main_was)
+        record = _Record(
+            boot=boot_id(),
+            log=self._log_was,
+            main=self._main_was,
+            frame_count=self._frame_count,
+            frame_bytes=self._frame_bytes,
+        )
         # A record that cannot be written costs a warning at a later start, and nothing else.
         with suppress(OSError):
             _put(self._record, msgspec.json.encode(record))
 
 
 def _put(path: Path, content: bytes) -> None:
-    """Overwrite a private file in place: a torn one is not understood, and says nothing then."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    """Overwrite a private file in place, at once: it is never found empty."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     handle = os.open(path, flags, 0o600)
     try:
-        os.write(handle, content)
+        os.write(handle, content.ljust(_RECORD_BYTES))
     finally:
         os.close(handle)
 

@@ -28,6 +28,8 @@ from holon.adapters.sqlite.connection import (
 from holon.adapters.sqlite.database_files import (
     DatabaseFiles,
     record_path,
+    require_log_kept,
+    require_log_read,
     require_not_lost,
     require_own_log,
 )
@@ -200,6 +202,7 @@ def _last_generation(home: Path, lock: HomeLock) -> int:
     if not inspect_file(path):
         return 0
     with opening_errors(path), closing(open_inspector(path)) as connection:
+        require_log_read(connection, path, record_path(home))
         connection.pragma("query_only", False)  # an owner may have to be asked
         return require_no_owner(connection, home, lock.place)
 
@@ -209,6 +212,7 @@ def _require_files(home: Path) -> None:
     path = database_path(home)
     require_not_lost(path, home)
     require_own_log(path, record_path(home))
+    require_log_kept(path, record_path(home))
 
 
 def _open_database(
@@ -228,7 +232,7 @@ def _open_database(
             leave_log(writer)  # whatever failed, it may have been the disk
             writer.close()
             raise
-    files = DatabaseFiles(path, record)
+    files = DatabaseFiles(path, record, writer)
     return SqliteStore(
         writer=ThreadWriter(writer, owner.require, files),
         retention=Retention(writer, files),

@@ -17,7 +17,12 @@ from urllib.parse import quote
 import apsw
 
 from holon.adapters.sqlite.connection import APPLICATION_ID, BUSY_TIMEOUT_MS
-from holon.adapters.sqlite.database_files import require_not_lost, require_plain_file
+from holon.adapters.sqlite.database_files import (
+    record_path,
+    require_log_kept,
+    require_not_lost,
+    require_plain_file,
+)
 from holon.adapters.sqlite.error_mapping import not_a_holon_database
 from holon.adapters.sqlite.migrate import known_migrations
 from holon.model.errors import NotAHolonDatabaseError, SchemaTooNewError, StoreError
@@ -44,7 +49,9 @@ def manner_of(path: Path) -> Manner:
 def open_untouched(path: Path) -> Iterator[apsw.Connection]:
     """Yield a connection inside one read transaction on the database at `path`."""
     require_plain_file(path)
-    require_not_lost(path, path.parents[1])
+    home = path.parents[1]
+    require_not_lost(path, home)
+    require_log_kept(path, record_path(home))
     if not path.is_file():
         raise NotAHolonDatabaseError(
             f"there is no database at {path}",
