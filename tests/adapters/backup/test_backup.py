@@ -1,5 +1,7 @@
 """A backup of a home, and a home of a backup: whole, checked, and of what it says."""
 
+import ctypes
+import fcntl
 import hashlib
 import io
 import json
@@ -9,6 +11,7 @@ import shutil
 import stat
 import tarfile
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,6 +27,8 @@ from holon.adapters.backup.backup_format import (
 )
 from holon.adapters.backup.home_backup import BackupRequest, back_up
 from holon.adapters.backup.home_restore import Restored, RestoreRequest, restore
+from holon.adapters.files import whole_folder
+from holon.adapters.files.whole_folder import SCRATCH_PREFIX, scratch_in
 from holon.adapters.sqlite.check.checker import check_database
 from holon.adapters.sqlite.home_lock import database_path
 from holon.adapters.sqlite.store import open_store
@@ -225,6 +230,88 @@ async def test_a_home_in_the_way_is_refused_and_kept_when_it_is_to_be_replaced(
 
 
 # Backups that somebody damaged or made up -----------------------------------------------------
+
+
+def abandoned(parent: Path) -> Path:
+    """Leave what a killed backup or restore leaves."""
+    scratch = parent / f"{SCRATCH_PREFIX}0123456789abcdef"
+    (scratch / "home").mkdir(parents=True)
+    (scratch / "home" / "credentials.json").write_text("a secret")
+    return scratch
+
+
+@pytest.mark.requirement("backup:killed-leaves-nothing-for-long")
+async def test_what_a_killed_backup_left_is_gone_after_the_next_one(home: Path) -> None:
+    left = abandoned(home.parent)
+    elsewhere = home.parent / "mine"
+    elsewhere.mkdir()
+    (home.parent / f"{SCRATCH_PREFIX}link").symlink_to(elsewhere)
+    with scratch_in(home.parent) as in_use:
+        made(home)
+        assert in_use.is_dir()
+    assert not left.exists()
+    assert elsewhere.is_dir()
+
+
+@pytest.mark.requirement("backup:killed-leaves-nothing-for-long")
+async def test_what_a_killed_restore_left_is_gone_after_the_next_one(
+    home: Path, tmp_path: Path
+) -> None:
+    file, _ = made(home)
+    left = abandoned(tmp_path)
+    with scratch_in(tmp_path) as in_use:
+        restored(file, tmp_path / "again")
+        assert in_use.is_dir()
+    assert not left.exists()
+
+
+def test_a_scratch_folder_that_was_swept_before_it_was_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, swept = fcntl.flock, list[bool]()
+
+    def late(handle: int, operation: int) -> None:
+        if not swept:
+            swept.append(True)
+            monkeypatch.setattr(fcntl, "flock", lock)
+            whole_folder.sweep_abandoned(tmp_path)
+        lock(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with scratch_in(tmp_path) as scratch:
+        assert swept
+        assert scratch.is_dir()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.requirement("backup:restore-refuses-a-home-in-the-way")
+@pytest.mark.parametrize("at_once", [True, False], ids=["exchange", "one by one"])
+async def test_an_interrupted_replacement_never_removes_the_home_that_was_there(
+    home: Path, monkeypatch: pytest.MonkeyPatch, at_once: bool
+) -> None:
+    file, _ = made(home)
+    before = database_path(home).read_bytes()
+    if not at_once:
+        monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: object())
+    rename, stop_after = Path.rename, 0
+
+    def renamed(path: Path, target: Path) -> Path:
+        nonlocal stop_after
+        done = rename(path, target)
+        stop_after -= 1
+        if not stop_after:
+            raise KeyboardInterrupt
+        return done
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    for stop in range(1, 5):
+        where = home.parent / f"try{stop}" / "home"
+        shutil.copytree(home, where)
+        stop_after = stop
+        with suppress(KeyboardInterrupt):
+            restored(file, where, replaces=True)
+        left = [database_path(folder) for folder in where.parent.iterdir()]
+        assert before in [path.read_bytes() for path in left if path.exists()], stop
 
 
 def no_home_of(file: Path, target: Path) -> str:

@@ -6,7 +6,7 @@ Rule 1: the database is copied in one read transaction: it holds whole group com
 Rule 2: nothing counts as a backup that was not checked: SQLite's own look at the pages and every
         invariant, over the copy that goes into the file.
 Rule 3: the file has its name only once it is complete and on the disk, with mode 0600; what fails
-        before leaves nothing.
+        before leaves nothing. What a killed backup left is removed by the next one there.
 Rule 4: memory is bounded: files go through in pieces. One that changes while it is read is taken as
         one state of it or another by its size, and its digest is of what was taken.
 """
@@ -44,7 +44,7 @@ from holon.adapters.backup.backup_format import (
     SkippedFile,
     is_made_anew,
 )
-from holon.adapters.files.whole_folder import place, scratch_in
+from holon.adapters.files.whole_folder import place, scratch_in, sweep_abandoned
 from holon.adapters.sqlite.check.checker import check_database
 from holon.adapters.sqlite.check.untouched import Manner, manner_of, open_untouched
 from holon.adapters.sqlite.error_mapping import running_error
@@ -78,6 +78,7 @@ class BackupRequest(NamedTuple):
 def back_up(asked: BackupRequest, progress: Progress, *, now: datetime) -> Manifest:
     """Make a backup, or raise BackupFailedError or a StoreError and leave no file."""
     _require_place(asked)
+    sweep_abandoned(asked.file.parent)
     with _scratch_beside(asked.file) as scratch:
         copied, written = scratch / "runtime.sqlite", scratch / "backup.tar"
         schema_version = _copied_whole(database_path(asked.home), copied, progress)

@@ -8,7 +8,9 @@ Rule 2: a backup can make plain files and folders below that folder, and nothing
 Rule 3: no header decides how much is held in memory: what is read at once has a bound.
 Rule 4: a restored home is another timeline: its log gets a new epoch, so that those who followed
         the old one learn of it.
-Rule 5: a home in use is never replaced. One that is not is kept beside the new one.
+Rule 5: a home in use is never replaced. One that is not is kept beside the new one, and never lies
+        in the folder of our own, which is removed whatever happens.
+Rule 6: what a killed restore left is removed by the next one there.
 """
 
 import ctypes
@@ -39,7 +41,7 @@ from holon.adapters.backup.backup_format import (
     require_known_name,
 )
 from holon.adapters.backup.home_backup import Progress
-from holon.adapters.files.whole_folder import place, scratch_in
+from holon.adapters.files.whole_folder import place, scratch_in, sweep_abandoned
 from holon.adapters.sqlite.check.checker import check_database
 from holon.adapters.sqlite.checkpoints import truncate_log
 from holon.adapters.sqlite.connection import open_writer
@@ -80,14 +82,14 @@ class Restored(NamedTuple):
 
 def restore(asked: RestoreRequest, progress: Progress, *, now: datetime) -> Restored:
     """Make a home of a backup, or raise BadBackupError, HomeUnusableError or a StoreError."""
-    with _home_errors(asked), _free(asked), scratch_in(asked.home.parent) as scratch:
+    with _home_errors(asked), _free(asked), _scratch_beside(asked.home) as scratch:
         made = scratch / "home"
         made.mkdir(mode=PRIVATE_FOLDER)
         with _opened(asked.file) as file:
             manifest = _Reader(file, made, progress).take_out()
         epoch = _another_timeline(made / DATABASE.removeprefix(f"{HOME}/"), progress)
         os.sync()  # of thousands of files this is faster than one sync each
-        kept = _given_its_name(made, asked, scratch, now=now)
+        kept = _given_its_name(made, asked, now=now)
     user_files = asked.home / USER_FILES
     return Restored(manifest, epoch, kept, user_files if user_files.is_dir() else None)
 
@@ -126,6 +128,13 @@ def _free(asked: RestoreRequest) -> Iterator[None]:
     finally:
         if lock is not None:
             lock.release()
+
+
+@contextmanager
+def _scratch_beside(home: Path) -> Iterator[Path]:
+    sweep_abandoned(home.parent)
+    with scratch_in(home.parent) as scratch:
+        yield scratch
 
 
 @contextmanager
@@ -314,9 +323,7 @@ def _unsound(error: HolonError) -> BadBackupError:
     return BadBackupError(f"the database in the backup cannot be used: {error.message}")
 
 
-def _given_its_name(
-    made: Path, asked: RestoreRequest, scratch: Path, *, now: datetime
-) -> Path | None:
+def _given_its_name(made: Path, asked: RestoreRequest, *, now: datetime) -> Path | None:
     home = asked.home
     if not (home.is_dir() and any(home.iterdir())):
         if home.is_dir():
@@ -328,8 +335,12 @@ def _given_its_name(
     kept = home.with_name(f"{home.name}.before-restore-{now:%Y%m%dT%H%M%SZ}")
     if os.path.lexists(kept):
         raise HomeNotEmptyError(f"{kept} is already there", hint="try again in a moment")
-    _exchange(made, home)
     made.rename(kept)
+    try:
+        _exchange(kept, home)
+    except OSError:
+        kept.rename(made)
+        raise
     sync_folder(home.parent)
     return kept
 
@@ -342,7 +353,7 @@ def _exchange(made: Path, home: Path) -> None:
         return
     if ctypes.get_errno() not in (0, errno.ENOSYS, errno.EINVAL):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(home))
-    aside = made.with_name("aside")
+    aside = made.with_name(f"{made.name}.aside")
     home.rename(aside)
     try:
         made.rename(home)
