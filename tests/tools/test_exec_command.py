@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import anyio
 import pytest
 
 from holon.model.command_limits import COMMAND_TEXT_BYTES_MAX
@@ -389,3 +390,26 @@ def test_the_quota_of_the_home_counts_the_commands_of_all_agents() -> None:
     house = run_house(story, script=script, setup=setup)
     assert receipts(house)[-1]["kind"] == "quota_reached"
     assert len(house.shell.started) == 1
+
+
+@pytest.mark.requirement("own-commands:tasks-have-a-quota")
+@pytest.mark.parametrize("quota", [{"per_agent_count_max": 2}, {"count_max": 2}])
+def test_commands_that_are_started_at_the_same_time_are_counted_as_well(
+    quota: dict[str, int],
+) -> None:
+    codes: list[RefusalCode] = []
+
+    async def start(house: House) -> None:
+        try:
+            await house.host.commands.start(MAIN, CommandOrder(cmd="server"))
+        except RefusedError as error:
+            codes.append(error.refusal.code)
+
+    async def story(house: House) -> None:
+        async with anyio.create_task_group() as group:
+            for _ in range(10):
+                group.start_soon(start, house)
+
+    house = run_house(story, script=[], setup=shell_setup(task_quota=TaskQuota(**quota)))
+    assert codes == [RefusalCode.QUOTA_REACHED] * 8
+    assert len(house.shell.started) == 2

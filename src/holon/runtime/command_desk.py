@@ -97,6 +97,7 @@ class CommandDesk:
         self._desk = desk
         self._supervisor = supervisor
         self._keyed = anyio.Lock()
+        self._starting: dict[TaskId, AgentId] = {}
 
     async def start(
         self, agent_id: AgentId, order: CommandOrder, *, key: str | None = None
@@ -116,11 +117,11 @@ class CommandDesk:
     async def _start(self, agent_id: AgentId, order: CommandOrder, task_id: str) -> TaskRecord:
         await self._require_admits(agent_id)
         command = await self._checked(agent_id, task_id, order)
-        self._require_room(agent_id)
-        task = self._task(agent_id, TaskId(task_id), order, command=command)
-        with anyio.CancelScope(shield=True):  # a task on record is not left half started
-            await self._desk.open(task)
-            await self._begin(task, command)
+        with self._room_for(TaskId(task_id), agent_id):
+            task = self._task(agent_id, TaskId(task_id), order, command=command)
+            with anyio.CancelScope(shield=True):  # a task on record is not left half started
+                await self._desk.open(task)
+                await self._begin(task, command)
         return _as_running(task)
 
     async def start_left(self, task: TaskRecord) -> bool:
@@ -187,14 +188,26 @@ class CommandDesk:
             task, services.redactor, tasks=self._supervisor, shell=services.shell
         )
 
-    def _require_room(self, agent_id: AgentId) -> None:
+    @contextmanager
+    def _room_for(self, task_id: TaskId, agent_id: AgentId) -> Iterator[None]:
+        """Take the place of one more command, counting those that are being started just now."""
+        awaited = [
+            each
+            for started, each in self._starting.items()
+            if self._supervisor.command(started) is None
+        ]
         full = task_quota(
             self._services.task_quota,
-            of_agent=len(self._supervisor.running(agent_id)),
-            of_all=self._supervisor.running_count(),
+            of_agent=len(self._supervisor.running(agent_id)) + awaited.count(agent_id),
+            of_all=self._supervisor.running_count() + len(awaited),
         )
         if full is not None:
             raise RefusedError(full)
+        self._starting[task_id] = agent_id
+        try:
+            yield
+        finally:
+            del self._starting[task_id]
 
     async def _require_admits(self, agent_id: AgentId) -> None:
         agent = await self._services.store.reads.agent(parse_agent_id(agent_id))
