@@ -81,6 +81,23 @@ def test_a_database_that_is_gone_is_not_begun_anew_beside_what_belonged_to_it(
     HomeLock(tmp_path).release()
 
 
+@pytest.mark.requirement("database:gone-beside-what-belonged-to-it")
+async def test_a_refused_start_leaves_the_place_free_for_the_folder_that_is_put_back(
+    tmp_path: Path,
+) -> None:
+    store = await a_used_store(tmp_path)
+    await store.close()
+    an_agent_home(tmp_path)
+    folder = database_path(tmp_path).parent
+    folder.rename(tmp_path / "moved")
+    with pytest.raises(DatabaseMissingError):
+        open_store(tmp_path)
+    assert not folder.exists(), "a folder there would take up the one that is moved back"
+    (tmp_path / "moved").rename(folder)
+    again = open_store(tmp_path)
+    await again.close()
+
+
 async def test_a_home_that_is_being_made_is_no_home_that_lost_its_database(tmp_path: Path) -> None:
     (tmp_path / "agents" / ".births" / "main").mkdir(parents=True)
     prepare_home(tmp_path)

@@ -39,7 +39,16 @@ def database_path(home: Path) -> Path:
 
 def prepare_home(home: Path) -> None:
     """Make the directories of a home, private to their owner, or raise StoreUnwritableError."""
-    for folder in (home, home / "run", home / "state"):
+    _prepare(home, home / "run", home / "state")
+
+
+def prepare_run(home: Path) -> None:
+    """Make what the lock of a home needs, and no folder where its database may be put back."""
+    _prepare(home, home / "run")
+
+
+def _prepare(*folders: Path) -> None:
+    for folder in folders:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:

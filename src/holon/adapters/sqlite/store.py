@@ -34,7 +34,7 @@ from holon.adapters.sqlite.database_files import (
     require_own_log,
 )
 from holon.adapters.sqlite.error_mapping import opening_errors
-from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home
+from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home, prepare_run
 from holon.adapters.sqlite.home_owner import HomeOwner, require_no_owner, take_home
 from holon.adapters.sqlite.migrate import begin_epoch, inspect_file, migrate
 from holon.adapters.sqlite.reads import SqliteReads
@@ -175,11 +175,12 @@ def open_store(
 
     A home that is held already is let go of with the store, or at once when this fails.
     """
-    prepare_home(home)
+    prepare_run(home)
     held = held or hold_home(home)
     try:
         if held.objection is not None:
             raise held.objection
+        prepare_home(home)
         return _open_database(home, held, synchronous=synchronous, vfs=vfs)
     except BaseException:
         held.release()
