@@ -155,6 +155,14 @@ class ScriptedProcess:
             for stream, data in streams.items()
         ]
 
+    @property
+    def combined_path(self) -> str | None:
+        """The file that holds all it has written."""
+        written = [each for each in self.output(head_bytes=0, tail_bytes=0) if each.total_bytes]
+        if len(written) == 1:
+            return written[0].path
+        return f"/runs/{self.run_id}/{OutputStream.COMBINED.value}" if written else None
+
 
 def _streams_of(spec: CommandSpec) -> tuple[OutputStream, ...]:
     return (OutputStream.COMBINED,) if spec.tty else (OutputStream.STDOUT, OutputStream.STDERR)

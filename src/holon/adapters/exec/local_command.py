@@ -189,6 +189,15 @@ class LocalCommand:
         paths = self._folder.streams(is_tty=self._is_tty)
         return [_span(path, head_bytes=head_bytes, tail_bytes=tail_bytes) for path in paths]
 
+    @property
+    def combined_path(self) -> str | None:
+        """The file that holds all it has written, in the order it came; None where none does."""
+        written = [each for each in self.output(head_bytes=0, tail_bytes=0) if each.total_bytes]
+        if len(written) == 1:
+            return written[0].path
+        path = self._folder.combined
+        return path if written and _span(path, head_bytes=0, tail_bytes=0).total_bytes else None
+
     def _sweep(self) -> None:
         marker = marker_of(self._folder.path)
         with contextlib.suppress(OSError):  # no handle to look at the processes with

@@ -3,6 +3,7 @@
     run.jsonl        what is known of it, a line each: how it was asked for and by which home, who
                      looks after it, which process it is, how it ended
     stdout, stderr   what it wrote, made with the first byte; a terminal has `combined` instead
+    combined         of two streams that have both written: everything, in the order it came
     input            a pipe with a name, for commands that accept input
 
 Owns:  these names, reading and writing the record, and the signals a supervisor heeds, together
@@ -87,6 +88,7 @@ class RunFolder:
         self.path = str(path)
         self.input = f"{self.path}/input"
         self.record = f"{self.path}/run.jsonl"
+        self.combined = f"{self.path}/combined"
 
     def make(self, asked: Mapping[str, Any], *, takes_input: bool) -> None:
         """Make the folder with what the supervisor needs; FileExistsError when the id was used."""

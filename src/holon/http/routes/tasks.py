@@ -10,7 +10,6 @@ from typing import Final
 
 import msgspec
 
-from holon.decide.command_promotion import output_paths_of
 from holon.decide.task_output import retrieval_status_of
 from holon.http.idempotency import idempotency_key
 from holon.http.own_records import named_agent, own_task, shown_agent
@@ -50,10 +49,9 @@ async def output(plane: Plane, call: Call) -> TaskOutputAnswer:
     """Look at what a task has written."""
     await shown_agent(plane, call)
     task = await own_task(plane, call)
-    shown = await plane.host.commands.output(task)
+    look = await plane.host.commands.output(task)
     status = retrieval_status_of(task, waited=False)
-    view = output_view(task, status, shown, output_paths_of(task))
-    return msgspec.convert(view, TaskOutputAnswer)
+    return msgspec.convert(output_view(task, status, look), TaskOutputAnswer)
 
 
 async def create(plane: Plane, call: Call) -> TaskAnswer:
