@@ -245,7 +245,7 @@ class CommandDesk:
         command: CommandSpec,
     ) -> TaskRecord:
         now = self._services.clock.now()
-        summary = one_line(order.summary or order.cmd)
+        summary = one_line(self._services.redactor.redact(order.summary or order.cmd))
         with _spawn_errors():
             paths = self._services.shell.output_paths(command)
         return TaskRecord(

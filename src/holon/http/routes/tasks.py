@@ -18,6 +18,7 @@ from holon.http.plane import Plane
 from holon.http.request_headers import REPEATABLE
 from holon.http.route import Access, Call, Route
 from holon.model.ids import TaskId
+from holon.model.task import TaskRecord
 from holon.projections.agent_state_view import task_slim_view
 from holon.projections.task_view import input_target_of, output_view, status_view
 from holon.runtime.command_desk import CommandOrder
@@ -42,7 +43,11 @@ async def list_tasks(plane: Plane, call: Call) -> TaskPage:
 async def show(plane: Plane, call: Call) -> TaskStatusView:
     """Show where one task stands."""
     await shown_agent(plane, call)
-    return msgspec.convert(status_view(await own_task(plane, call)), TaskStatusView)
+    return _status(plane, await own_task(plane, call))
+
+
+def _status(plane: Plane, task: TaskRecord) -> TaskStatusView:
+    return msgspec.convert(plane.host.shown_view(status_view(task)), TaskStatusView)
 
 
 async def output(plane: Plane, call: Call) -> TaskOutputAnswer:
@@ -79,7 +84,7 @@ async def feed(plane: Plane, call: Call) -> TaskInputAnswer:
     return TaskInputAnswer(
         ok=True,
         task_id=task.id,
-        task=msgspec.convert(status_view(task), TaskStatusView),
+        task=_status(plane, task),
         accepted_input=receipt.bytes_written > 0,
         input_target=input_target_of(task),
         bytes_written=receipt.bytes_written,
