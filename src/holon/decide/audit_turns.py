@@ -2,8 +2,8 @@
 
 Owns:  the events of every change to a turn, its transcript and its tool calls, and which turn the
        other events of a commit belong to.
-Rule 1: telemetry of a round (time, tokens, attempts) and its words are two events: whoever watches
-        costs reads no words, and whoever reads words is not bothered with attempts.
+Rule 1: telemetry of a round (time, tokens, attempts) and its words are two events: a reader
+        of costs gets no words, and a reader of words gets no attempts.
 Rule 2: a commit that moves one turn is that turn's doing: its events for the agent of the turn
         belong to the turn. A commit that moves several turns says nothing about its other events.
 """

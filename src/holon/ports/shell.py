@@ -90,7 +90,7 @@ class Shell(Protocol):
         ...
 
     async def unended_runs(self) -> Sequence[str]:
-        """The runs of which something may still go on, whoever started them, in no order.
+        """The runs of which something may still go on, started by any runtime, in no order.
 
         A command that has ended may have left processes behind: then its run is one of them.
         """

@@ -7,7 +7,7 @@ Rule 2: provenance stands beside the payload, so that a client can index events 
 Rule 3: `event_seq` orders replay. `log_seq` is for diagnosis and is shown in that projection only.
 Rule 4: a number means something together with the timeline it belongs to (`event_log_epoch`):
         another one begins when a home is restored from a backup.
-Rule 5: the payload is the event itself, whole, whoever is authorized to replay it.
+Rule 5: the payload is the whole event, the same for every authorized reader.
 Rule 6: beside it stands how the event reads (projections/operator_event). A page may leave out what
         concerns the operator less than a level; it still says how far it looked.
 Rule 7: an event of a turn carries the message, work item and task of that turn, unless it names its

@@ -76,7 +76,7 @@ class Host(Desks):
 
     @property
     def reads(self) -> StoreReads:
-        """What is durable, for whoever shows it."""
+        """What is durable, for views of it."""
         return self._services.store.reads
 
     def shown(self, log: TurnLog) -> TurnLog:
@@ -142,7 +142,7 @@ class Host(Desks):
             raise
 
     def _end_with(self, broken: StoreBrokenError) -> None:
-        """Nobody knows what is durable any more: the host ends, and a restart finds out."""
+        """It is unknown what is durable: the host ends, and a restart finds out."""
         self._services.journal.note("store_broken", broken.message, level=LogLevel.ERROR)
         self._broken = broken
         self._broke.set()

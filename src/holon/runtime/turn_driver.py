@@ -5,7 +5,7 @@ Rule 1: the driver never decides what a turn does; it performs a step and report
 Rule 2: a round is durable before its tools run; a tool's result is durable before the next round
         is. The last result's commit travels while the provider is already asked.
 Rule 3: what the turn makes durable goes through its writer, which stops a stale lane.
-Rule 4: whoever hears that the driver failed may read the log: nothing of the turn travels any more.
+Rule 4: when the driver has failed, the log may be read: no commit of the turn is under way then.
 """
 
 from collections.abc import Sequence

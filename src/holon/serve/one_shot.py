@@ -62,7 +62,7 @@ _BUSY: Final = (
 
 
 def unheard(event: Event) -> None:
-    """Nobody follows the run."""
+    """Ignore what the run tells."""
 
 
 class RoundAllowance(msgspec.Struct, kw_only=True):

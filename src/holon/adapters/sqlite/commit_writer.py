@@ -382,11 +382,11 @@ def _queues_only(commit: Commit) -> bool:
 
 
 def _bug(error: Exception) -> StoreBrokenError:
-    """Return what an exception nobody foresaw means to the callers.
+    """Return what an unforeseen exception means to the callers.
 
     Where it was undone its durability is known: nothing of it is there. Still "full" or "busy"
     would be a lie, for those say that trying again helps. The same commit would meet the same bug
-    and take its neighbours along, for ever; so the host stops, and somebody gets to see why.
+    and take its neighbours along, for ever; so the host stops and reports it.
     """
     failure = StoreBrokenError(
         f"the writer failed on a commit: {type(error).__name__}: {error}",

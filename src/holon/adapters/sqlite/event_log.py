@@ -4,7 +4,7 @@ Owns:  sequence numbers. They are given out in the transaction of the change the
        1, 2, 3 … per agent with no gap, also across restarts.
 Rule 1: within a group, events and the newest number of each agent are kept here and written at the
         end: each statement is a chance for another thread to take over.
-        Whoever takes a commit back takes its events and numbers back too.
+        Taking a commit back takes its events and numbers back too.
 Rule 2: an event of an agent that does not exist is refused when it is appended, while it is known
         whose it is; at the end of the group it would take all others along.
 """
