@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from anyio import to_thread
 from click.testing import CliRunner, Result
 
@@ -34,6 +35,21 @@ async def test_the_time_of_turns_is_told_part_by_part_also_while_a_runtime_runs(
     assert turns.splitlines()[0].split()[:2] == ["TURN", "ENDED"]
     assert [line.split()[0] for line in parts.splitlines()[1:3]] == ["total", "queue"]
     assert len(one.stdout.split("\n\n")[0].splitlines()) == 2
+
+
+@pytest.mark.requirement("console:latency-of-the-newest-events")
+async def test_only_so_many_of_the_newest_events_are_looked_at(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with open_desk(home) as desk:
+        await desk.said("prompt", "--wait", "look")
+        await desk.said("prompt", "--wait", "hello")
+    every, few = [
+        json.loads((await to_thread.run_sync(run, home, "--json", "--events-limit", most)).stdout)
+        for most in ("500", "5")
+    ]
+    assert (every["turn_count"], few["turn_count"], few["event_count"]) == (2, 0, 5)
+    refused = await to_thread.run_sync(run, home, "--events-limit", "0")
+    assert refused.exit_code == exit_codes.UNUSABLE
 
 
 def test_no_database_ends_with_two(tmp_path: Path) -> None:

@@ -53,6 +53,12 @@ async def ran(on: Shell, /, cmd: str, **changes: object) -> tuple[CommandExit, b
     return end, spans[0].head, spans[-1].head
 
 
+def kept(stream: str, bytes_count: int) -> str:
+    """Shell text that goes on once so much of a stream of the command is on disk."""
+    size = f'"$(cat "$HOLON_RUN/{stream}" 2>/dev/null | wc -c)"'
+    return f"until [ {size} -ge {bytes_count} ]; do sleep 0.01; done"
+
+
 @pytest.mark.parametrize(
     ("cmd", "status", "number"),
     [
@@ -73,6 +79,66 @@ async def test_the_end_of_a_command_is_known(
 async def test_the_two_streams_are_kept_apart_byte_for_byte(shell: Shell) -> None:
     end, out, err = await ran(shell, r"printf 'a\377\000b'; printf 'c\200' >&2")
     assert (end.exit_status, out, err) == (0, b"a\xff\x00b", b"c\x80")
+
+
+@pytest.mark.requirement("tool-shapes:output-artifact-is-the-combined-one")
+async def test_one_file_holds_both_streams_in_the_order_they_came(shell: Shell) -> None:
+    # What comes at once from two pipes has no order.
+    parts = ("printf a", kept("stdout", 1), "printf B >&2", kept("stderr", 1), "printf c")
+    command = await shell.start(spec("; ".join((*parts, kept("stdout", 2), "printf D >&2"))))
+    await command.wait()
+    assert command.combined_path is not None
+    assert Path(command.combined_path).read_bytes() == b"aBcD"
+    [out, err] = command.output(head_bytes=9, tail_bytes=0)
+    assert (out.head, err.head) == (b"ac", b"BD")
+
+
+@pytest.mark.requirement("tool-shapes:output-artifact-is-the-combined-one")
+@pytest.mark.parametrize(
+    ("cmd", "name"), [("printf a", "stdout"), ("printf a >&2", "stderr"), ("true", None)]
+)
+async def test_where_one_stream_says_all_its_file_is_the_combined_one(
+    shell: Shell, cmd: str, name: str | None
+) -> None:
+    command = await shell.start(spec(cmd))
+    await command.wait()
+    found = command.combined_path
+    assert (None if found is None else Path(found).name) == name
+    assert not list(Path(command.output(head_bytes=0, tail_bytes=0)[0].path).parent.glob("comb*"))
+
+
+@pytest.mark.requirement("tool-shapes:output-artifact-is-the-combined-one")
+async def test_a_stream_that_has_ended_comes_first_in_the_combined_file(shell: Shell) -> None:
+    cmd = f"seq 1 50000; exec >&-; {kept('stdout', 288_894)}; printf end >&2"
+    command = await shell.start(spec(cmd))
+    await command.wait()
+    assert command.combined_path is not None
+    told = Path(command.combined_path).read_bytes()
+    assert (told[:4], told[-9:]) == (b"1\n2\n", b"50000\nend")
+    assert len(told) == 288_894 + 3
+
+
+@pytest.mark.requirement("tool-shapes:output-artifact-is-the-combined-one")
+async def test_both_streams_together_are_as_bounded_as_each(shell: Shell) -> None:
+    limits = CommandLimits(output_bytes=1_000)
+    cmd = f"printf x >&2; {kept('stderr', 1)}; yes"
+    command = await shell.start(spec(cmd, limits=limits))
+    end = await command.wait()
+    assert end.stopped is StopCause.OUTPUT_SIZE
+    assert command.combined_path is not None
+    assert Path(command.combined_path).stat().st_size == 1_001
+
+
+@pytest.mark.requirement("tool-shapes:output-artifact-is-the-combined-one")
+async def test_without_room_for_the_combined_file_the_streams_are_kept(shell: Shell) -> None:
+    in_the_way = 'mkdir "$HOLON_RUN/combined"'
+    cmd = f"printf a; {kept('stdout', 1)}; {in_the_way}; printf b >&2"
+    command = await shell.start(spec(cmd))
+    end = await command.wait()
+    [out, err] = command.output(head_bytes=9, tail_bytes=0)
+    assert (end.exit_status, end.stopped, out.head, err.head) == (0, None, b"a", b"b")
+    assert command.combined_path is None
+    Path(out.path).with_name("combined").rmdir()
 
 
 async def test_output_can_be_looked_at_by_its_ends(shell: Shell) -> None:

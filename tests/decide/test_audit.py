@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from holon.decide.audit import events_of
 from holon.decide.audit_fold import NO_FOCUS, SELF, TURN_OPEN, Subject, fold, is_end, moves_of
+from holon.decide.audit_turns import OwnedTurn, owned_turn
 from holon.model.agent_status import AgentStatus
+from holon.model.closure import ClosureOutcome
 from holon.model.commit import (
     AdvanceTask,
     CancelTimer,
@@ -24,10 +26,12 @@ from holon.model.commit import (
     ResumeTurn,
     SetAgentStatus,
     SettleMessage,
+    SettleTurn,
 )
 from holon.model.errors import ForbiddenTransitionError
 from holon.model.event import (
     AssistantRoundRecorded,
+    ClosureDecided,
     Event,
     InterjectionAdmitted,
     MessageProcessed,
@@ -37,10 +41,11 @@ from holon.model.ids import AgentId, CallId, MessageId, TaskId, TimerId, TurnId,
 from holon.model.instant import EPOCH, later
 from holon.model.limits import EVENT_TEXT_CHARS_MAX
 from holon.model.message import MessageState
+from holon.model.provider_attempt import TokenUsage
 from holon.model.record import Record
 from holon.model.task import TaskStatus
 from holon.model.tool import ToolCallState
-from holon.model.turn import SafePoint, ToolReceipt
+from holon.model.turn import SafePoint, TerminalKind, ToolReceipt, TurnTerminal
 from holon.model.wait import WaitState
 from holon.model.wake_event import TimerFired, WaitMoved
 from holon.model.work_event import WorkItemWritten
@@ -379,3 +384,32 @@ def test_a_move_after_the_end_is_late(events: list[Event], late_count: int) -> N
 def test_every_event_folds(kind: type[Record], data: st.DataObject) -> None:
     event: Any = data.draw(records_of(kind))
     assert len({(move.subject, move.id) for move in moves_of(event)}) == len(moves_of(event))
+
+
+SETTLED = SettleTurn(
+    agent_id=MAIN,
+    turn_id=TURN,
+    terminal=TurnTerminal(
+        turn_id=TURN, turn_index=1, kind=TerminalKind.COMPLETED, completed_at=T1, duration_ms=1
+    ),
+    usage=TokenUsage(),
+    round_count=1,
+)
+CLOSED = ClosureDecided(outcome=ClosureOutcome.COMPLETED)
+
+
+@pytest.mark.requirement("events:provenance-of-the-turn")
+def test_a_commit_that_moves_one_turn_is_the_doing_of_that_turn() -> None:
+    owned = owned_turn((settle(MessageState.PROCESSED), SETTLED))
+    assert owned == OwnedTurn(MAIN, TURN)
+    assert owned.turn_id_for(MAIN, CLOSED) == TURN
+    assert owned.turn_id_for(AgentId("other"), CLOSED) is None
+    (_, ended), *_ = events_of(SETTLED)
+    assert owned.turn_id_for(MAIN, ended) is None  # it names its turn itself
+
+
+@pytest.mark.requirement("events:provenance-of-the-turn")
+def test_a_commit_that_moves_no_turn_or_several_says_nothing_of_its_events() -> None:
+    another = msgspec.structs.replace(SETTLED, turn_id=TurnId("turn_2"))
+    assert owned_turn((settle(MessageState.PROCESSED),)) is None
+    assert owned_turn((SETTLED, another)) is None

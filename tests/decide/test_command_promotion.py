@@ -43,6 +43,7 @@ def promoted(command: CommandSpec = COMMAND) -> Any:
             task_id=TaskId("task_1"),
             agent_id=MAIN,
             command=command,
+            shown_cmd=command.cmd,
             trust=TrustLevel.TRUSTED_OPERATOR,
             now=START,
             yield_time_ms=10,

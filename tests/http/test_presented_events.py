@@ -1,6 +1,7 @@
 """Events as they are replayed: how they read, what they are about, and how much is left out."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -8,10 +9,14 @@ import pytest
 
 from holon.adapters.sqlite.history_reads import SqliteHistoryReads
 from holon.adapters.sqlite.record_reads import SqliteRecordReads
+from holon.adapters.system.clock import SystemClock
 from holon.model.event import AuditEvent, BriefCreated, ClosureDecided
-from holon.testing.control_server import MAIN, ControlServer
+from holon.testing.control_server import MAIN, ControlServer, ServerOptions, control_server
+from holon.testing.scripted_provider import Script, ScriptedProvider
+from holon.testing.single_model import SingleModel
 from tests.http.serving import settled
 from tests.projections.presented import present_all
+from tests.runtime.cast import calls, rule, says
 
 EVENTS = f"/agents/{MAIN}/events"
 STREAMS = (f"{EVENTS}/stream", "/events/stream")
@@ -152,3 +157,37 @@ async def test_an_event_of_a_turn_carries_what_the_turn_is_about(server: Control
         about = each["provenance"]
         assert (about["message_id"], about["work_item_id"]) == (message_id, item.id), each["type"]
         assert about["authority_class"] == "operator_instruction"
+
+
+@pytest.mark.requirement("events:provenance-of-the-turn")
+async def test_what_a_turn_did_besides_carries_what_the_turn_is_about(tmp_path: Path) -> None:
+    script = Script(
+        rules=(rule("go", calls("CreateWorkItem", objective="tell all"), says("done")),)
+    )
+    model = SingleModel(ScriptedProvider(script, SystemClock()))
+    async with control_server(tmp_path / "home", ServerOptions(models=model)) as server:
+        await _told_with_the_turn(server)
+
+
+async def _told_with_the_turn(server: ControlServer) -> None:
+    item = await server.host.work.create(MAIN, objective="deploy")
+    await server.host.work.focus(item.id)
+    message_id = await settled(server, "go")
+    told = (await page(server, "after_seq=0&limit=512"))["events"]
+    begun = next(
+        at
+        for at, each in enumerate(told)
+        if each["type"] == "turn_started" and each["payload"]["message_id"] == message_id
+    )
+    ended = next(
+        at for at, each in enumerate(told) if at > begun and each["type"] == "closure_decided"
+    )
+    written = [each for each in told[begun:ended] if each["type"] == "work_item_written"]
+    (created,) = [each for each in written if each["payload"]["work_item_id"] != item.id]
+    turn_id = told[begun]["provenance"]["turn_id"]
+    for each in (created, told[ended], *told[begun : ended + 1]):
+        about = each["provenance"]
+        assert (about.get("turn_id"), about.get("message_id")) == (turn_id, message_id), each
+        assert about["authority_class"] == "operator_instruction"
+    assert created["provenance"]["work_item_id"] == created["payload"]["work_item_id"]
+    assert told[ended]["provenance"]["work_item_id"] == item.id

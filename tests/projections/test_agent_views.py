@@ -219,6 +219,7 @@ def test_a_summary_of_a_new_agent_says_every_figure() -> None:
     assert "closure" not in wire
 
 
+@pytest.mark.requirement("console:the-last-failure-carries-its-artifact")
 def test_a_failed_turn_stays_visible_after_it_ended() -> None:
     failure = FailureArtifact(
         category=FailureCategory.TRANSPORT, kind="timeout", summary="no answer"
@@ -232,6 +233,7 @@ def test_a_failed_turn_stays_visible_after_it_ended() -> None:
     summary = agent_summary(surface, AROUND)
     assert summary.agent.last_runtime_failure is not None
     assert summary.agent.last_runtime_failure.summary == "no answer"
+    assert summary.agent.last_runtime_failure.failure_artifact == failure
     assert summary.agent.last_turn_terminal is not None
     assert summary.agent.last_turn_terminal.last_assistant_message == "done"
     assert summary.token_usage.last_turn == TokenUsage(input_tokens=4)

@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given, settings
 
 from holon.model.brief import BriefKind
+from holon.model.closure import ClosureOutcome
 from holon.model.event import (
     AuditEvent,
     BriefCreated,
+    ClosureDecided,
     Event,
     MessageAdmitted,
     MessageProcessed,
@@ -25,6 +27,8 @@ from holon.model.provenance import (
 )
 from holon.model.surface import EventOrder, EventQuery, EventSlice
 from holon.model.task import TaskKind, TaskStatus
+from holon.model.work_event import WorkItemWritten
+from holon.model.work_item import WorkItemState
 from holon.projections.event_envelope import (
     EventEnvelope,
     EventProjection,
@@ -33,7 +37,7 @@ from holon.projections.event_envelope import (
     event_page,
     message_of,
 )
-from holon.testing.builders import MAIN, a_message, moment
+from holon.testing.builders import MAIN, a_message, a_turn, moment
 from tests.wire.record_strategies import records_of
 
 ADMITTED = MessageAdmitted(
@@ -55,6 +59,10 @@ def logged(event: Event, *, seq: int = 7) -> AuditEvent:
     return AuditEvent(
         log_seq=40 + seq, agent_id=MAIN, event_seq=seq, created_at=moment(), event=event
     )
+
+
+def processed(message_id: str) -> MessageProcessed:
+    return MessageProcessed(message_id=MessageId(message_id), reason="done")
 
 
 @pytest.mark.requirement("console:replay-carries-provenance")
@@ -88,6 +96,44 @@ def test_nothing_is_made_up_where_nothing_is_known() -> None:
     )
     wire = msgspec.to_builtins(event_envelope(logged(created)).provenance)
     assert set(wire) == {"event_id", "event_seq", "ts", "event_kind", "agent_id", "task_id"}
+
+
+@pytest.mark.requirement("events:provenance-of-the-turn")
+@pytest.mark.parametrize(
+    ("event", "turn_id", "message_id", "item_id"),
+    [
+        (ClosureDecided(outcome=ClosureOutcome.COMPLETED), "turn_1", "msg_1", "work_1"),
+        (
+            MessageProcessed(message_id=MessageId("msg_1"), reason="done"),
+            "turn_1",
+            "msg_1",
+            "work_1",
+        ),
+        (MessageProcessed(message_id=MessageId("msg_2"), reason="done"), None, "msg_2", None),
+        (
+            WorkItemWritten(
+                work_item_id=WorkItemId("work_2"), state=WorkItemState.OPEN, revision=1
+            ),
+            "turn_1",
+            "msg_1",
+            "work_2",
+        ),
+    ],
+)
+def test_an_event_written_by_a_turn_is_of_the_turn_unless_it_is_about_another_message(
+    event: Event, turn_id: str | None, message_id: str, item_id: str | None
+) -> None:
+    turn = msgspec.structs.replace(a_turn(), work_item_id=WorkItemId("work_1"))
+    written = msgspec.structs.replace(logged(event), turn_id=turn.turn_id)
+    told = event_envelope(written, around=EventSurroundings(turn=turn)).provenance
+    assert (told.turn_id, told.message_id, told.work_item_id) == (turn_id, message_id, item_id)
+
+
+def test_the_turn_is_named_also_when_its_row_is_gone() -> None:
+    written = msgspec.structs.replace(
+        logged(ClosureDecided(outcome=ClosureOutcome.COMPLETED)), turn_id=TurnId("turn_9")
+    )
+    assert event_envelope(written).provenance.turn_id == "turn_9"
 
 
 @pytest.mark.parametrize(

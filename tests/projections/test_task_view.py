@@ -8,7 +8,13 @@ from holon.decide.task_output import RetrievalStatus
 from holon.model.brief import FailureArtifact, FailureCategory
 from holon.model.provenance import TrustLevel
 from holon.model.task import CommandRecovery, CommandTaskSpec, TaskStatus
-from holon.projections.task_view import input_target_of, list_view, output_view, status_view
+from holon.projections.task_view import (
+    OutputLook,
+    input_target_of,
+    list_view,
+    output_view,
+    status_view,
+)
 from holon.testing.builders import a_task
 
 TASK = msgspec.structs.replace(
@@ -54,9 +60,8 @@ def test_a_list_counts_what_it_shows() -> None:
 
 
 def test_an_output_snapshot_names_files_and_failure() -> None:
-    shown = output_view(
-        ENDED, RetrievalStatus.SUCCESS, BoundedText(text="cut", truncated=True), ("/out", "/err")
-    )
+    look = OutputLook(shown=BoundedText(text="cut", truncated=True))
+    shown = output_view(ENDED, RetrievalStatus.SUCCESS, look)
     task = shown["task"]
     assert shown["retrieval_status"] == "success"
     assert (task["output_preview"], task["output_truncated"]) == ("cut", True)
@@ -66,17 +71,25 @@ def test_an_output_snapshot_names_files_and_failure() -> None:
 
 @pytest.mark.requirement("tool-shapes:output-artifact-is-the-combined-one")
 @pytest.mark.parametrize(
-    ("paths", "index"),
-    [(("/r/combined",), 0), (("/r/stdout", "/r/stderr"), None), (("/r/stdout",), None), ((), None)],
+    ("combined", "names", "index"),
+    [
+        ("/out", ["/out", "/err"], 0),
+        ("/err", ["/out", "/err"], 1),
+        ("/combined", ["/out", "/err", "/combined"], 2),
+        (None, ["/out", "/err"], None),
+    ],
 )
 def test_the_output_artifact_is_the_file_that_holds_all_output(
-    paths: tuple[str, ...], index: int | None
+    combined: str | None, names: list[str], index: int | None
 ) -> None:
-    shown = output_view(ENDED, RetrievalStatus.SUCCESS, BoundedText(text="x"), paths)
-    assert shown["task"].get("output_artifact") == index
+    look = OutputLook(shown=BoundedText(text="x"), combined_path=combined)
+    task = output_view(ENDED, RetrievalStatus.SUCCESS, look)["task"]
+    assert [each["path"] for each in task["artifacts"]] == names
+    assert task.get("output_artifact") == index
 
 
 def test_without_files_there_is_no_artifact_to_point_at() -> None:
-    shown = output_view(TASK, RetrievalStatus.NOT_READY, BoundedText(text=""), ())
+    look = OutputLook(shown=BoundedText(text=""))
+    shown = output_view(a_task(), RetrievalStatus.NOT_READY, look)
     assert "output_artifact" not in shown["task"]
     assert "failure_artifact" not in shown["task"]

@@ -1,6 +1,7 @@
 """One turn after another: rounds, tools, interjections, and ends of every kind."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,6 +14,7 @@ from holon.model.event import (
     MaxOutputRecovery,
     RuntimeErrorRecorded,
     ToolExecutionFailed,
+    TurnContextBuilt,
     TurnEnded,
 )
 from holon.model.ids import AgentId
@@ -64,6 +66,30 @@ def test_a_tool_round_trip_ends_in_one_result_brief() -> None:
         assert '\\"ok\\":true' in result
 
     run_house(story, script=[LATER, TOOL_ROUND])
+
+
+@pytest.mark.requirement("console:context-build-is-measured")
+def test_the_time_it_takes_to_put_a_prompt_together_is_on_record() -> None:
+    async def story(house: House) -> None:
+        reads = house.store.reads
+        turns, memory = reads.recent_turns, reads.prompted_memory
+
+        async def slow_turns(*asked: Any, **more: Any) -> Any:
+            await house.clock.sleep_for(200)
+            return await turns(*asked, **more)
+
+        async def slow_memory(*asked: Any, **more: Any) -> Any:
+            await house.clock.sleep_for(40)
+            return await memory(*asked, **more)
+
+        reads.recent_turns = slow_turns  # type: ignore[method-assign]
+        reads.prompted_memory = slow_memory  # type: ignore[method-assign]
+        await house.prompt("hello")
+        await house.rest(1_000)
+        (built,) = [e for e in await house.events() if isinstance(e, TurnContextBuilt)]
+        assert built.context_build_ms == 240
+
+    run_house(story, script=[rule("hello", says("hi"))])
 
 
 @pytest.mark.requirement("runtime:history-comes-with-the-next-turn")

@@ -158,7 +158,8 @@ def test_output_is_ready_once_the_end_is_on_record(
     assert task["output_preview"]
     assert task["output_truncated"] is False
     assert task["artifacts"][0]["path"].endswith("/stdout")
-    assert "output_artifact" not in task  # a pipe of its own for each stream: none is combined
+    whole = task["artifacts"][task["output_artifact"]]["path"]
+    assert whole.rpartition("/")[2] == ("combined" if cmd == "make" else "stdout")
     if cmd == "fail":
         assert (task["status"], task["exit_status"]) == ("failed", 2)
         assert task["failure_artifact"]["kind"] == "command_failed"

@@ -1,14 +1,19 @@
 """What the audit log says about turns: rounds, calls and ends.
 
-Owns:  the events of every change to a turn, its transcript and its tool calls.
-Rule 1: telemetry of a round (time, tokens, attempts) and its words are two events: whoever watches
-        costs reads no words, and whoever reads words is not bothered with attempts.
+Owns:  the events of every change to a turn, its transcript and its tool calls, and which turn the
+       other events of a commit belong to.
+Rule 1: telemetry of a round (time, tokens, attempts) and its words are two events: a reader
+        of costs gets no words, and a reader of words gets no attempts.
+Rule 2: a commit that moves one turn is that turn's doing: its events for the agent of the turn
+        belong to the turn. A commit that moves several turns says nothing about its other events.
 """
 
-from typing import TypeAlias, assert_never
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias, assert_never
 
 from holon.model.commit import (
     AppendTranscript,
+    Change,
     FinishToolCall,
     OpenTurn,
     ResumeTurn,
@@ -33,7 +38,7 @@ from holon.model.event import (
     TurnResumed,
     TurnStarted,
 )
-from holon.model.ids import AgentId
+from holon.model.ids import AgentId, TurnId
 from holon.model.limits import (
     EVENT_TEXT_CHARS_MAX,
     EVENT_TOOL_NAMES_COUNT_MAX,
@@ -54,6 +59,38 @@ Audited: TypeAlias = tuple[tuple[AgentId, Event], ...]
 TurnChange: TypeAlias = (
     OpenTurn | ResumeTurn | AppendTranscript | StartToolCall | FinishToolCall | SettleTurn
 )
+
+
+class OwnedTurn(NamedTuple):
+    """The turn a commit moves, and its agent."""
+
+    agent_id: AgentId
+    turn_id: TurnId
+
+    def turn_id_for(self, agent_id: AgentId, event: Event) -> TurnId | None:
+        """Return the turn to note with an event; nothing where the event names one itself."""
+        is_named = getattr(event, "turn_id", None) is not None
+        return None if is_named or agent_id != self.agent_id else self.turn_id
+
+
+def owned_turn(changes: Iterable[Change]) -> OwnedTurn | None:
+    """Return the one turn these changes move, or nothing when they move none or several."""
+    moved = {turn for change in changes if (turn := _turn_moved_by(change)) is not None}
+    return moved.pop() if len(moved) == 1 else None
+
+
+def _turn_moved_by(change: Change) -> OwnedTurn | None:
+    match change:
+        case OpenTurn(turn=turn):
+            return OwnedTurn(turn.agent_id, turn.turn_id)
+        case AppendTranscript(entry=entry):
+            return OwnedTurn(entry.agent_id, entry.turn_id)
+        case StartToolCall(call=call):
+            return OwnedTurn(call.agent_id, call.turn_id)
+        case ResumeTurn() | FinishToolCall() | SettleTurn():
+            return OwnedTurn(change.agent_id, change.turn_id)
+        case _:
+            return None
 
 
 def turn_events(change: TurnChange) -> Audited:

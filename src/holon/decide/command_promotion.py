@@ -15,7 +15,6 @@ from datetime import datetime
 import msgspec
 
 from holon.decide.bounded_text import previews_of, transcript_of
-from holon.decide.trigger_address import without_addresses
 from holon.model.command import CommandExit, CommandSpec, OutputSpan, OutputStream
 from holon.model.command_limits import COMMAND_BATCH_ITEMS_COUNT_MAX
 from holon.model.ids import AgentId, MessageId, TaskId, WorkItemId
@@ -38,6 +37,7 @@ class PromotionFacts(Record, frozen=True, kw_only=True):
     task_id: TaskId
     agent_id: AgentId
     command: CommandSpec
+    shown_cmd: str  # the command without secrets
     trust: TrustLevel
     now: datetime
     yield_time_ms: int
@@ -102,7 +102,7 @@ def running_twin(running: Sequence[TaskRecord], command: CommandSpec) -> TaskRec
 def promoted_task(facts: PromotionFacts) -> TaskRecord:
     """Return the record of a command that goes on in the background."""
     command = facts.command
-    summary = one_line(without_addresses(command.cmd))
+    summary = one_line(facts.shown_cmd)
     return TaskRecord(
         id=facts.task_id,
         agent_id=facts.agent_id,

@@ -5,7 +5,8 @@ Rule 1: secrets are hidden first, texts are cut afterwards: half a secret is not
 Rule 2: what a value holds is looked through piece by piece, never as encoded JSON, where hiding
         could take away half of an escape.
 Rule 3: what a model asked a tool for is kept as it was written, since a turn that is resumed has to
-        run and answer exactly that; everything that shows it to anyone else shows it hidden.
+        run and answer exactly that; everything that shows it to anyone else shows it hidden. A tool
+        that only plans is given it hidden, so that no record it plans holds a secret.
 Rule 4: where only the ends of an output were read, the margin at each inner edge may hold half a
         secret, and is left out.
 """
@@ -17,6 +18,7 @@ from holon.model.command import OutputSpan
 from holon.model.command_limits import COMMAND_LOOK_MARGIN_BYTES
 from holon.model.conversation import AssistantBlock, ToolUseBlock
 from holon.model.json_value import JsonValue
+from holon.model.task import CommandRecovery, TaskRecord
 from holon.model.tool import ToolCallRecord, ToolError, ToolOk, ToolOutcome, ToolRefused
 from holon.model.transcript import AssistantRound, TranscriptEntry, TurnLog
 
@@ -27,7 +29,7 @@ def outcome_without_secrets(outcome: ToolOutcome, redact: Redact) -> ToolOutcome
         case ToolOk():
             return msgspec.structs.replace(
                 outcome,
-                result=_hidden(outcome.result, redact),
+                result=value_without_secrets(outcome.result, redact),
                 notes=tuple(redact(note) for note in outcome.notes),
             )
         case ToolRefused(error=error):
@@ -40,14 +42,23 @@ def _error_without_secrets(error: ToolError, redact: Redact) -> ToolError:
         message=redact(error.message),
         hint=None if error.hint is None else redact(error.hint),
         field=None if error.field is None else redact(error.field),
-        details=_hidden(error.details, redact),
+        details=value_without_secrets(error.details, redact),
     )
 
 
 def call_without_secrets(call: ToolCallRecord, redact: Redact) -> ToolCallRecord:
     """Return a call as it may be shown; the very same where there is nothing to hide."""
-    hidden = _hidden(call.input, redact)
+    hidden = value_without_secrets(call.input, redact)
     return call if hidden == call.input else msgspec.structs.replace(call, input=hidden)
+
+
+def task_without_secrets(task: TaskRecord, redact: Redact) -> TaskRecord:
+    """Return a task with its command as it may be shown."""
+    recovery = task.recovery
+    if not isinstance(recovery, CommandRecovery):
+        return task
+    spec = msgspec.structs.replace(recovery.spec, cmd=redact(recovery.spec.cmd))
+    return msgspec.structs.replace(task, recovery=msgspec.structs.replace(recovery, spec=spec))
 
 
 def log_without_secrets(log: TurnLog, redact: Redact) -> TurnLog:
@@ -76,17 +87,18 @@ def _entry_without_secrets(entry: TranscriptEntry, redact: Redact) -> Transcript
 def _block_without_secrets(block: AssistantBlock, redact: Redact) -> AssistantBlock:
     if not isinstance(block, ToolUseBlock):
         return block
-    return msgspec.structs.replace(block, input=_hidden(block.input, redact))
+    return msgspec.structs.replace(block, input=value_without_secrets(block.input, redact))
 
 
-def _hidden(value: JsonValue, redact: Redact) -> JsonValue:
+def value_without_secrets(value: JsonValue, redact: Redact) -> JsonValue:
+    """Return a JSON value with secrets hidden in its texts and names."""
     match value:
         case str():
             return redact(value)
         case list() | tuple():
-            return [_hidden(item, redact) for item in value]
+            return [value_without_secrets(item, redact) for item in value]
         case dict():
-            return {redact(key): _hidden(item, redact) for key, item in value.items()}
+            return {redact(key): value_without_secrets(item, redact) for key, item in value.items()}
         case _:
             return value
 

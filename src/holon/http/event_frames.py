@@ -15,7 +15,7 @@ import anyio
 
 from holon.model.agent import Visibility
 from holon.model.brief import OperatorVisibility
-from holon.model.event import AuditEvent, BriefCreated, Event
+from holon.model.event import AuditEvent, BriefCreated
 from holon.model.ids import AgentId, MessageId, TurnId
 from holon.model.limits import EVENT_FRAMES_KEPT_COUNT_MAX, SURFACE_PAGE_COUNT_MAX
 from holon.model.message import MessageEnvelope
@@ -55,9 +55,9 @@ async def surroundings_of(
 async def _surroundings_of_agent(
     reads: StoreReads, agent_id: AgentId, events: Sequence[AuditEvent]
 ) -> dict[int, EventSurroundings]:
-    turn_ids = dict.fromkeys(id_ for each in events if (id_ := turn_of(each.event)))
+    turn_ids = dict.fromkeys(id_ for each in events if (id_ := turn_of(each)))
     turns = {turn.turn_id: turn for turn in await reads.turns(agent_id, list(turn_ids))}
-    concerned = {each.log_seq: _message_concerned(each.event, turns) for each in events}
+    concerned = {each.log_seq: _message_concerned(each, turns) for each in events}
     message_ids = list(dict.fromkeys(id_ for id_ in concerned.values() if id_))
     messages: dict[MessageId | None, MessageEnvelope] = {}
     for start in range(0, len(message_ids), SURFACE_PAGE_COUNT_MAX):
@@ -66,7 +66,7 @@ async def _surroundings_of_agent(
         messages.update((entry.message.id, entry.message) for entry in entries)
     found: dict[int, EventSurroundings] = {}
     for each in events:
-        turn_id, brief, context = turn_of(each.event), None, NOTHING_BEFORE
+        turn_id, brief, context = turn_of(each), None, NOTHING_BEFORE
         if isinstance(each.event, BriefCreated):
             brief = await reads.brief(each.event.brief_id)
             if each.event.visibility is None:
@@ -80,10 +80,10 @@ async def _surroundings_of_agent(
     return found
 
 
-def _message_concerned(event: Event, turns: Mapping[TurnId, TurnRecord]) -> MessageId | None:
+def _message_concerned(event: AuditEvent, turns: Mapping[TurnId, TurnRecord]) -> MessageId | None:
     turn_id = turn_of(event)
     turn = None if turn_id is None else turns.get(turn_id)
-    return message_of(event) or (None if turn is None else turn.message_id)
+    return message_of(event.event) or (None if turn is None else turn.message_id)
 
 
 async def _context_of(reads: StoreReads, told: AuditEvent) -> PresentationContext:

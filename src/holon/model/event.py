@@ -398,10 +398,14 @@ Event: TypeAlias = (
 
 
 class AuditEvent(Record, frozen=True, kw_only=True):
-    """One event of one agent. `event_seq` is gapless per agent; `log_seq` orders all agents."""
+    """One event of one agent. `event_seq` is gapless per agent; `log_seq` orders all agents.
+
+    `turn_id` is the turn whose commit wrote an event that names no turn itself.
+    """
 
     log_seq: int
     agent_id: AgentId
     event_seq: int
     created_at: Instant
     event: Event
+    turn_id: TurnId | None = None

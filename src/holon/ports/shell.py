@@ -65,6 +65,14 @@ class RunningCommand(Protocol):
         """Look at what it has written so far: two streams, or one combined for a terminal."""
         ...
 
+    @property
+    def combined_path(self) -> str | None:
+        """The file that holds all it has written, in the order it came; None where none does.
+
+        Of two streams of which one has said everything, that is the file of this stream.
+        """
+        ...
+
 
 class Shell(Protocol):
     """Where commands run."""
@@ -82,7 +90,7 @@ class Shell(Protocol):
         ...
 
     async def unended_runs(self) -> Sequence[str]:
-        """The runs of which something may still go on, whoever started them, in no order.
+        """The runs of which something may still go on, started by any runtime, in no order.
 
         A command that has ended may have left processes behind: then its run is one of them.
         """

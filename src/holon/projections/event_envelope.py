@@ -7,11 +7,12 @@ Rule 2: provenance stands beside the payload, so that a client can index events 
 Rule 3: `event_seq` orders replay. `log_seq` is for diagnosis and is shown in that projection only.
 Rule 4: a number means something together with the timeline it belongs to (`event_log_epoch`):
         another one begins when a home is restored from a backup.
-Rule 5: the payload is the event itself, whole, whoever is authorized to replay it.
+Rule 5: the payload is the whole event, the same for every authorized reader.
 Rule 6: beside it stands how the event reads (projections/operator_event). A page may leave out what
         concerns the operator less than a level; it still says how far it looked.
 Rule 7: an event of a turn carries the message, work item and task of that turn, unless it names its
-        own.
+        own. What the commit of a turn wrote belongs to the turn, but for events about another
+        message, such as the one a follow-up queues.
 """
 
 from collections.abc import Mapping
@@ -203,23 +204,27 @@ def event_page(
     )
 
 
-def turn_of(event: Event) -> TurnId | None:
-    """Return the turn an event belongs to, for a caller who can look it up."""
-    named = getattr(event, "turn_id", None)
-    return None if named is None else TurnId(named)
+def turn_of(event: AuditEvent) -> TurnId | None:
+    """Return the turn an event names or was written by, for a caller who can look it up."""
+    named = getattr(event.event, "turn_id", None)
+    return event.turn_id if named is None else TurnId(named)
 
 
 def _provenance(event: AuditEvent, around: EventSurroundings) -> EventProvenance:
     told, message, turn = event.event, around.message, around.turn
-    of_turn = (None, None) if turn is None else (turn.message_id, turn.work_item_id)
+    about, turn_id = message_of(told), getattr(told, "turn_id", None)
+    if turn_id is None and about in (None, None if turn is None else turn.message_id):
+        turn_id = event.turn_id
+    is_of_turn = turn is not None and turn_id is not None
+    of_turn = (turn.message_id, turn.work_item_id) if turn and is_of_turn else (None, None)
     named = EventProvenance(
         event_id=event_id_of(event),
         event_seq=event.event_seq,
         ts=event.created_at,
         event_kind=kind_of(told),
         agent_id=event.agent_id,
-        message_id=message_of(told) or of_turn[0],
-        turn_id=turn_of(told),
+        message_id=about or of_turn[0],
+        turn_id=turn_id,
         task_id=getattr(told, "task_id", None),
         work_item_id=getattr(told, "work_item_id", None) or of_turn[1],
         brief_id=getattr(told, "brief_id", None),

@@ -13,10 +13,17 @@ from holon.decide.bounded_text import BoundedText
 from holon.decide.command_promotion import command_digest, output_paths_of, spec_of
 from holon.decide.task_output import RetrievalStatus
 from holon.decide.trigger_address import without_addresses
-from holon.model.command import OutputStream
 from holon.model.json_value import JsonValue
 from holon.model.limits import LABEL_CHARS_MAX
+from holon.model.record import Record
 from holon.model.task import CommandRecovery, TaskRecord
+
+
+class OutputLook(Record, frozen=True, kw_only=True):
+    """What was seen of a task's output, and the file that holds all of it, where there is one."""
+
+    shown: BoundedText
+    combined_path: str | None = None
 
 
 def status_view(task: TaskRecord) -> dict[str, JsonValue]:
@@ -49,9 +56,12 @@ def list_view(
 
 
 def output_view(
-    task: TaskRecord, status: RetrievalStatus, shown: BoundedText, paths: Sequence[str]
+    task: TaskRecord, status: RetrievalStatus, look: OutputLook
 ) -> dict[str, JsonValue]:
     """Return a look at a task's output."""
+    shown, paths = look.shown, [*output_paths_of(task)]
+    if look.combined_path is not None and look.combined_path not in paths:
+        paths.append(look.combined_path)
     return {
         "retrieval_status": status.value,
         "task": _present(
@@ -63,7 +73,7 @@ def output_view(
                 "output_preview": shown.text,
                 "output_truncated": shown.truncated,
                 "artifacts": [{"path": path} for path in paths],
-                "output_artifact": _combined_index(paths),
+                "output_artifact": _index_of(look.combined_path, paths),
                 "result_summary": _headline(task.result_summary),
                 "exit_status": task.exit_status,
                 "failure_artifact": msgspec.to_builtins(task.failure),
@@ -105,10 +115,8 @@ def _command_view(task: TaskRecord) -> JsonValue:
     )
 
 
-def _combined_index(paths: Sequence[str]) -> int | None:
-    """Return which file holds all output in its order: a terminal's; pipes have one each."""
-    names = [path.rpartition("/")[2] for path in paths]
-    return names.index(OutputStream.COMBINED) if OutputStream.COMBINED in names else None
+def _index_of(path: str | None, paths: Sequence[str]) -> int | None:
+    return None if path is None else paths.index(path)
 
 
 def _headline(text: str | None) -> str | None:

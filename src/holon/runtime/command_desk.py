@@ -20,7 +20,6 @@ import msgspec
 
 from holon.decide.agent_lifecycle import admits
 from holon.decide.agent_refusals import refuse_stopped, refuse_unknown
-from holon.decide.bounded_text import BoundedText
 from holon.decide.command_end import not_started
 from holon.decide.command_promotion import one_line, run_id_of, spec_of
 from holon.decide.execution_place import agent_home_of
@@ -46,6 +45,7 @@ from holon.ports.failpoint import Failpoint
 from holon.ports.places import PlaceNoRoomError, PlaceRefusedError
 from holon.ports.shell import CommandNoRoomError, CommandSpawnError
 from holon.ports.task_control import StopRequest
+from holon.projections.task_view import OutputLook
 from holon.runtime.decided_commit import patiently
 from holon.runtime.execution_place import current_place
 from holon.runtime.services import Services
@@ -53,7 +53,7 @@ from holon.runtime.task_desk import TaskDesk
 from holon.runtime.task_supervisor import TaskSupervisor
 from holon.tools.foreground import CommandAsked, checked_command
 from holon.tools.task_input import feed_task
-from holon.tools.task_output import shown_output
+from holon.tools.task_output import look_at_output
 from holon.tools.tool import ToolExecution, ToolScene
 
 
@@ -181,10 +181,10 @@ class CommandDesk:
         """End a task: politely the first time, for certain the second time."""
         return await self._supervisor.stop(task_id)
 
-    async def output(self, task: TaskRecord) -> BoundedText:
+    async def output(self, task: TaskRecord) -> OutputLook:
         """Look at what a task has written."""
         services = self._services
-        return await shown_output(
+        return await look_at_output(
             task, services.redactor, tasks=self._supervisor, shell=services.shell
         )
 
@@ -258,7 +258,7 @@ class CommandDesk:
         command: CommandSpec,
     ) -> TaskRecord:
         now = self._services.clock.now()
-        summary = one_line(order.summary or order.cmd)
+        summary = one_line(self._services.redactor.redact(order.summary or order.cmd))
         with _spawn_errors():
             paths = self._services.shell.output_paths(command)
         return TaskRecord(

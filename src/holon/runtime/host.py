@@ -10,15 +10,16 @@ Rule 3: what a part cannot handle ends the host; a restart recovers from what is
         or what was to be done is left undone; it is noted in any case.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import anyio
 import msgspec
 
-from holon.decide.without_secrets import log_without_secrets
+from holon.decide.without_secrets import log_without_secrets, value_without_secrets
 from holon.model.errors import StoreBrokenError, StoreError
 from holon.model.ids import AgentId
 from holon.model.ingress import AdmissionReceipt, IngressRequest
+from holon.model.json_value import JsonValue
 from holon.model.model_ref import ModelRef
 from holon.model.refusal import Refusal, RefusalCode, RefusedError
 from holon.model.transcript import TurnLog
@@ -75,12 +76,17 @@ class Host(Desks):
 
     @property
     def reads(self) -> StoreReads:
-        """What is durable, for whoever shows it."""
+        """What is durable, for views of it."""
         return self._services.store.reads
 
     def shown(self, log: TurnLog) -> TurnLog:
         """Return a turn as it may be shown: what its model asked of tools without secrets."""
         return log_without_secrets(log, self._services.redactor.redact)
+
+    def shown_view(self, view: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """Return a view as it may be shown: without secrets."""
+        redact = self._services.redactor.redact
+        return {name: value_without_secrets(value, redact) for name, value in view.items()}
 
     @property
     def home_id(self) -> str:
@@ -136,7 +142,7 @@ class Host(Desks):
             raise
 
     def _end_with(self, broken: StoreBrokenError) -> None:
-        """Nobody knows what is durable any more: the host ends, and a restart finds out."""
+        """It is unknown what is durable: the host ends, and a restart finds out."""
         self._services.journal.note("store_broken", broken.message, level=LogLevel.ERROR)
         self._broken = broken
         self._broke.set()

@@ -14,10 +14,11 @@ import msgspec
 
 from holon.decide.execution_place import agent_home_of
 from holon.decide.memory_documents import MEMORY_FILES, documents_of, file_document
-from holon.decide.without_secrets import call_without_secrets
+from holon.decide.without_secrets import call_without_secrets, task_without_secrets
 from holon.model.ids import AgentId
 from holon.model.limits import MEMORY_FEED_COUNT, MEMORY_FILE_BYTES_MAX
 from holon.model.memory_index import IndexFacts, MemorySource, SourcePage
+from holon.model.task import TaskRecord
 from holon.model.tool import ToolCallRecord
 from holon.ports.files import FileRefusedError, PathEscapeError
 from holon.ports.memory_index import IndexLostError, IndexUpdate, MemoryIndex
@@ -66,10 +67,14 @@ class MemoryFeeder:
         return msgspec.structs.replace(page, sources=sources)
 
     def _shown(self, source: MemorySource) -> MemorySource:
-        if not isinstance(source.record, ToolCallRecord):
-            return source
-        call = call_without_secrets(source.record, self._services.redactor.redact)
-        return msgspec.structs.replace(source, record=call)
+        redact = self._services.redactor.redact
+        match source.record:
+            case ToolCallRecord() as call:
+                return msgspec.structs.replace(source, record=call_without_secrets(call, redact))
+            case TaskRecord() as task:
+                return msgspec.structs.replace(source, record=task_without_secrets(task, redact))
+            case _:
+                return source
 
     async def _mend_files(self, agent_id: AgentId, index: MemoryIndex) -> tuple[str, ...]:
         """Index the memory files anew where they are not what the index holds."""

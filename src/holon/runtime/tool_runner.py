@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING
 from holon.decide.execution_place import agent_home_of
 from holon.decide.lane_commits import LaneHold, finish_call, tool_done_commit
 from holon.decide.trigger_address import has_address, value_without_addresses
-from holon.decide.without_secrets import call_without_secrets, outcome_without_secrets
+from holon.decide.without_secrets import (
+    call_without_secrets,
+    outcome_without_secrets,
+    value_without_secrets,
+)
 from holon.model.commit import Commit
 from holon.model.conversation import ToolUseBlock
 from holon.model.errors import StoreError
@@ -102,18 +106,19 @@ class ToolRunner:
         return self._finished(call, hold, execution, started_ns=started_ns)
 
     async def _run(self, tool: Tool, call: ToolCallRecord, scene: ToolScene) -> ToolExecution:
-        """Give a tool its arguments; the address of a trigger goes to those that act outside alone.
+        """Give a tool its arguments; addresses and secrets go to those that act outside alone.
 
-        What only plans writes down what it is given, and an address is written down nowhere.
+        What only plans writes down what it is given, and a secret is written down nowhere.
         """
         given = call.input
-        if has_address(given):
-            if tool.only_plans:
-                given = value_without_addresses(given)
-            else:
-                refused = await guarded_address(scene, self._ports)
-                if refused is not None:
-                    return refused
+        if tool.only_plans:
+            given = value_without_secrets(
+                value_without_addresses(given), self._services.redactor.redact
+            )
+        elif has_address(given):
+            refused = await guarded_address(scene, self._ports)
+            if refused is not None:
+                return refused
         return await tool.run(given, scene, self._ports)
 
     def _tell_of_crash(self, call: ToolCallRecord, error: Exception) -> None:

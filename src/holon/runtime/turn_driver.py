@@ -5,7 +5,7 @@ Rule 1: the driver never decides what a turn does; it performs a step and report
 Rule 2: a round is durable before its tools run; a tool's result is durable before the next round
         is. The last result's commit travels while the provider is already asked.
 Rule 3: what the turn makes durable goes through its writer, which stops a stale lane.
-Rule 4: whoever hears that the driver failed may read the log: nothing of the turn travels any more.
+Rule 4: when the driver has failed, the log may be read: no commit of the turn is under way then.
 """
 
 from collections.abc import Sequence
@@ -109,15 +109,15 @@ class TurnDriver:
         """Go on from what the log says until the turn is finished."""
         resumption = replay(log, tools=self._services.tools.policy)
         self._live = LiveLog(log)
-        past = await read_past(self._services, log.turn.agent_id)
         began_ns = self._services.clock.monotonic_ns()
+        past = await read_past(self._services, log.turn.agent_id)
         prompt = await self._assembled(log, past.turns)
+        url = await self._context.trigger_url(log.turn.agent_id)
+        self._room = _room(prompt, past, log.turn, self._services, trigger_url=url)
         took_ms = (self._services.clock.monotonic_ns() - began_ns) // 1_000_000
         built = TurnContextBuilt(turn_id=log.turn.turn_id, context_build_ms=took_ms)
         # Told with the first round, or with the end where no round came: never a commit of its own.
         self._untold = (RecordEvent(agent_id=log.turn.agent_id, event=built),)
-        url = await self._context.trigger_url(log.turn.agent_id)
-        self._room = _room(prompt, past, log.turn, self._services, trigger_url=url)
         self._state, step = resumption.state, resumption.step
         self._round_number = resumption.round_number
         self._usage = resumption.usage

@@ -62,7 +62,7 @@ _BUSY: Final = (
 
 
 def unheard(event: Event) -> None:
-    """Nobody follows the run."""
+    """Ignore what the run tells."""
 
 
 class RoundAllowance(msgspec.Struct, kw_only=True):
@@ -118,7 +118,10 @@ class OneShot:
             for audit in page:
                 self._take(audit)
         told = tuple(self._told)
-        return run_result(await gather_facts(reads, self._agent_id, told, now=self._clock.now()))
+        facts = await gather_facts(reads, self._agent_id, told, now=self._clock.now())
+        result = run_result(facts)
+        shown = tuple(self._host.shown_view(task) for task in result.tasks)
+        return msgspec.structs.replace(result, tasks=shown)
 
     def _take(self, audit: AuditEvent) -> None:
         self._cursor = audit.event_seq

@@ -42,7 +42,7 @@ class CommandScript(msgspec.Struct, frozen=True, kw_only=True):
     cannot_start: str | None = None
     echoes: bool = False  # what it is fed, it writes
     leaves_running: bool = False  # something it started goes on after its end
-    is_lost: bool = False  # nobody sees its end
+    is_lost: bool = False  # its end is not seen
 
 
 class ScriptedProcess:
@@ -120,7 +120,7 @@ class ScriptedProcess:
         self._wake_watchers()
 
     def clock_was_set(self, by_ms: int) -> None:
-        """Somebody set the wall clock: it takes as long as before, and what ended stays so."""
+        """The wall clock was set: it takes as long as before, and what ended stays so."""
         self._ends_at = later(self._ends_at, by_ms=by_ms)
         self._wake_watchers()
 
@@ -130,12 +130,12 @@ class ScriptedProcess:
         self._watchers.clear()
 
     def kill_from_outside(self) -> None:
-        """Somebody else's signal ends it."""
+        """A signal from outside ends it."""
         self._end_by(SIGKILL, self._clock.now())
         self._end = CommandExit(exit_status=None, signal=SIGKILL)
 
     def forget_watchers(self) -> None:
-        """Whoever waited is dead."""
+        """The waiters are gone."""
         self._watchers.clear()
 
     def output(self, *, head_bytes: int, tail_bytes: int) -> Sequence[OutputSpan]:
@@ -154,6 +154,14 @@ class ScriptedProcess:
             )
             for stream, data in streams.items()
         ]
+
+    @property
+    def combined_path(self) -> str | None:
+        """The file that holds all it has written."""
+        written = [each for each in self.output(head_bytes=0, tail_bytes=0) if each.total_bytes]
+        if len(written) == 1:
+            return written[0].path
+        return f"/runs/{self.run_id}/{OutputStream.COMBINED.value}" if written else None
 
 
 def _streams_of(spec: CommandSpec) -> tuple[OutputStream, ...]:
@@ -216,7 +224,7 @@ class ScriptedShell:
         self._known.pop(run_id).kill_from_outside()
 
     def clock_was_set(self, by_ms: int) -> None:
-        """Somebody set the wall clock, after which commands still take the time they take."""
+        """The wall clock was set; commands still take the time they take."""
         for process in self.started:
             process.clock_was_set(by_ms)
 

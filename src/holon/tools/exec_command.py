@@ -24,6 +24,7 @@ from holon.decide.command_promotion import (
     running_twin,
 )
 from holon.decide.quotas import task_quota
+from holon.decide.trigger_address import without_addresses
 from holon.model.command import CommandExit, CommandSpec
 from holon.model.command_limits import COMMAND_YIELD_MS_DEFAULT, COMMAND_YIELD_MS_MAX
 from holon.model.commit import CreateTask
@@ -187,6 +188,7 @@ async def _promoted(
             task_id=TaskId(ports.ids.fresh(IdPrefix.TASK)),
             agent_id=scene.agent_id,
             command=command,
+            shown_cmd=ports.redactor.redact(without_addresses(command.cmd)),
             trust=cause.message.trust if cause is not None else TrustLevel.UNTRUSTED_EXTERNAL,
             now=ports.clock.now(),
             yield_time_ms=asked.foreground_ms,

@@ -13,7 +13,7 @@ import anyio
 import msgspec
 
 from holon.decide.bounded_text import BoundedText, transcript_of
-from holon.decide.command_promotion import output_paths_of, run_id_of
+from holon.decide.command_promotion import run_id_of
 from holon.decide.task_lifecycle import is_terminal
 from holon.decide.task_output import retrieval_status_of
 from holon.model.json_value import JsonValue
@@ -29,7 +29,7 @@ from holon.ports.clock import Clock
 from holon.ports.redactor import Redactor
 from holon.ports.shell import Shell
 from holon.ports.task_control import TaskControl
-from holon.projections.task_view import output_view
+from holon.projections.task_view import OutputLook, output_view
 from holon.tools.arguments import decode_arguments, leniently, schema_of
 from holon.tools.command_output import looked_at
 from holon.tools.guidance_texts import guidance_for
@@ -82,10 +82,9 @@ class TaskOutput:
         if asked.block and not is_terminal(task.status):
             await _wait(task, asked.patience_ms, ports)
             task = await ports.reads.task(task.id) or task
-        shown = await shown_output(task, ports.redactor, tasks=ports.tasks, shell=ports.shell)
+        look = await look_at_output(task, ports.redactor, tasks=ports.tasks, shell=ports.shell)
         status = retrieval_status_of(task, waited=asked.block)
-        paths = output_paths_of(task)
-        return ToolExecution(outcome=ToolOk(result=output_view(task, status, shown, paths)))
+        return ToolExecution(outcome=ToolOk(result=output_view(task, status, look)))
 
 
 async def _wait(task: TaskRecord, patience_ms: int, ports: ToolPorts) -> None:
@@ -100,15 +99,16 @@ async def _give_up(clock: Clock, ms: int, race: anyio.CancelScope) -> None:
     race.cancel()
 
 
-async def shown_output(
+async def look_at_output(
     task: TaskRecord, redactor: Redactor, *, tasks: TaskControl, shell: Shell
-) -> BoundedText:
+) -> OutputLook:
     """Return a bounded look at what a task has written so far, or at its recorded result."""
     command = tasks.command(task.id)
     run_id = run_id_of(task)
     if command is None and run_id is not None:
         command = await shell.attach(run_id)
     if command is None:
-        return BoundedText(text=redactor.redact(task.result_summary or ""))
+        return OutputLook(shown=BoundedText(text=redactor.redact(task.result_summary or "")))
     spans = looked_at(command, redactor, bytes_max=_PREVIEW_BYTES)
-    return transcript_of(spans, bytes_max=_PREVIEW_BYTES)
+    shown = transcript_of(spans, bytes_max=_PREVIEW_BYTES)
+    return OutputLook(shown=shown, combined_path=command.combined_path)

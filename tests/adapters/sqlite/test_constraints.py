@@ -208,8 +208,8 @@ REFUSED = {
     # The log.
     "event_heads_floor_is_below": "update event_heads set floor_seq = last_seq + 1",
     "event_heads_only_rise": "update event_heads set last_seq = last_seq - 1",
-    "events_sequence": "insert into events values (999, 'main', 1, 0, '{}')",
-    "events_are_gapless": "insert into events values (999, 'main', 998, 0, '{}')",
+    "events_sequence": "insert into events values (999, 'main', 1, 0, '{}', null)",
+    "events_are_gapless": "insert into events values (999, 'main', 998, 0, '{}', null)",
     "events_are_append_only": "update events set event = '{}'",
     "events_leave_from_the_old_end": "delete from events where event_seq = 2",
     "commits_id": "insert into commits values (9, 'everything', 0)",

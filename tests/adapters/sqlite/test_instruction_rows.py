@@ -86,10 +86,12 @@ def test_an_older_database_gets_its_rows_from_its_log(monkeypatch: pytest.Monkey
         before.setattr("holon.adapters.sqlite.migrate.known_migrations", lambda: every[:11])
         connection = open_memory()
         migrate(connection)
+    connection.execute("alter table events add column turn_id text")  # today's writer fills it in
     writer = CommitWriter(connection)
     apply(writer, "born", an_agent(), an_agent(OTHER))
     told = [(MAIN, FIRST), (MAIN, SECOND), (MAIN, CLEAN), (OTHER, CLEAN)]
     apply(writer, "told", *(RecordEvent(agent_id=who, event=event) for who, event in told))
+    connection.execute("alter table events drop column turn_id")
     migrate(connection)
     ((agent_id, path, turn_id, changed_at, count),) = connection.execute(ROWS).fetchall()
     assert (agent_id, path, turn_id, count) == (MAIN, "memory/self.md", "turn_2", 2)

@@ -5,7 +5,7 @@ Rule 1: nothing here depends on our having started it: all is found through the 
         command of an earlier life of the runtime is the same to us. Only where a command has spoilt
         its folder does it help that we know who answered when it was started.
 Rule 2: a command whose supervisor went without a word is lost. What is left of it is ended: a
-        command that nobody can answer for must not run on.
+        command without a supervisor must not run on.
 Rule 3: whatever a command has made of its files, looking at them neither fails nor waits: where
         there is no plain file, nothing was said. While we have no handle to look with, we wait.
 """
@@ -108,7 +108,7 @@ class LocalCommand:
         return found
 
     def found_or_lost(self) -> CommandExit:
-        """Return how a command ended that nobody looks after any more."""
+        """Return how a command ended that has no supervisor any more."""
         found = self.exit
         if found is None:
             found = self._exit = _LOST
@@ -116,12 +116,12 @@ class LocalCommand:
         return found
 
     def close(self) -> None:
-        """Give back what waiting takes, once nobody waits."""
+        """Give back what waiting takes, once there is no waiter."""
         self._pipe = None
         self._let_go()
 
     async def _record_ends(self) -> None:
-        """Return once the record says how it ended, or nobody is left to say so."""
+        """Return once the record says how it ended, or no supervisor is left to write it."""
         await self._within_reach()
         facts = self._folder.read()
         await _process_ends(facts.process)
@@ -132,7 +132,7 @@ class LocalCommand:
 
     async def _within_reach(self) -> None:
         """Return once the record can be looked at: without a handle to spare it says nothing."""
-        while not is_within_reach(self._folder.record):  # noqa: ASYNC110 - nobody tells of free handles
+        while not is_within_reach(self._folder.record):  # noqa: ASYNC110 - no event tells of free handles
             await anyio.sleep(LOOK_AGAIN_MS / 1_000)
 
     async def feed(self, data: bytes) -> int:
@@ -141,7 +141,7 @@ class LocalCommand:
             return 0
         async with self._feeding:
             pipe = opened_pipe(self._folder.input)
-            if pipe is None:  # no such pipe, or nobody reads it any more
+            if pipe is None:  # no such pipe, or it has no reader any more
                 return 0
             try:
                 return await _write(pipe, data)
@@ -188,6 +188,15 @@ class LocalCommand:
         """Look at what it has written so far: two streams, or one combined for a terminal."""
         paths = self._folder.streams(is_tty=self._is_tty)
         return [_span(path, head_bytes=head_bytes, tail_bytes=tail_bytes) for path in paths]
+
+    @property
+    def combined_path(self) -> str | None:
+        """The file that holds all it has written, in the order it came; None where none does."""
+        written = [each for each in self.output(head_bytes=0, tail_bytes=0) if each.total_bytes]
+        if len(written) == 1:
+            return written[0].path
+        path = self._folder.combined
+        return path if written and _span(path, head_bytes=0, tail_bytes=0).total_bytes else None
 
     def _sweep(self) -> None:
         marker = marker_of(self._folder.path)

@@ -3,18 +3,19 @@
     run.jsonl        what is known of it, a line each: how it was asked for and by which home, who
                      looks after it, which process it is, how it ended
     stdout, stderr   what it wrote, made with the first byte; a terminal has `combined` instead
+    combined         of two streams that have both written: everything, in the order it came
     input            a pipe with a name, for commands that accept input
 
 Owns:  these names, reading and writing the record, and the signals a supervisor heeds, together
        with the lock that says whom they are for.
 Rule 1: a line is appended with one write and never changed. Of two lines of a kind the first one
         counts, which makes the record a place where two processes can agree (see `claim`).
-Rule 2: a line that was cut short, by a full disk or a lost power line, is as good as none; whoever
-        wrote it is told, and may say it again.
+Rule 2: a line that was cut short, by a full disk or a power cut, counts as none; its writer gets an
+        error and may write it again.
 Rule 3: few files are made, since making one costs more than all the rest.
 Rule 4: a supervisor looks after one run at a time, and after another one only when the record of
-        the last says that nothing is left of it, and nobody holds that record. Whoever holds it and
-        finds something left can signal the supervisor, and means this run.
+        the last says that nothing is left of it, and no process holds that record. A process that
+        holds it and finds something left can signal the supervisor, and means this run.
 Rule 5: the command can reach all of this and may have written any of it. A record that is no plain
         file says nothing; of one that is, only what has the right form counts.
 Rule 6: a folder that was copied with its home names processes of the original. Which home started
@@ -87,6 +88,7 @@ class RunFolder:
         self.path = str(path)
         self.input = f"{self.path}/input"
         self.record = f"{self.path}/run.jsonl"
+        self.combined = f"{self.path}/combined"
 
     def make(self, asked: Mapping[str, Any], *, takes_input: bool) -> None:
         """Make the folder with what the supervisor needs; FileExistsError when the id was used."""
@@ -126,13 +128,13 @@ class RunFolder:
         return changed.st_mtime, size_bytes
 
     def claim(self, identity: ProcessIdentity) -> bool:
-        """Say who looks after the command, unless somebody has said so; and whether that holds."""
+        """Record the supervisor of the command unless one is recorded; whether this one holds."""
         return self.claimed(identity) is not None
 
     def claimed(self, identity: ProcessIdentity) -> RunFacts | None:
         """Claim the command, and return what is known of it when that holds.
 
-        A runtime that finds no supervisor claims the run for nobody, so that one that comes late
+        A runtime that finds no supervisor claims the run for none, so that one that comes late
         cannot start a command that was already reported as lost.
         """
         self._append({"supervisor": identity._asdict()})
@@ -151,7 +153,7 @@ class RunFolder:
         self._append({"ended": said | {"alone": is_alone}})
 
     def hold(self) -> int | None:
-        """Return a handle: until it is closed, whoever looks after the run takes on no other one.
+        """Return a handle: until it is closed, the supervisor of the run takes on no other one.
 
         Nothing when the run is over, or its record cannot be had.
         """
@@ -217,7 +219,7 @@ class RunFolder:
 
 
 def is_held(record: int) -> bool:
-    """Whether somebody holds the run of this record."""
+    """Whether a process holds the run of this record."""
     return not _is_locked(record, fcntl.LOCK_EX)
 
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
-from holon.adapters.exec.output_sink import OutputSink
+from holon.adapters.exec.output_sink import CombinedFile, OutputSink
 from holon.adapters.exec.process_table import tasks_count
 from holon.adapters.exec.run_folder import RunFolder
 
@@ -133,8 +133,9 @@ def _sinks(
     for source in sources:
         os.set_blocking(source, False)
     paths = folder.streams(is_tty=asked["tty"])
+    combined = CombinedFile(folder.combined, streams_count=2) if len(paths) > 1 else None
     return {
-        source: OutputSink(path, bytes_max=bytes_max)
+        source: OutputSink(path, bytes_max=bytes_max, combined=combined)
         for source, path in zip(sources, paths, strict=True)
     }
 

@@ -38,6 +38,7 @@ from holon.adapters.sqlite.work_changes import WorkChanges
 from holon.adapters.sqlite.working_memory_changes import WorkingMemoryChanges
 from holon.adapters.sqlite.workspace_changes import WorkspaceChanges
 from holon.decide.audit import events_of
+from holon.decide.audit_turns import OwnedTurn, owned_turn
 from holon.decide.memory_marks import marks_of, turn_of
 from holon.model.commit import (
     AdvanceTask,
@@ -262,7 +263,7 @@ class CommitWriter:
             for commit in commits:
                 at = to_micros(commit.at)
                 for change in commit.changes:
-                    self._touched.update(self._audit(change, at=at))
+                    self._touched.update(self._audit(change, at=at, turn=None))
         except (apsw.ConstraintError, ChangeRefusedError):
             return False  # one by one it will be seen which of them, and why
         return True
@@ -275,10 +276,11 @@ class CommitWriter:
             return failure
         moved: list[AgentId] = []
         turn_id = turn_of(commit.changes) if len(commit.changes) > 1 else None
+        turn = owned_turn(commit.changes)
         try:
             for change in commit.changes:
                 self._write(change, at=at)
-                moved.extend(self._audit(change, at=at))
+                moved.extend(self._audit(change, at=at, turn=turn))
                 if not isinstance(change, QueueMessage):  # which is most of what comes in
                     self._expectations.forget()  # it may have moved the agent
                     self._memory.write(marks_of(change, turn_id=turn_id), at=at)
@@ -293,10 +295,10 @@ class CommitWriter:
         self._touched.update(moved)
         return Applied()
 
-    def _audit(self, change: Change, *, at: int) -> list[AgentId]:
+    def _audit(self, change: Change, *, at: int, turn: OwnedTurn | None) -> list[AgentId]:
         """Log what a change did; return the agents it moved."""
         audited = events_of(change)
-        self._events.append(audited, at=at)
+        self._events.append(audited, at=at, turn=turn)
         return [agent_id for agent_id, _ in audited]
 
     def _write(self, change: Change, *, at: int) -> None:
@@ -380,11 +382,11 @@ def _queues_only(commit: Commit) -> bool:
 
 
 def _bug(error: Exception) -> StoreBrokenError:
-    """Return what an exception nobody foresaw means to the callers.
+    """Return what an unforeseen exception means to the callers.
 
     Where it was undone its durability is known: nothing of it is there. Still "full" or "busy"
     would be a lie, for those say that trying again helps. The same commit would meet the same bug
-    and take its neighbours along, for ever; so the host stops, and somebody gets to see why.
+    and take its neighbours along, for ever; so the host stops and reports it.
     """
     failure = StoreBrokenError(
         f"the writer failed on a commit: {type(error).__name__}: {error}",

@@ -4,7 +4,7 @@ Owns:  sequence numbers. They are given out in the transaction of the change the
        1, 2, 3 … per agent with no gap, also across restarts.
 Rule 1: within a group, events and the newest number of each agent are kept here and written at the
         end: each statement is a chance for another thread to take over.
-        Whoever takes a commit back takes its events and numbers back too.
+        Taking a commit back takes its events and numbers back too.
 Rule 2: an event of an agent that does not exist is refused when it is appended, while it is known
         whose it is; at the end of the group it would take all others along.
 """
@@ -15,10 +15,11 @@ from typing import NamedTuple, TypeAlias
 from holon.adapters.sqlite.change_codec import encode
 from holon.adapters.sqlite.named_queries import named_queries
 from holon.adapters.sqlite.statements import ChangeRefusedError, Statements
+from holon.decide.audit_turns import OwnedTurn
 from holon.model.event import Event
-from holon.model.ids import AgentId
+from holon.model.ids import AgentId, TurnId
 
-_EventRow: TypeAlias = tuple[AgentId, int, int, str]
+_EventRow: TypeAlias = tuple[AgentId, int, int, str, TurnId | None]
 
 
 class LogMark(NamedTuple):
@@ -42,11 +43,17 @@ class EventLog:
         self._seqs.clear()
         self._rows.clear()
 
-    def append(self, audited: Iterable[tuple[AgentId, Event]], *, at: int) -> None:
-        """Append events to the logs of the agents they concern; raises ChangeRefusedError."""
+    def append(
+        self, audited: Iterable[tuple[AgentId, Event]], *, at: int, turn: OwnedTurn | None = None
+    ) -> None:
+        """Append events to the logs of the agents they concern; raises ChangeRefusedError.
+
+        `turn` is the turn whose commit they are written with.
+        """
         for agent_id, event in audited:
             event_seq = self._newest(agent_id) + 1
-            self._rows.append((agent_id, event_seq, at, encode(event)))
+            turn_id = None if turn is None else turn.turn_id_for(agent_id, event)
+            self._rows.append((agent_id, event_seq, at, encode(event), turn_id))
             self._seqs[agent_id] = event_seq
 
     def mark(self) -> LogMark:

@@ -223,6 +223,7 @@ class EventRow(NamedTuple):
     event_seq: int
     created_at: int
     event: str
+    turn_id: str | None
 
 
 def agent_state(row: AgentRow) -> AgentState:
@@ -364,6 +365,7 @@ def audit_event(row: EventRow, *, agent_id: AgentId) -> AuditEvent:
         event_seq=row.event_seq,
         created_at=from_micros(row.created_at),
         event=EVENTS.decode(row.event),
+        turn_id=None if row.turn_id is None else TurnId(row.turn_id),
     )
 
 

@@ -1,4 +1,4 @@
--- version 18 --
+-- version 19 --
 -- What the migrations make of an empty database; `make docs` writes it. Why something
 -- is as it is stands in the migration that made it.
 
@@ -323,7 +323,7 @@ CREATE TABLE events (
     event_seq integer not null,
     created_at integer not null,
     event text not null
-) strict;
+, turn_id text) strict;
 
 CREATE TABLE commits (
     applied_seq integer primary key,

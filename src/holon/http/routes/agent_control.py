@@ -1,10 +1,12 @@
-"""What an operator does with an agent: speak to it, make it, start, stop and abort it.
+"""Control routes of one agent: prompt, create, start, stop, pause, resume, abort, model.
 
 Owns:  the control routes of one agent that are not about its tasks, timers or work items.
 Rule 1: the words of an operator enter by the queue like any message; everything else is a control
         request that changes rows and makes no message.
 """
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from holon.decide.agent_identity import public_identity
@@ -63,36 +65,22 @@ async def create(plane: Plane, call: Call) -> Done:
     return Done(ok=True, agent_id=agent_id)
 
 
-async def resume(plane: Plane, call: Call) -> Done:
-    """Let a stopped or paused agent run again."""
-    agent_id = _named(call)
-    await plane.host.control.resume(agent_id)
-    return Done(ok=True, agent_id=agent_id)
-
-
-async def stop(plane: Plane, call: Call) -> Done:
-    """Stop an agent; what it was doing is settled as aborted."""
-    agent_id = _named(call)
-    await plane.host.control.stop(agent_id)
-    return Done(ok=True, agent_id=agent_id)
-
-
-async def pause(plane: Plane, call: Call) -> Done:
-    """Pause an agent; what it was doing is settled as aborted, and its messages are kept."""
-    agent_id = _named(call)
-    await plane.host.control.pause(agent_id)
+async def act(plane: Plane, call: Call, action: AgentAction) -> Done:
+    """Start, stop, pause or resume an agent; start and resume are the same."""
+    agent_id, agents = _named(call), plane.host.control
+    match action:
+        case AgentAction.START | AgentAction.RESUME:
+            await agents.resume(agent_id)
+        case AgentAction.STOP:
+            await agents.stop(agent_id)
+        case AgentAction.PAUSE:
+            await agents.pause(agent_id)
     return Done(ok=True, agent_id=agent_id)
 
 
 async def control(plane: Plane, call: Call) -> Done:
-    """Start, stop, pause or resume an agent, as the body says."""
-    match call.taken(ControlRequest).action:
-        case AgentAction.START | AgentAction.RESUME:
-            return await resume(plane, call)
-        case AgentAction.STOP:
-            return await stop(plane, call)
-        case AgentAction.PAUSE:
-            return await pause(plane, call)
+    """Do with an agent what the body says."""
+    return await act(plane, call, call.taken(ControlRequest).action)
 
 
 async def abort(plane: Plane, call: Call) -> Done:
@@ -126,6 +114,14 @@ def _surface(call: Call) -> DeliverySurface:
 def _named(call: Call) -> AgentId:
     return parse_agent_id(call.params["agent_id"])
 
+
+# Each of these has a route of its own beside the one that reads it from the body.
+ACTIONS: Final[Mapping[AgentAction, str]] = {
+    AgentAction.START: "Let a stopped or paused agent run again. The same as resume.",
+    AgentAction.RESUME: "Let a stopped or paused agent run again.",
+    AgentAction.PAUSE: "Pause an agent. It runs nothing and takes messages until it is resumed.",
+    AgentAction.STOP: "Stop an agent. Its queue is kept; nothing runs until it is started.",
+}
 
 ROUTES: Final[tuple[Route[Plane], ...]] = (
     Route(
@@ -164,45 +160,18 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         refusals=(404, 409),
         tags=("agents",),
     ),
-    Route(
-        method="POST",
-        path="/control/agents/{agent_id}/start",
-        access=Access.CONTROL,
-        summary="Let a stopped or paused agent run again. The same as resume.",
-        answer=resume,
-        returns=Done,
-        refusals=(404, 409),
-        tags=("agents",),
-    ),
-    Route(
-        method="POST",
-        path="/control/agents/{agent_id}/resume",
-        access=Access.CONTROL,
-        summary="Let a stopped or paused agent run again.",
-        answer=resume,
-        returns=Done,
-        refusals=(404, 409),
-        tags=("agents",),
-    ),
-    Route(
-        method="POST",
-        path="/control/agents/{agent_id}/pause",
-        access=Access.CONTROL,
-        summary="Pause an agent. It runs nothing and takes messages until it is resumed.",
-        answer=pause,
-        returns=Done,
-        refusals=(404, 409),
-        tags=("agents",),
-    ),
-    Route(
-        method="POST",
-        path="/control/agents/{agent_id}/stop",
-        access=Access.CONTROL,
-        summary="Stop an agent. Its queue is kept; nothing runs until it is started.",
-        answer=stop,
-        returns=Done,
-        refusals=(404, 409),
-        tags=("agents",),
+    *(
+        Route(
+            method="POST",
+            path=f"/control/agents/{{agent_id}}/{action.value}",
+            access=Access.CONTROL,
+            summary=summary,
+            answer=partial(act, action=action),
+            returns=Done,
+            refusals=(404, 409),
+            tags=("agents",),
+        )
+        for action, summary in ACTIONS.items()
     ),
     Route(
         method="POST",

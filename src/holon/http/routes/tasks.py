@@ -10,7 +10,6 @@ from typing import Final
 
 import msgspec
 
-from holon.decide.command_promotion import output_paths_of
 from holon.decide.task_output import retrieval_status_of
 from holon.http.idempotency import idempotency_key
 from holon.http.own_records import named_agent, own_task, shown_agent
@@ -19,6 +18,7 @@ from holon.http.plane import Plane
 from holon.http.request_headers import REPEATABLE
 from holon.http.route import Access, Call, Route
 from holon.model.ids import TaskId
+from holon.model.task import TaskRecord
 from holon.projections.agent_state_view import task_slim_view
 from holon.projections.task_view import input_target_of, output_view, status_view
 from holon.runtime.command_desk import CommandOrder
@@ -43,17 +43,20 @@ async def list_tasks(plane: Plane, call: Call) -> TaskPage:
 async def show(plane: Plane, call: Call) -> TaskStatusView:
     """Show where one task stands."""
     await shown_agent(plane, call)
-    return msgspec.convert(status_view(await own_task(plane, call)), TaskStatusView)
+    return _status(plane, await own_task(plane, call))
+
+
+def _status(plane: Plane, task: TaskRecord) -> TaskStatusView:
+    return msgspec.convert(plane.host.shown_view(status_view(task)), TaskStatusView)
 
 
 async def output(plane: Plane, call: Call) -> TaskOutputAnswer:
     """Look at what a task has written."""
     await shown_agent(plane, call)
     task = await own_task(plane, call)
-    shown = await plane.host.commands.output(task)
+    look = await plane.host.commands.output(task)
     status = retrieval_status_of(task, waited=False)
-    view = output_view(task, status, shown, output_paths_of(task))
-    return msgspec.convert(view, TaskOutputAnswer)
+    return msgspec.convert(output_view(task, status, look), TaskOutputAnswer)
 
 
 async def create(plane: Plane, call: Call) -> TaskAnswer:
@@ -81,7 +84,7 @@ async def feed(plane: Plane, call: Call) -> TaskInputAnswer:
     return TaskInputAnswer(
         ok=True,
         task_id=task.id,
-        task=msgspec.convert(status_view(task), TaskStatusView),
+        task=_status(plane, task),
         accepted_input=receipt.bytes_written > 0,
         input_target=input_target_of(task),
         bytes_written=receipt.bytes_written,

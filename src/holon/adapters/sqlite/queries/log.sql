@@ -14,7 +14,7 @@ on conflict (agent_id) do update set last_seq = ?2;
 
 -- append_event --
 -- For more than one at a time, more rows are added (statements.py).
-insert into events (agent_id, event_seq, created_at, event) values (?, ?, ?, ?);
+insert into events (agent_id, event_seq, created_at, event, turn_id) values (?, ?, ?, ?, ?);
 
 -- agent_fence --
 select status, archived, generation from agents where agent_id = ?1;

@@ -13,15 +13,15 @@ select turn_id, agent_id, turn_index, message_id, opened_at, work_item_id, resum
 from turns where agent_id = ?1 and turn_index < ?2 order by turn_index desc limit ?3;
 
 -- events_up --
-select log_seq, event_seq, created_at, event from events
+select log_seq, event_seq, created_at, event, turn_id from events
 where agent_id = ?1 and event_seq > ?2 and event_seq < ?3 order by event_seq limit ?4;
 
 -- events_down --
-select log_seq, event_seq, created_at, event from events
+select log_seq, event_seq, created_at, event, turn_id from events
 where agent_id = ?1 and event_seq > ?2 and event_seq < ?3 order by event_seq desc limit ?4;
 
 -- log_after --
-select log_seq, event_seq, created_at, event, agent_id from events
+select log_seq, event_seq, created_at, event, turn_id, agent_id from events
 where log_seq > ?1 order by log_seq limit ?2;
 
 -- log_epoch --

@@ -67,7 +67,7 @@ select record from (
 ) order by brief_seq;
 
 -- events_after --
-select log_seq, event_seq, created_at, event from events
+select log_seq, event_seq, created_at, event, turn_id from events
 where agent_id = ?1 and event_seq > ?2 order by event_seq limit ?3;
 
 -- event_bounds --
