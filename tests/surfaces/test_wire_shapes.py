@@ -10,11 +10,15 @@ import os
 from pathlib import Path
 from typing import get_args
 
+import msgspec
 import pytest
 from msgspec import inspect
 
+from holon.http.table import ROUTES
 from holon.model.event import Event
+from holon.model.provider_attempt import TransportDiagnostics
 from holon.model.record import Record
+from holon.model.tool import ToolError
 from tests.wire.record_strategies import model_records
 
 HERE = Path(__file__).resolve().parent
@@ -67,3 +71,37 @@ def test_every_event_kind_is_named_once_in_snake_case() -> None:
     kinds = [str(event.__struct_config__.tag) for event in EVENTS]
     assert len(set(kinds)) == len(kinds)
     assert all(kind.replace("_", "").isalpha() and kind == kind.lower() for kind in kinds)
+
+
+def answered() -> set[type[msgspec.Struct]]:
+    """Return every record that is part of an answer of the control plane."""
+    found: set[type[msgspec.Struct]] = set()
+    ahead = [inspect.type_info(route.returns) for route in ROUTES if route.returns is not None]
+    while ahead:
+        match ahead.pop():
+            case inspect.StructType(cls=cls, fields=fields) if cls not in found:
+                found.add(cls)
+                ahead += [field.type for field in fields]
+            case inspect.UnionType(types=types):
+                ahead += types
+            case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
+                ahead.append(item)
+            case inspect.DictType(value_type=value):
+                ahead.append(value)
+            case _:
+                continue
+    return found
+
+
+@pytest.mark.requirement("http:flags-are-there-when-false")
+def test_no_answer_leaves_out_a_flag_because_it_is_false() -> None:
+    left_out = {
+        f"{record.__qualname__}.{field.name}"
+        for record in answered()
+        if record.__struct_config__.omit_defaults
+        for field in msgspec.structs.fields(record)
+        if field.default is False
+    }
+    assert left_out == set()
+    assert msgspec.json.encode(TransportDiagnostics()) == b'{"stage":"complete"}'
+    assert b'"retryable":false' in msgspec.json.encode(ToolError(kind="k", message="m"))

@@ -11,6 +11,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
+import msgspec
+
 from holon.model.ids import AgentId, BriefId, MessageId, TaskId, TurnId, WorkItemId, WorkspaceId
 from holon.model.instant import Instant
 from holon.model.json_value import JsonValue, require_json
@@ -88,7 +90,7 @@ class FailureArtifact(Record, frozen=True, kw_only=True):
     status: int | None = None
     task_id: TaskId | None = None
     exit_status: int | None = None
-    retryable: bool = False
+    retryable: bool = msgspec.field(default_factory=bool)
     recovery_hint: str | None = None
     source_chain: tuple[str, ...] = ()
     metadata: dict[str, str] = {}

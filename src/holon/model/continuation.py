@@ -8,6 +8,8 @@ Rule 1: a liveness-only trigger never reaches the model; every other class does.
 from enum import StrEnum
 from typing import TypeAlias
 
+import msgspec
+
 from holon.model.closure import ClosureOutcome, WaitingReason
 from holon.model.record import Record
 
@@ -38,7 +40,7 @@ class Reentry(Record, tag_field="kind", tag="reentry", frozen=True, kw_only=True
     trigger_kind: TriggerKind
     prior_outcome: ClosureOutcome
     prior_waiting_reason: WaitingReason | None = None
-    matched_waiting_reason: bool = False
+    matched_waiting_reason: bool = msgspec.field(default_factory=bool)
     evidence: tuple[str, ...] = ()
 
 

@@ -8,6 +8,8 @@ Rule 2: every event that moves something names it and its new state, so that fol
 
 from typing import TypeAlias
 
+import msgspec
+
 from holon.model.agent_event import AgentEvent
 from holon.model.agent_status import AgentStatus
 from holon.model.brief import BriefKind, FailureArtifact, OperatorVisibility
@@ -253,7 +255,7 @@ class ToolExecutionFailed(
     tool_name: str
     error_kind: str
     duration_ms: int | None = None  # of one that ran
-    interrupted: bool = False
+    interrupted: bool = msgspec.field(default_factory=bool)
     tool_error: ToolError | None = None
 
 

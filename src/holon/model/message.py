@@ -8,6 +8,8 @@ Rule 2: a message ends in exactly one terminal queue state, once.
 from enum import StrEnum
 from typing import Final, TypeAlias
 
+import msgspec
+
 from holon.model.brief import BriefAttachment
 from holon.model.continuation import TriggerKind
 from holon.model.ids import AgentId, MessageId, TaskId, WaitId, WorkItemId
@@ -170,4 +172,5 @@ class QueueEntry(Record, frozen=True, kw_only=True):
     state: MessageState
     message: MessageEnvelope
     settled_reason: str | None = None
-    was_put_off: bool = False  # it waits in the queue although it has had a turn
+    # It waits in the queue although it has had a turn.
+    was_put_off: bool = msgspec.field(default_factory=bool)

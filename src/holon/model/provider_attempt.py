@@ -85,19 +85,20 @@ class ExchangeStage(StrEnum):
 class FailureFlags(Record, frozen=True, kw_only=True):
     """Which part of the exchange failed."""
 
-    is_timeout: bool = False
-    is_connect: bool = False
-    is_request: bool = False
-    is_body: bool = False
-    is_decode: bool = False
-    is_redirect: bool = False
+    is_timeout: bool = msgspec.field(default_factory=bool)
+    is_connect: bool = msgspec.field(default_factory=bool)
+    is_request: bool = msgspec.field(default_factory=bool)
+    is_body: bool = msgspec.field(default_factory=bool)
+    is_decode: bool = msgspec.field(default_factory=bool)
+    is_redirect: bool = msgspec.field(default_factory=bool)
     status: int | None = None
 
 
 class TransportDiagnostics(Record, frozen=True, kw_only=True):
     """What is known about the exchange itself, with no secret in it."""
 
-    stage: ExchangeStage = ExchangeStage.COMPLETE
+    # Written also when it is this one.
+    stage: ExchangeStage = msgspec.field(default_factory=lambda: ExchangeStage.COMPLETE)
     provider: str | None = None
     model_ref: str | None = None
     url: str | None = None
@@ -126,7 +127,7 @@ class ProviderAttempt(Record, frozen=True, kw_only=True):
     duration_ms: int = 0
     failure_kind: str | None = None
     disposition: Disposition | None = None
-    advanced_to_fallback: bool = False
+    advanced_to_fallback: bool = msgspec.field(default_factory=bool)
     left_because: LeftBecause | None = None
     backoff_ms: int | None = None
     token_usage: TokenUsage | None = None

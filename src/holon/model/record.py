@@ -5,7 +5,9 @@ Rule 1: a record is a frozen value. Changing something means writing a new recor
 Rule 2: decoding is strict: an unknown field, a missing field or a wrong type is refused.
 Rule 3: a record holds values and nothing that could lead back to it, so the collector of cycles
         need not know of it; that saves a tenth of what a message costs.
-Rule 4: frozen and kw_only are repeated on every subclass: msgspec does not inherit the latter, and
+Rule 4: a flag that is shown is written also when it is false: it has `default_factory=bool`, since
+        a plain default is left out.
+Rule 5: frozen and kw_only are repeated on every subclass: msgspec does not inherit the latter, and
         the type checker wants to see the former.
 """
 

@@ -5,6 +5,8 @@ Owns:  what the audit log can say about skills. The rules are those of model/eve
 
 from typing import TypeAlias
 
+import msgspec
+
 from holon.model.ids import TurnId
 from holon.model.record import Record
 from holon.model.skill import LoadReason
@@ -21,7 +23,7 @@ class SkillActivated(Record, tag_field="kind", tag="skill_activated", frozen=Tru
     path: str
     entrypoint_path: str
     turn_id: TurnId
-    was_session_active: bool = False
+    was_session_active: bool = msgspec.field(default_factory=bool)
 
 
 class SkillInstalled(Record, tag_field="kind", tag="skill_installed", frozen=True, kw_only=True):

@@ -5,6 +5,8 @@ Owns:  the three kinds of reference, and what an installation leaves behind.
 
 from typing import Literal, TypeAlias
 
+import msgspec
+
 from holon.model.errors import BadInputError
 from holon.model.record import Record
 
@@ -67,7 +69,7 @@ class SkillFolder(Record, frozen=True, kw_only=True):
     path: str
     kind: str | None = None
     source: str | None = None
-    is_changed: bool = False
+    is_changed: bool = msgspec.field(default_factory=bool)
 
 
 class InstalledSkill(Record, frozen=True, kw_only=True):

@@ -8,6 +8,8 @@ Rule 2: what the model should read is a value (ToolOk, ToolRefused); a raised er
 from enum import StrEnum
 from typing import TypeAlias
 
+import msgspec
+
 from holon.model.ids import AgentId, CallId, TurnId, WorkItemId
 from holon.model.instant import Instant
 from holon.model.json_value import JsonValue, require_json
@@ -48,7 +50,7 @@ class ToolError(Record, frozen=True, kw_only=True):
     message: str
     hint: str | None = None
     field: str | None = None
-    retryable: bool = False
+    retryable: bool = msgspec.field(default_factory=bool)
     details: JsonValue = None
 
     def __post_init__(self) -> None:

@@ -42,7 +42,7 @@ class PaceView(Record, frozen=True, kw_only=True):
     used_up: BudgetHold | None = None
     held_until: Instant | None = None
     self_started_count: int = 0
-    rests_until_outside_input: bool = False
+    rests_until_outside_input: bool = msgspec.field(default_factory=bool)
     unpriced_models: tuple[str, ...] = ()  # a cost budget bounds them, and cannot see their cost
 
 

@@ -5,6 +5,8 @@ Owns:  the small receipts; pages are in surface_responses, views of records are 
 
 from typing import Literal
 
+import msgspec
+
 from holon.model.ids import AgentId, MessageId, TaskId
 from holon.model.record import Record
 
@@ -22,7 +24,7 @@ class Enqueued(Record, frozen=True, kw_only=True):
     ok: Literal[True]
     agent_id: AgentId
     message_id: MessageId
-    duplicate: bool = False
+    duplicate: bool = msgspec.field(default_factory=bool)
 
 
 class FrontLinks(Record, frozen=True, kw_only=True):

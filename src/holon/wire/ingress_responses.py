@@ -5,6 +5,8 @@ Owns:  the receipts of deliveries and wakes, and the view of an external trigger
 
 from typing import Literal
 
+import msgspec
+
 from holon.model.ids import AgentId, TriggerId
 from holon.model.instant import Instant
 from holon.model.record import Record
@@ -31,7 +33,7 @@ class CallbackAnswer(Record, frozen=True, kw_only=True):
 
     ok: Literal[True]
     result: CallbackResult
-    duplicate: bool = False
+    duplicate: bool = msgspec.field(default_factory=bool)
 
 
 class WakeAnswer(Record, frozen=True, kw_only=True):
