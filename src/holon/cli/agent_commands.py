@@ -9,8 +9,7 @@ import click
 
 from holon.cli.agent_model_commands import model
 from holon.cli.completed_names import complete_agent
-from holon.cli.page_options import page_options
-from holon.cli.runtime_call import Target, as_list, as_object, runtime_options
+from holon.cli.runtime_call import Target, as_list, as_object, page_options, runtime_options
 from holon.cli.template_options import as_address, complete_template
 
 if TYPE_CHECKING:
@@ -52,28 +51,19 @@ def list_agents(target: Target, *, limit: int, after: str | None) -> None:
 
 
 def _table(agents: "JsonValue") -> list[str]:
-    from holon.cli.tables import Column, screen_cells, table_lines, with_moments
+    from holon.cli.tables import Column, record_lines, with_moments
 
     columns = (
-        Column("AGENT"),
-        Column("STATUS"),
-        Column("POSTURE"),
-        Column("QUEUED", is_number=True),
-        Column("MODEL", shrinks=True),
-        Column("WHY", shrinks=True),
+        Column("AGENT", lambda each: each["identity"]["agent_id"]),
+        Column("STATUS", "status"),
+        Column("POSTURE", lambda each: each["scheduling_posture"].get("posture")),
+        Column("QUEUED", "pending", is_number=True),
+        Column("MODEL", lambda each: each["model"].get("effective_model"), shrinks=True),
+        Column(
+            "WHY", lambda each: with_moments(each["scheduling_posture"].get("reason")), shrinks=True
+        ),
     )
-    rows = [
-        (
-            each["identity"]["agent_id"],
-            each.get("status"),
-            each["scheduling_posture"].get("posture"),
-            each.get("pending"),
-            each["model"].get("effective_model"),
-            with_moments(each["scheduling_posture"].get("reason")),
-        )
-        for each in agents
-    ]
-    return table_lines(columns, rows, empty="no agents", cells_max=screen_cells())
+    return record_lines(columns, agents, empty="no agents")
 
 
 @agent.command()

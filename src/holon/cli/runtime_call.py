@@ -1,6 +1,7 @@
 """What a command that talks to a running runtime has in hand.
 
-Owns:  the options all of those share, which agent is meant, and the two forms of an answer.
+Owns:  the options all of those share, which agent is meant, the two forms of an answer, pages of
+       lists, and the commands that are one call.
 Rule 1: an agent that is not named is the one in HOLON_AGENT_ID, or else the runtime's own default.
 Rule 2: JSON goes out as it came in; for people, whatever others wrote passes through the terminal's
         filter first.
@@ -11,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 import click
 
@@ -20,6 +21,7 @@ from holon.cli.client_options import ClientFlags, client_options, open_client
 from holon.cli.completed_names import complete_agent
 from holon.cli.options import echo_json, home_option, json_option
 from holon.cli.suggested_commands import with_home
+from holon.cli.typed_values import WORDS
 
 if TYPE_CHECKING:
     from holon.client.connection import ForeignServerError
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
 
 P = ParamSpec("P")
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_ROWS_COUNT_MAX: Final = 200
+_ROWS_COUNT_DEFAULT: Final = 50
 _LAST_RESORT: Final = "main"  # when a runtime does not say which agent is its default
 
 
@@ -192,3 +197,52 @@ def agent_options(command: Callable[Concatenate[Target, P], None]) -> Callable[.
         show_default="$HOLON_AGENT_ID, or the runtime's default agent",
         help="The agent that is meant.",
     )(runtime_options(command))
+
+
+def page_options(command: _Command) -> _Command:
+    """Let the command be told how much of a list to show, and from where on."""
+    limited = click.option(
+        "--limit",
+        type=click.IntRange(1, _ROWS_COUNT_MAX),
+        default=_ROWS_COUNT_DEFAULT,
+        show_default=True,
+        help="How many to show.",
+    )
+    follows = click.option("--after", type=WORDS, metavar="ID", help="Go on after this one.")
+    return limited(follows(command))
+
+
+def calls(
+    call: str, *, lines: "Callable[[JsonValue], Iterable[str]]", part: str | None = None
+) -> Callable[[Callable[[], None]], Callable[..., None]]:
+    """Make a command of a docstring: one call about an agent, and the lines that tell its answer.
+
+    `call` is a method and a path. A GET reads; any other method asks the control routes. What the
+    command takes goes into the place in the path that bears its name, or else into query or body.
+    """
+    method, _, path = call.partition(" ")
+
+    def made(described: Callable[[], None]) -> Callable[..., None]:
+        def command(target: Target, /, **given: Any) -> None:
+            tail = path.format_map({name: quoted(str(value)) for name, value in given.items()})
+            rest = {name: given[name] for name in given if f"{{{name}}}" not in path}
+            if method == "GET":
+                answer = target.read(tail, rest, part=part)
+            else:
+                answer = target.control(tail, rest or None, part=part, method=method)
+            target.show(answer, lambda: lines(answer))
+            _tell_of_more(target, answer)
+
+        functools.update_wrapper(command, described)
+        return agent_options(command)
+
+    return made
+
+
+def _tell_of_more(target: Target, page: "JsonValue") -> None:
+    """Say how to go on where a page is not the last one; a script sees the cursor itself."""
+    following = page.get("next_after")
+    if following is not None and not target.as_json:
+        from holon.cli.terminal_text import one_line
+
+        click.echo(f"holon: there may be more; go on with --after {one_line(following)}", err=True)
