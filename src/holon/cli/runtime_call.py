@@ -8,18 +8,20 @@ Rule 2: JSON goes out as it came in; for people, whatever others wrote passes th
 """
 
 import functools
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypedDict, TypeVar
 
 import click
 
 from holon.cli import exit_codes
-from holon.cli.client_options import ClientFlags, client_options, open_client
+from holon.cli.access_options import warn_of_token
 from holon.cli.completed_names import complete_agent
 from holon.cli.options import echo_json, home_option, json_option
+from holon.cli.places import Place
 from holon.cli.suggested_commands import with_home
 from holon.cli.typed_values import WORDS
 
@@ -33,6 +35,47 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _ROWS_COUNT_MAX: Final = 200
 _ROWS_COUNT_DEFAULT: Final = 50
 _LAST_RESORT: Final = "main"  # when a runtime does not say which agent is its default
+
+
+class ClientFlags(TypedDict):
+    """The flags, as click hands them over."""
+
+    connect: str | None
+    token: str | None
+    token_file: Path | None
+
+
+_CLIENT_OPTIONS = (
+    click.option(
+        "--connect",
+        metavar="URL",
+        show_default="the runtime of the home",
+        help="The runtime to talk to: http://HOST:PORT or unix:/path/to/holon.sock.",
+    ),
+    click.option("--token", help="The token it asks for.", show_default="$HOLON_CONTROL_TOKEN"),
+    click.option(
+        "--token-file",
+        type=Place(dir_okay=False, path_type=Path),
+        help="The file that holds the token.",
+    ),
+)
+
+
+def _client_options(command: _Command) -> _Command:
+    """Let the command be told which runtime it talks to."""
+    for option in reversed(_CLIENT_OPTIONS):
+        command = option(command)
+    return command
+
+
+def _open_client(home: Path, flags: ClientFlags) -> "ControlClient":
+    """Return a client of the runtime that is meant; raises NoRuntimeError when there is none."""
+    from holon.client.control_client import ControlClient
+    from holon.client.endpoint import Wanted, find_endpoint
+
+    warn_of_token()
+    wanted = Wanted(flags["connect"], flags["token"], flags["token_file"])
+    return ControlClient(find_endpoint(home.absolute(), wanted, os.environ))
 
 
 class Target:
@@ -49,7 +92,7 @@ class Target:
     @functools.cached_property
     def client(self) -> "ControlClient":
         """A client of the runtime; raises NoRuntimeError when there is none."""
-        return open_client(self.home, self._flags)
+        return _open_client(self.home, self._flags)
 
     @functools.cached_property
     def agent_id(self) -> str:
@@ -170,7 +213,7 @@ def runtime_options(command: Callable[Concatenate[Target, P], None]) -> Callable
     """Give a command its target: a runtime."""
 
     @home_option
-    @client_options
+    @_client_options
     @json_option
     @functools.wraps(command)
     def called(
