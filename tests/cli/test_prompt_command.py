@@ -2,18 +2,24 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holon.cli import awaited_answer, exit_codes
+from holon.cli import exit_codes, prompt_command
+from holon.cli.runtime_call import Target
+from holon.client.control_client import ControlError
 from holon.client.endpoint import NoRuntimeError
-from holon.client.event_stream import StreamedEvent, follow
 from holon.model.budget import Budget, BudgetPolicy
+from holon.model.event import MessageAdmitted
+from holon.model.limits import CLIENT_RECONNECTS_COUNT_MAX
+from holon.testing.control_server import MAIN
+from holon.wire.error_body import ErrorBody
 from tests.cli.operator_desk import HARMLESS, Desk, open_desk
 
+ENDS = ("time_is_up", "too_many_waits", "runtime_ends")
 ONE_TURN = BudgetPolicy(agent=Budget(turns_per_hour=1))
 
 
@@ -76,22 +82,49 @@ async def test_a_message_that_a_used_up_budget_holds_is_said_to_be_held(tmp_path
         assert done.stderr.endswith(" UTC: a budget is used up\n")
 
 
-async def test_a_budget_found_used_up_while_somebody_waits_is_told_once(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("by", "why"),
+    [
+        ("budget_used_up", "a budget is used up"),
+        ("provider_deferred", "the provider takes no more before then"),
+    ],
+)
+async def test_what_holds_the_message_up_while_it_is_waited_for_is_told_once(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, by: str, why: str
 ) -> None:
-    held = (
-        '{"event_seq": 1, "ts": "2026-01-02T03:04:04Z", "agent_id": "main", "type": "x",'
-        ' "payload": {"kind": "budget_used_up", "until": "2026-01-02T03:04:05Z"}}'
-    )
-
-    def followed(*args: Any, **kwargs: Any) -> Iterator[StreamedEvent]:
-        yield from [StreamedEvent(None, "budget_used_up", held)] * 2
-        yield from follow(*args, **kwargs)
-
-    monkeypatch.setattr(awaited_answer, "follow", followed)
+    held = {"answered": False, "wait_end": "held", "held_by": by}
+    first = [held | {"held_until": "2026-01-02T03:04:05Z"}] * 2
+    waits_for(monkeypatch, first)
     done = await desk.holon("prompt", "--wait", "hello")
     assert done.stdout == "Hello yourself.\n"
-    assert done.stderr == "holon: held until 2026-01-02 03:04:05 UTC: a budget is used up\n"
+    assert done.stderr == f"holon: held until 2026-01-02 03:04:05 UTC: {why}\n"
+
+
+async def test_a_wait_whose_time_is_up_is_repeated_for_the_same_message(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits_for(monkeypatch, [{"answered": False, "wait_end": end} for end in ENDS])
+    answer = await desk.told("prompt", "--wait", "hello")
+    assert (answer["ended"], answer["brief"]["text"]) == ("processed", "Hello yourself.")
+    assert (answer["ok"], answer.get("duplicate"), "answered" in answer) == (True, None, False)
+    queued = await desk.server.host.reads.events_after(MAIN, 0, limit=512)
+    assert sum(isinstance(each.event, MessageAdmitted) for each in queued) == 1
+
+
+async def test_a_runtime_that_is_away_for_a_moment_is_waited_for(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ending = ControlError(503, ErrorBody(ok=False, error="it ends", code="shutting_down"))
+    waits_for(monkeypatch, [NoRuntimeError("gone"), ending])
+    assert await desk.said("prompt", "--wait", "hello") == "Hello yourself.\n"
+
+
+async def test_a_refusal_while_waiting_is_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = ControlError(404, ErrorBody(ok=False, error="no such agent", code="agent_not_found"))
+    waits_for(monkeypatch, [gone])
+    done = await desk.holon("prompt", "--wait", "hello")
+    assert done.exit_code == exit_codes.FAILED
+    assert "no such agent" in done.stderr
 
 
 async def test_what_is_no_text_is_bad_usage(desk: Desk) -> None:
@@ -103,47 +136,38 @@ async def test_what_is_no_text_is_bad_usage(desk: Desk) -> None:
 async def test_who_stops_waiting_is_told_where_the_answer_will_be(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_args: Any, **_kwargs: Any) -> Iterator[StreamedEvent]:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(awaited_answer, "follow", interrupted)
+    waits_for(monkeypatch, [KeyboardInterrupt()])
     done = await desk.holon("prompt", "--wait", "--agent", "main", "hello")
     assert done.exit_code == exit_codes.INTERRUPTED
     assert done.stderr == "holon: main goes on; see: holon tail --agent main\n"
     home = str(desk.server.home)
+    waits_for(monkeypatch, [KeyboardInterrupt()])
     done = await desk.holon("prompt", "--wait", "--home", home, "hello")
     assert done.stderr == f"holon: main goes on; see: holon tail --home {home}\n"
-
-
-async def test_a_provider_that_puts_the_message_off_is_told(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put_off = (
-        '{"event_seq": 1, "ts": "2026-01-02T03:04:04Z", "agent_id": "main", "type": "x",'
-        ' "payload": {"kind": "provider_deferred", "until": "2026-01-02T03:04:05Z"}}'
-    )
-
-    def followed(*args: Any, **kwargs: Any) -> Iterator[StreamedEvent]:
-        yield from [StreamedEvent(None, "provider_deferred", put_off)] * 2
-        yield from follow(*args, **kwargs)
-
-    monkeypatch.setattr(awaited_answer, "follow", followed)
-    done = await desk.holon("prompt", "--wait", "hello")
-    assert done.stdout == "Hello yourself.\n"
-    [line] = done.stderr.splitlines()
-    assert line.startswith("holon: held until 2026-01-02 03:04:05 UTC: the provider ")
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])
 async def test_who_loses_the_runtime_while_waiting_is_told_that_the_prompt_is_kept(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, form: tuple[str, ...]
 ) -> None:
-    def gone(*_args: Any, **_kwargs: Any) -> Iterator[StreamedEvent]:
-        raise NoRuntimeError("nobody answers any more")
-
-    monkeypatch.setattr(awaited_answer, "follow", gone)
+    tries = CLIENT_RECONNECTS_COUNT_MAX + 1
+    waits_for(monkeypatch, [NoRuntimeError("nobody answers any more")] * tries)
     done = await desk.holon("prompt", "--wait", "--agent", "main", "hello", *form)
     assert done.exit_code == exit_codes.FAILED
     assert "nobody answers any more" in done.stderr
     told = done.stdout if form else done.stderr
     assert re.search(r"msg_\w+ is queued and will be answered; see: holon tail --agent main", told)
+
+
+def waits_for(monkeypatch: pytest.MonkeyPatch, first: Sequence[Any]) -> None:
+    """Have the first requests that wait end like this, and the next ones reach the runtime."""
+    left, control = iter(first), Target.control
+
+    def played(target: Target, tail: str, body: Any = None, **options: Any) -> Any:
+        end = next(left, None) if "wait_ms" in (body or {}) else None
+        if isinstance(end, BaseException):
+            raise end
+        return end or control(target, tail, body, **options)
+
+    monkeypatch.setattr(Target, "control", played)
+    monkeypatch.setattr(prompt_command, "_PAUSE_S", 0)

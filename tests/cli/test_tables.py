@@ -9,6 +9,7 @@ from holon.cli.tables import (
     fact_lines,
     indented,
     moment,
+    record_lines,
     screen_cells,
     span,
     table_lines,
@@ -24,6 +25,16 @@ def test_columns_are_aligned_and_numbers_stand_to_the_right() -> None:
         "a         5  short",
         "longer  120  a text that goes on for a while",
     ]
+
+
+def test_a_column_finds_its_cell_in_a_record() -> None:
+    columns = (
+        Column("NAME", "name"),
+        Column("N", lambda each: each["of"]["count"], is_number=True),
+    )
+    records = [{"name": "a", "of": {"count": 5}}, {"of": {"count": 120}}]
+    assert record_lines(columns, records, empty="none") == ["NAME    N", "a       5", "      120"]
+    assert record_lines(columns, [], empty="none") == ["none"]
 
 
 def test_no_rows_are_one_sentence() -> None:

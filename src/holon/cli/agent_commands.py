@@ -1,16 +1,23 @@
 """`holon agent`: the agents of a running runtime.
 
-Owns:  listing agents, and making, starting, stopping and aborting them, from a terminal.
+Owns:  listing agents, making, starting, stopping and aborting them, and choosing their models, from
+       a terminal; `holon control`, an earlier name of some of it.
 """
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from holon.cli.agent_model_commands import model
-from holon.cli.completed_names import complete_agent
-from holon.cli.page_options import page_options
-from holon.cli.runtime_call import Target, as_list, as_object, runtime_options
+from holon.cli.completed_names import complete_agent, complete_model
+from holon.cli.runtime_call import (
+    Target,
+    agent_options,
+    as_list,
+    as_object,
+    page_options,
+    runtime_options,
+)
 from holon.cli.template_options import as_address, complete_template
 
 if TYPE_CHECKING:
@@ -32,9 +39,6 @@ def agent() -> None:
     """
 
 
-agent.add_command(model)
-
-
 @agent.command("list")
 @page_options
 @runtime_options
@@ -52,28 +56,19 @@ def list_agents(target: Target, *, limit: int, after: str | None) -> None:
 
 
 def _table(agents: "JsonValue") -> list[str]:
-    from holon.cli.tables import Column, screen_cells, table_lines, with_moments
+    from holon.cli.tables import Column, record_lines, with_moments
 
     columns = (
-        Column("AGENT"),
-        Column("STATUS"),
-        Column("POSTURE"),
-        Column("QUEUED", is_number=True),
-        Column("MODEL", shrinks=True),
-        Column("WHY", shrinks=True),
+        Column("AGENT", lambda each: each["identity"]["agent_id"]),
+        Column("STATUS", "status"),
+        Column("POSTURE", lambda each: each["scheduling_posture"].get("posture")),
+        Column("QUEUED", "pending", is_number=True),
+        Column("MODEL", lambda each: each["model"].get("effective_model"), shrinks=True),
+        Column(
+            "WHY", lambda each: with_moments(each["scheduling_posture"].get("reason")), shrinks=True
+        ),
     )
-    rows = [
-        (
-            each["identity"]["agent_id"],
-            each.get("status"),
-            each["scheduling_posture"].get("posture"),
-            each.get("pending"),
-            each["model"].get("effective_model"),
-            with_moments(each["scheduling_posture"].get("reason")),
-        )
-        for each in agents
-    ]
-    return table_lines(columns, rows, empty="no agents", cells_max=screen_cells())
+    return record_lines(columns, agents, empty="no agents")
 
 
 @agent.command()
@@ -213,3 +208,107 @@ def _status_of(target: Target) -> str:
 def _do(target: Target, tail: str, now: str) -> None:
     answer = target.control(tail)
     target.show(answer, lambda: [f"{target.agent_id} {now}"])
+
+
+@agent.group()
+def model() -> None:
+    """See and choose the model of an agent.
+
+    \b
+    Examples:
+      holon agent model get --agent builder
+      holon agent model set anthropic/claude-sonnet-5-5 --agent builder
+      holon agent model clear --agent builder
+    """
+
+
+@model.command("get")
+@agent_options
+def get_model(target: Target) -> None:
+    """Say which model an agent is given, and whose choice that is.
+
+    \b
+    Examples:
+      holon agent model get --agent builder
+      holon agent model get --json | jq -r .effective_model
+    """
+    _show_model(target)
+
+
+@model.command("set")
+@click.argument("ref", metavar="MODEL", shell_complete=complete_model)
+@agent_options
+def set_model(target: Target, *, ref: str) -> None:
+    """Give an agent a model of its own, from its next turn on.
+
+    A model that is not in the catalog is taken with a word of warning; one whose provider is not
+    known, or cannot be used as it is configured, is not.
+
+    \b
+    Exit codes:
+      0  it is set
+      1  no runtime runs, or it has no such agent
+      2  this names no model, or one the runtime cannot use
+
+    \b
+    Examples:
+      holon agent model set anthropic/claude-sonnet-5-5 --agent builder
+    """
+    from holon.cli.model_warnings import warn_if_unlisted
+    from holon.cli.plane_access import open_plane
+    from holon.model.errors import HolonError
+    from holon.model.model_ref import parse_model_ref
+
+    named = parse_model_ref(ref)
+    target.control("model", {"model": ref})
+    _show_model(target)
+    with suppress(HolonError):  # the runtime knows it, and this home's settings do not
+        warn_if_unlisted(open_plane(target.home).plane, named)
+
+
+@model.command("clear")
+@agent_options
+def clear_model(target: Target) -> None:
+    """Give an agent the runtime's model back.
+
+    \b
+    Examples:
+      holon agent model clear --agent builder
+    """
+    target.control("model/clear")
+    _show_model(target)
+
+
+def _show_model(target: Target) -> None:
+    found = {"agent_id": target.agent_id, **target.read("status", part="model")["model"]}
+    target.show(found, lambda: _model_lines(found))
+
+
+def _model_lines(found: "JsonValue") -> list[str]:
+    from holon.cli.tables import fact_lines
+
+    return fact_lines(
+        [
+            ("agent", found["agent_id"]),
+            ("model", found.get("effective_model")),
+            (
+                "chosen by",
+                {"agent_override": "you, for this agent"}.get(found.get("source"), "the runtime"),
+            ),
+            ("runtime's own", found.get("runtime_default_model")),
+        ]
+    )
+
+
+@click.group()
+def control() -> None:
+    """Start, stop, pause, resume or abort an agent. Today this is: holon agent start, and so on.
+
+    \b
+    Examples:
+      holon agent stop builder
+    """
+
+
+for each in (start, stop, pause, resume, abort):
+    control.add_command(each)

@@ -1,7 +1,10 @@
 """A daemon's log and failures on a terminal.
 
-Owns:  how `holon daemon logs` looks, and following the log until somebody presses Ctrl-C.
-Rule 1: whatever others wrote (a log, a failure) is made harmless before a terminal sees it.
+Owns:  how `holon daemon logs` looks, and following the log until somebody presses Ctrl-C: a line of
+       JSON becomes a moment, a level, a text, and the ids of what it is about.
+Rule 1: whatever others wrote (a log, a failure) is made harmless before a terminal sees it; texts
+        of JSON after they were decoded.
+Rule 2: a line in any other form is shown as it is: it may come from a crash or an older version.
 """
 
 import time
@@ -13,12 +16,14 @@ import click
 from holon.cli.options import echo_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from holon.daemon.log_tail import LogReport
     from holon.projections.runtime_status import LastFailure
 
 _LOOK_S: Final = 0.2  # between two looks at a log that is followed
+_HEAD: Final = ("at", "level", "event", "message")
+_UNSAID: Final = frozenset({*_HEAD, "pid", "trace", "logger"})
 
 
 def shown_failure(failure: "LastFailure") -> str:
@@ -78,10 +83,37 @@ def print_lines(report: "LogReport") -> None:
 
 def print_line(line: str) -> None:
     """Print one line of the log for a person."""
-    from holon.cli.log_lines import shown_lines
-
     for part in shown_lines(line):
         click.echo(part)
+
+
+def shown_lines(line: str) -> "Iterator[str]":
+    """Yield what a person is shown of one line of the log."""
+    from holon.cli.tables import moment
+    from holon.cli.terminal_text import one_line, plain
+
+    told = _object_of(line)
+    if told is None:
+        yield plain(line)
+        return
+    about = " ".join(f"{name}={value}" for name, value in told.items() if name not in _UNSAID)
+    said = f"{told['event']}: {told['message']}"
+    shown = one_line(f"{said} ({about})" if about else said)
+    yield f"{one_line(moment(told['at']))} {one_line(str(told['level'])):<7} {shown}"
+    for part in str(told.get("trace", "")).splitlines():
+        yield f"    {plain(part)}"
+
+
+def _object_of(line: str) -> dict[str, object] | None:
+    import json
+
+    try:
+        told = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(told, dict) or not all(isinstance(told.get(name), str) for name in _HEAD):
+        return None
+    return told
 
 
 def print_json_line(line: str) -> None:

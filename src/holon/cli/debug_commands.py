@@ -5,6 +5,7 @@ Rule 1: nothing here changes a home, whether or not a host is running on it.
 """
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from holon.cli.runtime_call import Target, agent_options
 
 if TYPE_CHECKING:
     from holon.adapters.sqlite.check.report import CheckReport
+    from holon.model.json_value import JsonValue
 
 
 @click.group()
@@ -166,7 +168,6 @@ def prompt_frame(target: Target, text: str | None, full: bool) -> None:
       holon debug prompt "fix the failing test" --full
       holon debug prompt --agent builder --json | jq '.sections[] | {name, outcome, sent_tokens}'
     """
-    from holon.cli.prompt_lines import prompt_lines
     from holon.model.errors import BadInputError
 
     if text is not None and not text.strip():
@@ -174,7 +175,68 @@ def prompt_frame(target: Target, text: str | None, full: bool) -> None:
             "TEXT is empty", hint="leave it out to see the prompt for what comes next"
         )
     answer = target.control("debug-prompt", {"text": text}, part="sections")
-    target.show(answer, lambda: prompt_lines(answer, full=full))
+    target.show(answer, lambda: _prompt_lines(answer, full=full))
+
+
+def _prompt_lines(view: "JsonValue", *, full: bool) -> list[str]:
+    """Return what surrounds a prompt, a row for each section, and their texts if asked for."""
+    from holon.cli.tables import Column, fact_lines, indented, record_lines
+
+    columns = (
+        Column("SECTION", _section_name),
+        Column("STABILITY", _section_stability),
+        Column("OUTCOME", "outcome"),
+        Column("BYTES", "sent_bytes", is_number=True),
+        Column("OF", "full_bytes", is_number=True),
+        Column("TOKENS", "sent_tokens", is_number=True),
+        Column("WHY", "reason", shrinks=True),
+    )
+    sections = view.get("sections") or ()
+    lines = [*fact_lines(_prompt_facts(view)), ""]
+    lines += record_lines(columns, sections, empty="there is no prompt")
+    if not full:
+        return lines
+    for section in sections:
+        if section.get("text") is not None:
+            lines += ["", f"── {section.get('name')}", *indented(str(section["text"]))]
+    return lines
+
+
+def _prompt_facts(view: "JsonValue") -> Iterator[tuple[str, object]]:
+    for name in ("agent_id", "model", "agent_home", "workspace_id", "workspace_anchor"):
+        yield name, view.get(name)
+    for name in ("execution_root", "cwd"):
+        yield name, view.get(name)
+    for line in view.get("execution_policy") or ():
+        yield "policy", line
+    for file in view.get("loaded_instructions") or ():
+        cut = ", truncated" if file.get("truncated") else ""
+        yield "guidance", f"{file.get('source')} {file.get('kind')} {file.get('path')}{cut}"
+    for problem in view.get("problems") or ():
+        yield "problem", problem
+    yield "tools", ", ".join(map(str, view.get("tools") or ()))
+    yield "budget", _budget(view.get("budget") or {})
+    history = view.get("history") or {}
+    yield "history", f"{history.get('turn_count')} turns, {history.get('message_count')} messages"
+    cache = view.get("cache") or {}
+    yield "cache key", cache.get("prompt_cache_key")
+    yield "fingerprint", cache.get("context_fingerprint")
+    if (over := view.get("over_budget")) is not None:
+        needed, room = over.get("needed_tokens"), over.get("share_tokens")
+        yield "over budget", f"{over.get('share')}: needs {needed} tokens, has {room}"
+
+
+def _budget(budget: "JsonValue") -> str:
+    used, room = budget.get("frame_tokens"), budget.get("prompt_tokens_max")
+    return f"{used} of {room} tokens, beside {budget.get('tools_tokens')} for tools (estimates)"
+
+
+def _section_name(section: "JsonValue") -> str:
+    return f"{section.get('name')}{' (pinned)' if section.get('pinned') else ''}"
+
+
+def _section_stability(section: "JsonValue") -> str:
+    return f"{section.get('stability')}{' ⏎cache' if section.get('cache_breakpoint') else ''}"
 
 
 def _as_text(report: "CheckReport") -> str:

@@ -133,7 +133,7 @@ OTHER_NAMES: Final[Mapping[str, LazyCommand]] = MappingProxyType(
     {
         "agents": COMMANDS["agent"],
         "control": LazyCommand(
-            "holon.cli.control_commands", "control", "Start, stop or abort an agent."
+            "holon.cli.agent_commands", "control", "Start, stop or abort an agent."
         ),
     }
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from holon.cli.runtime_call import Target, agent_options
+from holon.cli.runtime_call import Target, agent_options, calls
 from holon.model.limits import (
     MEMORY_HITS_COUNT_DEFAULT,
     MEMORY_HITS_COUNT_MAX,
@@ -91,8 +91,12 @@ def get(target: Target, *, source_ref: str, max_chars: int) -> None:
 
 
 @memory.command()
-@agent_options
-def status(target: Target) -> None:
+@calls(
+    "GET memory/status",
+    part="state",
+    lines=lambda found: [_status_line(found), *_note_lines(found)],
+)
+def status() -> None:
     """Say how an agent's memory index stands.
 
     There is none until the first search makes it. A memory file that cannot be searched is named.
@@ -102,8 +106,6 @@ def status(target: Target) -> None:
       holon memory status --agent builder
       holon memory status --json | jq .behind_count
     """
-    answer = target.read("memory/status", part="state")
-    target.show(answer, lambda: [_status_line(answer), *_note_lines(answer)])
 
 
 @memory.command()

@@ -1,22 +1,39 @@
 """`holon prompt`: saying something to an agent.
 
-Owns:  what is sent, and how the answer is waited for.
+Owns:  what is sent, and how the answer is asked for until it is there.
+Rule 1: the message is queued by a request of its own, so that whatever ends the waiting can say so.
+Rule 2: the runtime waits, for a bounded time; the same request under the same key waits again.
 """
 
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from holon.cli import exit_codes
 from holon.cli.piped_text import text_of
-from holon.cli.runtime_call import Target, agent_options, until_interrupted
+from holon.cli.runtime_call import Target, agent_options, as_object, until_interrupted
 from holon.cli.typed_values import IDEMPOTENCY_KEY
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
+
+_PAUSE_S: Final = 0.2
+_UNAVAILABLE: Final = 503
+_ENDED_WELL: Final = ("processed", "interjected")
+_NOT_WAITED: Final = ("too_many_waits", "runtime_ends")
+_BUDGET: Final = "budget_used_up"
+_HOLDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        _BUDGET: "a budget is used up",
+        "provider_deferred": "the provider takes no more before then",
+    }
+)
 
 
 @click.command()
@@ -57,12 +74,19 @@ def prompt(
     said = text_of(text)
     if not said.strip():
         raise click.UsageError("there is nothing to say: the text is empty")
-    after_seq = _newest_seq(target) if waits else 0
-    body = {"text": said, "interject": True} if interject else {"text": said}
+    body: dict[str, JsonValue] = {"text": said}
+    if interject:
+        body["interject"] = True
+    if waits and idempotency_key is None:
+        idempotency_key = _fresh_key()  # each request that waits for it names the same message
     receipt = target.control("prompt", body, part="message_id", idempotency_key=idempotency_key)
     is_held = _tell_if_held(target, receipt)
     if waits:
-        _show_answer(target, receipt, after_seq, is_told=is_held)
+        from holon.model.limits import CLIENT_PROMPT_WAIT_MS
+
+        body["wait_ms"] = CLIENT_PROMPT_WAIT_MS
+        wait = partial(target.control, "prompt", body, idempotency_key=idempotency_key)
+        _show_answer(target, receipt, wait, is_told=is_held)
     else:
         again = " (it was already there, under the same key)" if receipt.get("duplicate") else ""
         target.show(
@@ -70,9 +94,11 @@ def prompt(
         )
 
 
-def _newest_seq(target: Target) -> int:
-    page = target.read("events", {"limit": 1, "order": "desc"})
-    return int(page.get("newest_seq") or 0)
+def _fresh_key() -> str:
+    from holon.adapters.system.ids import TimeOrderedIds
+    from holon.model.ids import IdPrefix
+
+    return f"wait-{TimeOrderedIds().fresh(IdPrefix.MESSAGE)}"
 
 
 def _tell_if_held(target: Target, receipt: "JsonValue") -> bool:
@@ -84,36 +110,71 @@ def _tell_if_held(target: Target, receipt: "JsonValue") -> bool:
     # The budget may have been used up by the answer to this very message.
     if target.read(f"messages/{receipt['message_id']}").get("state") != "queued":
         return False
-    from holon.cli.awaited_answer import BUDGET_HOLD
-
-    _tell_held(until, BUDGET_HOLD)
+    _tell_held(until, _BUDGET)
     return True
 
 
-def _tell_held(until: "JsonValue", why: str) -> None:
+def _tell_held(until: "JsonValue", by: str) -> None:
     from holon.cli.tables import moment_utc
     from holon.cli.terminal_text import one_line
 
     told = one_line(moment_utc(until))
-    click.echo(f"holon: held until {told}: {why}", err=True)
+    click.echo(f"holon: held until {told}: {_HOLDS[by]}", err=True)
 
 
-def _show_answer(target: Target, receipt: "JsonValue", after_seq: int, *, is_told: bool) -> None:
-    from holon.cli.awaited_answer import BUDGET_HOLD, await_answer
-
-    def tell(until: "JsonValue", why: str) -> None:
-        if not (is_told and why == BUDGET_HOLD):
-            _tell_held(until, why)
-
+def _show_answer(
+    target: Target, receipt: "JsonValue", wait: Callable[[], "JsonValue"], *, is_told: bool
+) -> None:
     see = f"see: holon tail{target.agent_flag}"
     with until_interrupted(f"{receipt['agent_id']} goes on; {see}"), _accepted(receipt, see):
-        answer = await_answer(target, receipt, after_seq=after_seq, told_held=tell)
-    told = {**receipt, "ok": answer.is_well, **answer._asdict()}
-    target.show(told, lambda: _answer_lines(answer.briefs))
-    if answer.brief is None and not target.as_json:
-        click.echo(f"holon: there is no answer: {answer.ended}", err=True)
-    if not answer.is_well:
+        answer = _awaited(wait, is_told=is_told)
+    briefs, ended = answer.get("briefs") or [], str(answer.get("ended"))
+    last = briefs[-1] if briefs else None
+    failed = last is not None and last.get("kind") == "failure"
+    is_well = ended in _ENDED_WELL and not failed
+    outcome = {"ok": is_well, "ended": ended, "brief": last, "briefs": briefs}
+    target.show({**receipt, **outcome}, lambda: _answer_lines(briefs))
+    if last is None and not target.as_json:
+        click.echo(f"holon: there is no answer: {ended}", err=True)
+    if not is_well:
         sys.exit(exit_codes.FAILED)
+
+
+def _awaited(wait: Callable[[], "JsonValue"], *, is_told: bool) -> "JsonValue":
+    """Wait, one request after the other, until the message has ended; say what holds it up."""
+    told = set[tuple[str, str]]()
+    while True:
+        answer = as_object(_repeated(wait), "answered")
+        if answer["answered"]:
+            return answer
+        until, by = str(answer.get("held_until")), str(answer.get("held_by"))
+        is_known = (until, by) in told or (is_told and by == _BUDGET)
+        if by in _HOLDS and not is_known:
+            told.add((until, by))
+            _tell_held(until, by)
+        if answer.get("wait_end") in _NOT_WAITED:
+            time.sleep(_PAUSE_S)
+
+
+def _repeated(wait: Callable[[], "JsonValue"]) -> "JsonValue":
+    """Send the request again while the runtime is away, for as long as a restart may take."""
+    from holon.client.connection import ForeignServerError, SilentRuntimeError
+    from holon.client.control_client import ControlError
+    from holon.client.endpoint import NoRuntimeError
+    from holon.model.limits import CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECTS_COUNT_MAX, SECOND_MS
+
+    pause_s = _PAUSE_S
+    for _ in range(CLIENT_RECONNECTS_COUNT_MAX):
+        try:
+            return wait()
+        except (NoRuntimeError, SilentRuntimeError, ForeignServerError):
+            pass
+        except ControlError as error:
+            if error.status != _UNAVAILABLE:
+                raise
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, CLIENT_RECONNECT_MS_MAX / SECOND_MS)
+    return wait()
 
 
 @contextmanager

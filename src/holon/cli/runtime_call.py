@@ -1,25 +1,29 @@
 """What a command that talks to a running runtime has in hand.
 
-Owns:  the options all of those share, which agent is meant, and the two forms of an answer.
+Owns:  the options all of those share, which agent is meant, the two forms of an answer, pages of
+       lists, and the commands that are one call.
 Rule 1: an agent that is not named is the one in HOLON_AGENT_ID, or else the runtime's own default.
 Rule 2: JSON goes out as it came in; for people, whatever others wrote passes through the terminal's
         filter first.
 """
 
 import functools
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypedDict, TypeVar
 
 import click
 
 from holon.cli import exit_codes
-from holon.cli.client_options import ClientFlags, client_options, open_client
+from holon.cli.access_options import warn_of_token
 from holon.cli.completed_names import complete_agent
 from holon.cli.options import echo_json, home_option, json_option
+from holon.cli.places import Place
 from holon.cli.suggested_commands import with_home
+from holon.cli.typed_values import WORDS
 
 if TYPE_CHECKING:
     from holon.client.connection import ForeignServerError
@@ -27,7 +31,51 @@ if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
 
 P = ParamSpec("P")
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_ROWS_COUNT_MAX: Final = 200
+_ROWS_COUNT_DEFAULT: Final = 50
 _LAST_RESORT: Final = "main"  # when a runtime does not say which agent is its default
+
+
+class ClientFlags(TypedDict):
+    """The flags, as click hands them over."""
+
+    connect: str | None
+    token: str | None
+    token_file: Path | None
+
+
+_CLIENT_OPTIONS = (
+    click.option(
+        "--connect",
+        metavar="URL",
+        show_default="the runtime of the home",
+        help="The runtime to talk to: http://HOST:PORT or unix:/path/to/holon.sock.",
+    ),
+    click.option("--token", help="The token it asks for.", show_default="$HOLON_CONTROL_TOKEN"),
+    click.option(
+        "--token-file",
+        type=Place(dir_okay=False, path_type=Path),
+        help="The file that holds the token.",
+    ),
+)
+
+
+def _client_options(command: _Command) -> _Command:
+    """Let the command be told which runtime it talks to."""
+    for option in reversed(_CLIENT_OPTIONS):
+        command = option(command)
+    return command
+
+
+def _open_client(home: Path, flags: ClientFlags) -> "ControlClient":
+    """Return a client of the runtime that is meant; raises NoRuntimeError when there is none."""
+    from holon.client.control_client import ControlClient
+    from holon.client.endpoint import Wanted, find_endpoint
+
+    warn_of_token()
+    wanted = Wanted(flags["connect"], flags["token"], flags["token_file"])
+    return ControlClient(find_endpoint(home.absolute(), wanted, os.environ))
 
 
 class Target:
@@ -44,7 +92,7 @@ class Target:
     @functools.cached_property
     def client(self) -> "ControlClient":
         """A client of the runtime; raises NoRuntimeError when there is none."""
-        return open_client(self.home, self._flags)
+        return _open_client(self.home, self._flags)
 
     @functools.cached_property
     def agent_id(self) -> str:
@@ -165,7 +213,7 @@ def runtime_options(command: Callable[Concatenate[Target, P], None]) -> Callable
     """Give a command its target: a runtime."""
 
     @home_option
-    @client_options
+    @_client_options
     @json_option
     @functools.wraps(command)
     def called(
@@ -192,3 +240,52 @@ def agent_options(command: Callable[Concatenate[Target, P], None]) -> Callable[.
         show_default="$HOLON_AGENT_ID, or the runtime's default agent",
         help="The agent that is meant.",
     )(runtime_options(command))
+
+
+def page_options(command: _Command) -> _Command:
+    """Let the command be told how much of a list to show, and from where on."""
+    limited = click.option(
+        "--limit",
+        type=click.IntRange(1, _ROWS_COUNT_MAX),
+        default=_ROWS_COUNT_DEFAULT,
+        show_default=True,
+        help="How many to show.",
+    )
+    follows = click.option("--after", type=WORDS, metavar="ID", help="Go on after this one.")
+    return limited(follows(command))
+
+
+def calls(
+    call: str, *, lines: "Callable[[JsonValue], Iterable[str]]", part: str | None = None
+) -> Callable[[Callable[[], None]], Callable[..., None]]:
+    """Make a command of a docstring: one call about an agent, and the lines that tell its answer.
+
+    `call` is a method and a path. A GET reads; any other method asks the control routes. What the
+    command takes goes into the place in the path that bears its name, or else into query or body.
+    """
+    method, _, path = call.partition(" ")
+
+    def made(described: Callable[[], None]) -> Callable[..., None]:
+        def command(target: Target, /, **given: Any) -> None:
+            tail = path.format_map({name: quoted(str(value)) for name, value in given.items()})
+            rest = {name: given[name] for name in given if f"{{{name}}}" not in path}
+            if method == "GET":
+                answer = target.read(tail, rest, part=part)
+            else:
+                answer = target.control(tail, rest or None, part=part, method=method)
+            target.show(answer, lambda: lines(answer))
+            _tell_of_more(target, answer)
+
+        functools.update_wrapper(command, described)
+        return agent_options(command)
+
+    return made
+
+
+def _tell_of_more(target: Target, page: "JsonValue") -> None:
+    """Say how to go on where a page is not the last one; a script sees the cursor itself."""
+    following = page.get("next_after")
+    if following is not None and not target.as_json:
+        from holon.cli.terminal_text import one_line
+
+        click.echo(f"holon: there may be more; go on with --after {one_line(following)}", err=True)

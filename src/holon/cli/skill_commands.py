@@ -146,26 +146,20 @@ def _reference(
 
 
 def _table(found: "JsonValue", agent: str) -> Iterator[str]:
-    from holon.cli.tables import Column, screen_cells, table_lines
+    from holon.cli.tables import Column, record_lines
     from holon.cli.terminal_text import fitted, one_line
+
+    def described(skill: "JsonValue") -> str:
+        return fitted(one_line(str(skill.get("description"))), cells_max=_DESCRIPTION_CELLS_MAX)
 
     changed = {each.get("path") for each in found.get("installed") or () if each.get("is_changed")}
     columns = (
-        Column("SKILL"),
-        Column("SCOPE"),
-        Column("IN USE"),
-        Column("DESCRIPTION", shrinks=True),
+        Column("SKILL", "name"),
+        Column("SCOPE", "scope"),
+        Column("IN USE", lambda each: each.get("state") or "no"),
+        Column("DESCRIPTION", described, shrinks=True),
     )
-    rows = [
-        (
-            each.get("name"),
-            each.get("scope"),
-            each.get("state") or "no",
-            fitted(one_line(str(each.get("description"))), cells_max=_DESCRIPTION_CELLS_MAX),
-        )
-        for each in found.get("skills") or ()
-    ]
-    yield from table_lines(columns, rows, empty="no skills", cells_max=screen_cells())
+    yield from record_lines(columns, found.get("skills") or (), empty="no skills")
     if changed:
         yield f"{len(changed)} changed or made by hand in the agent's home"
     if problems := found.get("problems"):

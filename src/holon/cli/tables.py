@@ -9,7 +9,7 @@ Rule 2: every cell passes through the terminal's filter here, so no command can 
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from holon.cli.terminal_text import cells_of, fitted, one_line, plain
@@ -29,6 +29,7 @@ class Column(NamedTuple):
     """One column. One that shrinks gives room to the others where the screen is narrow."""
 
     title: str
+    source: "str | Callable[[JsonValue], object]" = ""  # of its cell in a record: a field, or more
     is_number: bool = False
     shrinks: bool = False
 
@@ -61,6 +62,19 @@ def table_lines(
         widths = _narrowed(columns, widths, cells_max)
     head = _line(columns, titles, widths, cells_max)
     return [head, *(_line(columns, row, widths, cells_max) for row in texts)]
+
+
+def record_lines(
+    columns: Sequence[Column], records: "Iterable[JsonValue]", *, empty: str
+) -> list[str]:
+    """Return records as rows on this terminal, each cell as its column finds it."""
+    rows = [[_cell(column, each) for column in columns] for each in records]
+    return table_lines(columns, rows, empty=empty, cells_max=screen_cells())
+
+
+def _cell(column: Column, record: "JsonValue") -> object:
+    source = column.source
+    return record.get(source) if isinstance(source, str) else source(record)
 
 
 def fact_lines(facts: Iterable[tuple[str, object]]) -> list[str]:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from holon.cli import exit_codes
-from holon.cli.page_options import page_options, tell_of_more
-from holon.cli.runtime_call import Target, agent_options, quoted
+from holon.cli.runtime_call import Target, agent_options, calls, page_options, quoted
 from holon.cli.suggested_commands import with_home
 from holon.cli.typed_values import LABEL, OUTPUT_TOKENS, WORDS, YIELD_TIME
 
@@ -24,6 +23,9 @@ _PAUSE_MS_MAX: Final = 1_000
 _TAKES_INPUT: Final = "--tty (accepts_input)"
 _NOT_READY: Final = "not_ready"
 _TIMEOUT: Final = "timeout"
+
+
+_task_id = click.argument("task_id", metavar="TASK", type=WORDS)
 
 
 class _RunsByDefault(click.Group):
@@ -88,10 +90,23 @@ def run(target: Target, /, *, summary: str, cmd: str, **how: "JsonValue") -> Non
     target.show(answer, lambda: [f"started: {answer['task']['task_id']}"])
 
 
+def _table(page: "JsonValue") -> list[str]:
+    from holon.cli.tables import Column, moment, record_lines
+
+    columns = (
+        Column("TASK", "task_id"),
+        Column("STATUS", "status"),
+        Column("UPDATED (UTC)", lambda each: moment(each.get("updated_at"))),
+        Column("EXIT", "exit_status", is_number=True),
+        Column("SUMMARY", "summary", shrinks=True),
+    )
+    return record_lines(columns, page["tasks"], empty="no tasks")
+
+
 @task.command("list")
 @page_options
-@agent_options
-def list_tasks(target: Target, *, limit: int, after: str | None) -> None:
+@calls("GET tasks", part="tasks", lines=_table)
+def list_tasks() -> None:
     """List the tasks of an agent, those that run first.
 
     \b
@@ -99,47 +114,6 @@ def list_tasks(target: Target, *, limit: int, after: str | None) -> None:
       holon task list
       holon task list --agent builder --json | jq '.tasks[] | select(.status == "running")'
     """
-    page = target.read("tasks", {"limit": limit, "after": after}, part="tasks")
-    target.show(page, lambda: _table(page))
-    tell_of_more(target, page)
-
-
-def _table(page: "JsonValue") -> list[str]:
-    from holon.cli.tables import Column, moment, screen_cells, table_lines
-
-    columns = (
-        Column("TASK"),
-        Column("STATUS"),
-        Column("UPDATED (UTC)"),
-        Column("EXIT", is_number=True),
-        Column("SUMMARY", shrinks=True),
-    )
-    rows = [
-        (
-            each.get("task_id"),
-            each.get("status"),
-            moment(each.get("updated_at")),
-            each.get("exit_status"),
-            each.get("summary"),
-        )
-        for each in page["tasks"]
-    ]
-    return table_lines(columns, rows, empty="no tasks", cells_max=screen_cells())
-
-
-@task.command("status")
-@click.argument("task_id", metavar="TASK", type=WORDS)
-@agent_options
-def status(target: Target, *, task_id: str) -> None:
-    """Say where one task stands, and where its output is kept.
-
-    \b
-    Examples:
-      holon task status task_01hx
-      holon task status task_01hx --json | jq -r .command.output_path
-    """
-    answer = target.read(f"tasks/{quoted(task_id)}")
-    target.show(answer, lambda: _facts(answer))
 
 
 def _facts(answer: "JsonValue") -> list[str]:
@@ -164,8 +138,21 @@ def _facts(answer: "JsonValue") -> list[str]:
     )
 
 
+@task.command("status")
+@_task_id
+@calls("GET tasks/{task_id}", lines=_facts)
+def status() -> None:
+    """Say where one task stands, and where its output is kept.
+
+    \b
+    Examples:
+      holon task status task_01hx
+      holon task status task_01hx --json | jq -r .command.output_path
+    """
+
+
 @task.command("output")
-@click.argument("task_id", metavar="TASK", type=WORDS)
+@_task_id
 @click.option("--block", is_flag=True, help="Wait until the task has ended, or the time is up.")
 @click.option(
     "--timeout-ms",
@@ -220,7 +207,7 @@ def _output_lines(shown: "JsonValue") -> Iterator[str]:
 
 
 @task.command("input")
-@click.argument("task_id", metavar="TASK", type=WORDS)
+@_task_id
 @click.option("--text", required=True, help="What to type; Enter follows it.")
 @click.option("--no-enter", is_flag=True, help="Do not press Enter after it.")
 @agent_options
@@ -256,23 +243,21 @@ def _said(answer: "JsonValue") -> str:
     return cell_text(answer.get("summary_text")).replace("accepts_input", _TAKES_INPUT)
 
 
+def _stopped(answer: "JsonValue") -> list[str]:
+    if answer.get("force_stop_requested"):
+        return [f"{answer['task_id']}: is being ended by force"]
+    if answer.get("stop_requested"):
+        return [f"{answer['task_id']}: was asked to end"]
+    return [f"{answer['task_id']}: has already ended"]
+
+
 @task.command("stop")
-@click.argument("task_id", metavar="TASK", type=WORDS)
-@agent_options
-def stop(target: Target, *, task_id: str) -> None:
+@_task_id
+@calls("POST tasks/{task_id}/stop", part="task_id", lines=_stopped)
+def stop() -> None:
     """End a task; asked a second time, it is ended by force.
 
     \b
     Examples:
       holon task stop task_01hx
     """
-    answer = target.control(f"tasks/{quoted(task_id)}/stop", part="task_id")
-    target.show(answer, lambda: [_stopped(answer)])
-
-
-def _stopped(answer: "JsonValue") -> str:
-    if answer.get("force_stop_requested"):
-        return f"{answer['task_id']}: is being ended by force"
-    if answer.get("stop_requested"):
-        return f"{answer['task_id']}: was asked to end"
-    return f"{answer['task_id']}: has already ended"

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 import click
 
-from holon.cli.page_options import page_options, tell_of_more
-from holon.cli.runtime_call import Target, agent_options, quoted
+from holon.cli.runtime_call import Target, agent_options, calls, page_options
 from holon.cli.typed_values import LABEL, TIMER_AFTER, TIMER_EVERY, WORDS
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def create(target: Target, /, **asked: Unpack[_Asked]) -> None:
             "summary": asked["summary"],
         },
     )
-    target.show(answer, lambda: [_told(answer["timer"])])
+    target.show(answer, lambda: _told(answer))
 
 
 def _require_one_form(asked: _Asked) -> None:
@@ -122,42 +121,13 @@ def _created(target: Target, body: "dict[str, JsonValue]") -> "JsonValue":
         raise click.UsageError(f"{error.body.error}{hint}") from None
 
 
-@timer.command("list")
-@page_options
-@agent_options
-def list_timers(target: Target, *, limit: int, after: str | None) -> None:
-    """List the timers of an agent, those that will fire first.
-
-    \b
-    Examples:
-      holon timer list
-      holon timer list --agent builder --json | jq '.timers[].next_fire_at'
-    """
-    page = target.read("timers", {"limit": limit, "after": after}, part="timers")
-    target.show(page, lambda: _table(page))
-    tell_of_more(target, page)
-
-
-@timer.command()
-@click.argument("timer_id", metavar="TIMER", type=WORDS)
-@agent_options
-def cancel(target: Target, *, timer_id: str) -> None:
-    """Cancel a timer; it is silent from then on.
-
-    \b
-    Examples:
-      holon timer cancel timer_01hx
-    """
-    answer = target.control(f"timers/{quoted(timer_id)}/cancel", part="timer")
-    target.show(answer, lambda: [_told(answer["timer"])])
-
-
-def _told(timer: "JsonValue") -> str:
+def _told(answer: "JsonValue") -> list[str]:
     from holon.cli.tables import moment_utc
 
+    timer = answer["timer"]
     fires = timer.get("next_fire_at")
     when = f"fires at {moment_utc(fires)}" if fires else str(timer.get("status"))
-    return f"{timer['id']}: {when}"
+    return [f"{timer['id']}: {when}"]
 
 
 def _rhythm(timer: "JsonValue") -> str:
@@ -170,25 +140,39 @@ def _rhythm(timer: "JsonValue") -> str:
 
 
 def _table(page: "JsonValue") -> list[str]:
-    from holon.cli.tables import Column, moment, screen_cells, table_lines
+    from holon.cli.tables import Column, moment, record_lines
 
     columns = (
-        Column("TIMER"),
-        Column("STATUS"),
-        Column("NEXT (UTC)"),
-        Column("EVERY"),
-        Column("FIRED", is_number=True),
-        Column("SUMMARY", shrinks=True),
+        Column("TIMER", "id"),
+        Column("STATUS", "status"),
+        Column("NEXT (UTC)", lambda each: moment(each.get("next_fire_at"))),
+        Column("EVERY", _rhythm),
+        Column("FIRED", "fire_count", is_number=True),
+        Column("SUMMARY", "summary", shrinks=True),
     )
-    rows = [
-        (
-            each.get("id"),
-            each.get("status"),
-            moment(each.get("next_fire_at")),
-            _rhythm(each),
-            each.get("fire_count"),
-            each.get("summary"),
-        )
-        for each in page["timers"]
-    ]
-    return table_lines(columns, rows, empty="no timers", cells_max=screen_cells())
+    return record_lines(columns, page["timers"], empty="no timers")
+
+
+@timer.command("list")
+@page_options
+@calls("GET timers", part="timers", lines=_table)
+def list_timers() -> None:
+    """List the timers of an agent, those that will fire first.
+
+    \b
+    Examples:
+      holon timer list
+      holon timer list --agent builder --json | jq '.timers[].next_fire_at'
+    """
+
+
+@timer.command()
+@click.argument("timer_id", metavar="TIMER", type=WORDS)
+@calls("POST timers/{timer_id}/cancel", part="timer", lines=_told)
+def cancel() -> None:
+    """Cancel a timer; it is silent from then on.
+
+    \b
+    Examples:
+      holon timer cancel timer_01hx
+    """

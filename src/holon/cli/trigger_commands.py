@@ -49,26 +49,16 @@ def list_triggers(target: Target) -> None:
 
 
 def _table(found: "JsonValue") -> list[str]:
-    from holon.cli.tables import Column, moment, screen_cells, table_lines
+    from holon.cli.tables import Column, moment, record_lines
 
     columns = (
-        Column("TRIGGER"),
-        Column("STATUS"),
-        Column("DELIVERS"),
-        Column("DELIVERED", is_number=True),
-        Column("LAST (UTC)"),
+        Column("TRIGGER", "external_trigger_id"),
+        Column("STATUS", "status"),
+        Column("DELIVERS", "delivery_mode"),
+        Column("DELIVERED", "delivery_count", is_number=True),
+        Column("LAST (UTC)", lambda each: moment(each.get("last_delivered_at"))),
     )
-    rows = [
-        (
-            each.get("external_trigger_id"),
-            each.get("status"),
-            each.get("delivery_mode"),
-            each.get("delivery_count"),
-            moment(each.get("last_delivered_at")),
-        )
-        for each in found["external_triggers"]
-    ]
-    return table_lines(columns, rows, empty="no triggers", cells_max=screen_cells())
+    return record_lines(columns, found["external_triggers"], empty="no triggers")
 
 
 @trigger.command()

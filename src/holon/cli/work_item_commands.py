@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from holon.cli.page_options import page_options, tell_of_more
-from holon.cli.runtime_call import Target, agent_options, quoted
+from holon.cli.runtime_call import Target, agent_options, calls, page_options, quoted
 from holon.cli.typed_values import LABEL, OBJECTIVE, TIMER_AFTER, WORDS
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue
 
+_item_id = click.argument("item_id", metavar="ITEM", type=WORDS)
 _PLAN_STATUSES: Final = ("draft", "ready", "needs_input")
 
 
@@ -30,10 +30,58 @@ def work_item() -> None:
     """
 
 
+def _told(answer: "JsonValue") -> list[str]:
+    from holon.cli.tables import cell_text
+
+    item = answer["work_item"]
+    how = dict.fromkeys(str(item.get(part)) for part in ("focus", "scheduling_state"))
+    return [cell_text(f"{item['id']}: {', '.join(how)}")]  # a completed one is both at once
+
+
+def _table(page: "JsonValue") -> list[str]:
+    from holon.cli.tables import Column, moment, record_lines
+
+    columns = (
+        Column("WORK ITEM", "id"),
+        Column("FOCUS", "focus"),
+        Column("STATE", "scheduling_state"),
+        Column("UPDATED (UTC)", lambda each: moment(each.get("updated_at"))),
+        Column("OBJECTIVE", "objective", shrinks=True),
+    )
+    return record_lines(columns, page["work_items"], empty="no work items")
+
+
+def _item_lines(item: "JsonValue") -> Iterator[str]:
+    from holon.cli.tables import cell_text, fact_lines, indented, moment_utc
+
+    plan, report = item.get("plan_artifact") or {}, item.get("completion_report") or {}
+    facts: list[tuple[str, object]] = [
+        ("work item", item.get("id")),
+        ("objective", item.get("objective")),
+        ("focus", item.get("focus")),
+        ("state", item.get("scheduling_state")),
+        ("plan status", item.get("plan_status")),
+        ("plan", plan.get("path")),
+        ("blocked by", item.get("blocked_by")),
+        ("looked at again", moment_utc(item.get("recheck_at"))),
+        ("created", moment_utc(item.get("created_at"))),
+        ("updated", moment_utc(item.get("updated_at"))),
+    ]
+    waits = item.get("active_wait_conditions") or ()
+    facts.extend(("waits for", f"{wait['waiting_for']} ({wait['kind']})") for wait in waits)
+    yield from fact_lines(facts)
+    marks = {"completed": "[x]", "in_progress": "[~]"}
+    for todo in item.get("todo_list") or ():
+        yield f"  {marks.get(todo.get('state'), '[ ]')} {cell_text(todo.get('text'))}"
+    if report:
+        yield "report:"
+        yield from indented(str(report.get("text") or ""))
+
+
 @work_item.command("list")
 @page_options
-@agent_options
-def list_items(target: Target, *, limit: int, after: str | None) -> None:
+@calls("GET work-items", part="work_items", lines=_table)
+def list_items() -> None:
     """List the work items of an agent: current, queued, waiting, completed.
 
     \b
@@ -41,15 +89,12 @@ def list_items(target: Target, *, limit: int, after: str | None) -> None:
       holon work-item list
       holon work-item list --agent builder --json | jq '.work_items[].objective'
     """
-    page = target.read("work-items", {"limit": limit, "after": after}, part="work_items")
-    target.show(page, lambda: _table(page))
-    tell_of_more(target, page)
 
 
 @work_item.command("get")
-@click.argument("item_id", metavar="ITEM", type=WORDS)
-@agent_options
-def get(target: Target, *, item_id: str) -> None:
+@_item_id
+@calls("GET work-items/{item_id}", lines=_item_lines)
+def get() -> None:
     """Show one work item: its state, what it waits for, its plan and its checklist.
 
     \b
@@ -57,14 +102,12 @@ def get(target: Target, *, item_id: str) -> None:
       holon work-item get work_01hx
       holon work-item get work_01hx --json | jq .todo_counts
     """
-    answer = target.read(f"work-items/{quoted(item_id)}")
-    target.show(answer, lambda: _item_lines(answer))
 
 
 @work_item.command("create")
 @click.argument("objective", type=OBJECTIVE)
-@agent_options
-def create(target: Target, *, objective: str) -> None:
+@calls("POST work-items", part="work_item", lines=_told)
+def create() -> None:
     """Give an agent something to do, when it comes to it.
 
     \b
@@ -72,12 +115,34 @@ def create(target: Target, *, objective: str) -> None:
       holon work-item create "Move the docs to the new layout"
       holon work-item create --agent builder "Bump the base image" --json | jq -r .work_item.id
     """
-    answer = target.control("work-items", {"objective": objective}, part="work_item")
-    target.show(answer, lambda: [_told(answer["work_item"])])
+
+
+@work_item.command("pick")
+@_item_id
+@calls("POST work-items/{item_id}/pick", part="work_item", lines=_told)
+def pick() -> None:
+    """Make a work item the one the agent is at.
+
+    \b
+    Examples:
+      holon work-item pick work_01hx
+    """
+
+
+@work_item.command("complete")
+@_item_id
+@calls("POST work-items/{item_id}/complete", part="work_item", lines=_told)
+def complete() -> None:
+    """Mark a work item as done, for good.
+
+    \b
+    Examples:
+      holon work-item complete work_01hx
+    """
 
 
 @work_item.command("update")
-@click.argument("item_id", metavar="ITEM", type=WORDS)
+@_item_id
 @click.option("--objective", type=OBJECTIVE, metavar="TEXT", help="What it is about now.")
 @click.option("--plan-status", type=click.Choice(_PLAN_STATUSES), help="How far its plan has come.")
 @click.option("--blocked-by", type=LABEL, metavar="TEXT", help="What keeps it from going on.")
@@ -117,89 +182,4 @@ def update(
         raise click.UsageError("say what has changed; see holon work-item update --help")
     tail = f"work-items/{quoted(item_id)}"
     answer = target.control(tail, body, part="work_item", method="PATCH")
-    target.show(answer, lambda: [_told(answer["work_item"])])
-
-
-@work_item.command("pick")
-@click.argument("item_id", metavar="ITEM", type=WORDS)
-@agent_options
-def pick(target: Target, *, item_id: str) -> None:
-    """Make a work item the one the agent is at.
-
-    \b
-    Examples:
-      holon work-item pick work_01hx
-    """
-    answer = target.control(f"work-items/{quoted(item_id)}/pick", part="work_item")
-    target.show(answer, lambda: [_told(answer["work_item"])])
-
-
-@work_item.command("complete")
-@click.argument("item_id", metavar="ITEM", type=WORDS)
-@agent_options
-def complete(target: Target, *, item_id: str) -> None:
-    """Mark a work item as done, for good.
-
-    \b
-    Examples:
-      holon work-item complete work_01hx
-    """
-    answer = target.control(f"work-items/{quoted(item_id)}/complete", part="work_item")
-    target.show(answer, lambda: [_told(answer["work_item"])])
-
-
-def _told(item: "JsonValue") -> str:
-    from holon.cli.tables import cell_text
-
-    how = dict.fromkeys(str(item.get(part)) for part in ("focus", "scheduling_state"))
-    return cell_text(f"{item['id']}: {', '.join(how)}")  # a completed one is both at once
-
-
-def _table(page: "JsonValue") -> list[str]:
-    from holon.cli.tables import Column, moment, screen_cells, table_lines
-
-    columns = (
-        Column("WORK ITEM"),
-        Column("FOCUS"),
-        Column("STATE"),
-        Column("UPDATED (UTC)"),
-        Column("OBJECTIVE", shrinks=True),
-    )
-    rows = [
-        (
-            each.get("id"),
-            each.get("focus"),
-            each.get("scheduling_state"),
-            moment(each.get("updated_at")),
-            each.get("objective"),
-        )
-        for each in page["work_items"]
-    ]
-    return table_lines(columns, rows, empty="no work items", cells_max=screen_cells())
-
-
-def _item_lines(item: "JsonValue") -> Iterator[str]:
-    from holon.cli.tables import cell_text, fact_lines, indented, moment_utc
-
-    plan, report = item.get("plan_artifact") or {}, item.get("completion_report") or {}
-    facts: list[tuple[str, object]] = [
-        ("work item", item.get("id")),
-        ("objective", item.get("objective")),
-        ("focus", item.get("focus")),
-        ("state", item.get("scheduling_state")),
-        ("plan status", item.get("plan_status")),
-        ("plan", plan.get("path")),
-        ("blocked by", item.get("blocked_by")),
-        ("looked at again", moment_utc(item.get("recheck_at"))),
-        ("created", moment_utc(item.get("created_at"))),
-        ("updated", moment_utc(item.get("updated_at"))),
-    ]
-    waits = item.get("active_wait_conditions") or ()
-    facts.extend(("waits for", f"{wait['waiting_for']} ({wait['kind']})") for wait in waits)
-    yield from fact_lines(facts)
-    marks = {"completed": "[x]", "in_progress": "[~]"}
-    for todo in item.get("todo_list") or ():
-        yield f"  {marks.get(todo.get('state'), '[ ]')} {cell_text(todo.get('text'))}"
-    if report:
-        yield "report:"
-        yield from indented(str(report.get("text") or ""))
+    target.show(answer, lambda: _told(answer))

@@ -99,24 +99,15 @@ def _told(target: Target, state: "JsonValue") -> str:
 
 
 def _table(state: "JsonValue") -> Iterator[str]:
-    from holon.cli.tables import Column, screen_cells, table_lines
+    from holon.cli.tables import Column, record_lines
 
     entry = state.get("active_workspace_entry") or {}
-    columns = (
-        Column("WORKSPACE"),
-        Column("ACTIVE"),
-        Column("REPOSITORY"),
-        Column("ANCHOR", shrinks=True),
-    )
     active = entry.get("workspace_id")
-    rows = [
-        (
-            each.get("workspace_id"),
-            "yes" if each.get("workspace_id") == active else "no",
-            each.get("repo_name"),
-            each.get("workspace_anchor"),
-        )
-        for each in state.get("attached_workspaces") or ()
-    ]
-    yield from table_lines(columns, rows, empty="no workspaces", cells_max=screen_cells())
+    columns = (
+        Column("WORKSPACE", "workspace_id"),
+        Column("ACTIVE", lambda each: each.get("workspace_id") == active),
+        Column("REPOSITORY", "repo_name"),
+        Column("ANCHOR", "workspace_anchor", shrinks=True),
+    )
+    yield from record_lines(columns, state.get("attached_workspaces") or (), empty="no workspaces")
     yield f"works in {entry.get('cwd')}"

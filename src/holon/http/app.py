@@ -8,9 +8,12 @@ Rule 2: a method that does not exist is told before credentials are looked at, s
 """
 
 import logging
+from collections.abc import Awaitable
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Final, Generic, TypeVar
+
+import anyio
 
 from holon.http.access import Allowed, Forbidden, Gatekeeper, Unauthenticated
 from holon.http.error_mapping import reply_for
@@ -21,10 +24,10 @@ from holon.http.exchange import (
     BodyTooLargeError,
     BodyTooSlowError,
     Header,
+    LateReply,
     PeerGoneError,
     Reply,
     RequestHead,
-    StreamReply,
 )
 from holon.http.head_checks import (
     OwnNames,
@@ -46,6 +49,7 @@ from holon.wire.control_requests import ControlBody, NoBody, TrustNotClaimableEr
 from holon.wire.strict_body import decode_body
 
 PlaneT = TypeVar("PlaneT")
+ReplyT = TypeVar("ReplyT", bound=AnyReply)
 _log = logging.getLogger(__name__)
 
 _TRUST: Final = "trust"
@@ -70,8 +74,20 @@ class App(Generic[PlaneT]):
 
     async def answer(self, head: RequestHead, body: BodySource) -> AnyReply:
         """Answer one request; never raises but for a peer that has gone."""
+        reply = await self._without_errors(head, self._answer(head, body))
+        if not isinstance(reply, LateReply):
+            return reply
+
+        async def made(scope: anyio.CancelScope) -> Reply:
+            return await self._without_errors(head, reply.made(scope))
+
+        return LateReply(made=made)
+
+    async def _without_errors(
+        self, head: RequestHead, answering: Awaitable[ReplyT]
+    ) -> ReplyT | Reply:
         try:
-            return await self._answer(head, body)
+            return await answering
         except HolonError as error:
             if isinstance(error, PeerGoneError):
                 raise
@@ -161,7 +177,7 @@ class App(Generic[PlaneT]):
             return refused_reply(HTTPStatus.REQUEST_TIMEOUT, slow.code, slow.message)
         call = replace(call, body=_decoded(route, raw), raw=raw)
         given = await route.answer(self.plane, call)
-        if isinstance(given, Reply | StreamReply):
+        if isinstance(given, AnyReply):
             return given
         return Reply(status=route.status, body=encode(given))
 

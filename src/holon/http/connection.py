@@ -16,6 +16,7 @@ Rule 6: until a peer on TCP has shown who it is, it waits for its turn before ea
 import math
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Final, TypeAlias
 
@@ -32,6 +33,7 @@ from holon.http.exchange import (
     BodyUnreadableError,
     Door,
     Header,
+    LateReply,
     Peer,
     PeerGoneError,
     Reply,
@@ -88,10 +90,11 @@ class Connection:
         self._hung_up = False
         self._wants_body = True  # nobody who asks for a head alone takes more
         self._patience = anyio.CancelScope()
-        self._streams = anyio.CancelScope()  # around the wait for a stream's next piece
+        # Around the wait for a stream's next piece, or for what a late reply waits for.
+        self._streams = anyio.CancelScope()
 
     def end_stream(self) -> None:
-        """End a stream between two of its pieces, if one is being sent, and begin none."""
+        """End a stream between two of its pieces, or a wait, if there is one, and begin none."""
         self._streams.cancel()
 
     @property
@@ -218,6 +221,8 @@ class Connection:
                 await self._send_whole(reply)
             case StreamReply():
                 await self._send_stream(reply)
+            case LateReply():
+                await self._send_late(reply)
 
     async def _send_whole(self, reply: Reply) -> None:
         headers = [
@@ -243,6 +248,17 @@ class Connection:
             sending.start_soon(self._watch_reader, sending.cancel_scope)
             await self._send_chunks(_response(HTTPStatus.OK, headers), chunks)
             sending.cancel_scope.cancel()
+
+    async def _send_late(self, reply: LateReply) -> None:
+        """Send the reply once it is made; a peer that hangs up meanwhile ends the making."""
+        whole: Reply | None = None
+        async with anyio.create_task_group() as waiting:
+            waiting.start_soon(self._watch_reader, waiting.cancel_scope)
+            whole = await reply.made(self._streams)
+            waiting.cancel_scope.cancel()
+        if whole is not None:
+            # What the peer sent meanwhile was thrown away, so the connection cannot go on.
+            await self._send_whole(replace(whole, closes=True))
 
     async def _send_chunks(self, head: h11.Response, chunks: AsyncGenerator[bytes, None]) -> None:
         """Send what is made until there is no more, or nobody takes it."""

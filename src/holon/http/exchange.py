@@ -2,13 +2,16 @@
 
 Owns:  the values that travel between the connection (bytes) and the application (meaning).
 Rule 1: header names are lower case, values are the bytes that came; nothing here trusts them.
-Rule 2: a reply is whole, or a stream whose chunks are made as they are read.
+Rule 2: a reply is whole, a stream whose chunks are made as they are read, or a late one, which is
+        waited for while the peer stays.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol, TypeAlias
+
+import anyio
 
 from holon.model.errors import BadInputError, HolonError
 
@@ -82,7 +85,18 @@ class StreamReply:
     headers: tuple[Header, ...] = ()
 
 
-AnyReply: TypeAlias = Reply | StreamReply
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LateReply:
+    """An answer that is waited for. `made` waits inside the scope it is given and nowhere else.
+
+    The scope is cancelled when the service ends: the reply is then what can be said at once. A peer
+    that hangs up cancels `made` itself.
+    """
+
+    made: Callable[[anyio.CancelScope], Awaitable[Reply]]
+
+
+AnyReply: TypeAlias = Reply | StreamReply | LateReply
 
 
 class BodyTooLargeError(HolonError):

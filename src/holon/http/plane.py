@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import anyio
+
 from holon.adapters.system.process_usage import ProcessUsage, process_usage
 from holon.http.event_frames import EventFrames
 from holon.http.event_tally import EventTally
@@ -14,6 +16,7 @@ from holon.http.outside_door import OutsideDoor
 from holon.http.token_watch import TokenWatch
 from holon.http.traffic import Traffic
 from holon.model.ids import AgentId
+from holon.model.limits import PROMPT_WAITS_COUNT_MAX
 from holon.ports.clock import Clock
 from holon.runtime.host import Host
 
@@ -49,3 +52,6 @@ class Plane:
     tally: EventTally = field(default_factory=EventTally)
     traffic: Traffic = field(default_factory=Traffic)
     usage: Callable[[], ProcessUsage] = process_usage
+    prompt_waits: anyio.Semaphore = field(
+        default_factory=lambda: anyio.Semaphore(PROMPT_WAITS_COUNT_MAX)
+    )

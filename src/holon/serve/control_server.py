@@ -1,16 +1,18 @@
 """The control plane of a running host, on its sockets.
 
 Owns:  how app, gatekeeper and listeners are put together, and the last replies before the end.
-Rule 1: whoever has asked when the end begins is still answered, for a moment; streams end.
+Rule 1: whoever has asked when the end begins is still answered, for a moment; streams and waits
+        end.
 Rule 2: connections take at most half of the files we may have open, each socket its part of that:
         agents never go without because of those who knock.
 """
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from functools import partial
 from http import HTTPStatus
+from typing import TypeVar
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -19,7 +21,14 @@ from holon.adapters.exec.agent_ancestry import runs_for_an_agent
 from holon.adapters.system.process_limits import open_files_max
 from holon.http.access import Gatekeeper, Token
 from holon.http.app import App
-from holon.http.exchange import Answerer, AnyReply, BodySource, Reply, RequestHead
+from holon.http.exchange import (
+    Answerer,
+    AnyReply,
+    BodySource,
+    LateReply,
+    Reply,
+    RequestHead,
+)
 from holon.http.head_checks import OwnNames
 from holon.http.listeners import Listeners
 from holon.http.plane import Plane
@@ -35,6 +44,7 @@ from holon.model.limits import (
     SECOND_MS,
 )
 
+ReplyT = TypeVar("ReplyT", bound=AnyReply)
 _TURNS_TO_SEND = 8  # of the loop, from a reply that is made to one that is on its way
 
 
@@ -92,13 +102,24 @@ class _Replies:
         self._none_left = anyio.Event()
 
     async def answer(self, head: RequestHead, body: BodySource) -> AnyReply:
+        reply = await self._counted(self._answer(head, body))
+        if not isinstance(reply, LateReply):
+            return reply
+
+        async def made(scope: anyio.CancelScope) -> Reply:
+            return await self._counted(reply.made(scope))
+
+        return LateReply(made=made)
+
+    async def _counted(self, answering: Awaitable[ReplyT]) -> ReplyT:
         self._under_way += 1
         try:
-            reply = await self._answer(head, body)
-            status = reply.status if isinstance(reply, Reply) else HTTPStatus.OK
-            self._traffic.answered[status // 100] += 1
-            if status >= HTTPStatus.BAD_REQUEST:
-                self._traffic.refusals[status] += 1
+            reply = await answering
+            if not isinstance(reply, LateReply):  # counted once it is made
+                status = reply.status if isinstance(reply, Reply) else HTTPStatus.OK
+                self._traffic.answered[status // 100] += 1
+                if status >= HTTPStatus.BAD_REQUEST:
+                    self._traffic.refusals[status] += 1
             return reply
         finally:
             self._under_way -= 1

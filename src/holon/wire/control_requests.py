@@ -18,6 +18,7 @@ from holon.model.limits import (
     ID_CHARS_MAX,
     LABEL_CHARS_MAX,
     OBJECTIVE_CHARS_MAX,
+    PROMPT_WAIT_MS_MAX,
     TIMER_DURATION_MS_MAX,
     TIMER_DURATION_MS_MIN,
     TIMER_INTERVAL_MS_MIN,
@@ -64,6 +65,8 @@ class PromptRequest(ControlBody, frozen=True, kw_only=True):
 
     text: Text
     interject: bool = False  # into the running turn, at its next safe point
+    # Answer once the message has ended, or after so long; without it, as soon as it is queued.
+    wait_ms: Annotated[int, Meta(ge=1, le=PROMPT_WAIT_MS_MAX)] | None = None
 
 
 class DebugPromptRequest(ControlBody, frozen=True, kw_only=True):

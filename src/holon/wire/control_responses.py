@@ -3,12 +3,17 @@
 Owns:  the small receipts; pages are in surface_responses, views of records are projections.
 """
 
+from enum import StrEnum
 from typing import Literal
 
 import msgspec
 
+from holon.model.brief import BriefRecord
 from holon.model.ids import AgentId, MessageId, TaskId
+from holon.model.instant import Instant
+from holon.model.message import MessageState
 from holon.model.record import Record
+from holon.projections.agent_summary import ClosureView
 
 
 class Done(Record, frozen=True, kw_only=True):
@@ -25,6 +30,38 @@ class Enqueued(Record, frozen=True, kw_only=True):
     agent_id: AgentId
     message_id: MessageId
     duplicate: bool = msgspec.field(default_factory=bool)
+
+
+class WaitEnd(StrEnum):
+    """Why a wait ended before the message did."""
+
+    TIME_IS_UP = "time_is_up"
+    HELD = "held"  # nothing happens to the message before `held_until`
+    TOO_MANY_WAITS = "too_many_waits"
+    RUNTIME_ENDS = "runtime_ends"
+
+
+class HoldReason(StrEnum):
+    """What keeps a message from having its turn now."""
+
+    BUDGET_USED_UP = "budget_used_up"
+    PROVIDER_DEFERRED = "provider_deferred"
+
+
+class Prompted(Enqueued, frozen=True, kw_only=True):
+    """The message is durable; with `wait_ms`, also what came of it by the end of the wait.
+
+    `answered`: the message has ended, and the turn it entered has settled. `closure` is the
+    agent's, as its rows stand at that moment.
+    """
+
+    answered: bool | None = None  # left out where no wait was asked for
+    wait_end: WaitEnd | None = None  # where it is not answered
+    ended: MessageState | None = None
+    briefs: tuple[BriefRecord, ...] = ()  # that answer it, oldest first
+    closure: ClosureView | None = None
+    held_until: Instant | None = None
+    held_by: HoldReason | None = None
 
 
 class FrontLinks(Record, frozen=True, kw_only=True):

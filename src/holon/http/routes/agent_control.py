@@ -7,17 +7,24 @@ Rule 1: the words of an operator enter by the queue like any message; everything
 
 from collections.abc import Mapping
 from functools import partial
+from http import HTTPStatus
 from typing import Final
 
+import anyio
+
 from holon.decide.agent_identity import public_identity
+from holon.http.exchange import LateReply, Reply
 from holon.http.idempotency import idempotency_key
+from holon.http.own_records import shown_agent
 from holon.http.plane import Plane
+from holon.http.prompt_wait import awaited
 from holon.http.request_headers import CLIENT_NAME, REPEATABLE
 from holon.http.route import Access, Call, Route
 from holon.model.ids import AgentId, parse_agent_id
 from holon.model.ingress import IngressRequest
 from holon.model.message import MessageKind, Priority, TextBody
 from holon.model.provenance import CLI_CLIENT, DeliverySurface, OperatorOrigin
+from holon.wire.codec import encode
 from holon.wire.control_requests import (
     AbortRequest,
     AgentAction,
@@ -26,12 +33,15 @@ from holon.wire.control_requests import (
     ModelRequest,
     PromptRequest,
 )
-from holon.wire.control_responses import Done, Enqueued
+from holon.wire.control_responses import Done, Prompted
 
 
-async def prompt(plane: Plane, call: Call) -> Enqueued:
-    """Put the operator's words into the agent's queue."""
+async def prompt(plane: Plane, call: Call) -> Prompted | LateReply:
+    """Put the operator's words into the agent's queue, and wait for the answer if asked to."""
     asked = call.taken(PromptRequest)
+    wait_ms = asked.wait_ms
+    if wait_ms is not None:
+        await shown_agent(plane, call)  # what is waited for is read
     receipt = await plane.host.admit(
         IngressRequest(
             agent_id=_named(call),
@@ -44,12 +54,19 @@ async def prompt(plane: Plane, call: Call) -> Enqueued:
             idempotency_key=idempotency_key(call),
         )
     )
-    return Enqueued(
-        ok=True,
-        agent_id=receipt.agent_id,
-        message_id=receipt.message_id,
-        duplicate=receipt.duplicate,
-    )
+    if wait_ms is None:
+        return Prompted(
+            ok=True,
+            agent_id=receipt.agent_id,
+            message_id=receipt.message_id,
+            duplicate=receipt.duplicate,
+        )
+
+    async def made(scope: anyio.CancelScope) -> Reply:
+        told = await awaited(plane, receipt, wait_ms=wait_ms, scope=scope)
+        return Reply(status=HTTPStatus.OK, body=encode(told))
+
+    return LateReply(made=made)
 
 
 async def create(plane: Plane, call: Call) -> Done:
@@ -128,11 +145,11 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/prompt",
         access=Access.CONTROL,
-        summary="Say something to an agent.",
+        summary="Say something to an agent; with `wait_ms`, answer once it has led to an end.",
         answer=prompt,
         headers=(*REPEATABLE, CLIENT_NAME),
         takes=PromptRequest,
-        returns=Enqueued,
+        returns=Prompted,
         refusals=(404, 409, 429),
         tags=("agents",),
     ),

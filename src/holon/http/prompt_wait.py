@@ -1,0 +1,171 @@
+"""Waiting for what a prompt leads to.
+
+Owns:  when such a wait ends, how many there may be, and what is told of the message then.
+Rule 1: the rows say how a message stands; events only say when to look at them again.
+Rule 2: the briefs of a message's own turn answer it. A message that entered a running turn has
+        ended when that turn has, and is answered by that turn's briefs.
+Rule 3: whatever ends a wait, the message stays admitted.
+"""
+
+from typing import Final, NamedTuple
+
+import anyio
+
+from holon.decide.closure import current_closure
+from holon.http.plane import Plane
+from holon.model.brief import BriefRecord
+from holon.model.event import (
+    MessageAborted,
+    MessageDropped,
+    MessageProcessed,
+    ProviderDeferred,
+    TurnEnded,
+)
+from holon.model.ids import AgentId, MessageId, TurnId
+from holon.model.ingress import AdmissionReceipt
+from holon.model.instant import Instant
+from holon.model.limits import SECOND_MS, SURFACE_PAGE_COUNT_MAX
+from holon.model.message import MessageState, QueueEntry
+from holon.model.pace_event import BudgetUsedUp
+from holon.model.snapshot import AgentSnapshot
+from holon.model.transcript import Interjection
+from holon.ports.store_reads import StoreReads
+from holon.projections.agent_summary import closure_view
+from holon.runtime.event_feed import CursorLostError, EventReader, SubscriberLaggedError
+from holon.wire.control_responses import HoldReason, Prompted, WaitEnd
+
+_LOOKS_AGAIN: Final = (
+    MessageProcessed,
+    MessageAborted,
+    MessageDropped,
+    TurnEnded,
+    BudgetUsedUp,
+    ProviderDeferred,
+)
+_TURNS_LOOKED_AT: Final = 8  # for the one an interjection entered
+
+
+class _Standing(NamedTuple):
+    """How a message stands: its end, or what holds it up."""
+
+    ended: MessageState | None = None
+    turn_id: TurnId | None = None  # the running turn it entered
+    held_until: Instant | None = None
+    held_by: HoldReason | None = None
+
+
+async def awaited(
+    plane: Plane, receipt: AdmissionReceipt, *, wait_ms: int, scope: anyio.CancelScope
+) -> Prompted:
+    """Wait for the end of an admitted message, and tell how it stands when the wait is over."""
+    try:
+        plane.prompt_waits.acquire_nowait()
+    except anyio.WouldBlock:
+        return await _told(plane, receipt, WaitEnd.TOO_MANY_WAITS)
+    try:
+        wait_end = await _wait(plane, receipt, wait_ms=wait_ms, scope=scope)
+    finally:
+        plane.prompt_waits.release()
+    return await _told(plane, receipt, wait_end)
+
+
+async def _wait(
+    plane: Plane, receipt: AdmissionReceipt, *, wait_ms: int, scope: anyio.CancelScope
+) -> WaitEnd:
+    try:
+        with scope, anyio.move_on_after(wait_ms / SECOND_MS):
+            await _until_ended_or_held(plane, receipt)
+            return WaitEnd.HELD  # if it has ended, its row says so
+    except (CursorLostError, SubscriberLaggedError):
+        pass  # more happens than a reader can follow: the client may ask again
+    return WaitEnd.RUNTIME_ENDS if scope.cancel_called else WaitEnd.TIME_IS_UP
+
+
+async def _until_ended_or_held(plane: Plane, receipt: AdmissionReceipt) -> None:
+    """Return once the message has ended, or something begins to hold it up."""
+    _, newest = await plane.host.reads.event_bounds(receipt.agent_id)
+    with plane.host.events.reader(receipt.agent_id, after=newest) as events:
+        standing = await _standing(plane, receipt)
+        while standing.ended is None:
+            is_news = await _next_look(events)
+            standing = await _standing(plane, receipt)
+            if is_news and standing.held_by is not None:
+                return
+
+
+async def _next_look(events: EventReader) -> bool:
+    """Return after events that may have changed how a message stands."""
+    while True:
+        page = await events.page()
+        if any(isinstance(each.event, _LOOKS_AGAIN) for each in page):
+            return any(isinstance(each.event, BudgetUsedUp | ProviderDeferred) for each in page)
+        if not page:
+            await events.news()
+
+
+async def _standing(plane: Plane, receipt: AdmissionReceipt) -> _Standing:
+    reads = plane.host.reads
+    entry = await reads.message(receipt.message_id)
+    if entry is None:
+        return _Standing(ended=MessageState.PROCESSED)  # and pruned since
+    if entry.state is MessageState.INTERJECTED:
+        return await _turn_entered(reads, entry)
+    if entry.state.is_terminal:
+        return _Standing(ended=entry.state)
+    snapshot = await reads.snapshot(receipt.agent_id, now=plane.clock.now())
+    if entry.state is not MessageState.QUEUED or snapshot is None:
+        return _Standing()
+    return _held(entry, snapshot)
+
+
+async def _turn_entered(reads: StoreReads, entry: QueueEntry) -> _Standing:
+    """How the turn stands that an interjection entered, if it is among the newest ones."""
+    message = entry.message
+    logs = await reads.turns_page(message.agent_id, before_index=None, limit=_TURNS_LOOKED_AT)
+    for log in logs:
+        heard = (each.data for each in log.entries if isinstance(each.data, Interjection))
+        if any(each.message_id == message.id for each in heard):
+            ended = None if log.turn.terminal is None else MessageState.PROCESSED
+            return _Standing(ended=ended, turn_id=log.turn.turn_id)
+    return _Standing(ended=entry.state)
+
+
+def _held(entry: QueueEntry, snapshot: AgentSnapshot) -> _Standing:
+    if (until := snapshot.agent.pace.budget_until) is not None:
+        return _Standing(held_until=until, held_by=HoldReason.BUDGET_USED_UP)
+    if entry.was_put_off and (until := snapshot.deferred_until) is not None:
+        return _Standing(held_until=until, held_by=HoldReason.PROVIDER_DEFERRED)
+    return _Standing()
+
+
+async def _told(plane: Plane, receipt: AdmissionReceipt, wait_end: WaitEnd) -> Prompted:
+    reads, agent_id = plane.host.reads, receipt.agent_id
+    standing = await _standing(plane, receipt)
+    snapshot = await reads.snapshot(agent_id, now=plane.clock.now())
+    closure = None if snapshot is None else current_closure(snapshot)
+    is_answered = standing.ended is not None
+    return Prompted(
+        ok=True,
+        agent_id=agent_id,
+        message_id=receipt.message_id,
+        duplicate=receipt.duplicate,
+        answered=is_answered,
+        wait_end=None if is_answered else wait_end,
+        ended=standing.ended,
+        briefs=await _briefs(reads, agent_id, receipt.message_id, standing) if is_answered else (),
+        closure=None if closure is None else closure_view(closure),
+        held_until=standing.held_until,
+        held_by=standing.held_by,
+    )
+
+
+async def _briefs(
+    reads: StoreReads, agent_id: AgentId, message_id: MessageId, standing: _Standing
+) -> tuple[BriefRecord, ...]:
+    """The briefs that answer the message, oldest first."""
+    page = await reads.briefs_page(agent_id, before=None, limit=SURFACE_PAGE_COUNT_MAX)
+    if standing.turn_id is not None:
+        return tuple(each for each in reversed(page) if each.turn_id == standing.turn_id)
+    newest_first = [each for each in page if each.related_message_id == message_id]
+    # Earlier turns on the same message were put off; what they said has been answered since.
+    return tuple(each for each in reversed(newest_first) if each.turn_id == newest_first[0].turn_id)
