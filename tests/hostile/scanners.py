@@ -34,7 +34,7 @@ from holon.config import environment_names
 from holon.decide import (
     bounded_text,
     command_words,
-    cron_expression,
+    cron,
     fencing,
     lenient_arguments,
     recap,
@@ -328,7 +328,7 @@ SCANS: Final[Mapping[str, Scan]] = {
     "moments in a table": tables.with_moments,
     "the cell of a table": tables.cell_text,
     "a number in an answer's head": answer_body._is_number,
-    "a cron expression": _refusing(cron_expression.parse_cron),
+    "a cron expression": _refusing(cron.read_fields),
     "a place in a schema": lambda text: schema_parts.schema_at({"type": "object"}, text),
     "a tool's arguments": _refusing(_arguments),
     "a request's body": _refusing(_body),
