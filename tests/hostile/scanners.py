@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import holon
-from holon.adapters.files.skill_front_matter import read_front_matter
-from holon.adapters.files.yaml_fields import text_fields
+from holon.adapters.files.skill_front_matter import read_front_matter, text_fields
 from holon.adapters.providers import refusals, reset_times
 from holon.adapters.providers.local import prompt as local_prompt
 from holon.adapters.providers.response_head import NotHttpError
