@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import holon
+from holon.adapters.files import safe_archive
 from holon.adapters.files.skill_front_matter import read_front_matter, text_fields
 from holon.adapters.providers import refusals, reset_times
 from holon.adapters.providers.local import prompt as local_prompt
@@ -303,6 +304,12 @@ SCANS: Final[Mapping[str, Scan]] = {
     "the front matter of a skill, opened": lambda text: _refusing(
         lambda each: read_front_matter(f"---\nname: a\ndescription: {each}\n---\n".encode())
     )(text),
+    "an extended header of an archive": _refusing(
+        lambda text: safe_archive._pax_records(_bytes(text))
+    ),
+    "many records in a header of an archive": lambda text: safe_archive._pax_records(
+        b"6 a=b\n" * len(text)
+    ),
     "YAML fields": _refusing(lambda text: text_fields(text[:65_536], ("name", "description"))),
     "a provider's refusal": _refused,
     "a provider's refusal in JSON": _refused_in_json,
