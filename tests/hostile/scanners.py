@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import holon
-from holon.adapters.files.skill_front_matter import read_front_matter
-from holon.adapters.files.yaml_fields import text_fields
+from holon.adapters.files import safe_archive
+from holon.adapters.files.skill_front_matter import read_front_matter, text_fields
 from holon.adapters.providers import refusals, reset_times
 from holon.adapters.providers.local import prompt as local_prompt
 from holon.adapters.providers.response_head import NotHttpError
@@ -34,7 +34,7 @@ from holon.config import environment_names
 from holon.decide import (
     bounded_text,
     command_words,
-    cron_expression,
+    cron,
     fencing,
     lenient_arguments,
     recap,
@@ -304,6 +304,12 @@ SCANS: Final[Mapping[str, Scan]] = {
     "the front matter of a skill, opened": lambda text: _refusing(
         lambda each: read_front_matter(f"---\nname: a\ndescription: {each}\n---\n".encode())
     )(text),
+    "an extended header of an archive": _refusing(
+        lambda text: safe_archive._pax_records(_bytes(text))
+    ),
+    "many records in a header of an archive": lambda text: safe_archive._pax_records(
+        b"6 a=b\n" * len(text)
+    ),
     "YAML fields": _refusing(lambda text: text_fields(text[:65_536], ("name", "description"))),
     "a provider's refusal": _refused,
     "a provider's refusal in JSON": _refused_in_json,
@@ -328,7 +334,7 @@ SCANS: Final[Mapping[str, Scan]] = {
     "moments in a table": tables.with_moments,
     "the cell of a table": tables.cell_text,
     "a number in an answer's head": answer_body._is_number,
-    "a cron expression": _refusing(cron_expression.parse_cron),
+    "a cron expression": _refusing(cron.read_fields),
     "a place in a schema": lambda text: schema_parts.schema_at({"type": "object"}, text),
     "a tool's arguments": _refusing(_arguments),
     "a request's body": _refusing(_body),

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 SOURCE_LINES_MAX: Final = 700
 TEST_LINES_MAX: Final = 900
 FUNCTION_LINES_MAX: Final = 60
-RUNTIME_DEPENDENCIES_MAX: Final = 8
+RUNTIME_DEPENDENCIES_MAX: Final = 9
 DECISION_LINES_MAX: Final = 40
 
 BANNED_NAMES: Final = frozenset(

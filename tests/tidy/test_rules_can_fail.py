@@ -143,8 +143,8 @@ def test_a_todo_item_of_the_domain_is_not_unfinished_work() -> None:
     assert list(rules.check_finished(HERE, "class TodoItem: ...\ntodo_list = []\n")) == []
 
 
-@pytest.mark.parametrize(("count", "offends"), [(8, False), (9, True)])
-def test_a_ninth_runtime_dependency_is_refused(count: int, offends: bool) -> None:
+@pytest.mark.parametrize(("count", "offends"), [(9, False), (10, True)])
+def test_a_tenth_runtime_dependency_is_refused(count: int, offends: bool) -> None:
     names = ", ".join(f'"p{n}"' for n in range(count))
     found = list(rules.check_dependencies(f"[project]\ndependencies = [{names}]\n"))
     assert bool(found) is offends

@@ -1,36 +1,110 @@
-"""When a cron expression comes round, in the time zone it was written for.
+"""Cron expressions: which are taken, and when one comes round in its time zone.
 
-Owns:  the next slot after a moment.
-Rule 1: slots are times on the wall clock of the zone; each becomes one moment.
-Rule 2: a slot in the hour that spring skips fires at the first moment after the gap. Several such
+Owns:  what Holon asks of `cronsim`, which reads the five fields and walks the wall clock.
+Rule 1: an expression has five fields, or is a nickname. What cronsim takes besides (seconds, `L`,
+        `#`) is refused. Both the day of the month and of the week may name days: either is then
+        enough, unless one begins with `*`; then both must hold.
+Rule 2: slots are times on the wall clock of the zone; each becomes one moment.
+Rule 3: a slot in the hour that spring skips fires at the first moment after the gap. Several such
         slots fire there together, as one.
-Rule 3: a slot in the hour that autumn repeats fires once, when the clock shows it first.
-Rule 4: the search is bounded. An expression with no slot within CRON_SEARCH_DAYS_MAX, such as the
-        30th of February, never comes round at all.
+Rule 4: a slot in the hour that autumn repeats fires once, when the clock shows it first.
+Rule 5: the search is bounded: cronsim gives up after fifty years. An expression with no slot, such
+        as the 30th of February, never comes round at all.
 """
 
-from collections.abc import Iterator
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from holon.decide.cron_expression import BadCronError, CronTimes, parse_cron
-from holon.model.limits import CRON_SEARCH_DAYS_MAX, CRON_ZONE_CHARS_MAX
+from cronsim import CronSim, CronSimError
+
+from holon.model.errors import HolonError
+from holon.model.limits import CRON_EXPRESSION_CHARS_MAX, CRON_ZONE_CHARS_MAX
 from holon.model.wake import Cron
 
-_DAY = timedelta(days=1)
-_SECOND = timedelta(seconds=1)
-_LAST_YEAR = 9_990  # nearer to the end of the calendar, arithmetic with zones overflows
+_SECOND: Final = timedelta(seconds=1)
+_SOME_DAY: Final = datetime(2000, 1, 1, tzinfo=UTC)
+_FIELDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "minute": "0 to 59",
+        "hour": "0 to 23",
+        "day of the month": "1 to 31",
+        "month": "1 to 12 or jan to dec",
+        "day of the week": "0 to 7 or sun to sat",
+    }
+)
+_NICKNAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "@hourly": "0 * * * *",
+        "@daily": "0 0 * * *",
+        "@midnight": "0 0 * * *",
+        "@weekly": "0 0 * * 0",
+        "@monthly": "0 0 1 * *",
+        "@yearly": "0 0 1 1 *",
+        "@annually": "0 0 1 1 *",
+    }
+)
+# cronsim reads the range `9-9/2` as `9/2`, which is 9, 11, 13 …; cron means the 9 alone.
+_RANGE_OF_ONE: Final = re.compile(r"\b(\w++)-\1/0*+[1-9][0-9]*+(?![^,\s])")
+
+
+class BadCronError(HolonError):
+    """An expression that is no schedule."""
+
+    code = "bad_cron"
 
 
 def read_cron(expression: str, *, zone: str) -> Cron:
-    """Return a schedule that comes round, or raise BadCronError."""
-    parse_cron(expression)
+    """Return a schedule in a zone this machine knows, or raise BadCronError."""
+    read_fields(expression)
     if zone_of(zone) is None:
         raise BadCronError(
             f"there is no time zone {zone[:CRON_ZONE_CHARS_MAX]!r}",
             hint="use a name such as Europe/Berlin or UTC",
         )
     return Cron(expression=" ".join(expression.split()), zone=zone)
+
+
+@lru_cache(maxsize=256)
+def read_fields(expression: str) -> str:
+    """Return the five fields of an expression, or raise BadCronError saying which one is wrong."""
+    if len(expression) > CRON_EXPRESSION_CHARS_MAX:
+        raise _bad(f"longer than {CRON_EXPRESSION_CHARS_MAX} characters")
+    text = expression.strip().lower()
+    if text.startswith("@") and text not in _NICKNAMES:
+        raise _bad(f"there is no nickname {text!r}")
+    words = _RANGE_OF_ONE.sub(r"\1", _NICKNAMES.get(text, text)).split()
+    if len(words) != len(_FIELDS):
+        raise _bad(f"it has {len(words)} fields, not {len(_FIELDS)}")
+    for place, (name, values) in enumerate(_FIELDS.items()):
+        # One field at a time: cronsim refuses the 30th of February too, which is only never due.
+        alone = ("*",) * place + (words[place],) + ("*",) * (len(_FIELDS) - place - 1)
+        if not _is_plain(" ".join(alone)):
+            raise _bad(
+                f"{words[place][:60]!r} is no value of the field {name}: write {values}, ranges"
+                " that do not run backwards, and steps of 1 or more"
+            )
+    return " ".join(words)
+
+
+def _is_plain(fields: str) -> bool:
+    """Whether cronsim reads these fields as numbers alone."""
+    try:
+        read = CronSim(fields, _SOME_DAY)
+    except CronSimError:
+        return False
+    return all(isinstance(each, int) and each >= 0 for each in (*read.days, *read.weekdays))
+
+
+def _bad(problem: str) -> BadCronError:
+    return BadCronError(
+        f"this is no cron expression: {problem}",
+        hint="write five fields, such as `30 9 * * mon-fri`, or a nickname such as @daily",
+    )
 
 
 def zone_of(name: str) -> tzinfo | None:
@@ -50,48 +124,16 @@ def next_cron_slot(cron: Cron, *, after: datetime) -> datetime | None:
 
     A zone this machine has forgotten since is read as UTC: a timer does not stop for that.
     """
-    times, zone = parse_cron(cron.expression), zone_of(cron.zone) or UTC
-    for day in _days(times, since=_local_day(after, zone)):
-        if (slot := _slot_on(day, times, zone, after=after)) is not None:
-            return slot
-    return None
-
-
-def _local_day(moment: datetime, zone: tzinfo) -> date:
-    """The day before the one it is: a gap may carry a slot over midnight."""
-    return moment.astimezone(zone).date() - _DAY
-
-
-def _days(times: CronTimes, *, since: date) -> Iterator[date]:
-    day, last = since, since + CRON_SEARCH_DAYS_MAX * _DAY
-    while day <= last and day.year <= _LAST_YEAR:
-        if day.month not in times.months:
-            day = (day.replace(day=28) + 4 * _DAY).replace(day=1)
-            continue
-        if _is_named(day, times):
-            yield day
-        day += _DAY
-
-
-def _is_named(day: date, times: CronTimes) -> bool:
-    in_month = day.day in times.days
-    in_week = day.isoweekday() % 7 in times.weekdays
-    return in_month or in_week if times.either_day else in_month and in_week
-
-
-def _slot_on(day: date, times: CronTimes, zone: tzinfo, *, after: datetime) -> datetime | None:
-    """Return the first slot of the day later than `after`: moments rise with the wall clock."""
-    for hour in times.hours:
-        if moment_of(_wall(day, hour, times.minutes[-1]), zone) <= after:
-            continue
-        for minute in times.minutes:
-            if (moment := moment_of(_wall(day, hour, minute), zone)) > after:
+    fields, zone = read_fields(cron.expression), zone_of(cron.zone) or UTC
+    try:
+        # Without a zone cronsim walks the wall clock alone: its own rules for the hours that are
+        # skipped and repeated depend on how a field is written.
+        for wall in CronSim(fields, after.astimezone(zone).replace(tzinfo=None)):
+            if (moment := moment_of(wall, zone)) > after:
                 return moment
+    except (CronSimError, OverflowError):
+        pass  # a day that no month has; the end of the calendar
     return None
-
-
-def _wall(day: date, hour: int, minute: int) -> datetime:
-    return datetime.combine(day, time(hour, minute))
 
 
 def moment_of(wall: datetime, zone: tzinfo) -> datetime:

@@ -209,7 +209,6 @@ SLEEP_DURATION_MS_MAX: Final = 7 * DAY_MS
 TIMER_LATE_MS_MIN: Final = MINUTE_MS  # a fire that is later than this says so to the model
 CRON_EXPRESSION_CHARS_MAX: Final = 200
 CRON_ZONE_CHARS_MAX: Final = 64
-CRON_SEARCH_DAYS_MAX: Final = 41 * 366  # a 29 February that is a Monday may be forty years away
 
 # Turns.
 MAX_OUTPUT_CONTINUATIONS_COUNT_MAX: Final = 2

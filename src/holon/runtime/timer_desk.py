@@ -8,8 +8,7 @@ Rule 2: a cron expression that never comes round is refused when the timer is ar
 from datetime import datetime
 
 from holon.decide.agent_refusals import refuse_addressee, refuse_unknown
-from holon.decide.cron import next_cron_slot, read_cron
-from holon.decide.cron_expression import BadCronError
+from holon.decide.cron import BadCronError, next_cron_slot, read_cron
 from holon.decide.desk_commits import cancel_timer_changes
 from holon.decide.keyed_record import key_conflict, keyed_id
 from holon.decide.quotas import timer_quota

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.files.new_tree import BadTreeError, TreeBounds
-from holon.adapters.files.safe_archive import extract_folder, list_archive
-from holon.adapters.files.tar_stream import ArchiveBounds
+from holon.adapters.files.safe_archive import ArchiveBounds, extract_folder, list_archive
 from tests.adapters.files.archives import COMMIT, TOP, gzipped, member, packed, raw_header
 
 WANTED = "templates/ci"
@@ -126,6 +125,17 @@ def test_a_bad_member_spoils_the_archive(
             id="sparse by another name",
         ),
         pytest.param(packed(member(f"{BELOW}/AGENTS.md"))[:-40], id="half of a stream"),
+        pytest.param(
+            gzipped(raw_header(f"{BELOW}/x", size=0), b"y" * 512), id="no tar after a member"
+        ),
+        pytest.param(
+            gzipped(
+                raw_header("x", size=12, kind=b"x"),
+                b"12 size=-99\n".ljust(512, b"\0"),
+                raw_header(f"{BELOW}/x", size=0),
+            ),
+            id="less than nothing",
+        ),
     ],
 )
 def test_what_is_no_sound_archive_is_refused(tmp_path: Path, content: bytes) -> None:

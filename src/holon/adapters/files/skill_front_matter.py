@@ -5,19 +5,28 @@ Rule 1: other people write these files. What follows the public form loads, with
         literal blocks, lists, nested metadata, a byte order mark, any line ends; fields that mean
         nothing here are passed over. Empty lines and HTML comments may stand before it, as
         generators leave them.
-Rule 2: it is data, bounded in bytes and depth, and nothing is built from it (yaml_fields).
-Rule 3: a skill needs a description, for nobody could choose it without one. A name that cannot be
+Rule 2: it is data, bounded in bytes and depth. PyYAML parses it and constructs nothing: no tag
+        makes an object, and an alias stands for one text or for nothing, so none makes it grow. A
+        field is text however it looks: `2048`, `yes` and `2026-02-31` are not numbers or dates.
+Rule 3: where the whole is not YAML, each wanted field is read by itself. Where that is not YAML
+        either (most often for a colon in a text without quotes), its lines are its text. So they
+        are where YAML understands what was not meant: a first word with `!` or `&` that marks
+        nothing, and a line with a colon below the field's name.
+Rule 4: a skill needs a description, for nobody could choose it without one. A name that cannot be
         used is told and left out: then its folder names it.
 """
 
 import re
+from collections.abc import Collection, Iterator
 from typing import Final
 
-from holon.adapters.files.yaml_fields import BadYamlError, text_fields
+import yaml
+
 from holon.model.errors import BadInputError
 from holon.model.limits import (
     SKILL_DESCRIPTION_CHARS_MAX,
     SKILL_HEAD_BYTES_MAX,
+    SKILL_HEAD_DEPTH_COUNT_MAX,
     SKILL_NAME_CHARS_MAX,
 )
 from holon.model.record import Record
@@ -28,6 +37,12 @@ _LINE_END: Final = re.compile(r"\r\n?|\n")
 _FENCE: Final = re.compile(r"---[ \t]*")
 _END: Final = re.compile(r"(?:---|\.\.\.)[ \t]*")
 _NO_UTF8: Final = re.compile("[\udc80-\udcff]")  # what such a byte is decoded to
+_FIELD: Final = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*)|)")
+_BLOCK_MARK: Final = re.compile(r"[|>][-+0-9]*[ \t]*(?:#.*)?")
+_COMMENT: Final = re.compile(r"[ \t]*#.*")
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_YAML_TAGS: Final = "tag:yaml.org,2002:"
+_NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 _FORM: Final = "begin it with a line ---, the lines name: … and description: …, and a line ---"
 
 
@@ -35,6 +50,12 @@ class BadFrontMatterError(BadInputError):
     """A SKILL.md does not say what skill it is."""
 
     code = "bad_front_matter"
+
+
+class BadYamlError(BadInputError):
+    """A text is not YAML with named fields."""
+
+    code = "bad_yaml"
 
 
 class FrontMatter(Record, frozen=True, kw_only=True):
@@ -116,3 +137,123 @@ def _require_utf8(text: str) -> None:
 
 def _is_name(name: str) -> bool:
     return name.isprintable() and len(name) <= SKILL_NAME_CHARS_MAX
+
+
+def text_fields(text: str, wanted: Collection[str]) -> dict[str, str]:
+    """Return those of the wanted fields that are a text, or raise BadYamlError if it has none."""
+    try:
+        return _parsed(text, wanted)
+    except BadYamlError:
+        rescued: dict[str, str] = {}
+        for name, lines in _pieces(text):
+            if name not in wanted or name in rescued:
+                continue
+            try:
+                told = _parsed("\n".join(lines), wanted).get(name)
+            except BadYamlError:
+                told = _as_written(lines)
+            if told:
+                rescued[name] = told
+        if not rescued:
+            raise
+        return rescued
+
+
+def _parsed(text: str, wanted: Collection[str]) -> dict[str, str]:
+    nodes: list[yaml.NodeEvent | None] = []  # keys and values in turn
+    anchored: dict[str | None, yaml.NodeEvent] = {}
+    aliased: set[str | None] = set()
+    for depth, event in _nodes(text):
+        node: yaml.NodeEvent | None = event
+        if isinstance(event, yaml.AliasEvent):
+            aliased.add(event.anchor)
+            node = anchored.get(event.anchor, event)
+            node = None if isinstance(node, yaml.CollectionStartEvent) else node
+        elif event.anchor is not None:
+            anchored[event.anchor] = event
+        if depth == 1:
+            nodes.append(node)
+    fields: dict[str, str] = {}
+    unquoted: dict[str, bool] = {}
+    for key, value in zip(nodes[::2], nodes[1::2], strict=True):
+        name = _text_of(key)
+        if name is not None and name in wanted:
+            unquoted[name] = _is_unquoted(value, aliased)
+            if (told := _text_of(value)) is not None:
+                fields[name] = told
+    written = {name: _as_written(lines) for name, lines in _pieces(text) if unquoted.get(name)}
+    return fields | {name: told for name, told in written.items() if told}
+
+
+def _nodes(text: str) -> Iterator[tuple[int, yaml.NodeEvent]]:
+    """Yield what a document consists of, with its depth; keys stand before their values."""
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=_LOADER):
+            if isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            if not isinstance(event, yaml.NodeEvent):
+                continue
+            if depth == 0 and isinstance(event, yaml.SequenceStartEvent):
+                raise BadYamlError("it is a list, not fields")
+            if depth == 0 and _text_of(event) is not None:
+                raise BadYamlError("it is a text, not fields")
+            yield depth, event
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            if depth > SKILL_HEAD_DEPTH_COUNT_MAX:
+                raise BadYamlError("it is nested too deeply")
+    except yaml.YAMLError as error:
+        raise BadYamlError(_where(error)) from error
+
+
+def _text_of(node: yaml.NodeEvent | None) -> str | None:
+    if not isinstance(node, yaml.ScalarEvent) or (not node.style and node.value in _NULLS):
+        return None
+    return node.value
+
+
+def _is_unquoted(node: yaml.NodeEvent | None, aliased: Collection[str | None]) -> bool:
+    """Whether a text was meant that YAML takes for more, since it is not in quotes."""
+    match node:
+        case yaml.ScalarEvent(style=None | "", tag=tag, anchor=anchor):
+            is_tagged = tag is not None and not tag.startswith(_YAML_TAGS)
+            is_anchored = anchor is not None and anchor not in aliased
+            return is_tagged or (is_anchored and _text_of(node) is not None)
+        case yaml.CollectionStartEvent(flow_style=flow_style):
+            return not flow_style
+        case _:
+            return isinstance(node, yaml.AliasEvent)  # of an anchor that is not there
+
+
+def _pieces(text: str) -> list[tuple[str, list[str]]]:
+    """Return the fields of a text, each with the lines up to the next one."""
+    pieces: list[tuple[str, list[str]]] = []
+    for line in text.split("\n"):
+        match = _FIELD.fullmatch(line)
+        if match is not None:
+            pieces.append((match.group(1), [line]))
+        elif pieces:
+            pieces[-1][1].append(line)
+    return pieces
+
+
+def _as_written(lines: list[str]) -> str:
+    """Return the text of a field that follows no rule, in one line."""
+    match = _FIELD.fullmatch(lines[0])
+    first = "" if match is None else (match.group(2) or "").strip()
+    if _BLOCK_MARK.fullmatch(first) is not None:
+        first = ""
+    rest = [each.strip() for each in lines[1:] if _COMMENT.fullmatch(each) is None]
+    told = " ".join(each for each in (first, *rest) if each)
+    for quote in ('"', "'"):
+        if len(told) > 1 and told.startswith(quote) and told.endswith(quote):
+            return told[1:-1].replace("\\" + quote, quote)
+    return told
+
+
+def _where(error: yaml.YAMLError) -> str:
+    """Return what the parser met and in which line of the text, counted from 1."""
+    problem = str(getattr(error, "problem", None) or type(error).__name__)[:120]
+    mark = getattr(error, "problem_mark", None)
+    line = getattr(mark, "line", None)
+    return problem if line is None else f"{problem}, in its line {line + 1}"

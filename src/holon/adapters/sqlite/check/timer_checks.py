@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from holon.adapters.sqlite.check.facts import Facts
 from holon.adapters.sqlite.check.report import Invariant, Violation
-from holon.decide.cron_expression import BadCronError, parse_cron
+from holon.decide.cron import BadCronError, read_fields
 from holon.model.errors import DecodeError
 from holon.model.instant import from_micros
 from holon.model.wake import Cron, Every, OneShot, TimerRecord
@@ -41,7 +41,7 @@ def _fault(next_fire_at: str, text: str) -> str | None:
             return None if on_grid else f"stands off its grid of {interval_ms} ms"
         case Cron(expression=expression):
             try:
-                parse_cron(expression)
+                read_fields(expression)
             except BadCronError as bad:
                 return str(bad)
             return None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holon.adapters.files.yaml_fields import BadYamlError, text_fields
+from holon.adapters.files.skill_front_matter import BadYamlError, text_fields
 
 WANTED = ("name", "description")
 YAML: dict[str, tuple[str, str]] = {
