@@ -10,8 +10,9 @@ import pytest
 
 from holon.cli import awaited_answer, exit_codes
 from holon.client.endpoint import NoRuntimeError
-from holon.client.event_stream import StreamedEvent, follow
+from holon.client.event_stream import follow
 from holon.model.budget import Budget, BudgetPolicy
+from holon.wire.server_sent_events import SseEvent
 from tests.cli.operator_desk import HARMLESS, Desk, open_desk
 
 ONE_TURN = BudgetPolicy(agent=Budget(turns_per_hour=1))
@@ -84,8 +85,8 @@ async def test_a_budget_found_used_up_while_somebody_waits_is_told_once(
         ' "payload": {"kind": "budget_used_up", "until": "2026-01-02T03:04:05Z"}}'
     )
 
-    def followed(*args: Any, **kwargs: Any) -> Iterator[StreamedEvent]:
-        yield from [StreamedEvent(None, "budget_used_up", held)] * 2
+    def followed(*args: Any, **kwargs: Any) -> Iterator[SseEvent]:
+        yield from [SseEvent(event="budget_used_up", data=held)] * 2
         yield from follow(*args, **kwargs)
 
     monkeypatch.setattr(awaited_answer, "follow", followed)
@@ -103,7 +104,7 @@ async def test_what_is_no_text_is_bad_usage(desk: Desk) -> None:
 async def test_who_stops_waiting_is_told_where_the_answer_will_be(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_args: Any, **_kwargs: Any) -> Iterator[StreamedEvent]:
+    def interrupted(*_args: Any, **_kwargs: Any) -> Iterator[SseEvent]:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(awaited_answer, "follow", interrupted)
@@ -123,8 +124,8 @@ async def test_a_provider_that_puts_the_message_off_is_told(
         ' "payload": {"kind": "provider_deferred", "until": "2026-01-02T03:04:05Z"}}'
     )
 
-    def followed(*args: Any, **kwargs: Any) -> Iterator[StreamedEvent]:
-        yield from [StreamedEvent(None, "provider_deferred", put_off)] * 2
+    def followed(*args: Any, **kwargs: Any) -> Iterator[SseEvent]:
+        yield from [SseEvent(event="provider_deferred", data=put_off)] * 2
         yield from follow(*args, **kwargs)
 
     monkeypatch.setattr(awaited_answer, "follow", followed)
@@ -138,7 +139,7 @@ async def test_a_provider_that_puts_the_message_off_is_told(
 async def test_who_loses_the_runtime_while_waiting_is_told_that_the_prompt_is_kept(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, form: tuple[str, ...]
 ) -> None:
-    def gone(*_args: Any, **_kwargs: Any) -> Iterator[StreamedEvent]:
+    def gone(*_args: Any, **_kwargs: Any) -> Iterator[SseEvent]:
         raise NoRuntimeError("nobody answers any more")
 
     monkeypatch.setattr(awaited_answer, "follow", gone)
