@@ -304,7 +304,7 @@ SCANS: Final[Mapping[str, Scan]] = {
     "YAML fields": _refusing(lambda text: text_fields(text[:65_536], ("name", "description"))),
     "a provider's refusal": _refused,
     "a provider's refusal in JSON": _refused_in_json,
-    "a line of a provider's words": refusals.one_line,
+    "a line of a provider's words": refusals.keyless_line,
     "when a provider is back": lambda text: reset_times.wait_of(text, now=_NOW),
     "a provider's headers": _refusing(_header),
     "server-sent events": _refusing(_events),
@@ -337,7 +337,7 @@ SCANS: Final[Mapping[str, Scan]] = {
     "a trigger's token": _refusing(trigger_delivery.split_token),
     "evidence of a delivery": _refusing(lambda text: trigger_delivery.evidence_of(text.encode())),
     "a provider's name in the environment": environment_names.provider_word,
-    "a line of working memory": turn_evidence.one_line,
+    "a line of working memory": turn_evidence.memory_line,
     "a line of a recap": recap._preview,
     "a command that may be a check": lambda text: (
         turn_evidence.CommandRun(cmd=text[: turn_evidence._CMD_CHARS_MAX], outcome="done").is_check

@@ -22,7 +22,7 @@ from holon.decide.agent_lifecycle import admits
 from holon.decide.agent_refusals import refuse_stopped, refuse_unknown
 from holon.decide.bounded_text import BoundedText
 from holon.decide.command_end import not_started
-from holon.decide.command_promotion import one_line, run_id_of, spec_of
+from holon.decide.command_promotion import run_id_of, spec_of
 from holon.decide.execution_place import agent_home_of
 from holon.decide.keyed_record import key_conflict, keyed_id
 from holon.decide.quotas import task_quota
@@ -31,6 +31,7 @@ from holon.model.command_limits import COMMAND_INPUT_BYTES_MAX, COMMAND_YIELD_MS
 from holon.model.commit import AdvanceTask
 from holon.model.errors import BadInputError, StoreFullError
 from holon.model.ids import AgentId, IdPrefix, MessageId, TaskId, TurnId, parse_agent_id
+from holon.model.limits import EVENT_TEXT_CHARS_MAX
 from holon.model.provenance import TrustLevel
 from holon.model.record import Record
 from holon.model.refusal import RefusedError
@@ -41,6 +42,7 @@ from holon.model.task import (
     TaskRecord,
     TaskStatus,
 )
+from holon.model.text_size import one_line
 from holon.model.tool import ToolRefused
 from holon.ports.failpoint import Failpoint
 from holon.ports.places import PlaceNoRoomError, PlaceRefusedError
@@ -245,7 +247,7 @@ class CommandDesk:
         command: CommandSpec,
     ) -> TaskRecord:
         now = self._services.clock.now()
-        summary = one_line(order.summary or order.cmd)
+        summary = one_line(order.summary or order.cmd, chars_max=EVENT_TEXT_CHARS_MAX)
         with _spawn_errors():
             paths = self._services.shell.output_paths(command)
         return TaskRecord(
