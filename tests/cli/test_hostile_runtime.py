@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from holon.cli import exit_codes
 from holon.cli.main import main
 from holon.client import event_stream
-from holon.client.event_stream import StreamedEvent
+from holon.wire.server_sent_events import SseEvent
 
 EVIL = "x\x1b]0;owned\x07\x1b[2J\x9b31m\u202ey\nz"
 ENTRY = {
@@ -148,7 +148,7 @@ def test_a_list_of_something_else_is_told_as_such(tmp_path: Path, answer: Any) -
 def test_a_stream_of_something_else_is_told_as_such(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], sent: str
 ) -> None:
-    came = [StreamedEvent(None, "x", sent)]
+    came = [SseEvent(event="x", data=sent)]
     monkeypatch.setattr(event_stream, "follow", lambda *_args, **_kwargs: iter(came))
     done = asked(tmp_path, 200, {"events": [], "briefs": []}, *command, "--agent", "a")
     assert (done.exit_code, done.stdout) == (exit_codes.FAILED, "")

@@ -21,10 +21,11 @@ from holon.client.endpoint import (
     TcpEndpoint,
     UnixEndpoint,
 )
-from holon.client.event_stream import StreamedEvent, envelope_of, follow
+from holon.client.event_stream import envelope_of, follow
 from holon.projections.runtime_status import RuntimeStatus
 from holon.testing.control_server import MAIN, TOKEN, ControlServer, control_server
 from holon.wire.control_responses import Enqueued
+from holon.wire.server_sent_events import SseEvent
 
 STATUS = "/control/runtime/status"
 
@@ -157,8 +158,8 @@ def test_a_stream_goes_on_after_the_last_event_that_came() -> None:
         stream = follow(
             ControlClient(endpoint), "/s", pause=pauses.append, query={"after_seq": 6, "max": None}
         )
-        assert next(stream) == StreamedEvent("7", "brief_created", "{\n}")
-        assert next(stream) == StreamedEvent("8", "x", "again")
+        assert next(stream) == SseEvent(id="7", event="brief_created", data="{\n}")
+        assert next(stream) == SseEvent(id="8", event="x", data="again")
         with pytest.raises(ControlError) as lost:
             next(stream)
     assert lost.value.body.code == "cursor_not_found"
@@ -176,7 +177,7 @@ def test_a_stream_goes_on_after_what_was_passed_over() -> None:
     pauses: list[float] = []
     with answering(answers) as (endpoint, asked):
         stream = follow(ControlClient(endpoint), "/s", pause=pauses.append)
-        assert next(stream) == StreamedEvent("9", "x", "again")
+        assert next(stream) == SseEvent(id="9", event="x", data="again")
     assert [line.split()[1] for line in asked] == [b"/s", b"/s?after_seq=7"]
 
 
@@ -210,8 +211,8 @@ SOUND: dict[str, Any] = {"event_seq": 1, "ts": "x", "agent_id": "a", "type": "x"
 )
 def test_what_is_no_event_is_told_in_a_sentence(sent: str) -> None:
     with pytest.raises(ForeignServerError, match="no event"):
-        envelope_of(StreamedEvent("1", "x", sent))
-    assert envelope_of(StreamedEvent("1", "x", json.dumps(SOUND))) == SOUND
+        envelope_of(SseEvent(id="1", event="x", data=sent))
+    assert envelope_of(SseEvent(id="1", event="x", data=json.dumps(SOUND))) == SOUND
 
 
 def test_a_stream_that_never_began_fails_at_once(tmp_path: Path) -> None:

@@ -16,11 +16,13 @@ import apsw
 
 from holon.adapters.sqlite.check.untouched import open_untouched
 from holon.adapters.sqlite.home_lock import database_path
-from holon.client.event_stream import StreamedEvent, read_events
+from holon.client.event_stream import read_events
 from holon.testing.served_host import HostGoneError, Reply, ServedHost
+from holon.wire.server_sent_events import SseEvent
 from tests.crash.stage import RETRY_S, Stage
 
 CATCH_UP_S_MAX: Final = 20.0
+ANSWER_BYTES_MAX: Final = 2**20
 _SILENCE_S_MAX: Final = 5.0
 _CLOSED: Final = "stream_closed"
 
@@ -64,7 +66,7 @@ class Follower(threading.Thread):
             self._path, last_id=self.last_id, wait_s=_SILENCE_S_MAX, over_tcp=self._over_tcp
         ) as answer:
             if answer.status != 200:
-                self._refused(Reply(status=answer.status, body=answer.body.read()))
+                self._refused(Reply(status=answer.status, body=answer.read(ANSWER_BYTES_MAX)))
                 return
             self.stream_count += 1
             for event in read_events(answer):
@@ -77,12 +79,13 @@ class Follower(threading.Thread):
             self.problems.append(f"P14 {self.name} was refused: {reply.body!r}")
         time.sleep(RETRY_S)
 
-    def _take(self, event: StreamedEvent) -> None:
-        if event.id is None:
-            if event.kind != _CLOSED:
-                self.problems.append(f"P14 {self.name} got an event without an id: {event}")
+    def _take(self, event: SseEvent) -> None:
+        if event.event == _CLOSED:
             return
-        self.seen.append((int(event.id), event.kind))
+        if event.id is None:
+            self.problems.append(f"P14 {self.name} got an event without an id: {event}")
+            return
+        self.seen.append((int(event.id), event.event))
 
     def catch_up(self, home: Path) -> None:
         """Wait until everything there is has been seen, within bounds."""

@@ -10,7 +10,6 @@ from holon.decide.command_promotion import (
     already_running_result,
     command_digest,
     completed_result,
-    one_line,
     output_paths_of,
     promoted_result,
     promoted_task,
@@ -138,8 +137,3 @@ def test_a_call_names_every_run_it_may_have_started() -> None:
     assert batch[:2] == ("t.1.0.0", "t.1.0.1")
     assert len(batch) == COMMAND_BATCH_ITEMS_COUNT_MAX
     assert run_ids_of_call("Sleep", "t.1.0") == ()
-
-
-def test_a_command_is_one_bounded_line() -> None:
-    assert one_line("a\n  b\tc") == "a b c"
-    assert len(one_line("x" * 10_000)) == 400

@@ -7,7 +7,7 @@ from holon.decide.failure_artifact import (
     ABORTED_KINDS,
     LostCandidate,
     failure_of,
-    one_line,
+    first_line,
     operator_abort,
     poison_turn,
     round_failure,
@@ -203,10 +203,10 @@ def test_raw_payloads_stay_out_of_the_artifact(error: Exception) -> None:
 @pytest.mark.requirement("settlement:failure-detail-is-bounded")
 @pytest.mark.parametrize("length", [0, 1, EVENT_TEXT_CHARS_MAX, EVENT_TEXT_CHARS_MAX + 1, 5_000])
 def test_a_summary_is_one_bounded_line(length: int) -> None:
-    line = one_line("\n\n" + "x" * length + "\nmore")
+    line = first_line("\n\n" + "x" * length + "\nmore")
     assert len(line) == min(length, EVENT_TEXT_CHARS_MAX) if length else line == "more"
     assert (line[-1:] == "…") is (length > EVENT_TEXT_CHARS_MAX)
-    assert one_line(" \n ") == ""
+    assert first_line(" \n ") == ""
 
 
 def chained(depth: int) -> HolonError:

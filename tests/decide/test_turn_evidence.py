@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holon.decide.shown_authority import authority_of
-from holon.decide.turn_evidence import CommandRun, TurnEvidence, evidence_of, one_line
+from holon.decide.turn_evidence import CommandRun, TurnEvidence, evidence_of, memory_line
 from holon.model.json_value import JsonValue
 from holon.model.memory_limits import (
     EVIDENCE_CALLS_COUNT_MAX,
@@ -213,6 +213,6 @@ def test_whatever_was_called_the_evidence_is_bounded_and_the_same_each_time(
 @settings(max_examples=60)
 @given(st.text(max_size=2_000), st.integers(min_value=1, max_value=80))
 def test_a_line_is_one_line_of_at_most_so_many_characters(text: str, chars_max: int) -> None:
-    line = one_line(text, chars_max=chars_max)
+    line = memory_line(text, chars_max=chars_max)
     assert len(line) <= chars_max
     assert "\n" not in line

@@ -47,8 +47,7 @@ WORDS: Final = (
 
 def sse_target() -> Target:
     """The parser gives the same events however the bytes are cut."""
-    events = importlib.import_module("holon.adapters.providers.server_sent_events")
-    errors = importlib.import_module("holon.model.provider_errors")
+    events = importlib.import_module("holon.wire.server_sent_events")
 
     def outcome(pieces: list[bytes]) -> object:
         parser = events.SseParser(line_bytes_max=512, event_bytes_max=1_024)
@@ -56,8 +55,8 @@ def sse_target() -> Target:
         try:
             for piece in pieces:
                 found += parser.feed(piece)
-        except errors.UnreadableResponseError as error:
-            return error.message  # which events came out before it depends on the cuts
+        except events.UnreadableStreamError as error:
+            return str(error)  # which events came out before it depends on the cuts
         return found
 
     def try_one(data: bytes) -> None:

@@ -22,14 +22,10 @@ from holon.adapters.files import safe_archive
 from holon.adapters.files.skill_front_matter import read_front_matter, text_fields
 from holon.adapters.providers import refusals, reset_times
 from holon.adapters.providers.local import prompt as local_prompt
-from holon.adapters.providers.response_head import NotHttpError
-from holon.adapters.providers.response_head import _parsed as parsed_head
-from holon.adapters.providers.server_sent_events import SseParser
 from holon.adapters.providers.wire_names import plain_name
 from holon.adapters.sqlite import cjk_bigrams, memory_search
 from holon.adapters.system.secrets import SecretRegistry
 from holon.cli import suggested_commands, tables, terminal_text
-from holon.client import answer_body
 from holon.config import environment_names
 from holon.decide import (
     bounded_text,
@@ -50,6 +46,8 @@ from holon.tools.arguments import decode_arguments
 from holon.tools.patching.parse import parse_patch
 from holon.tools.sleep import SleepArguments
 from holon.wire.control_requests import PromptRequest
+from holon.wire.http_response import NotHttpError, parsed_head
+from holon.wire.server_sent_events import SseParser
 from holon.wire.strict_body import decode_body
 from tests.hostile.growth import Scan
 
@@ -225,7 +223,6 @@ def _events(text: str) -> None:
     data = _bytes(text)
     for at in range(0, len(data), 1_000):
         parser.feed(data[at : at + 1_000])
-    parser.finish()
 
 
 def _snippet(text: str) -> object:
@@ -240,7 +237,7 @@ def _with_home(text: str) -> object:
 
 def _header(text: str) -> object:
     line = text.replace("\r\n", " ")
-    return parsed_head(b"HTTP/1.1 200 OK\r\nname: " + _bytes(line) + b"\r\n\r\n")
+    return parsed_head(b"HTTP/1.1 200 OK\r\nname: " + _bytes(line))
 
 
 def _arguments(text: str) -> object:
@@ -313,7 +310,7 @@ SCANS: Final[Mapping[str, Scan]] = {
     "YAML fields": _refusing(lambda text: text_fields(text[:65_536], ("name", "description"))),
     "a provider's refusal": _refused,
     "a provider's refusal in JSON": _refused_in_json,
-    "a line of a provider's words": refusals.one_line,
+    "a line of a provider's words": refusals.keyless_line,
     "when a provider is back": lambda text: reset_times.wait_of(text, now=_NOW),
     "a provider's headers": _refusing(_header),
     "server-sent events": _refusing(_events),
@@ -333,7 +330,6 @@ SCANS: Final[Mapping[str, Scan]] = {
     "a hint with the home in it": _with_home,
     "moments in a table": tables.with_moments,
     "the cell of a table": tables.cell_text,
-    "a number in an answer's head": answer_body._is_number,
     "a cron expression": _refusing(cron.read_fields),
     "a place in a schema": lambda text: schema_parts.schema_at({"type": "object"}, text),
     "a tool's arguments": _refusing(_arguments),
@@ -347,7 +343,7 @@ SCANS: Final[Mapping[str, Scan]] = {
     "a trigger's token": _refusing(trigger_delivery.split_token),
     "evidence of a delivery": _refusing(lambda text: trigger_delivery.evidence_of(text.encode())),
     "a provider's name in the environment": environment_names.provider_word,
-    "a line of working memory": turn_evidence.one_line,
+    "a line of working memory": turn_evidence.memory_line,
     "a line of a recap": recap._preview,
     "a command that may be a check": lambda text: (
         turn_evidence.CommandRun(cmd=text[: turn_evidence._CMD_CHARS_MAX], outcome="done").is_check

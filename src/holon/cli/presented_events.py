@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from holon.model.brief import OperatorVisibility
+from holon.model.text_size import one_line
 from holon.projections.operator_event import OperatorEvent
 from holon.projections.operator_event_rows import Category
-from holon.projections.preview import one_line
 
 if TYPE_CHECKING:
     from holon.model.json_value import JsonValue

@@ -16,11 +16,9 @@ import socket
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from io import BufferedReader
-from typing import Final, NamedTuple
+from typing import Final
 
 from holon.adapters.system.socket_address import socket_address
-from holon.client.answer_body import AnswerBody, NotHttpError, read_head
 from holon.client.endpoint import (
     START_ONE,
     BadEndpointError,
@@ -31,10 +29,10 @@ from holon.client.endpoint import (
 )
 from holon.model.errors import HolonError
 from holon.model.limits import CLIENT_READ_MS_MAX, SECOND_MS
+from holon.wire.http_response import RECEIVE_BYTES, NotHttpError, ResponseParser
 
 _CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
 _NOBODY: Final = (ConnectionRefusedError, FileNotFoundError)
-_INFORMATIONAL: Final = range(100, 200)
 
 
 class ForeignServerError(HolonError):
@@ -51,11 +49,25 @@ class SilentRuntimeError(HolonError):
     hint = "look at: holon daemon status, holon daemon logs"
 
 
-class Answer(NamedTuple):
+class Answer:
     """What came back; the body is read as it is needed."""
 
-    status: int
-    body: BufferedReader
+    def __init__(self, status: int, pieces: Iterator[bytes]) -> None:
+        self.status = status
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield the body as it arrives."""
+        return self._pieces
+
+    def read(self, bytes_max: int) -> bytes:
+        """Return the body, or its beginning."""
+        content = bytearray()
+        for piece in self._pieces:
+            content += piece
+            if len(content) >= bytes_max:
+                break
+        return bytes(content[:bytes_max])
 
 
 class Connection:
@@ -65,7 +77,6 @@ class Connection:
         self._endpoint = endpoint
         self._timeout_s = timeout_s
         self._socket: socket.socket | None = None
-        self._incoming: BufferedReader | None = None
         self.server_pid: int | None = None  # over a socket file
 
     def send(
@@ -79,18 +90,18 @@ class Connection:
         self._socket = self._connected()
         with suppress(BrokenPipeError, ConnectionResetError):
             self._socket.sendall(request)  # declined before all of it was read: why is to be had
-        self._incoming = incoming = self._socket.makefile("rb")
         self._socket.settimeout(self._patience_s(method))
-        while True:
-            status, found = read_head(incoming)
-            if status not in _INFORMATIONAL:
-                self._socket.settimeout(self._timeout_s)
-                return Answer(status, BufferedReader(AnswerBody(incoming, found)))
+        parser, came = ResponseParser(), b""
+        while parser.head is None:
+            heard = self._socket.recv(RECEIVE_BYTES)
+            if not heard:
+                raise NotHttpError("it hung up without an answer")
+            came = parser.feed(heard)
+        self._socket.settimeout(self._timeout_s)
+        return Answer(parser.head.status, _pieces(self._socket, parser, came))
 
     def close(self) -> None:
         """Hang up."""
-        if self._incoming is not None:
-            self._incoming.close()
         if self._socket is not None:
             self._socket.close()
 
@@ -118,6 +129,16 @@ class Connection:
                 self._socket = made
                 made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 return _wrapped(made, host) if secure else made
+
+
+def _pieces(made: socket.socket, parser: ResponseParser, came: bytes) -> Iterator[bytes]:
+    """Yield the body of an answer, of which the beginning may have come with the head."""
+    while True:
+        if came:
+            yield came
+        if parser.is_over:
+            return
+        came = parser.feed(made.recv(RECEIVE_BYTES))
 
 
 def _wrapped(made: socket.socket, host: str) -> socket.socket:

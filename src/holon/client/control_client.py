@@ -100,7 +100,7 @@ class ControlClient:
             accept = {"Accept": "text/event-stream"}
             answer = connection.send("GET", self._prefixed(_target(path, query)), headers=accept)
             if answer.status not in _OK:
-                raise _refusal(answer.status, answer.body.read(CLIENT_ANSWER_BYTES_MAX))
+                raise _refusal(answer.status, answer.read(CLIENT_ANSWER_BYTES_MAX))
             yield answer
 
     def _sent(
@@ -115,7 +115,7 @@ class ControlClient:
                 answer = connection.send(
                     method, self._prefixed(target), headers=headers, body=data or b""
                 )
-                content = answer.body.read(CLIENT_ANSWER_BYTES_MAX)
+                content = answer.read(CLIENT_ANSWER_BYTES_MAX)
             finally:
                 self.server_pid = connection.server_pid
         if answer.status not in _OK:

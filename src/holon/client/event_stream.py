@@ -10,7 +10,7 @@ Rule 3: a stream that breaks again and again is given up; a cursor the runtime d
 """
 
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -26,19 +26,12 @@ from holon.model.limits import (
     SECOND_MS,
 )
 from holon.wire.error_body import STREAM_CLOSED
+from holon.wire.server_sent_events import SseEvent, SseParser, UnreadableStreamError
 
 EPOCH: Final = "event_log_epoch"
 EPOCH_CHANGED: Final = "log_epoch_changed"
 _FIRST_PAUSE_MS = 100
 _TEXTS: Final = ("agent_id", "ts", "type")  # of every event
-
-
-class StreamedEvent(NamedTuple):
-    """One event as it came."""
-
-    id: str | None
-    kind: str
-    data: str
 
 
 def follow(
@@ -48,7 +41,7 @@ def follow(
     pause: Callable[[float], object],
     query: Query | None = None,
     cursor: str = "after_seq",
-) -> Iterator[StreamedEvent]:
+) -> Iterator[SseEvent]:
     """Yield events as they happen; `cursor` is the query parameter a stream is resumed with."""
     asked, idle_s = dict(query or {}), CLIENT_STREAM_IDLE_MS_MAX / SECOND_MS
     broken_count, came_through = 0, False
@@ -57,7 +50,7 @@ def follow(
             with client.open_stream(path, asked, timeout_s=idle_s) as answer:
                 came_through = True
                 for event in read_events(answer):
-                    if event.kind == STREAM_CLOSED:
+                    if event.event == STREAM_CLOSED:
                         break
                     broken_count = 0
                     if event.id is not None:
@@ -74,7 +67,7 @@ def follow(
         pause(wait_ms / SECOND_MS)
 
 
-def _epoch_of(event: StreamedEvent) -> str | None:
+def _epoch_of(event: SseEvent) -> str | None:
     """The timeline of an event; a runtime of an older version says nothing of it."""
     try:
         told = msgspec.json.decode(event.data)
@@ -84,7 +77,7 @@ def _epoch_of(event: StreamedEvent) -> str | None:
     return epoch if isinstance(epoch, str) else None
 
 
-def envelope_of(event: StreamedEvent) -> JsonValue:
+def envelope_of(event: SseEvent) -> JsonValue:
     """Return the event a runtime sent, or raise ForeignServerError for what is none."""
     try:
         found = msgspec.json.decode(event.data)
@@ -100,25 +93,18 @@ def envelope_of(event: StreamedEvent) -> JsonValue:
     return told
 
 
-def read_events(answer: Answer) -> Iterator[StreamedEvent]:
+def read_events(answer: Answer) -> Iterator[SseEvent]:
     """Yield the events of one answer until it ends; comments keep it alive and say nothing.
 
     One without data is no event: its id says how far what was passed over reaches.
     """
-    event_id: str | None = None
-    kind, data = "message", list[str]()
-    while line := answer.body.readline(CLIENT_STREAM_LINE_BYTES_MAX):
-        text = line.decode("utf-8", "replace").rstrip("\r\n")
-        if not text:
-            if data or event_id is not None:
-                yield StreamedEvent(event_id, kind, "\n".join(data))
-            event_id, kind, data = None, "message", []
-            continue
-        name, _, value = text.partition(":")
-        value = value.removeprefix(" ")
-        if name == "id":
-            event_id = value
-        elif name == "event":
-            kind = value
-        elif name == "data":
-            data.append(value)
+    parser = SseParser(
+        line_bytes_max=CLIENT_STREAM_LINE_BYTES_MAX,
+        event_bytes_max=CLIENT_STREAM_LINE_BYTES_MAX,
+        bare_ids=True,
+    )
+    for piece in answer:
+        try:
+            yield from parser.feed(piece)
+        except UnreadableStreamError as error:
+            raise ForeignServerError(str(error)) from None

@@ -17,7 +17,6 @@ from typing import Final
 
 import msgspec
 
-from holon.decide.text_size import utf8_bytes
 from holon.model.answer import ModelAnswer
 from holon.model.command import OutputSpan, OutputStream
 from holon.model.conversation import (
@@ -32,11 +31,13 @@ from holon.model.limits import (
     ANSWER_TEXT_BYTES_MAX,
     ANSWER_TOKEN_BYTES_MAX,
     ESTIMATED_TOKEN_BYTES,
+    SURFACE_TEXT_CHARS_MAX,
     TOOL_OUTPUT_TOKENS_DEFAULT,
     TOOL_OUTPUT_TOKENS_MAX,
 )
 from holon.model.provider_attempt import TransportDiagnostics
 from holon.model.record import Record
+from holon.model.text_size import utf8_bytes
 
 _ENDS_WORD: Final = re.compile(r"""[\s"'`=,;|&(){}\[\]<>]""")
 
@@ -64,6 +65,11 @@ class OutputBudget(Record, frozen=True, kw_only=True):
         """Return how many bytes of output a model sees that asked for so many tokens."""
         asked = self.default_tokens if asked_tokens is None else asked_tokens
         return min(asked, self.tokens_max) * ESTIMATED_TOKEN_BYTES
+
+
+def bounded(text: str, *, chars_max: int = SURFACE_TEXT_CHARS_MAX) -> BoundedText:
+    """Return the beginning of a text for a view, and whether there was more."""
+    return BoundedText(text=text[:chars_max], truncated=len(text) > chars_max)
 
 
 def preview_of(span: OutputSpan, *, bytes_max: int) -> BoundedText:

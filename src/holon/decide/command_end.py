@@ -10,13 +10,14 @@ Rule 3: a result names the command and how it ended, then shows its output withi
 from enum import StrEnum
 from typing import Final
 
-from holon.decide.command_promotion import one_line
 from holon.decide.failure_artifact import task_failure
 from holon.model.brief import FailureArtifact
 from holon.model.command import CommandExit, StopCause
 from holon.model.commit import AdvanceTask
+from holon.model.limits import EVENT_TEXT_CHARS_MAX
 from holon.model.record import Record
 from holon.model.task import TaskRecord, TaskStatus
+from holon.model.text_size import one_line
 
 COMMAND_FAILED: Final = "command_failed"
 COMMAND_NOT_STARTED: Final = "command_not_started"
@@ -49,7 +50,7 @@ def end_of_task(
 ) -> AdvanceTask:
     """Return the terminal step of a command task; `output` is already bounded."""
     ending = _ending_of(ended, asked)
-    named = one_line(task.summary or task.kind.value)
+    named = one_line(task.summary or task.kind.value, chars_max=EVENT_TEXT_CHARS_MAX)
     line = f"{named}: {ending.told}"
     return AdvanceTask(
         agent_id=task.agent_id,
@@ -91,7 +92,8 @@ def _ending_of(ended: CommandExit, asked: EndAsked) -> _Ending:
 
 def not_started(task: TaskRecord, why: str) -> AdvanceTask:
     """Return the end of a command task whose command could not be started after all."""
-    line = f"{one_line(task.summary or task.kind.value)}: it could not be started: {why}"
+    named = one_line(task.summary or task.kind.value, chars_max=EVENT_TEXT_CHARS_MAX)
+    line = f"{named}: it could not be started: {why}"
     return AdvanceTask(
         agent_id=task.agent_id,
         task_id=task.id,

@@ -29,6 +29,7 @@ from holon.model.task import (
     TaskRecord,
     TaskStatus,
 )
+from holon.model.text_size import one_line
 
 
 class PromotionFacts(Record, frozen=True, kw_only=True):
@@ -102,7 +103,7 @@ def running_twin(running: Sequence[TaskRecord], command: CommandSpec) -> TaskRec
 def promoted_task(facts: PromotionFacts) -> TaskRecord:
     """Return the record of a command that goes on in the background."""
     command = facts.command
-    summary = one_line(facts.shown_cmd)
+    summary = one_line(facts.shown_cmd, chars_max=EVENT_TEXT_CHARS_MAX)
     return TaskRecord(
         id=facts.task_id,
         agent_id=facts.agent_id,
@@ -199,9 +200,3 @@ def already_running_result(task: TaskRecord, command: CommandSpec) -> dict[str, 
 def task_handle(task: TaskRecord) -> dict[str, JsonValue]:
     """Return what a model needs to refer to a task."""
     return {"task_id": task.id, "task_kind": task.kind.value, "status": task.status.value}
-
-
-def one_line(cmd: str) -> str:
-    """Return a command as one bounded line."""
-    line = " ".join(cmd.split())
-    return line if len(line) <= EVENT_TEXT_CHARS_MAX else line[: EVENT_TEXT_CHARS_MAX - 1] + "…"

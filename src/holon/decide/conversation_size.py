@@ -9,7 +9,6 @@ from typing import Final, assert_never
 
 import msgspec
 
-from holon.decide.text_size import utf8_bytes
 from holon.model.conversation import (
     AssistantBlock,
     ConversationMessage,
@@ -20,6 +19,7 @@ from holon.model.conversation import (
     ToolUseBlock,
     UserBlock,
 )
+from holon.model.text_size import utf8_bytes
 
 BLOCK_BYTES: Final = 32  # names and braces around each block
 

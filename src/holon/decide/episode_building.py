@@ -17,7 +17,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from holon.decide.authority import lowest
-from holon.decide.turn_evidence import newest_of, one_line
+from holon.decide.turn_evidence import memory_line, newest_of
 from holon.model.ids import AgentId, EpisodeId, IdPrefix, TurnId, WorkItemId, WorkspaceId
 from holon.model.instant import Instant
 from holon.model.memory import (
@@ -223,7 +223,7 @@ def _summary(builder: EpisodeBuilder) -> str:
         _listed("Left", total.carry_forward),
     ]
     told = " ".join(part for part in parts if part) or f"{builder.turns_count} turns"
-    return one_line(told, chars_max=EPISODE_SUMMARY_CHARS_MAX)
+    return memory_line(told, chars_max=EPISODE_SUMMARY_CHARS_MAX)
 
 
 def _listed(what: str, entries: tuple[str, ...]) -> str:

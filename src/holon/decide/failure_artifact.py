@@ -24,6 +24,7 @@ from holon.model.limits import EVENT_TEXT_CHARS_MAX, TURN_ROUNDS_COUNT_MAX
 from holon.model.model_ref import ModelRef
 from holon.model.provider_attempt import ProviderAttempt
 from holon.model.provider_errors import ProviderError
+from holon.model.text_size import cut
 from holon.model.turn import TerminalKind
 
 ROUND_LIMIT: Final = "round_limit"
@@ -56,7 +57,7 @@ def failure_of(error: Exception) -> FailureArtifact:
             return FailureArtifact(
                 category=FailureCategory.RUNTIME,
                 kind=error.code,
-                summary=one_line(error.message),
+                summary=first_line(error.message),
                 recovery_hint=error.hint,
                 source_chain=_causes(error),
             )
@@ -82,7 +83,7 @@ def round_failure(
     of_shown = [attempt for attempt in attempts if attempt.model_ref == name]
     found = _provider_failure(shown.error, of_shown, redact=redact)
     counts = Counter(attempt.model_ref for attempt in attempts)
-    tried = one_line(", ".join(str(each.model_ref) for each in lost))
+    tried = first_line(", ".join(str(each.model_ref) for each in lost))
     return msgspec.structs.replace(
         found,
         summary=_told(lost, counts, redact),
@@ -97,7 +98,7 @@ def task_failure(
     return FailureArtifact(
         category=FailureCategory.TASK,
         kind=kind,
-        summary=one_line(summary),
+        summary=first_line(summary),
         task_id=task_id,
         exit_status=exit_status,
     )
@@ -118,7 +119,7 @@ def over_budget(*, needed_tokens: int, share_tokens: int, what: str) -> FailureA
     return FailureArtifact(
         category=FailureCategory.RUNTIME,
         kind=TerminalKind.BASELINE_OVER_BUDGET.value,
-        summary=one_line(
+        summary=first_line(
             f"the prompt does not fit the model: it needs at least about {needed_tokens} tokens"
             f" where there is room for {share_tokens}: {what}"
         ),
@@ -142,7 +143,7 @@ def operator_abort(reason: str) -> FailureArtifact:
     return FailureArtifact(
         category=FailureCategory.RUNTIME,
         kind=OPERATOR_ABORT,
-        summary=one_line(f"the operator ended the turn: {reason}"),
+        summary=first_line(f"the operator ended the turn: {reason}"),
     )
 
 
@@ -170,9 +171,9 @@ def turn_set_aside(crash_count: int) -> FailureArtifact:
     )
 
 
-def one_line(text: str) -> str:
+def first_line(text: str, *, chars_max: int = EVENT_TEXT_CHARS_MAX) -> str:
     """Return the first line of `text`, bounded."""
-    return _cut(_first_line(text), EVENT_TEXT_CHARS_MAX)
+    return cut(next(iter(text.strip().splitlines()), ""), chars_max=chars_max)
 
 
 def _provider_failure(
@@ -182,18 +183,18 @@ def _provider_failure(
     exchange = last.transport_diagnostics if last is not None else None
     metadata = {"attempt_count": str(len(attempts))} if attempts else {}
     if exchange is not None and exchange.request_id is not None:
-        metadata["request_id"] = one_line(redact(exchange.request_id))
+        metadata["request_id"] = first_line(redact(exchange.request_id))
     if error.retry_after_ms is not None:
         metadata["retry_after_ms"] = str(error.retry_after_ms)
     return FailureArtifact(
         category=error.category,
         kind=error.code,
-        summary=one_line(redact(error.message)),
+        summary=first_line(redact(error.message)),
         provider=last.provider if last is not None else None,
         model_ref=last.model_ref if last is not None else None,
         status=exchange.status if exchange is not None else None,
         retryable=error.retryable,
-        recovery_hint=None if error.hint is None else one_line(redact(error.hint)),
+        recovery_hint=None if error.hint is None else first_line(redact(error.hint)),
         source_chain=_causes(error, redact),
         metadata=metadata,
     )
@@ -204,29 +205,21 @@ def _told(lost: Sequence[LostCandidate], counts: Mapping[str, int], redact: Reda
     if len(lost) == 1:
         count = counts.get(str(lost[0].model_ref), 0)
         ending = f" (gave up after {count} attempts)" if count > 1 else ""
-        message = _first_line(redact(lost[0].error.message))
-        return _cut(message, EVENT_TEXT_CHARS_MAX - len(ending)) + ending
+        message = redact(lost[0].error.message)
+        return first_line(message, chars_max=EVENT_TEXT_CHARS_MAX - len(ending)) + ending
     opening = f"none of {len(lost)} models answered: "
     named, more = lost[:_CANDIDATES_NAMED_COUNT_MAX], len(lost) - _CANDIDATES_NAMED_COUNT_MAX
     ending = f"; and {more} more" if more > 0 else ""
     room = (EVENT_TEXT_CHARS_MAX - len(opening) - len(ending)) // len(named) - len("; ")
-    parts = (_cut(_ended(each, counts, redact), room) for each in named)
+    parts = (cut(_ended(each, counts, redact), chars_max=room) for each in named)
     return opening + "; ".join(parts) + ending
 
 
 def _ended(lost: LostCandidate, counts: Mapping[str, int], redact: Redact) -> str:
     count = counts.get(str(lost.model_ref), 0)
     often = f" after {count} attempts" if count > 1 else ""
-    message = _first_line(redact(lost.error.message))
+    message = first_line(redact(lost.error.message))
     return f"{lost.model_ref}: {lost.error.code}{often} ({message})"
-
-
-def _first_line(text: str) -> str:
-    return next(iter(text.strip().splitlines()), "")
-
-
-def _cut(text: str, chars_max: int) -> str:
-    return text if len(text) <= chars_max else text[: chars_max - 1] + "…"
 
 
 def _causes(error: BaseException, redact: Redact = str) -> tuple[str, ...]:
@@ -239,6 +232,6 @@ def _causes(error: BaseException, redact: Redact = str) -> tuple[str, ...]:
 
 
 def _named(error: BaseException, redact: Redact = str) -> str:
-    text = _first_line(redact(str(error)))
+    text = first_line(redact(str(error)))
     name = type(error).__name__
-    return one_line(f"{name}: {text}") if text else name
+    return first_line(f"{name}: {text}") if text else name

@@ -21,7 +21,7 @@ from hashlib import sha256
 from typing import Final
 
 from holon.decide.bounded_text import both_ends, shortened
-from holon.decide.text_size import utf8_bytes
+from holon.model.text_size import cut, utf8_bytes, worth_reading
 
 _KEY_CHARS: Final = 12
 _HALF: Final = _KEY_CHARS // 2
@@ -162,6 +162,11 @@ def without_tags(text: str) -> str:
 def quoted(text: str) -> str:
     """Return others' words for a line of ours: on one line, and nothing hidden in it."""
     return " ".join(visible(text).split())
+
+
+def quoted_line(text: str, *, chars_max: int) -> str:
+    """Return others' words as `quoted` does, within so many characters."""
+    return cut(quoted(worth_reading(text, chars_max=chars_max)), chars_max=chars_max)
 
 
 def _shown(found: re.Match[str]) -> str:

@@ -21,6 +21,7 @@ from holon.model.errors import NotJsonError
 from holon.model.json_value import JsonValue, require_json
 from holon.model.limits import ARGUMENT_NOTES_COUNT_MAX, JSON_DEPTH_MAX
 from holon.model.record import Record
+from holon.model.text_size import cut
 
 # What a model calls a field, and what the field is called: the first pair that fits counts.
 Aliases: TypeAlias = tuple[tuple[str, str], ...]
@@ -238,7 +239,7 @@ def _at(place: str, name: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    return repr(text if len(text) <= _QUOTED_CHARS_MAX else text[:_QUOTED_CHARS_MAX] + "…")
+    return repr(cut(text, chars_max=_QUOTED_CHARS_MAX))
 
 
 def _bounded(notes: list[str]) -> tuple[str, ...]:

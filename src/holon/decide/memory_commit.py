@@ -13,7 +13,7 @@ import msgspec
 
 from holon.decide.episode_building import Built, TurnBoundary, build_on
 from holon.decide.memory_update import SettledTurn, remembered, scope_of, summary_of
-from holon.decide.turn_evidence import evidence_of, newest_of, one_line
+from holon.decide.turn_evidence import evidence_of, memory_line, newest_of
 from holon.model.closure import Closure, Waiting
 from holon.model.commit import Change, Commit, MoveWait, RecordClosure, SettleTurn
 from holon.model.context_change import RememberContext
@@ -164,7 +164,7 @@ def _delta(turn: SettledTurn, facts: MemoryFacts, memory: WorkingMemory) -> Turn
         authority_class=evidence.authority_class,
         work_item_id=None if item is None else item.id,
         workspace_id=turn.workspace_id,
-        objective=None if item is None else one_line(item.objective),
+        objective=None if item is None else memory_line(item.objective),
         work_summary=summary_of(turn),
         scope_hints=scope_of(turn.workspace_id, evidence.files),
         working_set_files=evidence.files,

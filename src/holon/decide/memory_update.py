@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from holon.decide.turn_evidence import TurnEvidence, newest_of, one_line
+from holon.decide.turn_evidence import TurnEvidence, memory_line, newest_of
 from holon.model.ids import WorkspaceId
 from holon.model.memory import (
     MemoryDeltaReason,
@@ -92,7 +92,7 @@ def next_memory(before: WorkingMemory, turn: SettledTurn) -> WorkingMemory:
     files = newest_of((*evidence.files, *kept.working_set_files), count_max=MEMORY_FILES_COUNT_MAX)
     return WorkingMemory(
         current_work_item_id=item_id,
-        objective=None if item is None else one_line(item.objective),
+        objective=None if item is None else memory_line(item.objective),
         work_summary=summary_of(turn) or kept.work_summary,
         scope_hints=scope_of(turn.workspace_id, files),
         plan=() if item is None else _plan(item),
@@ -111,17 +111,17 @@ def summary_of(turn: SettledTurn) -> str | None:
     terminal = turn.terminal
     if terminal.kind is not TerminalKind.COMPLETED:
         return f"turn {terminal.turn_index} ended {terminal.kind}"
-    said = one_line(terminal.last_assistant_message or "", chars_max=MEMORY_SUMMARY_CHARS_MAX)
+    said = memory_line(terminal.last_assistant_message or "", chars_max=MEMORY_SUMMARY_CHARS_MAX)
     if not said or turn.evidence.is_instructed:
         return said or None
     label = f"[{turn.evidence.authority_class}] "
-    return one_line(label + said, chars_max=MEMORY_SUMMARY_CHARS_MAX)
+    return memory_line(label + said, chars_max=MEMORY_SUMMARY_CHARS_MAX)
 
 
 def waiting_lines(waits: tuple[WaitRecord, ...]) -> tuple[str, ...]:
     """Return what the agent waits for; a rest and a reminder are nothing to wait for."""
     lines = (
-        one_line(f"{wait.kind}: {wait.waiting_for}")
+        memory_line(f"{wait.kind}: {wait.waiting_for}")
         for wait in waits
         if wait.state.is_open and wait.kind not in (WaitKind.REST, WaitKind.RECHECK)
     )
@@ -179,16 +179,16 @@ def _line(name: str, value: str | tuple[str, ...] | None) -> str:
     if not value:
         return f"{what}: nothing now"
     if isinstance(value, str):
-        return one_line(f"{what}: {value}")
+        return memory_line(f"{what}: {value}")
     shown = "; ".join(value[:MEMORY_DELTA_ENTRIES_COUNT_MAX])
     left = len(value) - MEMORY_DELTA_ENTRIES_COUNT_MAX
     more = f" (and {left} more)" if left > 0 else ""
-    return one_line(f"{what}{more}: {shown}")
+    return memory_line(f"{what}{more}: {shown}")
 
 
 def _plan(item: WorkItemRecord) -> tuple[str, ...]:
-    blocked = () if item.blocked_by is None else (one_line(f"blocked: {item.blocked_by}"),)
-    written = () if item.plan_artifact is None else (one_line(f"in {item.plan_artifact.path}"),)
+    blocked = () if item.blocked_by is None else (memory_line(f"blocked: {item.blocked_by}"),)
+    written = () if item.plan_artifact is None else (memory_line(f"in {item.plan_artifact.path}"),)
     return (f"{item.plan_status}", *written, *blocked)
 
 
@@ -196,7 +196,7 @@ def _todos(item: WorkItemRecord) -> tuple[str, ...]:
     """What is left of the checklist, in its order."""
     left = [todo for todo in item.todo_list if todo.state is not TodoState.COMPLETED]
     lines = tuple(
-        one_line(f"{todo.state}: {todo.text}") for todo in left[:MEMORY_ENTRIES_COUNT_MAX]
+        memory_line(f"{todo.state}: {todo.text}") for todo in left[:MEMORY_ENTRIES_COUNT_MAX]
     )
     return newest_of(lines, count_max=MEMORY_ENTRIES_COUNT_MAX)
 
@@ -213,7 +213,7 @@ def _followups(kept: WorkingMemory, turn: SettledTurn) -> tuple[str, ...]:
         if line.startswith(_UNVERIFIED) and seen.get(line) is None
     )
     others = (
-        one_line(f"work item {item.id}: {item.objective}")
+        memory_line(f"work item {item.id}: {item.objective}")
         for item in turn.queued
         if item.state is WorkItemState.OPEN
     )
@@ -221,4 +221,4 @@ def _followups(kept: WorkingMemory, turn: SettledTurn) -> tuple[str, ...]:
 
 
 def _unverified(cmd: str) -> str:
-    return one_line(f"{_UNVERIFIED}{cmd}")
+    return memory_line(f"{_UNVERIFIED}{cmd}")

@@ -15,9 +15,8 @@ from typing import Final, TypeAlias
 import msgspec
 
 from holon.decide.bounded_text import shortened
-from holon.decide.fencing import disarmed, disarmed_within, fenced, quoted
+from holon.decide.fencing import disarmed, disarmed_within, fenced, quoted, quoted_line
 from holon.decide.message_view import authority_shown, body_text
-from holon.decide.text_size import utf8_bytes
 from holon.decide.trigger_address import without_addresses
 from holon.decide.turn_replay import receipts_by_place, was_set_aside
 from holon.model.compaction_limits import (
@@ -30,6 +29,7 @@ from holon.model.conversation import text_of, tool_uses_of
 from holon.model.ids import TurnId
 from holon.model.limits import ID_CHARS_MAX
 from holon.model.provenance import AuthorityClass
+from holon.model.text_size import utf8_bytes
 from holon.model.transcript import (
     AssistantRound,
     IncomingMessage,
@@ -170,7 +170,8 @@ def _entry_lines(entry: TranscriptEntry, receipts: _Receipts) -> Iterator[str]:
                 yield f"round {number}: you said {_preview(text)}"
             uses = tool_uses_of(spoke.blocks)
             for position, use in enumerate(uses[:RECAP_CALLS_COUNT_MAX]):
-                asked = _cut(quoted(without_addresses(msgspec.json.encode(use.input).decode())))
+                told = without_addresses(msgspec.json.encode(use.input).decode())
+                asked = quoted_line(told, chars_max=RECAP_PREVIEW_CHARS_MAX)
                 came = _came_back(receipts.get((number, position)))
                 yield f"round {number}: {quoted(use.name)[:ID_CHARS_MAX]} {asked} -> {came}"
             if (more := len(uses) - RECAP_CALLS_COUNT_MAX) > 0:
@@ -221,9 +222,4 @@ def _block(header: str, lines: Sequence[str], *, content_id: str) -> str:
 
 
 def _preview(text: str, *, chars_max: int = RECAP_PREVIEW_CHARS_MAX) -> str:
-    # What is far behind the cut is not even looked at: a body may be a megabyte of blanks.
-    return f'"{_cut(quoted(text[: chars_max * 8]), chars_max=chars_max)}"'
-
-
-def _cut(text: str, *, chars_max: int = RECAP_PREVIEW_CHARS_MAX) -> str:
-    return text if len(text) <= chars_max else text[: chars_max - 1] + "…"
+    return f'"{quoted_line(text, chars_max=chars_max)}"'

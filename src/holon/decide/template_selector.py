@@ -18,6 +18,7 @@ from holon.model.template import (
     TemplateFolder,
     TemplateSelector,
 )
+from holon.model.text_size import cut
 
 TREE_FORM: Final = "https://github.com/<owner>/<repo>/tree/<ref>/<path>"
 _FORMS: Final = f"give a template id, an absolute path, or {TREE_FORM}"
@@ -100,5 +101,5 @@ def _is_segment(part: str) -> bool:
 
 
 def _refused(text: str, why: str) -> BadTemplateError:
-    shown = text if len(text) <= _QUOTED_CHARS_MAX else f"{text[:_QUOTED_CHARS_MAX]}…"
+    shown = cut(text, chars_max=_QUOTED_CHARS_MAX)
     return BadTemplateError(f"{shown!r} selects no template: {why}", hint=_FORMS)

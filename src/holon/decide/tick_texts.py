@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import msgspec
 
-from holon.decide.fencing import quoted
+from holon.decide.fencing import quoted_line
 from holon.decide.message_view import HINTS_FIELD
 from holon.model.limits import EVENT_TEXT_CHARS_MAX, SECOND_MS, TIMER_LATE_MS_MIN
 from holon.model.message import JsonBody, MessageBody, TextBody
@@ -76,5 +76,4 @@ def timer_text(timer: TimerRecord, *, late_by_ms: int = 0) -> str:
 
 def _short(text: str) -> str:
     """Recorded words in a sentence of ours: on one line, nothing hidden, and bounded."""
-    text = quoted(text)
-    return text if len(text) <= EVENT_TEXT_CHARS_MAX else text[:EVENT_TEXT_CHARS_MAX] + "…"
+    return quoted_line(text, chars_max=EVENT_TEXT_CHARS_MAX)

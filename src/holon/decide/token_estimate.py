@@ -11,7 +11,6 @@ Rule 3: usage that was not reported, or cannot be true, is estimated and says so
 
 from typing import Final
 
-from holon.decide.text_size import utf8_bytes
 from holon.model.compaction_limits import (
     CALIBRATION_REQUEST_BYTES_MIN,
     CALIBRATION_TOKEN_BYTES_MAX,
@@ -20,6 +19,7 @@ from holon.model.compaction_limits import (
 from holon.model.limits import ESTIMATED_TOKEN_BYTES
 from holon.model.provider_attempt import TokenUsage
 from holon.model.record import Record
+from holon.model.text_size import utf8_bytes
 
 _MILLI: Final = 1_000
 _OLD_WEIGHT: Final = 7  # of eight: one odd request hardly moves the mean

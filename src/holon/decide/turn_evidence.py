@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from holon.decide.fencing import quoted
+from holon.decide.fencing import quoted_line
 from holon.decide.shown_authority import is_tainted, turn_authority
 from holon.decide.trigger_address import value_without_addresses, without_addresses
 from holon.model.json_value import JsonValue
@@ -63,7 +63,7 @@ class CommandRun(Record, frozen=True, kw_only=True):
     def line(self) -> str:
         """The command and what came of it."""
         tail = f" ({self.outcome})"
-        return f"{one_line(self.cmd, chars_max=MEMORY_LINE_CHARS_MAX - len(tail))}{tail}"
+        return f"{memory_line(self.cmd, chars_max=MEMORY_LINE_CHARS_MAX - len(tail))}{tail}"
 
     @property
     def is_check(self) -> bool:
@@ -135,7 +135,7 @@ def evidence_of(log: TurnLog, *, before: AuthorityClass) -> TurnEvidence:
     for recorded in _newest(log.calls):
         match recorded.call.name:
             case "ApplyPatch":
-                files.extend(one_line(path) for path in _result_of(recorded).changed_paths)
+                files.extend(memory_line(path) for path in _result_of(recorded).changed_paths)
             case "ExecCommand":
                 commands.extend(_single(recorded))
             case "ExecCommandBatch":
@@ -155,10 +155,9 @@ def newest_of(entries: Iterable[str], *, count_max: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, entries)))[:count_max]
 
 
-def one_line(text: str, *, chars_max: int = MEMORY_LINE_CHARS_MAX) -> str:
+def memory_line(text: str, *, chars_max: int = MEMORY_LINE_CHARS_MAX) -> str:
     """Return a text as one bounded line in which nothing is hidden."""
-    line = quoted(text[: 4 * chars_max])  # whatever is longer is cut anyway
-    return line if len(line) <= chars_max else f"{line[: chars_max - 1]}…"
+    return quoted_line(text, chars_max=chars_max)
 
 
 def _newest(calls: tuple[RecordedCall, ...]) -> Iterator[RecordedCall]:
@@ -176,7 +175,7 @@ def _single(recorded: RecordedCall) -> Iterator[CommandRun]:
         return
     if recorded.receipt.is_error:
         kind = recorded.receipt.error_kind or "error"
-        yield CommandRun(cmd=cmd, outcome=one_line(kind), ended_well=False)
+        yield CommandRun(cmd=cmd, outcome=memory_line(kind), ended_well=False)
         return
     yield _ended(cmd, _result_of(recorded))
 
@@ -187,14 +186,14 @@ def _batch(recorded: RecordedCall) -> Iterator[CommandRun]:
         if cmd and item.result is not None:
             yield _ended(cmd, item.result)
         elif cmd:
-            yield CommandRun(cmd=cmd, outcome=one_line(item.status) or "not run")
+            yield CommandRun(cmd=cmd, outcome=memory_line(item.status) or "not run")
 
 
 def _ended(cmd: str, result: _Result) -> CommandRun:
     if result.exit_status is not None:
         outcome = f"exit {result.exit_status}"
         return CommandRun(cmd=cmd, outcome=outcome, ended_well=result.exit_status == 0)
-    return CommandRun(cmd=cmd, outcome=one_line(result.disposition or "no result"))
+    return CommandRun(cmd=cmd, outcome=memory_line(result.disposition or "no result"))
 
 
 def _decision(recorded: RecordedCall, *, with_words: bool) -> Iterator[str]:
@@ -202,7 +201,7 @@ def _decision(recorded: RecordedCall, *, with_words: bool) -> Iterator[str]:
     if recorded.receipt is None or recorded.receipt.is_error:
         return
     asked = _asked_of(recorded.call.input)
-    item_id = one_line(asked.work_item_id or asked.id or "")
+    item_id = memory_line(asked.work_item_id or asked.id or "")
     match recorded.call.name:
         case "CompleteWorkItem":
             yield f"completed work item {recorded.receipt.completes_work_item_id or item_id}"
@@ -216,13 +215,13 @@ def _decision(recorded: RecordedCall, *, with_words: bool) -> Iterator[str]:
             what = f"work item {item_id} has a new objective"
             yield _said(what, asked.objective, with_words=with_words)
         case "UpdateWorkItem" if asked.plan_status:
-            yield f"the plan of work item {item_id} is {one_line(asked.plan_status)}"
+            yield f"the plan of work item {item_id} is {memory_line(asked.plan_status)}"
         case _:
             return
 
 
 def _said(what: str, words: str | None, *, with_words: bool) -> str:
-    return one_line(f"{what}: {words}") if words and with_words else one_line(what)
+    return memory_line(f"{what}: {words}") if words and with_words else memory_line(what)
 
 
 def _asked_of(arguments: JsonValue) -> _Asked:

@@ -15,7 +15,6 @@ from datetime import datetime
 from typing import Final, TypeAlias
 
 from holon.decide.lane_commits import LaneHold, entry_of
-from holon.decide.text_size import utf8_bytes
 from holon.decide.turn_step import TurnState
 from holon.model.commit import AppendTranscript, Change, Commit, RecordEvent
 from holon.model.limits import (
@@ -25,6 +24,7 @@ from holon.model.limits import (
 )
 from holon.model.record import Record
 from holon.model.reminder import ReminderPolicy
+from holon.model.text_size import one_line, utf8_bytes
 from holon.model.transcript import WorkReminder
 from holon.model.turn import TurnRecord
 from holon.model.work_event import ReminderObstacle, WorkReminderSkipped
@@ -150,12 +150,12 @@ def _text(item: WorkItemRecord, *, bytes_max: int) -> str | None:
 def _details(item: WorkItemRecord) -> list[str]:
     """What the record says, most telling first; finished todos are left out."""
     open_todos = [todo for todo in item.todo_list if todo.state is not TodoState.COMPLETED]
-    lines = [f"objective: {_on_one_line(item.objective)}"]
+    lines = [f"objective: {one_line(item.objective, chars_max=LABEL_CHARS_MAX)}"]
     if item.blocked_by is not None:
-        lines.append(f"blocked by: {_on_one_line(item.blocked_by)}")
+        lines.append(f"blocked by: {one_line(item.blocked_by, chars_max=LABEL_CHARS_MAX)}")
     lines.extend(_todo_line(todo) for todo in sorted(open_todos, key=_is_pending))
     if (plan := item.plan_artifact) is not None:
-        preview = _on_one_line(plan.preview)[:PLAN_PREVIEW_LISTED_CHARS_MAX]
+        preview = one_line(plan.preview, chars_max=PLAN_PREVIEW_LISTED_CHARS_MAX)
         lines.append(f"plan in {plan.path}: {preview}")
     return lines
 
@@ -165,12 +165,7 @@ def _is_pending(todo: TodoItem) -> bool:
 
 
 def _todo_line(todo: TodoItem) -> str:
-    return f"todo ({todo.state.value}): {_on_one_line(todo.text)}"
-
-
-def _on_one_line(text: str) -> str:
-    """Without line breaks, so that what an item says cannot look like a line of ours."""
-    return " ".join(text.split())[:LABEL_CHARS_MAX]
+    return f"todo ({todo.state.value}): {one_line(todo.text, chars_max=LABEL_CHARS_MAX)}"
 
 
 def _cut(line: str, *, bytes_max: int) -> str | None:

@@ -7,7 +7,7 @@ Rule 2: an event never changes, so its frame is kept for the next reader; how ma
 Rule 3: what a level leaves out is passed over, not lost: the number of the last one is told.
 """
 
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
@@ -18,6 +18,7 @@ from holon.model.brief import OperatorVisibility
 from holon.model.event import AuditEvent, BriefCreated
 from holon.model.ids import AgentId, MessageId, TurnId
 from holon.model.limits import EVENT_FRAMES_KEPT_COUNT_MAX, SURFACE_PAGE_COUNT_MAX
+from holon.model.lru import Lru
 from holon.model.message import MessageEnvelope
 from holon.model.turn import TurnRecord
 from holon.ports.store_reads import StoreReads
@@ -103,8 +104,8 @@ class EventFrames:
     """The frames of one server."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[_Key, _Frame] = OrderedDict()
-        self._seen: dict[AgentId, bool] = {}
+        self._kept: Lru[_Key, _Frame] = Lru(EVENT_FRAMES_KEPT_COUNT_MAX)
+        self._seen: Lru[AgentId, bool] = Lru(_SEEN_AGENTS_COUNT_MAX)
         self._making = anyio.Lock()
 
     async def of_agent(
@@ -139,7 +140,8 @@ class EventFrames:
     ) -> list[_Frame]:
         async with self._making:  # who comes second finds what the first one made
             keys = [(each.log_seq, projection, by_log) for each in events]
-            new = [each for each, key in zip(events, keys, strict=True) if key not in self._kept]
+            kept = {key: frame for key in keys if (frame := self._kept.peek(key)) is not None}
+            new = [each for each, key in zip(events, keys, strict=True) if key not in kept]
             around = await surroundings_of(reads, new)
             epoch = await reads.log_epoch()
             made = {
@@ -152,21 +154,16 @@ class EventFrames:
                 )
                 for each in new
             }
-            frames = [made.get(key[0]) or self._kept[key] for key in keys]
             for log_seq, frame in made.items():
-                self._kept[log_seq, projection, by_log] = frame
-            while len(self._kept) > EVENT_FRAMES_KEPT_COUNT_MAX:
-                self._kept.popitem(last=False)
-            return frames
+                self._kept.put((log_seq, projection, by_log), frame)
+            return [made.get(key[0]) or kept[key] for key in keys]
 
     async def _is_public(self, reads: StoreReads, agent_id: AgentId) -> bool:
-        seen = self._seen.get(agent_id)
+        seen = self._seen.peek(agent_id)
         if seen is None:
             agent = await reads.agent(agent_id)
             seen = agent is not None and agent.identity.visibility is Visibility.PUBLIC
-            if len(self._seen) >= _SEEN_AGENTS_COUNT_MAX:
-                self._seen.clear()
-            self._seen[agent_id] = seen
+            self._seen.put(agent_id, seen)
         return seen
 
 

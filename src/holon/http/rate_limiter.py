@@ -4,12 +4,12 @@ Owns:  a bucket per key, refilled with time.
 Rule 1: a key that never asked costs nothing; the table is bounded and forgets the longest quiet.
 """
 
-from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final
 
 from holon.model.limits import HTTP_PEERS_KEPT_COUNT_MAX
+from holon.model.lru import Lru
 from holon.ports.clock import Clock
 
 _MINUTE_NS: Final = 60 * 1_000_000_000
@@ -28,11 +28,11 @@ class RateLimiter:
     clock: Clock
     burst: int
     per_minute: int
-    _buckets: OrderedDict[Hashable, _Bucket] = field(default_factory=OrderedDict)
+    _buckets: Lru[Hashable, _Bucket] = field(default_factory=lambda: Lru(HTTP_PEERS_KEPT_COUNT_MAX))
 
     def wait_s(self, key: Hashable) -> int | None:
         """How long this key has to wait before the next one, or nothing when it need not."""
-        bucket = self._buckets.get(key)
+        bucket = self._buckets.peek(key)
         if bucket is None:
             return None
         level = self._level(bucket)
@@ -42,12 +42,10 @@ class RateLimiter:
 
     def count(self, key: Hashable) -> None:
         """Take note of one."""
-        bucket = self._buckets.pop(key, None) or _Bucket(0.0, self.clock.monotonic_ns())
+        bucket = self._buckets.peek(key) or _Bucket(0.0, self.clock.monotonic_ns())
         bucket.level = min(self._level(bucket) + 1, float(self.burst))
         bucket.at_ns = self.clock.monotonic_ns()
-        self._buckets[key] = bucket
-        while len(self._buckets) > HTTP_PEERS_KEPT_COUNT_MAX:
-            self._buckets.popitem(last=False)
+        self._buckets.put(key, bucket)
 
     def _level(self, bucket: _Bucket) -> float:
         passed_ns = self.clock.monotonic_ns() - bucket.at_ns

@@ -13,6 +13,7 @@ from holon.model.limits import LABEL_CHARS_MAX
 from holon.model.record import Record
 from holon.model.surface import AgentSurface
 from holon.model.task import TaskKind, TaskRecord, TaskStatus
+from holon.model.text_size import one_line
 from holon.projections.agent_summary import (
     AgentSummary,
     Surroundings,
@@ -21,7 +22,6 @@ from holon.projections.agent_summary import (
     last_turn_of,
 )
 from holon.projections.execution_view import ExecutionView
-from holon.projections.preview import one_line
 from holon.projections.timer_view import (
     HintView,
     TimerView,

@@ -10,6 +10,7 @@ Rule 3: `closure` says what has come of the agent's work, `agent.status` what it
 
 from typing import Final
 
+from holon.decide.bounded_text import bounded
 from holon.decide.task_lifecycle import is_terminal
 from holon.model.agent import AgentState
 from holon.model.agent_status import AgentStatus
@@ -37,6 +38,7 @@ from holon.model.limits import AGENT_ROWS_SHOWN_COUNT_MAX
 from holon.model.memory import MemoryFigures
 from holon.model.record import Record
 from holon.model.surface import AgentCounts, AgentSurface
+from holon.model.text_size import one_line
 from holon.model.tool import ToolLatency
 from holon.model.turn import TerminalKind, TurnTerminal
 from holon.model.wake import ExternalTrigger, TriggerStatus
@@ -55,7 +57,6 @@ from holon.projections.agent_list import (
 from holon.projections.budget_view import PaceView
 from holon.projections.execution_history import ExecutionHistory, execution_history
 from holon.projections.execution_view import ExecutionView, execution_view
-from holon.projections.preview import bounded, one_line
 from holon.projections.runtime_status import FailurePhase
 from holon.projections.scheduling_posture import SchedulingPosture, scheduling_posture
 from holon.projections.skill_view import SkillsSummary

@@ -13,9 +13,9 @@ from typing import Final
 
 from holon.model.brief import OperatorVisibility
 from holon.model.errors import BadInputError
+from holon.model.text_size import one_line
 from holon.projections.operator_event import OperatorEvent
 from holon.projections.operator_event_rows import Category
-from holon.projections.preview import one_line
 
 
 class DisplayMode(StrEnum):

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from holon.decide.bounded_text import bounded
 from holon.model.agent_event import ModelOverrideChanged
 from holon.model.brief import BriefKind, BriefRecord, OperatorVisibility
 from holon.model.closure import WaitingReason
@@ -34,12 +35,12 @@ from holon.model.event import (
 from holon.model.ids import WorkItemId
 from holon.model.limits import EVENT_TEXT_CHARS_MAX
 from holon.model.record import Record
+from holon.model.text_size import one_line
 from holon.model.wait import WaitKind
 from holon.model.wake_event import WaitOpened
 from holon.model.work_event import WorkItemWritten
 from holon.model.work_item import WorkItemState
 from holon.projections.operator_event_rows import ROWS, Category
-from holon.projections.preview import bounded, one_line
 
 _COMPLETED_REMEMBERED_COUNT: Final = 16
 

@@ -14,7 +14,6 @@ from enum import StrEnum
 from typing import Final
 
 from holon.decide.failure_artifact import ROUND_LIMIT
-from holon.decide.text_size import utf8_bytes
 from holon.model.brief import BriefKind, BriefRecord, FailureArtifact
 from holon.model.closure import Closure, Completed, Continuable, Failed, waiting_reason_of
 from holon.model.conversation import text_of, tool_uses_of
@@ -36,6 +35,7 @@ from holon.model.limits import TERMINAL_TEXT_BYTES_MAX
 from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.record import Record
 from holon.model.task import TaskRecord
+from holon.model.text_size import utf8_bytes
 from holon.model.transcript import AssistantRound, TurnLog
 from holon.model.turn import StopReason
 from holon.model.work_item import WorkItemRecord

@@ -14,8 +14,8 @@ from holon.model.brief import BriefRecord
 from holon.model.instant import Instant
 from holon.model.record import Record
 from holon.model.surface import ActivityCounts
+from holon.model.text_size import one_line
 from holon.projections.budget_view import MeasureView
-from holon.projections.preview import one_line
 
 
 class RuntimeState(StrEnum):

@@ -14,9 +14,9 @@ from holon.model.agent_status import AgentStatus
 from holon.model.ids import TaskId, TurnId, WaitId, WorkItemId
 from holon.model.record import Record
 from holon.model.surface import ListedAgent
+from holon.model.text_size import one_line
 from holon.model.wait import WaitKind, WaitRecord
 from holon.model.work_item import PlanStatus, WorkItemRecord
-from holon.projections.preview import one_line
 
 
 class Posture(StrEnum):

@@ -25,7 +25,7 @@ from holon.model.skill import (
     SkillScope,
 )
 from holon.model.skill_ref import SkillFolder
-from holon.projections.preview import one_line
+from holon.model.text_size import one_line
 
 
 class SkillView(Record, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from holon.decide.trigger_address import masked_url
 from holon.model.ids import AgentId, TimerId, TriggerId
 from holon.model.instant import Instant
 from holon.model.record import Record
+from holon.model.text_size import one_line
 from holon.model.wake import (
     Cron,
     Every,
@@ -20,7 +21,6 @@ from holon.model.wake import (
     TriggerStatus,
     WakeHint,
 )
-from holon.projections.preview import one_line
 
 
 class TimerView(Record, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 import msgspec
 
-from holon.decide.bounded_text import BoundedText
+from holon.decide.bounded_text import BoundedText, bounded
 from holon.decide.trigger_address import without_addresses
 from holon.model.brief import FailureArtifact
 from holon.model.conversation import text_of, tool_uses_of
@@ -47,7 +47,6 @@ from holon.model.transcript import (
 )
 from holon.model.turn import RoundTiming, StopReason, ToolReceipt
 from holon.projections.agent_summary import TurnEndView, turn_end_view
-from holon.projections.preview import bounded
 
 
 class ToolResultStatus(StrEnum):

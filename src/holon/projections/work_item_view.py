@@ -9,12 +9,14 @@ Rule 2: texts are bounded and lists are counted beyond what is shown.
 from collections import Counter
 from enum import StrEnum
 
+from holon.decide.bounded_text import bounded
 from holon.decide.readiness import readiness_of, scheduling_state
 from holon.model.ids import AgentId, MessageId, WaitId, WorkItemId, WorkspaceId
 from holon.model.instant import Instant
 from holon.model.limits import PLAN_PREVIEW_LISTED_CHARS_MAX, TODO_ITEMS_COUNT_MAX
 from holon.model.record import Record
 from holon.model.snapshot import WeighedItem
+from holon.model.text_size import one_line
 from holon.model.wait import WaitKind, WaitRecord, WaitState
 from holon.model.work_item import (
     PlanStatus,
@@ -24,7 +26,6 @@ from holon.model.work_item import (
     WorkItemRecord,
     WorkItemState,
 )
-from holon.projections.preview import bounded, one_line
 
 
 class WorkItemFocus(StrEnum):

@@ -10,10 +10,10 @@ from typing import TypeAlias
 import msgspec
 
 from holon.decide.conversation_view import incoming_texts
-from holon.decide.text_size import utf8_bytes
 from holon.decide.token_estimate import bytes_of_tokens, estimated_tokens, tokens_of_bytes
 from holon.model.prompt_frame import PromptBlock, PromptFrame, Stability
 from holon.model.record import Record
+from holon.model.text_size import utf8_bytes
 from holon.model.transcript import IncomingMessage
 from holon.prompt.cache_scope import CacheFacts, cache_scope
 from holon.prompt.facts import PromptFacts

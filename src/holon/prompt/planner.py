@@ -17,7 +17,6 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from holon.decide.fencing import cut_between_fences
-from holon.decide.text_size import utf8_bytes
 from holon.decide.token_estimate import (
     UNCALIBRATED,
     Calibration,
@@ -38,6 +37,7 @@ from holon.model.limits import (
 )
 from holon.model.prompt_frame import Stability
 from holon.model.record import Record
+from holon.model.text_size import utf8_bytes
 from holon.prompt.facts import PromptFacts
 from holon.prompt.section import Keep, Part, Section
 

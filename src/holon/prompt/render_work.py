@@ -22,6 +22,7 @@ from holon.model.limits import (
     PROMPT_TODOS_COMPACT_COUNT_MAX,
 )
 from holon.model.snapshot import WeighedItem
+from holon.model.text_size import cut
 from holon.model.wait import WaitRecord
 from holon.model.work_item import TodoItem, TodoState, WorkItemRecord
 from holon.prompt.facts import PromptFacts
@@ -149,5 +150,4 @@ def _more(count: int) -> list[str]:
 
 
 def _short(text: str) -> str:
-    shown = disarmed(quoted(text))
-    return shown if len(shown) <= PROMPT_ITEM_CHARS_MAX else shown[:PROMPT_ITEM_CHARS_MAX] + "…"
+    return cut(disarmed(quoted(text)), chars_max=PROMPT_ITEM_CHARS_MAX)

@@ -11,7 +11,7 @@ from typing import Final, assert_never
 
 import msgspec
 
-from holon.decide.failure_artifact import LostCandidate, one_line
+from holon.decide.failure_artifact import LostCandidate, first_line
 from holon.decide.retry import GiveUp, MoveOn, RetryAfter, RetryDecision
 from holon.model.answer import ModelAnswer
 from holon.model.model_ref import ModelRef
@@ -149,9 +149,11 @@ class AttemptLog:
             provider=notes.provider or ref.provider,
             model_ref=notes.model_ref or str(ref),
             url=None if notes.url is None else redact(notes.url),
-            request_id=None if notes.request_id is None else one_line(redact(notes.request_id)),
-            source_chain=tuple(one_line(redact(e)) for e in notes.source_chain[:_NOTES_COUNT_MAX]),
-            notes=tuple(one_line(redact(note)) for note in notes.notes[:_NOTES_COUNT_MAX]),
+            request_id=None if notes.request_id is None else first_line(redact(notes.request_id)),
+            source_chain=tuple(
+                first_line(redact(each)) for each in notes.source_chain[:_NOTES_COUNT_MAX]
+            ),
+            notes=tuple(first_line(redact(note)) for note in notes.notes[:_NOTES_COUNT_MAX]),
         )
 
 

@@ -21,7 +21,7 @@ import msgspec
 from holon.decide.agent_lifecycle import admits
 from holon.decide.agent_refusals import refuse_stopped, refuse_unknown
 from holon.decide.command_end import not_started
-from holon.decide.command_promotion import one_line, run_id_of, spec_of
+from holon.decide.command_promotion import run_id_of, spec_of
 from holon.decide.execution_place import agent_home_of
 from holon.decide.keyed_record import key_conflict, keyed_id
 from holon.decide.quotas import task_quota
@@ -30,6 +30,7 @@ from holon.model.command_limits import COMMAND_INPUT_BYTES_MAX, COMMAND_YIELD_MS
 from holon.model.commit import AdvanceTask
 from holon.model.errors import BadInputError, StoreFullError
 from holon.model.ids import AgentId, IdPrefix, MessageId, TaskId, TurnId, parse_agent_id
+from holon.model.limits import EVENT_TEXT_CHARS_MAX
 from holon.model.provenance import TrustLevel
 from holon.model.record import Record
 from holon.model.refusal import RefusedError
@@ -40,6 +41,7 @@ from holon.model.task import (
     TaskRecord,
     TaskStatus,
 )
+from holon.model.text_size import one_line
 from holon.model.tool import ToolRefused
 from holon.ports.failpoint import Failpoint
 from holon.ports.places import PlaceNoRoomError, PlaceRefusedError
@@ -258,7 +260,8 @@ class CommandDesk:
         command: CommandSpec,
     ) -> TaskRecord:
         now = self._services.clock.now()
-        summary = one_line(self._services.redactor.redact(order.summary or order.cmd))
+        shown = self._services.redactor.redact(order.summary or order.cmd)
+        summary = one_line(shown, chars_max=EVENT_TEXT_CHARS_MAX)
         with _spawn_errors():
             paths = self._services.shell.output_paths(command)
         return TaskRecord(

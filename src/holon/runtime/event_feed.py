@@ -26,6 +26,7 @@ from holon.model.limits import (
     FEED_LAG_EVENTS_MAX,
     FEED_PAGES_KEPT_COUNT_MAX,
 )
+from holon.model.lru import Lru
 from holon.model.surface import EventQuery
 from holon.ports.clock import Clock
 from holon.ports.store import Store
@@ -112,7 +113,7 @@ class EventFeed:
         self._followers: dict[AgentId | None, set[Alarm]] = {}
         self._looking = anyio.Lock(fast_acquire=True)
         self._commit_count = 0
-        self._kept: dict[_Place, Page] = {}
+        self._kept: Lru[_Place, Page] = Lru(FEED_PAGES_KEPT_COUNT_MAX)
 
     @property
     def follower_count(self) -> int:
@@ -186,9 +187,7 @@ class EventFeed:
             begun_at = self._commit_count
             page = await read(place)
             if begun_at == self._commit_count:
-                if len(self._kept) >= FEED_PAGES_KEPT_COUNT_MAX:
-                    self._kept.clear()
-                self._kept[place] = page
+                self._kept.put(place, page)
             return page
 
     async def _agent_page(self, place: _Place) -> Page:

@@ -13,7 +13,6 @@ Rule 4: of the agents that acted last it is known what was seen; for one that ha
         the next look is a first one again.
 """
 
-from collections import OrderedDict
 from collections.abc import Mapping
 
 import msgspec
@@ -25,6 +24,7 @@ from holon.model.commit import Change
 from holon.model.ids import AgentId, TurnId
 from holon.model.instruction_change import NoteInstructionChange
 from holon.model.limits import INSTRUCTION_LOOKS_COUNT_MAX, INSTRUCTIONS_UNTOLD_COUNT_MAX
+from holon.model.lru import Lru
 from holon.model.tool import ToolCallRecord
 from holon.model.transcript import TurnLog
 from holon.runtime.services import Services
@@ -37,7 +37,7 @@ class InstructionWatch:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._seen: OrderedDict[AgentId, Mapping[str, str]] = OrderedDict()
+        self._seen: Lru[AgentId, Mapping[str, str]] = Lru(INSTRUCTION_LOOKS_COUNT_MAX)
         self._untold: dict[AgentId, tuple[Change, ...]] = {}
 
     async def begin(self, call: ToolCallRecord) -> None:
@@ -74,9 +74,10 @@ class InstructionWatch:
     ) -> tuple[Change, ...]:
         services = self._services
         now = await services.instruction_sources.digests(agent_home_of(services.home, agent_id))
-        before = self._seen.get(agent_id, now)
-        self._remember(agent_id, now)
-        if before == now:
+        before = self._seen.peek(agent_id)
+        for gone in self._seen.put(agent_id, now):
+            self._untold.pop(gone, None)
+        if before is None or before == now:
             return ()
         worth = await turn_worth(services.store.reads, agent_id, turn_id)
         noticed = Noticed(
@@ -87,10 +88,3 @@ class InstructionWatch:
         )
         told = changes_between(before, now, noticed)
         return tuple(NoteInstructionChange(agent_id=agent_id, event=event) for event in told)
-
-    def _remember(self, agent_id: AgentId, digests: Mapping[str, str]) -> None:
-        self._seen[agent_id] = digests
-        self._seen.move_to_end(agent_id)
-        if len(self._seen) > INSTRUCTION_LOOKS_COUNT_MAX:
-            gone, _ = self._seen.popitem(last=False)
-            self._untold.pop(gone, None)

@@ -25,7 +25,7 @@ import msgspec
 
 from holon.decide.bounded_text import answer_bytes_max, bounded_answer
 from holon.decide.circuit import Passage
-from holon.decide.failure_artifact import one_line, round_failure
+from holon.decide.failure_artifact import first_line, round_failure
 from holon.decide.provider_route import RouteFacts, ordered_models
 from holon.decide.retry import (
     ATTEMPTS_COUNT_MAX,
@@ -265,7 +265,7 @@ class _Walk:
         return LastFailure(
             model_ref=str(ref),
             failure_kind=error.code,
-            summary=one_line(self._services.redactor.redact(error.message)),
+            summary=first_line(self._services.redactor.redact(error.message)),
             failed_at=at,
         )
 

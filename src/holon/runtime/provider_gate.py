@@ -7,7 +7,7 @@ Rule 2: the maps are bounded; what was touched longest ago is forgotten first.
 Rule 3: which model answered is not kept: a fallback belongs to the round that needed it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeAlias, TypeVar
 
 from holon.decide.circuit import (
@@ -23,10 +23,11 @@ from holon.decide.circuit import (
 from holon.decide.retry_budget import FULL_BUDGET, RetryBudget, after_retry, after_success
 from holon.model.instant import Instant
 from holon.model.limits import PROVIDER_ROUTES_KEPT_COUNT_MAX
+from holon.model.lru import Lru
 from holon.model.model_ref import ModelRef
 from holon.model.record import Record
 
-_Key = TypeVar("_Key")
+_Key = TypeVar("_Key", bound=Hashable)
 _Kept = TypeVar("_Kept")
 
 
@@ -54,22 +55,21 @@ def unheard(route: ModelRef, circuit: Circuit) -> None:
 
 
 class _Recent(Generic[_Key, _Kept]):
-    """A bounded map that forgets what was written longest ago."""
+    """What differs from the usual; it forgets what was written longest ago."""
 
     def __init__(self, default: _Kept) -> None:
         self._default = default
-        self._rows: dict[_Key, _Kept] = {}
+        self._rows: Lru[_Key, _Kept] = Lru(PROVIDER_ROUTES_KEPT_COUNT_MAX)
 
     def get(self, key: _Key) -> _Kept:
-        return self._rows.get(key, self._default)
+        kept = self._rows.peek(key)
+        return self._default if kept is None else kept
 
     def put(self, key: _Key, kept: _Kept) -> None:
-        self._rows.pop(key, None)
         if kept == self._default:
-            return
-        if len(self._rows) >= PROVIDER_ROUTES_KEPT_COUNT_MAX:
-            del self._rows[next(iter(self._rows))]
-        self._rows[key] = kept
+            self._rows.pop(key)
+        else:
+            self._rows.put(key, kept)
 
 
 class ProviderGate:

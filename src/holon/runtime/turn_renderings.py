@@ -8,7 +8,6 @@ Rule 2: what is kept is bounded by its size and, because each turn costs some 3 
         by count; what was not asked for longest goes first.
 """
 
-from collections import OrderedDict
 from typing import Final
 
 from holon.decide.conversation_view import RenderedTurn, rendered_turn
@@ -16,6 +15,7 @@ from holon.decide.redaction import Redact
 from holon.decide.without_secrets import log_without_secrets
 from holon.model.ids import TurnId
 from holon.model.limits import MIB
+from holon.model.lru import Lru
 from holon.model.transcript import TurnLog
 
 KEPT_BYTES_MAX: Final = 8 * MIB
@@ -30,43 +30,26 @@ class TurnRenderings:
     def __init__(
         self, *, bytes_max: int = KEPT_BYTES_MAX, count_max: int = TURNS_KEPT_COUNT_MAX
     ) -> None:
-        self._bytes_max = bytes_max
-        self._count_max = count_max
-        self._bytes = 0
-        self._hiding: OrderedDict[TurnId, bool] = OrderedDict()  # whether it has secrets to hide
-        self._kept: OrderedDict[TurnId, tuple[int, RenderedTurn]] = OrderedDict()
+        self._hiding: Lru[TurnId, bool] = Lru(TURNS_KNOWN_COUNT_MAX)  # whether it has secrets
+        self._kept: Lru[TurnId, tuple[int, RenderedTurn]] = Lru(count_max, size_max=bytes_max)
 
     def shown(self, log: TurnLog, redact: Redact) -> TurnLog:
         """Return a turn that has ended as later ones may read it; few have anything to hide."""
         turn_id = log.turn.turn_id
+        if self._hiding.peek(turn_id) is False:
+            return log
+        hidden = log_without_secrets(log, redact)
         if turn_id not in self._hiding:
-            hidden = log_without_secrets(log, redact)
-            self._hiding[turn_id] = hidden is not log
-            while len(self._hiding) > TURNS_KNOWN_COUNT_MAX:
-                self._hiding.popitem(last=False)
-            return hidden
-        return log_without_secrets(log, redact) if self._hiding[turn_id] else log
+            self._hiding.put(turn_id, hidden is not log)
+        return hidden
 
     def of(self, log: TurnLog) -> RenderedTurn:
         """Return how a turn that has ended looks."""
         turn_id, entries_count = log.turn.turn_id, len(log.entries)
         known = self._kept.get(turn_id)
         if known is not None and known[0] == entries_count:
-            self._kept.move_to_end(turn_id)
             return known[1]
         rendered = rendered_turn(log)
         if rendered.size_bytes <= TURN_BYTES_MAX:
-            self._keep(turn_id, entries_count, rendered)
+            self._kept.put(turn_id, (entries_count, rendered), rendered.size_bytes)
         return rendered
-
-    def _keep(self, turn_id: TurnId, entries_count: int, rendered: RenderedTurn) -> None:
-        self._forget(turn_id)
-        self._kept[turn_id] = (entries_count, rendered)
-        self._bytes += rendered.size_bytes
-        while self._bytes > self._bytes_max or len(self._kept) > self._count_max:
-            self._forget(next(iter(self._kept)))
-
-    def _forget(self, turn_id: TurnId) -> None:
-        known = self._kept.pop(turn_id, None)
-        if known is not None:
-            self._bytes -= known[1].size_bytes

@@ -150,7 +150,7 @@ class ServedHost:
     ) -> Reply:
         """Ask, and return the whole answer; raises HostGoneError when there is none."""
         with self._asked(request, over_tcp=over_tcp, wait_s=wait_s) as answer:
-            return Reply(status=answer.status, body=answer.body.read(_ANSWER_BYTES_MAX))
+            return Reply(status=answer.status, body=answer.read(_ANSWER_BYTES_MAX))
 
     def post(self, path: str, body: JsonValue | bytes = None, *, key: str | None = None) -> Reply:
         """Ask for something to be done."""

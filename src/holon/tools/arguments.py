@@ -18,6 +18,7 @@ import msgspec
 
 from holon.decide.schema_emission import arguments_from_strict
 from holon.model.json_value import JsonValue
+from holon.model.text_size import cut
 from holon.model.tool import ToolOk, ToolRefused, ToolSpec
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
 
@@ -112,7 +113,7 @@ def _hint(schema: JsonValue, field: str | None) -> str:
 
 def _shown(field: str) -> str:
     """The model chose the name, and an error is small."""
-    return field if len(field) <= _FIELD_CHARS_MAX else field[:_FIELD_CHARS_MAX] + "…"
+    return cut(field, chars_max=_FIELD_CHARS_MAX)
 
 
 @cache

@@ -15,14 +15,15 @@ import msgspec
 
 from holon.decide.bounded_text import OutputBudget, shortened
 from holon.decide.command_end import COMMAND_TIMED_OUT, failure_kind_of, how_it_ended
-from holon.decide.command_promotion import batch_run_id, completed_result, one_line
+from holon.decide.command_promotion import batch_run_id, completed_result
 from holon.model.command_limits import (
     COMMAND_BATCH_ITEM_MS_DEFAULT,
     COMMAND_BATCH_ITEMS_COUNT_MAX,
     COMMAND_YIELD_MS_MAX,
 )
 from holon.model.json_value import JsonValue
-from holon.model.limits import KIB, TOOL_ERROR_DETAIL_CHARS_MAX
+from holon.model.limits import EVENT_TEXT_CHARS_MAX, KIB, TOOL_ERROR_DETAIL_CHARS_MAX
+from holon.model.text_size import one_line
 from holon.model.tool import ToolOk, ToolRefused, ToolSpec
 from holon.ports.shell import CommandSpawnError
 from holon.tools.arguments import decode_arguments, leniently, schema_of
@@ -237,4 +238,5 @@ def _receipt(done: Sequence[dict[str, JsonValue]], *, stop_on_error: bool) -> Js
 
 def _line(item: dict[str, JsonValue]) -> str:
     why = f" ({item['error_message']})" if "error_message" in item else ""
-    return f"[{item['index']}] {item['status']}{why}: {one_line(str(item['cmd']))}"
+    cmd = one_line(str(item["cmd"]), chars_max=EVENT_TEXT_CHARS_MAX)
+    return f"[{item['index']}] {item['status']}{why}: {cmd}"

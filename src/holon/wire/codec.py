@@ -25,6 +25,7 @@ from holon.model.errors import (
     NotJsonError,
 )
 from holon.model.json_value import JsonValue, require_json
+from holon.model.text_size import cut
 
 T = TypeVar("T")
 
@@ -99,7 +100,7 @@ def _field_of(what: str, path: str) -> str | None:
 
 
 def _quoted(text: str) -> str:
-    return text if len(text) <= QUOTED_CHARS_MAX else f"{text[:QUOTED_CHARS_MAX]}…"
+    return cut(text, chars_max=QUOTED_CHARS_MAX)
 
 
 class _Inexact(NamedTuple):

@@ -15,7 +15,6 @@ Rule 4: nothing here raises because of a file.
 import hashlib
 import os
 import stat
-from collections import OrderedDict
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -28,6 +27,7 @@ from holon.model.instructions import (
     LoadedInstructions,
 )
 from holon.model.limits import INSTRUCTIONS_BYTES_MAX
+from holon.model.lru import Lru
 from holon.ports.files import FileRefusedError, PathEscapeError
 
 AGENTS_FILE: Final = "AGENTS.md"
@@ -57,7 +57,7 @@ class InstructionFiles:
 
     def __init__(self, user_home: Path | None) -> None:
         self._user = None if user_home is None else user_home / USER_FOLDER
-        self._known: OrderedDict[str, tuple[Stamp | None, _Look]] = OrderedDict()
+        self._known: Lru[str, tuple[Stamp | None, _Look]] = Lru(_FILES_KEPT_COUNT_MAX)
 
     async def load(self, *, agent_home: str, workspace_anchor: str | None) -> LoadedGuidance:
         """Return the guidance for an agent in a workspace, in the order of its sources."""
@@ -87,10 +87,7 @@ class InstructionFiles:
         known = self._known.get(key)
         if known is None or known[0] != stamp_of(facts):
             known = (lasting_stamp(facts), _look(source, place, name))
-            self._known[key] = known
-        self._known.move_to_end(key)
-        if len(self._known) > _FILES_KEPT_COUNT_MAX:
-            self._known.popitem(last=False)
+            self._known.put(key, known)
         return known[1]
 
 

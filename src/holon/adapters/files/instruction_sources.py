@@ -20,6 +20,7 @@ from holon.adapters.files.file_stamp import Stamp, lasting_stamp, stamp_of
 from holon.adapters.files.skill_scan import SkillScan
 from holon.decide.instruction_sources import WATCHED_FILES
 from holon.model.limits import MEMORY_FILE_BYTES_MAX, SKILL_ROOTS_KEPT_COUNT_MAX
+from holon.model.lru import Lru
 
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 _AT_ONCE_COUNT_MAX: Final = 16
@@ -35,7 +36,7 @@ class FileInstructionSources:
 
     def __init__(self) -> None:
         self._skills = SkillScan(None)
-        self._known: dict[str, dict[str, _Known]] = {}
+        self._known: Lru[str, dict[str, _Known]] = Lru(SKILL_ROOTS_KEPT_COUNT_MAX)
 
     async def digests(self, agent_home: str) -> Mapping[str, str]:
         """Return the digest of every instruction source of a home."""
@@ -46,7 +47,7 @@ class FileInstructionSources:
 
     def _looks_count(self, below: str) -> float:
         """How many files and folders a look takes, by the one before; without one, no end."""
-        known = self._known.get(below)
+        known = self._known.peek(below)
         if known is None:
             return math.inf
         return len(known) + self._skills.folders_count(below.removesuffix("/"))
@@ -54,15 +55,13 @@ class FileInstructionSources:
     def _look(self, below: str) -> dict[str, str]:
         catalog = self._skills.own_catalog(below.removesuffix("/"))
         skills = (entry.path.removeprefix(below) for entry in catalog.entries)
-        known = self._known.pop(below, {})
+        known = self._known.peek(below) or {}
         seen = {
             path: found
             for path in (*WATCHED_FILES, *skills)
             if (found := _digest(below + path, known.get(path)))
         }
-        self._known[below] = seen  # the newest is last
-        while len(self._known) > SKILL_ROOTS_KEPT_COUNT_MAX:
-            self._known.pop(next(iter(self._known)), None)
+        self._known.put(below, seen)
         return {path: found.sha256 for path, found in seen.items()}
 
 

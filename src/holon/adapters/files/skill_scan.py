@@ -28,6 +28,7 @@ import anyio.to_thread
 
 from holon.adapters.files.file_stamp import Stamp, lasting_stamp, stamp_of
 from holon.model import limits
+from holon.model.lru import Lru
 from holon.model.skill import SKILL_FILES, PassedOverRoot, SkillCatalog, SkillEntry, SkillScope
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class SkillScan:
 
     def __init__(self, user_home: Path | None) -> None:
         self._user_home = None if user_home is None else str(user_home)
-        self._known: dict[str, _Seen] = {}
+        self._known: Lru[str, _Seen] = Lru(limits.SKILL_ROOTS_KEPT_COUNT_MAX)
 
     async def catalog(
         self, *, agent_home: str, workspace_anchor: str | None, with_user_scope: bool
@@ -118,7 +119,7 @@ class SkillScan:
 
     def _is_short(self, roots: list[_Root]) -> bool:
         """Whether the last look at these roots came across little."""
-        seen = [self._known.get(root.path) for root in roots]
+        seen = [self._known.peek(root.path) for root in roots]
         known = [each.listed_count for each in seen if each is not None]
         return len(known) == len(seen) and sum(known) <= _AT_ONCE_COUNT_MAX
 
@@ -126,10 +127,11 @@ class SkillScan:
         entries: list[SkillEntry] = []
         problems: list[str] = []
         for root in roots:
-            look = _RootLook(root, self._known.get(root.path, _UNSEEN).files)
+            look = _RootLook(root, (self._known.peek(root.path) or _UNSEEN).files)
             entries.extend(look.entries())
             problems.extend(look.problems)
-            self._remember(root.path, _Seen(look.seen, look.folders_count, look.listed_count))
+            seen_now = _Seen(look.seen, look.folders_count, look.listed_count)
+            self._known.put(root.path, seen_now)
         problems.extend(_name_clashes(entries))
         problems_count = len(problems)
         hidden = problems_count - limits.SKILL_PROBLEMS_COUNT_MAX
@@ -147,13 +149,7 @@ class SkillScan:
     def folders_count(self, agent_home: str) -> int:
         """How many folders the last look at an agent's own skills came across."""
         root = _first_root(SkillScope.AGENT, agent_home)
-        return 0 if root is None else self._known.get(root.path, _UNSEEN).folders_count
-
-    def _remember(self, root: str, seen: _Seen) -> None:
-        self._known.pop(root, None)
-        self._known[root] = seen  # the newest is last
-        while len(self._known) > limits.SKILL_ROOTS_KEPT_COUNT_MAX:
-            self._known.pop(next(iter(self._known)), None)
+        return 0 if root is None else (self._known.peek(root.path) or _UNSEEN).folders_count
 
 
 class _RootLook:

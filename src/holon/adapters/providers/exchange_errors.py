@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from holon.adapters.providers.refusals import one_line
+from holon.adapters.providers.refusals import keyless_line
 from holon.model.limits import PROVIDER_SOURCE_CHAIN_COUNT_MAX
 from holon.model.provider_attempt import ExchangeStage, FailureFlags, TransportDiagnostics
 from holon.model.provider_errors import (
@@ -54,7 +54,7 @@ class ExchangeFacts(msgspec.Struct, kw_only=True):
         self.status = status
         self.bytes_sent = bytes_sent
         found = next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
-        self.request_id = None if found is None else one_line(found)
+        self.request_id = None if found is None else keyless_line(found)
 
     def diagnostics(self) -> TransportDiagnostics:
         """Return what is known so far."""
@@ -80,7 +80,7 @@ def public_url(url: str) -> str:
         return "(not a URL)"
     host = parts.hostname or ""
     shown = f"[{host}]" if ":" in host else host
-    return one_line(f"{parts.scheme}://{shown}{port}{parts.path}")
+    return keyless_line(f"{parts.scheme}://{shown}{port}{parts.path}")
 
 
 def is_usable_url(url: str) -> bool:
@@ -141,7 +141,7 @@ def broken_exchange(
     chain = tuple(_source_chain(error, is_quoting))
     told = f"{sentence}: {chain[-1]}" if is_connect and chain else sentence
     diagnostics = msgspec.structs.replace(facts.diagnostics(), flags=flags, source_chain=chain)
-    return kind(one_line(told), hint=_hint(kind), diagnostics=diagnostics)
+    return kind(keyless_line(told), hint=_hint(kind), diagnostics=diagnostics)
 
 
 def _hint(kind: type[ProviderError]) -> str | None:
@@ -163,5 +163,5 @@ def _source_chain(
         seen.append(current)
         name = type(current).__name__
         text = "" if is_quoting(current) else str(current)
-        yield one_line(f"{name}: {text}" if text else name)
+        yield keyless_line(f"{name}: {text}" if text else name)
         current = current.__cause__ or current.__context__

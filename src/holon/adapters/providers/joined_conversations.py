@@ -10,7 +10,6 @@ Rule 2: the memo holds on to the messages it compares with, so no other object c
 Rule 3: it is bounded by count and by bytes; what was used longest ago goes first.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from itertools import compress
 from operator import is_not
@@ -20,6 +19,7 @@ import msgspec
 
 from holon.model.conversation import ConversationMessage, UserMessage
 from holon.model.limits import MIB
+from holon.model.lru import Lru
 
 Note = TypeVar("Note")
 Marks: TypeAlias = Mapping[int, frozenset[int]]
@@ -61,10 +61,7 @@ class JoinedConversations(Generic[Note]):
         bytes_max: int = _BYTES_MAX,
     ) -> None:
         self._start = start
-        self._conversations_max = conversations_max
-        self._bytes_max = bytes_max
-        self._bytes = 0
-        self._latest: OrderedDict[Hashable, Joined[Note]] = OrderedDict()
+        self._latest: Lru[Hashable, Joined[Note]] = Lru(conversations_max, size_max=bytes_max)
 
     def joined(
         self,
@@ -75,8 +72,7 @@ class JoinedConversations(Generic[Note]):
         marks: Marks = NO_MARKS,
     ) -> Joined[Note]:
         """Return the conversation as text, writing only what the last one of its key lacks."""
-        joined = self._latest.pop(key, None) or Joined()
-        self._bytes -= len(joined.text)
+        joined = self._latest.pop(key) or Joined()
         _keep_shared(joined, conversation, marks)
         note = joined.notes[-1] if joined.notes else self._start
         for index in range(len(joined.ends), len(conversation)):
@@ -85,17 +81,8 @@ class JoinedConversations(Generic[Note]):
             joined.ends.append(len(joined.text))
             joined.notes.append(note)
         joined.messages, joined.marks = conversation, marks
-        self._latest[key] = joined
-        self._bytes += len(joined.text)
-        self._forget()
+        self._latest.put(key, joined, len(joined.text))
         return joined
-
-    def _forget(self) -> None:
-        while len(self._latest) > self._conversations_max or (
-            self._bytes > self._bytes_max and self._latest
-        ):
-            _, forgotten = self._latest.popitem(last=False)
-            self._bytes -= len(forgotten.text)
 
 
 def _keep_shared(

@@ -14,11 +14,13 @@ Rule 3: a connection is used again only when its answer was read to the end that
 import asyncio
 import re
 import select
+import socket
+import zlib
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import lru_cache, partial
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 from urllib.parse import urlsplit
 
 import anyio
@@ -40,13 +42,6 @@ from holon.adapters.providers.http_reply import (
     in_time,
     refusal,
 )
-from holon.adapters.providers.response_head import (
-    ByteSource,
-    NotHttpError,
-    ResponseBody,
-    ResponseHead,
-    read_head,
-)
 from holon.model.limits import SECOND_MS
 from holon.model.provider_attempt import ExchangeStage
 from holon.model.provider_errors import (
@@ -57,13 +52,15 @@ from holon.model.provider_errors import (
     UnreadableResponseError,
 )
 from holon.ports.clock import Clock
+from holon.wire.http_response import RECEIVE_BYTES, NotHttpError, ResponseHead, ResponseParser
 
-HEAD_BYTES_MAX: Final = 64 * 1024
 KEPT_COUNT_MAX: Final = 32
 KEPT_S_MAX: Final = 5.0
 _HERE: Final = re.compile(
     r"http://(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?(/[\w.~/:?&=+-]*)?", re.A
 )
+_GZIP_OR_ZLIB: Final = zlib.MAX_WBITS | 32
+_PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+: [\t -~]*")
 
 
@@ -73,26 +70,112 @@ def is_here(url: str) -> bool:
     return _HERE.fullmatch(url) is not None and is_usable_url(url)
 
 
-class _Connection(NamedTuple):
-    source: ByteSource
-    writer: asyncio.StreamWriter
+class _Connection:
+    """One connection. Nothing reads from it between two answers, so the kernel knows what came."""
+
+    def __init__(self, made: socket.socket) -> None:
+        self._socket = made
+        self._loop = asyncio.get_running_loop()
 
     @classmethod
     async def to(cls, host: str, port: int) -> Self:
         """Connect, or raise OSError."""
         loop = asyncio.get_running_loop()
-        source = ByteSource(limit=HEAD_BYTES_MAX, loop=loop)
-        protocol = asyncio.StreamReaderProtocol(source, loop=loop)
-        transport, _ = await loop.create_connection(lambda: protocol, host, port)
-        return cls(source, asyncio.StreamWriter(transport, protocol, source, loop))
+        error: OSError | None = None
+        for family, kind, proto, _, address in await loop.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        ):
+            made = socket.socket(family, kind, proto)
+            try:
+                made.setblocking(False)
+                made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                await loop.sock_connect(made, address)
+            except OSError as failed:
+                made.close()
+                error = failed
+            except BaseException:
+                made.close()
+                raise
+            else:
+                return cls(made)
+        raise error or ConnectionRefusedError("no address")
+
+    async def answered(self, request: bytes) -> "_Body":
+        """Send a request and return its answer once the head is there."""
+        await self._loop.sock_sendall(self._socket, request)
+        parser, came = ResponseParser(), b""
+        while parser.head is None:
+            came = parser.feed(await self.received())
+        return _Body(self, parser, parser.head, came)
+
+    async def received(self) -> bytes:
+        """Return what is there, once something is; nothing at the end."""
+        return await self._loop.sock_recv(self._socket, RECEIVE_BYTES)
 
     def is_fresh(self) -> bool:
         """Whether nothing was heard since the last answer: neither an end nor anything else."""
-        if self.source.unread_bytes or self.source.at_eof() or self.writer.is_closing():
-            return False
         ready = select.poll()
-        ready.register(self.writer.get_extra_info("socket").fileno(), select.POLLIN)
+        ready.register(self._socket.fileno(), select.POLLIN)
         return not ready.poll(0)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()
+
+
+class _Body:
+    """The body of an answer in pieces, unpacked although nobody asked for it to be packed.
+
+    It is unpacked piece by piece, so that its reader can stop at its cap.
+    """
+
+    def __init__(
+        self, connection: _Connection, parser: ResponseParser, head: ResponseHead, came: bytes
+    ) -> None:
+        self.head = head
+        self._connection = connection
+        self._parser = parser
+        self._came = came
+        packed = head.headers.get("content-encoding", "").lower() in _PACKED
+        self._unpacking = zlib.decompressobj(_GZIP_OR_ZLIB) if packed else None
+        self._is_read = False
+
+    @property
+    def keeps_alive(self) -> bool:
+        """Whether it was read to its end, with the connection ready for the next request."""
+        return self._is_read and self._parser.keeps_alive
+
+    async def __anext__(self) -> bytes:
+        piece = await (self._next() if self._unpacking is None else self._unpacked())
+        if not piece:
+            self._is_read = True
+            raise StopAsyncIteration
+        return piece
+
+    async def aclose(self) -> None:
+        """Nothing is held that would have to be let go."""
+
+    async def _unpacked(self) -> bytes:
+        unpacking = self._unpacking
+        assert unpacking is not None
+        try:
+            while piece := unpacking.unconsumed_tail or await self._next():
+                if unpacking.eof:  # it would be kept for nobody, and no cap would count it
+                    raise NotHttpError("something behind the end of a packed body")
+                if unpacked := unpacking.decompress(piece, RECEIVE_BYTES):
+                    return unpacked
+        except zlib.error as error:
+            raise NotHttpError("a body that cannot be unpacked") from error
+        if unpacking.unused_data:
+            raise NotHttpError("something behind the end of a packed body")
+        return b""
+
+    async def _next(self) -> bytes:
+        """Return the next piece as it was sent; nothing at the end."""
+        while not self._came and not self._parser.is_over:
+            self._came = self._parser.feed(await self._connection.received())
+        piece, self._came = self._came, b""
+        return piece
 
 
 class LocalHttpExchange:
@@ -107,7 +190,7 @@ class LocalHttpExchange:
         """Close every connection."""
         kept, self._kept = self._kept, defaultdict(list)
         for _, connection in (each for connections in kept.values() for each in connections):
-            connection.writer.close()
+            connection.close()
 
     @asynccontextmanager
     async def open(self, call: HttpCall) -> AsyncIterator[HttpReply]:
@@ -118,12 +201,12 @@ class LocalHttpExchange:
         patience = Patience.since(anyio.current_time(), self._timeouts, _JUDGE)
         request = _request(call, facts)
         connection = await self._connected(call, facts, patience.deadline_s)
-        body: ResponseBody | None = None
+        body: _Body | None = None
         try:
-            send = partial(_answered, request, connection)
-            head = await in_time(send, facts, patience.deadline_s, _JUDGE)
+            send = partial(connection.answered, request)
+            body = await in_time(send, facts, patience.deadline_s, _JUDGE)
+            head = body.head
             facts.received_head(head.status, head.headers, bytes_sent=len(call.body))
-            body = ResponseBody(head, connection.source)
             reply = CappedReply(head.headers, body, facts, patience)
             if not 200 <= head.status < 300:
                 wait_ms = self._timeouts.connect_ms
@@ -142,7 +225,7 @@ class LocalHttpExchange:
             until_s, connection = kept.pop()
             if now_s < until_s and connection.is_fresh():
                 return connection
-            connection.writer.close()
+            connection.close()
         connect_s = min(self._timeouts.connect_ms / SECOND_MS, deadline_s - now_s)
         try:
             with anyio.fail_after(connect_s):
@@ -158,13 +241,7 @@ class LocalHttpExchange:
             kept.append((anyio.current_time() + KEPT_S_MAX, connection))
         else:
             # At once: who leaves early may be cancelled, and no server should go on for nobody.
-            connection.writer.transport.abort()
-
-
-async def _answered(request: bytes, connection: _Connection) -> ResponseHead:
-    connection.writer.write(request)
-    await connection.writer.drain()
-    return await read_head(connection.source)
+            connection.close()
 
 
 _TOO_SLOW: Final = Meaning(ProviderTimeoutError, ExchangeStage.CONNECT, "connecting took too long")
@@ -178,13 +255,13 @@ def _told(error: Exception, facts: ExchangeFacts) -> ProviderError:
     in_body = facts.stage is ExchangeStage.RESPONSE_BODY
     stage = ExchangeStage.RESPONSE_BODY if in_body else ExchangeStage.RESPONSE_HEAD
     meaning = Meaning(ProviderUnreachableError, stage, "the connection broke")
-    if isinstance(error, NotHttpError | asyncio.LimitOverrunError):
+    if isinstance(error, NotHttpError):
         said = "the provider does not speak proper HTTP"
         meaning = Meaning(UnreadableResponseError, stage, said)
     return broken_exchange(error, meaning, facts)
 
 
-_JUDGE: Final = Judge((OSError, EOFError, NotHttpError, asyncio.LimitOverrunError), _told)
+_JUDGE: Final = Judge((OSError, NotHttpError), _told)
 
 
 def _request(call: HttpCall, facts: ExchangeFacts) -> bytes:

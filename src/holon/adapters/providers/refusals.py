@@ -215,7 +215,7 @@ def is_html(body: bytes) -> bool:
     return _HTML.match(body[:4_096]) is not None
 
 
-def one_line(text: str) -> str:
+def keyless_line(text: str) -> str:
     """Return foreign text as one bounded line without anything that looks like a key."""
     bounded = beginning_of(text, chars_max=4 * PROVIDER_MESSAGE_CHARS_MAX)
     bounded = bounded.encode("utf-8", "replace").decode()
@@ -292,8 +292,8 @@ def _first_wait(
 def _sentence(how: str, told: Told, *, is_html: bool) -> str:
     if is_html:
         return f"the provider answered {how} with an HTML page instead of JSON"
-    said = one_line(told.message)
-    code = one_line(told.codes[0]) if told.codes else ""
+    said = keyless_line(told.message)
+    code = keyless_line(told.codes[0]) if told.codes else ""
     label = f"{how}, {code}" if code else how
     return f"the provider answered {label}: {said}" if said else f"the provider answered {label}"
 

@@ -13,11 +13,11 @@ import msgspec
 from holon.adapters.providers.http_exchange import HttpReply
 from holon.adapters.providers.json_reading import decode_json
 from holon.adapters.providers.refusals import not_json, refusal_inside_200
-from holon.adapters.providers.server_sent_events import SseEvent, SseParser
 from holon.model.answer import ModelAnswer
 from holon.model.json_value import JsonValue
 from holon.model.provider_attempt import ExchangeStage, FailureFlags
 from holon.model.provider_errors import ProviderError, UnreadableResponseError
+from holon.wire.server_sent_events import SseEvent, SseParser, UnreadableStreamError
 
 
 @contextmanager
@@ -56,13 +56,19 @@ async def events_of(reply: HttpReply) -> AsyncGenerator[SseEvent, None]:
     pieces = reply.chunks()
     try:
         async for piece in pieces:
-            for event in parser.feed(piece):
+            for event in events_in(piece, parser):
                 yield event
-        for event in parser.finish():
-            yield event
     finally:
         if isinstance(pieces, AsyncGenerator):
             await pieces.aclose()
+
+
+def events_in(piece: bytes, parser: SseParser) -> list[SseEvent]:
+    """Return the events that a piece of a stream completes."""
+    try:
+        return parser.feed(piece)
+    except UnreadableStreamError as error:
+        raise UnreadableResponseError(str(error)) from None
 
 
 def completed(answer: ModelAnswer, reply: HttpReply) -> ModelAnswer:

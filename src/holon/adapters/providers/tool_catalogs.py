@@ -5,12 +5,12 @@ Rule 1: a catalog is found by the identity of the tools it holds on to: never an
 Rule 2: the memo is bounded; what was used longest ago goes first.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
 
+from holon.model.lru import Lru
 from holon.model.tool import ToolSpec
 
 _CATALOGS_COUNT_MAX: Final = 32
@@ -20,9 +20,8 @@ class ToolCatalogs:
     """Remembers how the tools of one endpoint look on the wire."""
 
     def __init__(self, *, catalogs_max: int = _CATALOGS_COUNT_MAX) -> None:
-        self._known: OrderedDict[tuple[int, ...], tuple[tuple[ToolSpec, ...], msgspec.Raw]]
-        self._known = OrderedDict()
-        self._catalogs_max = catalogs_max
+        self._known: Lru[tuple[int, ...], tuple[tuple[ToolSpec, ...], msgspec.Raw]]
+        self._known = Lru(catalogs_max)
 
     def encoded(
         self, tools: tuple[ToolSpec, ...], lower: Callable[[ToolSpec], Mapping[str, Any]]
@@ -33,8 +32,5 @@ class ToolCatalogs:
         if found is None:
             lowered = [lower(tool) for tool in tools]
             found = (tools, msgspec.Raw(msgspec.json.encode(lowered)))
-            self._known[key] = found
-            if len(self._known) > self._catalogs_max:
-                self._known.popitem(last=False)
-        self._known.move_to_end(key)
+            self._known.put(key, found)
         return found[1]

@@ -7,7 +7,6 @@ Rule 1: nothing of a settled turn changes once all its calls have ended: what wa
 Rule 2: what is kept is bounded by its size; what was not asked for longest goes first.
 """
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final
 
@@ -20,6 +19,7 @@ from holon.adapters.sqlite.row_codec import (
     turn_record,
 )
 from holon.model.limits import MIB
+from holon.model.lru import Lru
 from holon.model.transcript import TurnLog
 
 KEPT_CHARS_MAX: Final = 2 * MIB
@@ -30,37 +30,19 @@ class SettledTurns:
     """Remembers turns of one store."""
 
     def __init__(self, *, chars_max: int = KEPT_CHARS_MAX) -> None:
-        self._chars_max = chars_max
-        self._chars = 0
-        self._kept: OrderedDict[str, tuple[int, TurnLog]] = OrderedDict()
+        self._kept: Lru[str, TurnLog] = Lru(size_max=chars_max)
 
     def known(self, turn_id: str) -> TurnLog | None:
         """A turn that was read before."""
-        found = self._kept.get(turn_id)
-        if found is None:
-            return None
-        self._kept.move_to_end(turn_id)
-        return found[1]
+        return self._kept.get(turn_id)
 
     def read(self, row: TurnRow, entries: Sequence[EntryRow], calls: Sequence[CallRow]) -> TurnLog:
         """Return what rows mean, and remember it."""
         log = turn_log(row, entries, calls)
         chars = _chars_of(row, entries, calls)
         if chars <= TURN_CHARS_MAX and all(call.finished_at is not None for call in calls):
-            self._keep(row.turn_id, chars, log)
+            self._kept.put(row.turn_id, log, chars)
         return log
-
-    def _keep(self, turn_id: str, chars: int, log: TurnLog) -> None:
-        self._forget(turn_id)
-        self._kept[turn_id] = (chars, log)
-        self._chars += chars
-        while self._chars > self._chars_max:
-            self._forget(next(iter(self._kept)))
-
-    def _forget(self, turn_id: str) -> None:
-        found = self._kept.pop(turn_id, None)
-        if found is not None:
-            self._chars -= found[0]
 
 
 def turn_log(row: TurnRow, entries: Sequence[EntryRow], calls: Sequence[CallRow]) -> TurnLog:

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from holon.adapters.system.run_files import RunFiles, UnsafePlaceError, put_in_place, read_own
-from holon.projections.preview import one_line
+from holon.model.text_size import one_line
 from holon.projections.runtime_status import FailurePhase, LastFailure, newest_failure
 
 SEE_LOGS: Final = "holon daemon logs"

@@ -27,6 +27,7 @@ from holon.model.limits import (
     JOURNAL_TRACE_CHARS_MAX,
 )
 from holon.model.record import Record
+from holon.model.text_size import cut
 from holon.ports.clock import Clock
 from holon.ports.journal import About, LogLevel
 from holon.ports.redactor import Redactor
@@ -189,7 +190,7 @@ class JournalFile:
 
     def _cleaned(self, text: str, chars_max: int) -> str:
         clean = self._redactor.redact(_sound(text[:JOURNAL_READ_CHARS_MAX]))
-        return clean if len(clean) <= chars_max else clean[: chars_max - 1] + _CUT
+        return cut(clean, chars_max=chars_max)
 
     def _cleaned_end(self, text: str) -> str:
         """The end of a traceback says most: where it happened, and what."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holon.adapters.providers.server_sent_events import SseEvent
+from holon.wire.server_sent_events import SseEvent
 
 USAGE: Final = {
     "input_tokens": 10,

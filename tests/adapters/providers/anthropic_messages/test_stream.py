@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from holon.adapters.providers.anthropic_messages.lift import lift
 from holon.adapters.providers.anthropic_messages.stream import MessageAssembler
-from holon.adapters.providers.server_sent_events import SseParser
+from holon.adapters.providers.reply_reading import events_in
 from holon.model.answer import AnswerProgress, CallGrew, TextGrew, ThinkingGrew
 from holon.model.conversation import ToolUseBlock
 from holon.model.limits import PROVIDER_OUTPUT_ITEMS_COUNT_MAX, TOOL_ARGUMENTS_BYTES_MAX
@@ -28,6 +28,7 @@ from holon.model.provider_errors import (
     UnreadableResponseError,
     UsageLimitedError,
 )
+from holon.wire.server_sent_events import SseParser
 from tests.adapters.providers.anthropic_messages.sample_requests import ORIGIN
 from tests.adapters.providers.anthropic_messages.sample_streams import (
     CALL,
@@ -305,7 +306,7 @@ def test_damaged_bytes_are_a_message_or_a_provider_error(at: int, damage: bytes)
 def _problem(data: bytes) -> ProviderError | None:
     parser, assembler = SseParser(), MessageAssembler()
     try:
-        for one in parser.feed(data):
+        for one in events_in(data, parser):
             assembler.feed(one)
         lift(assembler.message(), origin=ORIGIN)
     except ProviderError as error:

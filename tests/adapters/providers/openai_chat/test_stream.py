@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from holon.adapters.providers.openai_chat.lift import lift
 from holon.adapters.providers.openai_chat.stream import ChatStream
-from holon.adapters.providers.server_sent_events import SseEvent
 from holon.model.answer import AnswerProgress, CallGrew, TextGrew, ThinkingGrew
 from holon.model.conversation import TextBlock, ThinkingBlock, ToolUseBlock
 from holon.model.ids import CallId
@@ -22,6 +21,7 @@ from holon.model.provider_errors import (
     UnreadableResponseError,
 )
 from holon.model.turn import StopReason
+from holon.wire.server_sent_events import SseEvent
 from tests.adapters.providers.openai_chat.chat_samples import ORIGIN
 from tests.adapters.providers.openai_chat.test_lift import ANY_JSON
 

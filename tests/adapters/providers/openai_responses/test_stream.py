@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holon.adapters.providers.openai_responses.stream import ResponseStream
-from holon.adapters.providers.server_sent_events import SseEvent, SseParser
 from holon.model.answer import AnswerProgress, CallGrew, TextGrew, ThinkingGrew
 from holon.model.limits import PROVIDER_OUTPUT_ITEMS_COUNT_MAX
 from holon.model.provider_errors import ProviderError, UnreadableResponseError
+from holon.wire.server_sent_events import SseEvent, SseParser
 from tests.adapters.providers.openai_responses.canned import (
     call_item,
     done,
@@ -26,8 +26,7 @@ CALL: Final = call_item("c")
 
 def told(*events: Any) -> tuple[Any, list[AnswerProgress]]:
     stream = ResponseStream()
-    parser = SseParser()
-    events_read = (*parser.feed(feed_of(*events)), *parser.finish())
+    events_read = SseParser().feed(feed_of(*events))
     heard = [progress for event in events_read for progress in stream.feed(event)]
     return stream.finish(), heard
 

@@ -20,11 +20,11 @@ from holon.adapters.providers.json_reading import (
 )
 from holon.adapters.providers.kept_size import KeptSize
 from holon.adapters.providers.refusals import refusal_of
-from holon.adapters.providers.server_sent_events import SseEvent
 from holon.model.answer import AnswerProgress, CallGrew, TextGrew, ThinkingGrew
 from holon.model.json_value import JsonValue
 from holon.model.limits import PROVIDER_OUTPUT_ITEMS_COUNT_MAX, TOOL_ARGUMENTS_BYTES_MAX
 from holon.model.provider_errors import ProviderError, UnreadableResponseError
+from holon.wire.server_sent_events import SseEvent
 
 # Ours to answer, and the provider's own.
 _CALLS: Final = ("tool_use", "server_tool_use")

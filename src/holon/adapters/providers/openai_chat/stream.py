@@ -22,12 +22,12 @@ from holon.adapters.providers.json_reading import (
 )
 from holon.adapters.providers.kept_size import KeptSize
 from holon.adapters.providers.refusals import refusal_inside_200
-from holon.adapters.providers.server_sent_events import SseEvent
 from holon.model.answer import AnswerProgress, CallGrew, TextGrew, ThinkingGrew
 from holon.model.conversation import REASONING_FIELDS
 from holon.model.json_value import JsonValue
 from holon.model.limits import PROVIDER_OUTPUT_ITEMS_COUNT_MAX, TOOL_ARGUMENTS_BYTES_MAX
 from holon.model.provider_errors import UnreadableResponseError
+from holon.wire.server_sent_events import SseEvent
 
 
 class _GrowingCall(msgspec.Struct, kw_only=True):

@@ -11,7 +11,6 @@ Rule 4: this saves fidelity and cache, nothing depends on it: after a restart re
 """
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -27,6 +26,7 @@ from holon.adapters.providers.openai_responses.items import (
 )
 from holon.adapters.providers.wire_names import plain_name
 from holon.model.limits import MIB
+from holon.model.lru import Lru
 
 _ANSWERS_COUNT_MAX: Final = 4_096
 _BYTES_MAX: Final = 64 * MIB
@@ -40,33 +40,23 @@ class OutputReplay:
     def __init__(
         self, *, answers_max: int = _ANSWERS_COUNT_MAX, bytes_max: int = _BYTES_MAX
     ) -> None:
-        self._originals: OrderedDict[bytes, bytes] = OrderedDict()
-        self._answers_max = answers_max
-        self._bytes_max = bytes_max
-        self._bytes = 0
+        self._originals: Lru[bytes, bytes] = Lru(answers_max, size_max=bytes_max)
 
     def keep(self, rebuilt: Sequence[Item], output: Sequence[dict[str, Any]]) -> None:
         """Remember the output an answer came as, by the items it would be rebuilt to."""
         sendable = originals_of(output)
         if _calls_in(sendable) != _calls_in(rebuilt):
             return
-        key = _key_of(rebuilt)
         originals = msgspec.json.encode(sendable)
-        self._bytes += len(originals) - len(self._originals.pop(key, b""))
-        self._originals[key] = originals
-        while len(self._originals) > self._answers_max or self._bytes > self._bytes_max:
-            _, forgotten = self._originals.popitem(last=False)
-            self._bytes -= len(forgotten)
+        self._originals.put(_key_of(rebuilt), originals, len(originals))
 
     def in_place_of(self, rebuilt: Sequence[Item]) -> Sequence[Item]:
         """Return the originals where they are known, else the rebuilt items themselves."""
         if not self._originals or not rebuilt:
             return rebuilt
-        key = _key_of(rebuilt)
-        originals = self._originals.get(key)
+        originals = self._originals.get(_key_of(rebuilt))
         if originals is None:
             return rebuilt
-        self._originals.move_to_end(key)
         return msgspec.json.decode(originals, type=list[dict[str, Any]])
 
 

@@ -8,7 +8,6 @@ Rule 2: a window is taken out before the request is sent and put back only by a 
 Rule 3: reasoning is not compared: the provider keeps its own, and what we replay of it may differ.
 """
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from enum import StrEnum
 from itertools import dropwhile
@@ -18,6 +17,7 @@ import msgspec
 
 from holon.adapters.providers.openai_responses.conversation_memo import EncodedMessage, Progress
 from holon.adapters.providers.openai_responses.items import is_reasoning
+from holon.model.lru import Lru
 from holon.model.prompt_frame import PromptFrame
 from holon.model.record import Record
 
@@ -114,18 +114,13 @@ class ContinuationWindows:
     """The windows of one endpoint, bounded; the longest unused goes first."""
 
     def __init__(self, *, windows_max: int = _WINDOWS_COUNT_MAX) -> None:
-        self._windows: OrderedDict[Scope, Window] = OrderedDict()
-        self._windows_max = windows_max
+        self._windows: Lru[Scope, Window] = Lru(windows_max)
 
     def take(self, scope: Scope | None) -> Window | None:
         """Take the window of a scope out, if there is one."""
-        return None if scope is None else self._windows.pop(scope, None)
+        return None if scope is None else self._windows.pop(scope)
 
     def keep(self, scope: Scope | None, window: Window) -> None:
         """Keep a window until the next request of its scope."""
-        if scope is None:
-            return
-        self._windows[scope] = window
-        self._windows.move_to_end(scope)
-        if len(self._windows) > self._windows_max:
-            self._windows.popitem(last=False)
+        if scope is not None:
+            self._windows.put(scope, window)

@@ -29,7 +29,7 @@ from holon.adapters.providers.json_reading import (
     text_at,
 )
 from holon.adapters.providers.openai_responses.items import is_hosted, is_sealed, type_first
-from holon.adapters.providers.refusals import one_line, refusal_of
+from holon.adapters.providers.refusals import keyless_line, refusal_of
 from holon.adapters.providers.reset_times import wait_of
 from holon.model.answer import ModelAnswer
 from holon.model.conversation import AssistantBlock, TextBlock, ThinkingBlock, ToolUseBlock
@@ -107,10 +107,10 @@ def _is_cut_short(response: dict[str, Any], usage: TokenUsage | None, now: datet
         if reason == "max_output_tokens":
             return True
         raise RequestRejectedError(
-            f"the provider ended the response early: {one_line(reason)}", usage=usage
+            f"the provider ended the response early: {keyless_line(reason)}", usage=usage
         )
     if status not in (None, "completed"):
-        told = one_line(status) if isinstance(status, str) else type(status).__name__
+        told = keyless_line(status) if isinstance(status, str) else type(status).__name__
         raise UnreadableResponseError(f"the response has not ended: {told}", usage=usage)
     return False
 
@@ -185,7 +185,8 @@ def _block(item: dict[str, Any], style: LiftStyle) -> AssistantBlock | None:
         case _ if is_hosted(item):
             return opaque_block(type_first(item), style.thinking_origin)
         case _ if kind.endswith("_call"):
-            raise UnreadableResponseError(f"the model made a call nobody offered: {one_line(kind)}")
+            told = keyless_line(kind)
+            raise UnreadableResponseError(f"the model made a call nobody offered: {told}")
         case _:
             return None
 

@@ -13,12 +13,12 @@ from holon.adapters.providers.openai_responses.lift import LiftStyle
 from holon.adapters.providers.openai_responses.lower import LoweredRequest
 from holon.adapters.providers.openai_responses.stream import ResponseStream
 from holon.adapters.providers.refusals import not_json
-from holon.adapters.providers.reply_reading import events_of
-from holon.adapters.providers.server_sent_events import SseParser
+from holon.adapters.providers.reply_reading import events_in, events_of
 from holon.model.json_value import JsonValue
 from holon.model.provider_errors import UnreadableResponseError
 from holon.ports.clock import Clock
 from holon.ports.provider import Hear
+from holon.wire.server_sent_events import SseParser
 
 _FEED_HEADS: Final = (b"event:", b"data:", b":")
 
@@ -59,8 +59,7 @@ async def _told_live(reply: HttpReply, hear: Hear) -> JsonValue:
 
 def _told_at_once(body: bytes, hear: Hear) -> JsonValue:
     stream = ResponseStream()
-    parser = SseParser()
-    for event in (*parser.feed(body), *parser.finish()):
+    for event in events_in(body, SseParser()):
         for progress in stream.feed(event):
             hear(progress)
     return stream.finish()

@@ -14,11 +14,11 @@ from typing import Any, Final
 from holon.adapters.providers.inline_thinking import GrowingText
 from holon.adapters.providers.json_reading import as_object, decode_json
 from holon.adapters.providers.kept_size import KeptSize
-from holon.adapters.providers.server_sent_events import SseEvent
 from holon.model.answer import AnswerProgress, CallGrew, TextGrew, ThinkingGrew
 from holon.model.json_value import JsonValue
 from holon.model.limits import PROVIDER_OUTPUT_ITEMS_COUNT_MAX
 from holon.model.provider_errors import UnreadableResponseError
+from holon.wire.server_sent_events import SseEvent
 
 _STATUS_OF: Final[Mapping[str, str]] = {
     "response.completed": "completed",

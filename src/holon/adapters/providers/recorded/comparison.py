@@ -15,6 +15,7 @@ from holon.adapters.providers.recorded.exchange import RecordedRequest
 from holon.model.ids import IdPrefix
 from holon.model.json_value import JsonValue
 from holon.model.limits import RECORDED_DIFFERENCE_LINES_COUNT_MAX
+from holon.model.text_size import cut
 from holon.wire import codec
 
 _KINDS: Final = "|".join(IdPrefix)
@@ -29,9 +30,7 @@ def difference_between(recorded: RecordedRequest, asked: RecordedRequest) -> str
     if ours == theirs:
         return None
     lines = difflib.unified_diff(ours, theirs, "recorded", "asked", n=1, lineterm="")
-    shown = [
-        line if len(line) <= _LINE_CHARS_MAX else f"{line[:_LINE_CHARS_MAX]}…" for line in lines
-    ]
+    shown = [_bounded(line) for line in lines]
     left_out = len(shown) - RECORDED_DIFFERENCE_LINES_COUNT_MAX
     if left_out > 0:
         shown[RECORDED_DIFFERENCE_LINES_COUNT_MAX:] = [f"… and {left_out} more lines"]
@@ -39,7 +38,7 @@ def difference_between(recorded: RecordedRequest, asked: RecordedRequest) -> str
 
 
 def _bounded(line: str) -> str:
-    return line if len(line) <= _LINE_CHARS_MAX else f"{line[:_LINE_CHARS_MAX]}…"
+    return cut(line, chars_max=_LINE_CHARS_MAX)
 
 
 def partners_of(recorded: RecordedRequest, asked: RecordedRequest) -> dict[str, str]:

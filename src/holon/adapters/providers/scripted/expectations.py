@@ -15,6 +15,7 @@ from holon.model.conversation import (
     UserMessage,
     tool_uses_of,
 )
+from holon.model.text_size import cut
 
 _SHOWN_CHARS_MAX: Final = 300
 
@@ -82,4 +83,4 @@ def _newest_result(conversation: Sequence[ConversationMessage], name: str) -> st
 
 
 def _bounded(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN_CHARS_MAX else f"{text[:_SHOWN_CHARS_MAX]}…")
+    return repr(cut(text, chars_max=_SHOWN_CHARS_MAX))

@@ -1,17 +1,18 @@
-"""Answers in every framing, whole and broken."""
-
-import io
-from typing import cast
+"""Answers in every framing, whole and broken, however the bytes are cut."""
 
 import pytest
 
-from holon.client.answer_body import AnswerBody, NotHttpError, read_head
+from holon.wire.http_response import NotHttpError, ResponseParser
 
 
-def read(raw: bytes) -> tuple[int, bytes]:
-    incoming = cast(io.BufferedReader, io.BufferedReader(io.BytesIO(raw)))
-    status, headers = read_head(incoming)
-    return status, io.BufferedReader(AnswerBody(incoming, headers)).read()
+def read(raw: bytes, *, bytes_each: int | None = None) -> tuple[int, bytes]:
+    parser, body, each = ResponseParser(), b"", bytes_each or len(raw) or 1
+    for at in range(0, len(raw), each):
+        body += parser.feed(raw[at : at + each])
+    if not parser.is_over:
+        body += parser.feed(b"")
+    assert parser.head is not None
+    return parser.head.status, body
 
 
 @pytest.mark.parametrize(
@@ -23,7 +24,9 @@ def read(raw: bytes) -> tuple[int, bytes]:
     ],
 )
 def test_a_body_is_what_its_framing_says(framed: bytes) -> None:
-    assert read(b"HTTP/1.1 200 OK\r\n" + framed) == (200, b"hello world")
+    for bytes_each in (None, 1, 7):
+        raw = b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n" + framed
+        assert read(raw, bytes_each=bytes_each) == (200, b"hello world")
 
 
 @pytest.mark.parametrize(
@@ -32,6 +35,8 @@ def test_a_body_is_what_its_framing_says(framed: bytes) -> None:
         b"content-length: 12\r\n\r\nhello world",
         b"transfer-encoding: chunked\r\n\r\n5\r\nhel",
         b"transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n",
+        b"transfer-encoding: chunked\r\n\r\n0\r\n",
+        b"x: y",
     ],
 )
 def test_a_body_that_breaks_off_is_not_taken_for_a_whole_one(framed: bytes) -> None:
@@ -42,11 +47,10 @@ def test_a_body_that_breaks_off_is_not_taken_for_a_whole_one(framed: bytes) -> N
 @pytest.mark.parametrize(
     "raw",
     [
-        b"",
+        b"S",
         b"SSH-2.0-x\r\n",
         b"HTTP/1.1 2 OK\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nx: y",
         b"HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n",
         b"HTTP/1.1 200 OK\r\ncontent-length: 9999999999999999999\r\n\r\n",
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
@@ -58,3 +62,14 @@ def test_a_body_that_breaks_off_is_not_taken_for_a_whole_one(framed: bytes) -> N
 def test_what_is_no_answer_is_refused(raw: bytes) -> None:
     with pytest.raises(NotHttpError):
         read(raw)
+
+
+def test_a_connection_is_used_again_when_its_answer_was_whole_and_nothing_came_after_it() -> None:
+    whole = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
+    parser = ResponseParser()
+    assert parser.feed(whole[:-1]) == b"{"
+    assert not parser.keeps_alive
+    assert parser.feed(whole[-1:]) == b"}"
+    assert parser.keeps_alive
+    assert parser.feed(b"more") == b""
+    assert not parser.keeps_alive

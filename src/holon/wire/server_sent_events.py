@@ -1,6 +1,6 @@
 """Server-sent events, read without doing any IO.
 
-Owns:  the parser every streaming wire shares.
+Owns:  the one parser, of the providers' streams and of a runtime's own.
 Rule 1: how the bytes are cut into pieces changes nothing: lines may end in CR, LF or CRLF, and a
         piece may end inside a character, inside a CRLF or inside the byte order mark.
 Rule 2: lines and events are capped; a stream beyond a cap, or one that is not UTF-8, is unreadable.
@@ -11,12 +11,15 @@ import re
 from typing import Final
 
 from holon.model.limits import SSE_EVENT_BYTES_MAX, SSE_LINE_BYTES_MAX
-from holon.model.provider_errors import UnreadableResponseError
 from holon.model.record import Record
 
 _BOM: Final = b"\xef\xbb\xbf"
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 _DEFAULT_EVENT: Final = "message"
+
+
+class UnreadableStreamError(Exception):
+    """A line or an event is beyond its cap, or the stream is not UTF-8."""
 
 
 class SseEvent(Record, frozen=True, kw_only=True):
@@ -28,16 +31,21 @@ class SseEvent(Record, frozen=True, kw_only=True):
 
 
 class SseParser:
-    """Takes bytes as they come, gives events as they are complete."""
+    """Takes bytes as they come, gives events as they are complete.
+
+    With `bare_ids`, an id without data is an event too: a runtime tells so what it passed over.
+    """
 
     def __init__(
         self,
         *,
         line_bytes_max: int = SSE_LINE_BYTES_MAX,
         event_bytes_max: int = SSE_EVENT_BYTES_MAX,
+        bare_ids: bool = False,
     ) -> None:
         self._line_bytes_max = line_bytes_max
         self._event_bytes_max = event_bytes_max
+        self._bare_ids = bare_ids
         self._head: bytes | None = b""  # what may still turn out to be a byte order mark
         self._line = bytearray()  # the beginning of a line whose end has not come
         self._after_cr = False  # a LF that comes next belongs to the CR before it
@@ -45,6 +53,7 @@ class SseParser:
         self._data: list[str] = []
         self._event_bytes = 0
         self._id: str | None = None
+        self._names_id = False  # the event that has begun, and not one before it
 
     def feed(self, piece: bytes) -> list[SseEvent]:
         """Take the next bytes and return the events they complete."""
@@ -64,12 +73,6 @@ class SseParser:
         self._after_cr = piece.endswith(b"\r") if piece else self._after_cr
         return events
 
-    def finish(self) -> list[SseEvent]:
-        """Say that no more bytes come. Nothing is left to give: an open event does not count."""
-        self._line.clear()
-        self._forget_event()
-        return []
-
     def _without_mark(self, piece: bytes) -> bytes:
         if self._head is None:
             return piece
@@ -82,7 +85,7 @@ class SseParser:
 
     def _grow(self, piece: bytes, start: int, end: int) -> None:
         if len(self._line) + end - start > self._line_bytes_max:
-            raise UnreadableResponseError(
+            raise UnreadableStreamError(
                 f"the stream holds a line of more than {self._line_bytes_max} bytes"
             )
         self._line += memoryview(piece)[start:end]
@@ -92,13 +95,13 @@ class SseParser:
             return self._end_event()
         self._event_bytes += len(self._line)
         if self._event_bytes > self._event_bytes_max:
-            raise UnreadableResponseError(
+            raise UnreadableStreamError(
                 f"the stream holds an event of more than {self._event_bytes_max} bytes"
             )
         try:
             line = self._line.decode()
         except UnicodeDecodeError:
-            raise UnreadableResponseError("the stream is not UTF-8") from None
+            raise UnreadableStreamError("the stream is not UTF-8") from None
         self._line.clear()
         self._take_field(line)
         return None
@@ -115,16 +118,15 @@ class SseParser:
             self._event = value
         elif name == "id" and "\0" not in value:
             self._id = value
+            self._names_id = True
 
     def _end_event(self) -> SseEvent | None:
         event = SseEvent(
             event=self._event or _DEFAULT_EVENT, data="\n".join(self._data), id=self._id
         )
-        has_data = bool(self._data)
-        self._forget_event()
-        return event if has_data else None
-
-    def _forget_event(self) -> None:
+        is_event = bool(self._data) or (self._bare_ids and self._names_id)
         self._event = ""
         self._data.clear()
         self._event_bytes = 0
+        self._names_id = False
+        return event if is_event else None

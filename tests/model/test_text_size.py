@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.projections.preview import bounded, one_line
+from holon.decide.bounded_text import bounded
+from holon.model.text_size import cut, one_line
 
 
 @given(text=st.text(max_size=300), chars_max=st.integers(1, 60))
@@ -25,6 +26,15 @@ def test_a_line_is_printable_single_and_no_longer_than_asked(text: str, chars_ma
 )
 def test_a_line_keeps_words_and_marks_a_cut(text: str, line: str) -> None:
     assert one_line(text, chars_max=10) == line
+
+
+def test_a_command_is_one_bounded_line() -> None:
+    assert one_line("a\n  b\tc") == "a b c"
+    assert len(one_line("x" * 10_000, chars_max=400)) == 400
+
+
+def test_an_ellipsis_counts() -> None:
+    assert [cut(text, chars_max=3) for text in ("", "abc", "abcd")] == ["", "abc", "ab…"]
 
 
 def test_a_text_says_whether_there_was_more() -> None:

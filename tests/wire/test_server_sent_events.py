@@ -6,14 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.adapters.providers.server_sent_events import SseEvent, SseParser
-from holon.model.provider_errors import UnreadableResponseError
+from holon.wire.server_sent_events import SseEvent, SseParser, UnreadableStreamError
 
 
 def parsed(*pieces: bytes) -> list[SseEvent]:
     parser = SseParser()
-    events = [event for piece in pieces for event in parser.feed(piece)]
-    return events + parser.finish()
+    return [event for piece in pieces for event in parser.feed(piece)]
 
 
 @pytest.mark.parametrize(
@@ -58,8 +56,8 @@ SSE_LIKE = st.lists(
 def outcome(pieces: list[bytes]) -> list[SseEvent] | str:
     try:
         return parsed(*pieces)
-    except UnreadableResponseError as error:
-        return error.message
+    except UnreadableStreamError as error:
+        return str(error)
 
 
 @given(stream=SSE_LIKE | st.binary(max_size=200), cuts=st.lists(st.integers(0, 300), max_size=12))
@@ -79,7 +77,7 @@ def test_any_chunking_gives_the_same_events(stream: bytes, cuts: list[int]) -> N
 )
 def test_a_stream_beyond_its_caps_is_unreadable(stream: bytes, says: str) -> None:
     parser = SseParser(line_bytes_max=16, event_bytes_max=32)
-    with pytest.raises(UnreadableResponseError, match=says):
+    with pytest.raises(UnreadableStreamError, match=says):
         parser.feed(stream)
 
 
@@ -88,3 +86,10 @@ def test_comments_that_keep_a_stream_alive_do_not_add_up_to_an_event() -> None:
     for _ in range(100):
         assert parser.feed(b": still here\n") == []
     assert parser.feed(b"data: a\n\n") == [SseEvent(data="a")]
+
+
+def test_an_id_without_data_is_an_event_to_a_reader_that_asks_for_them() -> None:
+    stream = b"id: 7\n\nevent: lost\n\n: still here\n\ndata: a\n\nid: 9\n\n"
+    events = [SseEvent(id="7"), SseEvent(data="a", id="7"), SseEvent(id="9")]
+    assert SseParser(bare_ids=True).feed(stream) == events
+    assert SseParser().feed(stream) == [SseEvent(data="a", id="7")]
