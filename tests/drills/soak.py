@@ -35,6 +35,7 @@ from holon.model.limits import MIB
 from holon.testing.mixed_model import mixed_model
 from holon.testing.served_host import HostGoneError, ServedHost
 from holon.testing.wire_server.beside import wire_server_beside
+from holon.wire.server_sent_events import SseParser
 from tests.crash.kill_loop import environ_of
 
 CALLERS_COUNT: Final = 4
@@ -169,12 +170,12 @@ class Load:
                 contextlib.suppress(HostGoneError, TimeoutError),
                 self._host.stream("/events/stream", last_id=last_id, wait_s=30) as answer,
             ):
-                while not self._is_over.is_set():
-                    line = answer.body.readline(MIB)
-                    if not line:
+                parser = SseParser(bare_ids=True)
+                for piece in answer:
+                    for event in parser.feed(piece):
+                        last_id = int(event.id) if event.id else last_id
+                    if self._is_over.is_set():
                         break
-                    if line.startswith(b"id:"):
-                        last_id = int(line[3:])
 
 
 def sampled(host: ServedHost, *, minute: float) -> Sample:
