@@ -245,6 +245,7 @@ def test_a_closure_shows_what_applies_to_it() -> None:
     waiting = closure_view(Waiting(waiting_reason=WaitingReason.AWAITING_TIMER))
     assert msgspec.to_builtins(waiting) == {
         "outcome": "waiting",
+        "evidence": (),
         "runtime_posture": "sleeping",
         "waiting_reason": "awaiting_timer",
     }

@@ -15,10 +15,18 @@ import pytest
 from msgspec import inspect
 
 from holon.http.table import ROUTES
+from holon.model.continuation import LivenessOnly, Reentry
 from holon.model.event import Event
-from holon.model.provider_attempt import TransportDiagnostics
+from holon.model.prompt_frame import PromptCache
+from holon.model.provider_attempt import AttemptTimeline, ProviderAttempt, TransportDiagnostics
 from holon.model.record import Record
 from holon.model.tool import ToolError
+from holon.projections.agent_summary import (
+    AgentStateView,
+    AgentSummary,
+    ClosureView,
+    ContinuationView,
+)
 from tests.wire.record_strategies import model_records
 
 HERE = Path(__file__).resolve().parent
@@ -105,3 +113,32 @@ def test_no_answer_leaves_out_a_flag_because_it_is_false() -> None:
     assert left_out == set()
     assert msgspec.json.encode(TransportDiagnostics()) == b'{"stage":"complete"}'
     assert b'"retryable":false' in msgspec.json.encode(ToolError(kind="k", message="m"))
+
+
+REQUIRED = (
+    (ProviderAttempt, "advanced_to_fallback"),
+    (AttemptTimeline, "attempts"),
+    (AttemptTimeline, "requested_model_ref"),
+    (TransportDiagnostics, "stage"),
+    (Reentry, "matched_waiting_reason"),
+    (Reentry, "evidence"),
+    (LivenessOnly, "evidence"),
+    (ContinuationView, "evidence"),
+    (ClosureView, "evidence"),
+    (PromptCache, "working_memory_revision"),
+    (PromptCache, "compression_epoch"),
+    (AgentStateView, "tool_latency"),
+    (AgentStateView, "attached_workspaces"),
+    (AgentStateView, "working_memory"),
+    (AgentSummary, "loaded_agents_md"),
+    (AgentSummary, "attached_workspaces"),
+)
+
+
+@pytest.mark.requirement("http:required-fields-are-there-when-empty")
+@pytest.mark.parametrize(("record", "name"), REQUIRED)
+def test_what_the_specification_requires_is_there_also_when_it_is_empty(
+    record: type[Record], name: str
+) -> None:
+    (field,) = [each for each in msgspec.structs.fields(record) if each.name == name]
+    assert field.default is msgspec.NODEFAULT, "a plain default is left out of an answer"

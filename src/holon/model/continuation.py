@@ -11,7 +11,7 @@ from typing import TypeAlias
 import msgspec
 
 from holon.model.closure import ClosureOutcome, WaitingReason
-from holon.model.record import Record
+from holon.model.record import Record, no_entries
 
 
 class TriggerKind(StrEnum):
@@ -41,7 +41,7 @@ class Reentry(Record, tag_field="kind", tag="reentry", frozen=True, kw_only=True
     prior_outcome: ClosureOutcome
     prior_waiting_reason: WaitingReason | None = None
     matched_waiting_reason: bool = msgspec.field(default_factory=bool)
-    evidence: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = msgspec.field(default_factory=no_entries)
 
 
 class LivenessOnly(Record, tag_field="kind", tag="liveness_only", frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class LivenessOnly(Record, tag_field="kind", tag="liveness_only", frozen=True, k
     trigger_kind: TriggerKind | None
     prior_outcome: ClosureOutcome
     prior_waiting_reason: WaitingReason | None = None
-    evidence: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = msgspec.field(default_factory=no_entries)
 
 
 Continuation: TypeAlias = Reentry | LivenessOnly

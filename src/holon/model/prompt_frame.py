@@ -7,6 +7,8 @@ Rule 1: stable blocks come first, then agent-scoped, then history, then turn-sco
 
 from enum import StrEnum
 
+import msgspec
+
 from holon.model.conversation import ConversationMessage
 from holon.model.ids import AgentId
 from holon.model.record import Record
@@ -35,8 +37,8 @@ class PromptCache(Record, frozen=True, kw_only=True):
     agent_id: AgentId
     prompt_cache_key: str
     context_fingerprint: str
-    working_memory_revision: int = 0
-    compression_epoch: int = 0
+    working_memory_revision: int = msgspec.field(default_factory=int)
+    compression_epoch: int = msgspec.field(default_factory=int)
 
 
 class PromptFrame(Record, frozen=True, kw_only=True):

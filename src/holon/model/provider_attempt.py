@@ -13,7 +13,7 @@ from enum import StrEnum
 import msgspec
 
 from holon.model.instant import Instant
-from holon.model.record import Record
+from holon.model.record import Record, no_entries
 
 
 class TokenUsage(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -137,8 +137,8 @@ class ProviderAttempt(Record, frozen=True, kw_only=True):
 class AttemptTimeline(Record, frozen=True, kw_only=True):
     """Every attempt of one round, in order, and which model answered in the end."""
 
-    attempts: tuple[ProviderAttempt, ...] = ()
-    requested_model_ref: str = ""
+    attempts: tuple[ProviderAttempt, ...] = msgspec.field(default_factory=no_entries)
+    requested_model_ref: str = msgspec.field(default_factory=str)
     active_model_ref: str | None = None
     winning_model_ref: str | None = None
     aggregated_token_usage: TokenUsage | None = None

@@ -11,6 +11,8 @@ Rule 3: `closure` says what has come of the agent's work, `agent.status` what it
 from typing import Final
 
 from holon.decide.bounded_text import bounded
+import msgspec
+
 from holon.decide.task_lifecycle import is_terminal
 from holon.model.agent import AgentState
 from holon.model.agent_status import AgentStatus
@@ -36,7 +38,7 @@ from holon.model.instructions import (
 )
 from holon.model.limits import AGENT_ROWS_SHOWN_COUNT_MAX
 from holon.model.memory import MemoryFigures
-from holon.model.record import Record
+from holon.model.record import Record, no_entries
 from holon.model.surface import AgentCounts, AgentSurface
 from holon.model.text_size import one_line
 from holon.model.tool import ToolLatency
@@ -91,7 +93,7 @@ class ClosureView(Record, frozen=True, kw_only=True):
     waiting_reason: WaitingReason | None = None
     work_signal: WorkSignal | None = None
     summary: str | None = None
-    evidence: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = msgspec.field(default_factory=no_entries)
 
 
 class ContinuationView(Record, frozen=True, kw_only=True):
@@ -103,7 +105,7 @@ class ContinuationView(Record, frozen=True, kw_only=True):
     matched_waiting_reason: bool
     trigger_kind: TriggerKind | None = None
     prior_waiting_reason: WaitingReason | None = None
-    evidence: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = msgspec.field(default_factory=no_entries)
 
 
 class FailureView(Record, frozen=True, kw_only=True):
@@ -137,7 +139,7 @@ class AgentStateView(Record, frozen=True, kw_only=True):
     active_task_ids: tuple[TaskId, ...]
     attached_workspaces: tuple[WorkspaceId, ...]
     execution_profile: ExecutionHistory
-    tool_latency: tuple[ToolLatency, ...] = ()
+    tool_latency: tuple[ToolLatency, ...] = msgspec.field(default_factory=no_entries)
     current_run_id: TurnId | None = None
     current_work_item_id: WorkItemId | None = None
     sleeping_until: Instant | None = None
@@ -151,7 +153,7 @@ class AgentStateView(Record, frozen=True, kw_only=True):
     pending_wake_hint: HintView | None = None  # the next one to be told
     active_workspace_id: WorkspaceId | None = None
     cwd: str | None = None
-    working_memory: MemoryFigures = MemoryFigures()
+    working_memory: MemoryFigures = msgspec.field(default_factory=lambda: MemoryFigures())
     tainted_instructions: TaintedInstructions | None = None
 
 
@@ -178,11 +180,14 @@ class AgentSummary(Record, frozen=True, kw_only=True):
     recent_brief_count: int
     recent_event_count: int
     closure: ClosureView | None = None
-    attached_workspaces: tuple[AttachedWorkspaceView, ...] = ()
+    attached_workspaces: tuple[AttachedWorkspaceView, ...] = msgspec.field(
+        default_factory=no_entries
+    )
     active_workspace_entry: WorkspaceView | None = None
     active_workspace_occupancy: OccupancyView | None = None
     pace: PaceView | None = None
-    loaded_agents_md: tuple[InstructionMetadata, ...] = ()  # where it came from, no text
+    # Where each came from, no text.
+    loaded_agents_md: tuple[InstructionMetadata, ...] = msgspec.field(default_factory=no_entries)
     agents_md_problems: tuple[str, ...] = ()  # a file that is there and not used, and why
     skills: SkillsSummary = SkillsSummary()
     withheld_tools: tuple[str, ...]  # from a trial model
