@@ -10,9 +10,9 @@ Rule 3: `closure` says what has come of the agent's work, `agent.status` what it
 
 from typing import Final
 
-from holon.decide.bounded_text import bounded
 import msgspec
 
+from holon.decide.bounded_text import bounded
 from holon.decide.task_lifecycle import is_terminal
 from holon.model.agent import AgentState
 from holon.model.agent_status import AgentStatus
