@@ -1,6 +1,6 @@
 """What a round to a model server on this machine costs with each HTTP client.
 
-Owns:  the figures decision 0035 rests on: our own plain client, httpx2, and, where they are
+Owns:  the figures decision 0037 rests on: our own plain client, httpx2, and, where they are
        installed, libraries that Holon does not depend on. All of them run behind the same caps,
        deadlines and facts, against the same server in a process of its own, in turns in one run.
 Rule 1: a ratio is over our own client. The time of a round includes the server's share, which is
