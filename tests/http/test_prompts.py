@@ -68,7 +68,7 @@ async def test_the_status_tells_of_guidance_that_is_there_and_not_used(tmp_path:
         own = home / "agents" / MAIN / "AGENTS.md"
         own.write_bytes(b"\xff\xfe")
         status = (await server.operator.get(f"/agents/{MAIN}/status")).json()
-    assert "loaded_agents_md" not in status
+    assert status["loaded_agents_md"] == []
     assert status["agents_md_problems"] == [
         f"{own} is not used: it is not UTF-8 text; save it as UTF-8"
     ]
