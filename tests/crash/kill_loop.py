@@ -77,10 +77,12 @@ STARTING_SHARE: Final = 0.25
 ARMED_SHARE: Final = 0.6
 EXTRA_KILLS_MAX: Final = 20
 PROBLEMS_SHOWN_COUNT_MAX: Final = 20
-# What a host may say on stderr: that it ends, and how its model failed it.
+# What a host may say on stderr: that it ends, how its model failed it, and that it could not serve
+# some requests, as on a slow machine. An answer of 500 would be a fault of its own.
 MAY_BE_SAID: Final = re.compile(
     r"holon: ended; what was accepted is kept"
     r"|\S+ WARNING (repeated: \d+ more of )?provider_failed: .*"
+    r"|\S+ WARNING requests_refused: (?!.* with 500).*"
 )
 
 

@@ -8,6 +8,7 @@ says so.
 """
 
 import importlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -36,8 +37,12 @@ def generate(folder: Path) -> None:
     models += ["--output-model-type", "pydantic_v2.BaseModel"]
     client = ["generate", "--path", str(document), "--meta", "none"]
     client += ["--output-path", str(folder / "holon_client"), "--fail-on-warning"]
+    # One of them calls ruff by its name, and warns without it. It is installed beside this Python.
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
+    environ = {**os.environ, "PATH": path}
     for module, arguments in zip(_GENERATORS, (models, client), strict=True):
-        subprocess.run([sys.executable, "-m", module, *arguments], check=True, cwd=folder)
+        command = [sys.executable, "-m", module, *arguments]
+        subprocess.run(command, check=True, cwd=folder, env=environ)
 
 
 async def use(folder: Path) -> None:
