@@ -89,6 +89,9 @@ def order_problems(home: Path, ledger: Ledger, *, may_be_lost: bool) -> Iterator
         found = connection.execute("select task_id, status, record from tasks")
         tasks = {str(task_id): (str(status), str(record)) for task_id, status, record in found}
     for agent, task_id in ledger.tasks.values():
+        if task_id not in tasks:
+            yield f"P9 task {task_id} was acknowledged, and has no row"
+            continue
         status, record = tasks[task_id]
         spec = spec_of(decode(record, TaskRecord))
         is_ended_by_others = task_id in ledger.stopped or agent == STOPPED_NOW_AND_THEN

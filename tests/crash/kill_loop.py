@@ -16,7 +16,9 @@ Rule 3: after a restart every task of an earlier life has ended or has a living 
         bounded time; no process of an interrupted call goes on.
 Rule 4: when a home is done, no process that it started is left; one that is counts as a problem.
 Rule 5: with --clock the wall clock of the hosts is set forwards and backwards at random moments, by
-        seconds to months; the true time is back before a home is judged at its end.
+        seconds to months; the true time is back before a home is judged at its end. It is true in the
+        first life as well: a clock that has been wrong from the first event on, and is set ahead
+        twice within a day, is believed (docs/decisions/0028).
 Rule 6: a home serves a bounded number of kills, because judging it takes longer as it grows.
 """
 
@@ -120,10 +122,16 @@ class ClockSetter(threading.Thread):
             set_wall_clock(self._switches, by_s=self._chance.choice(CLOCK_JUMPS_S))
             self.jumps += 1
 
+    @property
+    def is_started(self) -> bool:
+        """Whether the clock has been set since some moment."""
+        return self.ident is not None
+
     def end(self) -> None:
         """Stop, and leave the true time."""
         self._ended.set()
-        self.join()
+        if self.is_started:
+            self.join()
         set_wall_clock(self._switches, by_s=0)
 
 
@@ -170,13 +178,14 @@ class HomeUnderFire:
         """Kill the host this often (more, if a failpoint was missed), then let it finish."""
         points = deque(Failpoint)
         self._chance.shuffle(points)
-        clock = () if self._clock is None else (self._clock,)
-        for thread in (*clock, *self._callers, *self._followers):
+        for thread in (*self._callers, *self._followers):
             thread.start()
         while self._goes_on(kills, points):
             self._one_life(self._next_point(points), points)
             if self._has_been_ready:
                 self._note(problems_after_kill(self._home, self._ledger))
+                if self._clock is not None and not self._clock.is_started:
+                    self._clock.start()
         self._finish()
         return self._report
 

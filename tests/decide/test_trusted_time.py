@@ -137,7 +137,25 @@ BUSY = [NOW - number * HOUR for number in range(200)]
 def test_a_start_believes_the_wall_as_far_as_the_records_bear_it_out(
     records: list[datetime], wall: datetime, believed: datetime
 ) -> None:
-    assert borne_out(newest_by(records, wall), now=wall) == believed
+    oldest = min(records, default=None)
+    assert borne_out(newest_by(records, wall), oldest=oldest, now=wall) == believed
+
+
+@nothing_forgotten
+@pytest.mark.parametrize(
+    ("ended", "wall"),
+    [
+        pytest.param([], NOW + YEARS, id="nothing has ended"),
+        pytest.param([NOW + YEARS - HOUR], NOW + YEARS, id="what ended did so just now"),
+        pytest.param([], NOW, id="a clock that was not set"),
+    ],
+)
+def test_without_anything_that_ended_a_start_believes_no_more_than_the_first_event(
+    ended: list[datetime], wall: datetime
+) -> None:
+    first = NOW - HOUR
+    believed = borne_out(newest_by(ended, wall), oldest=first, now=wall)
+    assert believed == min(first, wall - DAY)
 
 
 @nothing_forgotten

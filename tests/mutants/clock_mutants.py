@@ -1,8 +1,12 @@
 """Mutants in what becomes of timers and of history when the wall clock is set."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
+from holon.adapters.sqlite.log_stretches import LogStretches, Place, Span
+from holon.adapters.sqlite.retention import _aged, _Moments
 from holon.decide.timer_grid import put_forward, set_back
+from holon.decide.trusted_time import borne_out
 from holon.model.wake import TimerRecord
 from holon.runtime.retention_keeper import RetentionKeeper
 from holon.runtime.timer_wheel import TimerWheel
@@ -45,3 +49,48 @@ def plant_c4() -> None:
         del self
 
     plant_method(TimerWheel, "_watch_clock", doze)
+
+
+def plant_c5() -> None:
+    """Take rows by their stamps alone, though the clock stood there again later."""
+
+    def nowhere(self: LogStretches, end: Place, *, below: int) -> Sequence[Span]:
+        del self, end, below
+        return ()
+
+    plant_method(LogStretches, "after", nowhere)
+
+
+def plant_c6() -> None:
+    """Forget keys that were given while the clock stood in the past."""
+
+    def never(self: LogStretches, moment: int, *, present: int) -> Sequence[Span]:
+        del self, moment, present
+        return ()
+
+    plant_method(LogStretches, "in_the_past_since", never)
+
+
+def plant_c7() -> None:
+    """Cut the log up to the last event that looks old."""
+
+    def lax(done: object, events: Sequence[Place], moments: _Moments) -> Sequence[Place]:
+        del done
+        old = [number for number, (_, at) in enumerate(events, start=1) if at <= moments.aged]
+        return events[: max(old, default=0)]
+
+    plant_function(_aged, lax)
+
+
+def plant_c8() -> None:
+    """Believe any wall clock at a start before anything has ended."""
+    honest = borne_out
+
+    def trusting(
+        newest: Sequence[datetime | None], *, oldest: datetime | None, now: datetime
+    ) -> datetime:
+        if all(moment is None for moment in newest):
+            return now
+        return honest(newest, oldest=oldest, now=now)
+
+    plant_function(borne_out, trusting)

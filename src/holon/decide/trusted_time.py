@@ -40,11 +40,16 @@ def asked_moments(now: datetime) -> tuple[datetime, ...]:
     return tuple(now - _STRETCH + number * _GAP_MAX / 2 for number in range(step_count + 1))
 
 
-def borne_out(newest: Sequence[datetime | None], *, now: datetime) -> datetime:
-    """Return how far records bear out that it is `now`: the newest one by each asked moment."""
-    if all(moment is None for moment in newest):
-        return now  # there is nothing to forget
-    believed = newest[0] or now - _STRETCH
+def borne_out(
+    newest: Sequence[datetime | None], *, oldest: datetime | None, now: datetime
+) -> datetime:
+    """Return how far records bear out that it is `now`.
+
+    `newest` are the newest ones by each asked moment, and `oldest` is the first event of the log.
+    """
+    if oldest is None:
+        return now  # nothing has happened yet that could be forgotten
+    believed = newest[0] or min(oldest, now - _STRETCH)
     for moment in (*newest[1:], now):
         if moment is None or moment - believed > _GAP_MAX:
             break

@@ -160,6 +160,10 @@ class WheelReads(Protocol):
         """When the newest message that was settled by that moment was; None without one."""
         ...
 
+    async def logged_since(self) -> datetime | None:
+        """When the first event that is still in the log happened; None when there is none."""
+        ...
+
     async def timers_ahead(
         self, now: datetime, *, limit: int, after: TimerId | None = None
     ) -> Sequence[TimerRecord]:

@@ -137,7 +137,7 @@ class RetentionKeeper:
         now, monotonic_ns = clock.now(), clock.monotonic_ns()
         if self._trust is None:
             newest = [await reads.settled_by(moment) for moment in asked_moments(now)]
-            believed = borne_out(newest, now=now)
+            believed = borne_out(newest, oldest=await reads.logged_since(), now=now)
             self._trust = first_trust(believed, now=now, monotonic_ns=monotonic_ns)
         self._trust = looked(self._trust, now=now, monotonic_ns=monotonic_ns)
         return trusted_now(self._trust, monotonic_ns=monotonic_ns)

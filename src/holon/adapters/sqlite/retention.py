@@ -10,13 +10,18 @@ Rule 3: age decides while there is room. Above the cap, windows keep coming unti
         again or nothing is left that may go.
 Rule 4: the rows of a batch are chosen once, by their keys. What is noted of them and what removes
         them go by those keys, so that neither can mean other rows than the other.
-Rule 5: a clock may have stood in the future. What it stamped is as old as the log says: no younger
-        than what was written after it.
-Rule 6: a step that was undone is taken again: what is done moves only with what is durable.
+Rule 5: a clock may have stood in the future or in the past. What it stamped is as old as the log
+        says: no younger than what was written after it, and no older than what was written before.
+        So the log is aged as far as no credible stamp in it is young (see log_stretches), and a row
+        goes by its stamp only when the clock did not stand there later in the log.
+Rule 6: a key is young as well when the clock stood at its stamp after a moment that is young. What
+        is stamped ahead keeps its keys until its part of the log is aged.
+Rule 7: a step that was undone is taken again: what is done moves only with what is durable.
 """
 
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 import apsw
 
@@ -24,9 +29,20 @@ from holon.adapters.sqlite.change_codec import encode
 from holon.adapters.sqlite.checkpoints import truncate_log
 from holon.adapters.sqlite.commit_retention import CommitRetention
 from holon.adapters.sqlite.database_files import DatabaseFiles
+from holon.adapters.sqlite.log_stretches import (
+    FAR_AHEAD,
+    LONG_AGO,
+    LogStretches,
+    Place,
+    Span,
+    horizon,
+    is_behind,
+    places,
+    without,
+)
 from holon.adapters.sqlite.memory_retention import MemoryRetention
 from holon.adapters.sqlite.named_queries import named_queries
-from holon.adapters.sqlite.statements import Statements
+from holon.adapters.sqlite.statements import Statements, Value
 from holon.decide.keyed_record import KEYED_RECORD_GLOB
 from holon.model.instant import to_micros
 from holon.model.limits import IDEMPOTENCY_KEPT_MS_MIN
@@ -47,31 +63,43 @@ _WINDOWS_PER_STEP_COUNT_MAX: Final = 32  # windows that hold nothing to remove a
 _VACUUM_PAGES_MAX: Final = 1_024
 _ROOM_PERCENT: Final = 95  # prune down to this share of the cap, so that there is room to grow
 _FREE_PERCENT_MAX: Final = 10  # free pages kept in the file for reuse
-_LONG_AGO: Final = -(2**62)
-_FAR_AHEAD: Final = 2**62
+
+
+class _Moments(NamedTuple):
+    """What the believed present makes of stamps."""
+
+    present: int
+    horizon: int  # up to here, stamps are credible
+    aged: int  # what is older goes by its age
+    keys_until: int  # what is older has keys that need not be remembered
+
+    @classmethod
+    def at(cls, now: datetime, policy: RetentionPolicy) -> Self:
+        present = to_micros(now)
+        aged = to_micros(now - timedelta(milliseconds=policy.age_ms))
+        keys_until = to_micros(now - timedelta(milliseconds=IDEMPOTENCY_KEPT_MS_MIN))
+        return cls(present, horizon(present), aged, keys_until)
 
 
 class _Window(NamedTuple):
-    """A stretch of the log and of time. The last one has nothing to remove behind it."""
+    """The next events of the log, and up to which stamp rows go with them.
 
-    end_seq: int
+    The last one has nothing to remove behind it.
+    """
+
+    events: Sequence[Place]
+    end: Place  # its last event, or where it begins when it has none
     high: int
     is_last: bool
-
-
-class _Span(NamedTuple):
-    """A stretch of time, and up to when a key in it is old enough to be forgotten."""
-
-    low: int
-    high: int
-    keys_until: int
+    is_aged: bool = False
 
 
 class _Done(NamedTuple):
     """How far a pass has come."""
 
-    seq: int = 0  # in the log
-    until: int = _LONG_AGO  # in time
+    end: Place = (0, LONG_AGO)  # in the log
+    until: int = LONG_AGO  # in time
+    reached: int = LONG_AGO  # the latest credible stamp so far
     commit_seq: int = 0
     has_removed: bool = False
 
@@ -86,6 +114,7 @@ class Retention:
         self._sql = named_queries("retention")
         self._memory = MemoryRetention(self._statements)
         self._commits = CommitRetention(self._statements)
+        self._stretches = LogStretches(self._statements, self._sql["next_events"])
         self._done = _Done()
 
     def step(self, policy: RetentionPolicy, *, now: datetime) -> PruneReport:
@@ -109,8 +138,9 @@ class Retention:
         done = self._done
         self._statements.run("begin immediate")
         try:
-            is_last = self._remove_until_something_went(policy, now=now)
-            is_forgotten = self._forget(policy, now=now)
+            is_read = self._stretches.catch_up()
+            is_last = is_read and self._remove_until_something_went(policy, now=now)
+            is_forgotten = is_read and self._forget(policy, now=now)
             self._statements.run("commit")
         except BaseException:
             self._done = done
@@ -121,48 +151,74 @@ class Retention:
 
     def _remove_until_something_went(self, policy: RetentionPolicy, *, now: datetime) -> bool:
         before = self._connection.total_changes()
+        moments = _Moments.at(now, policy)
         for _ in range(_WINDOWS_PER_STEP_COUNT_MAX):
-            window = self._next_window(policy, now=now)
-            if not self._clear(window, policy, now=now):
+            window = self._next_window(policy, moments)
+            if not self._clear(window, policy, moments, now=now):
                 return False
             if window.is_last:
                 return True
-            self._done = self._done._replace(seq=window.end_seq, until=window.high)
+            reached = _reached(self._done, window.events, moments)
+            self._done = self._done._replace(end=window.end, until=window.high, reached=reached)
             if self._connection.total_changes() != before:
                 return False
         return False
 
-    def _next_window(self, policy: RetentionPolicy, *, now: datetime) -> _Window:
+    def _next_window(self, policy: RetentionPolicy, moments: _Moments) -> _Window:
         is_over = self._used_bytes() > policy.bytes_max * _ROOM_PERCENT // 100
-        aged = to_micros(now - timedelta(milliseconds=policy.age_ms))
-        asked = (self._done.seq, policy.batch_count, to_micros(now))
-        match self._statements.row(self._sql["window_end"], asked):
-            case (int() as end_seq, int() as written_by) if is_over or written_by <= aged:
-                return _Window(end_seq, written_by, is_last=False)
-            case (int() as end_seq, None) if is_over:  # all that came after it is stamped ahead
-                return _Window(end_seq, to_micros(now), is_last=False)
-            case None if is_over:
-                return _Window(self._number("newest_event", ()), _FAR_AHEAD, is_last=True)
-        end_seq = self._number("aged_end", (self._done.seq, policy.batch_count, aged))
-        return _Window(end_seq, aged, is_last=True)
+        asked = (self._done.end[0], policy.batch_count)
+        events = places(self._statements.rows(self._sql["next_events"], asked))
+        if len(events) == policy.batch_count:
+            reached = _reached(self._done, events, moments)
+            written_by = self._stretches.written_by(events[-1], reached, present=moments.present)
+            is_aged = written_by is not None and written_by <= moments.aged
+            if is_over or is_aged:
+                # Where nothing says when it was written, rows of the present go at most.
+                high = moments.present if written_by is None else written_by
+                return _Window(events, events[-1], high, is_last=False, is_aged=is_aged)
+        elif is_over:
+            return _Window(events, (events or [self._done.end])[-1], FAR_AHEAD, is_last=True)
+        aged = _aged(self._done, events, moments)
+        end = (aged or [self._done.end])[-1]
+        return _Window(aged, end, moments.aged, is_last=True, is_aged=True)
 
-    def _clear(self, window: _Window, policy: RetentionPolicy, *, now: datetime) -> bool:
+    def _clear(
+        self, window: _Window, policy: RetentionPolicy, moments: _Moments, *, now: datetime
+    ) -> bool:
         """Remove what a window holds; returns False when the batch was not big enough for it."""
-        keys_until = to_micros(now - timedelta(milliseconds=IDEMPOTENCY_KEPT_MS_MIN))
-        spans = [_Span(self._done.until, window.high, keys_until)]
-        present = to_micros(now)
-        ahead = self._number("stamped_ahead", (self._done.seq, window.end_seq, present))
-        if ahead:
-            spans.append(_Span(present, ahead, ahead if window.high <= keys_until else keys_until))
-        is_cleared = all(self._remove_rows(span, policy, now=now) for span in spans)
+        is_cleared = all(
+            self._remove_rows(span, policy, keys_until=keys_until, now=now)
+            for span, keys_until in self._spans(window, moments)
+        )
         if is_cleared:
             self._cut_logs(window, policy)
         return is_cleared
 
-    def _remove_rows(self, span: _Span, policy: RetentionPolicy, *, now: datetime) -> bool:
-        """Remove what ended in a stretch of time; returns False when a batch did not hold it."""
-        parameters = {
-            **span._asdict(),
+    def _spans(self, window: _Window, moments: _Moments) -> Iterator[tuple[Span, int]]:
+        """Name the stamps of rows that go with a window; and up to when their keys go as well."""
+        stamps = [stamp for _, stamp in window.events]
+        low = min([self._done.until, *(stamp - 1 for stamp in stamps)])
+        later = self._stretches.after(window.end, below=window.high)
+        young = self._stretches.in_the_past_since(moments.keys_until, present=moments.present)
+        if young:
+            for span in without((low, window.high), later):
+                yield span, LONG_AGO
+        for span in without((low, window.high), [*later, *young]):
+            yield span, moments.keys_until
+        if ahead := [stamp for stamp in stamps if stamp > moments.horizon]:
+            has_old_keys = window.is_aged and window.high <= moments.keys_until
+            later = self._stretches.after(window.end, below=max(ahead))
+            for span in without((min(ahead) - 1, max(ahead)), later):
+                yield span, max(ahead) if has_old_keys else moments.keys_until
+
+    def _remove_rows(
+        self, span: Span, policy: RetentionPolicy, *, keys_until: int, now: datetime
+    ) -> bool:
+        """Remove what ended in a span of time; returns False when a batch did not hold it."""
+        parameters: dict[str, Value] = {
+            "low": span[0],
+            "high": span[1],
+            "keys_until": keys_until,
             "turns_kept": max(1, policy.turns_count_min),  # an agent's last turn says how it is
             "episodes_kept": min(EPISODE_CANDIDATES_COUNT, max(1, policy.turns_count_min)),
             "batch": policy.batch_count,
@@ -181,7 +237,7 @@ class Retention:
     def _cut_logs(self, window: _Window, policy: RetentionPolicy) -> None:
         kept = max(1, policy.events_count_min)  # the newest one carries the numbering on
         found = self._statements.rows(
-            self._sql["prunable_events"], (self._done.seq, window.end_seq, kept)
+            self._sql["prunable_events"], (self._done.end[0], window.end[0], kept)
         )
         for agent_id, event_seq in found:
             assert isinstance(agent_id, str), "agent_id is text"
@@ -191,7 +247,8 @@ class Retention:
 
     def _forget(self, policy: RetentionPolicy, *, now: datetime) -> bool:
         """Forget a batch of ids, keys and marks; returns whether none that may go are left."""
-        forgotten = self._commits.forget(self._done.commit_seq, policy, now=now)
+        commit_seq = self._done.commit_seq
+        forgotten = self._commits.forget(commit_seq, policy, self._stretches, now=now)
         self._done = self._done._replace(commit_seq=forgotten.end_seq)
         more_marks = self._memory.forget(policy.batch_count, now=now)
         return not (forgotten.more or more_marks)
@@ -217,7 +274,20 @@ class Retention:
     def _pragma(self, name: str) -> int:
         return int(str(self._connection.pragma(name)))
 
-    def _number(self, name: str, parameters: tuple[int, ...]) -> int:
-        row = self._statements.row(self._sql[name], parameters)
-        value = None if row is None else row[0]
-        return value if isinstance(value, int) else 0
+
+def _reached(done: _Done, events: Sequence[Place], moments: _Moments) -> int:
+    """Return the latest credible stamp up to and with these events."""
+    return max([done.reached, *(stamp for _, stamp in events if stamp <= moments.horizon)])
+
+
+def _aged(done: _Done, events: Sequence[Place], moments: _Moments) -> Sequence[Place]:
+    """Return those of the events that are aged: up to one that shows it, none of them young."""
+    count, reached = 0, done.reached
+    for number, (_, stamp) in enumerate(events, start=1):
+        if stamp <= moments.horizon:
+            reached = max(reached, stamp)
+            if reached > moments.aged:
+                break
+            if not is_behind(stamp, reached):
+                count = number
+    return events[:count]

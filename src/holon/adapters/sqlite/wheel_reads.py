@@ -53,6 +53,12 @@ class SqliteWheelReads(ReadSession):
         settled_at = None if found is None else found[0]
         return from_micros(settled_at) if isinstance(settled_at, int) else None
 
+    async def logged_since(self) -> datetime | None:
+        """When the first event that is still in the log happened; None when there is none."""
+        found = self._one("logged_since", ())
+        created_at = None if found is None else found[0]
+        return from_micros(created_at) if isinstance(created_at, int) else None
+
     async def timers_ahead(
         self, now: datetime, *, limit: int, after: TimerId | None = None
     ) -> Sequence[TimerRecord]:

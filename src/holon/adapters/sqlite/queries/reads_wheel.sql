@@ -79,6 +79,9 @@ limit ?3;
 -- settled_by --
 select max(settled_at) from messages where settled_at is not null and settled_at <= ?1;
 
+-- logged_since --
+select created_at from events where log_seq = (select min(log_seq) from events);
+
 -- timers_ahead --
 -- Timers that were armed or fired last at a moment that is still to come, as a clock that was set
 -- back leaves them. Moments in a record are text: to the second, that is how they sort, too.

@@ -1,34 +1,5 @@
--- window_end --
--- The last event of the next batch in the order of the log, and the moment by which it was written:
--- its own, or when its clock stood in the future, that of an event that came after it.
-with recursive
-last_one (log_seq, created_at) as (
-    select log_seq, created_at from events where log_seq > ?1 order by log_seq limit 1 offset ?2
-),
-ahead (log_seq, created_at) as (
-    select log_seq, created_at from last_one
-    union all
-    select e.log_seq, e.created_at
-    from ahead
-    cross join events e on e.log_seq = (
-        select min(n.log_seq) from events n where n.log_seq >= ahead.log_seq + ?2
-    )
-    where ahead.created_at > ?3
-)
-select o.log_seq, (select created_at from ahead where created_at <= ?3) from last_one o;
-
--- aged_end --
--- How far into that batch events are older than a moment.
-select max(log_seq) from (
-    select log_seq, created_at from events where log_seq > ?1 order by log_seq limit ?2
-) where created_at <= ?3;
-
--- stamped_ahead --
--- How far into the future the events of a window were stamped.
-select max(created_at) from events where log_seq > ?1 and log_seq <= ?2 and created_at > ?3;
-
--- newest_event --
-select max(log_seq) from events;
+-- next_events --
+select log_seq, created_at from events where log_seq > ?1 order by log_seq limit ?2;
 
 -- prunable_events --
 -- Per agent, how far its log may be cut: never into its newest events. Of an archived agent the last
@@ -68,7 +39,7 @@ delete from turns where turn_id in (select value from json_each(?1));
 -- yet stays until it has, or until the agent is archived and never will.
 select m.seq from messages m cross join agents a on a.agent_id = m.agent_id
 where m.settled_at is not null and m.settled_at > :low and m.settled_at <= :high
-    and (m.idempotency_key is null or m.admitted_at <= :keys_until)
+    and (m.idempotency_key is null or m.settled_at <= :keys_until)
     and (m.unseen = 0 or a.archived = 1)
     and not exists (select 1 from turns t where t.message_id = m.message_id)
 order by m.settled_at
