@@ -16,9 +16,9 @@ Rule 3: after a restart every task of an earlier life has ended or has a living 
         bounded time; no process of an interrupted call goes on.
 Rule 4: when a home is done, no process that it started is left; one that is counts as a problem.
 Rule 5: with --clock the wall clock of the hosts is set forwards and backwards at random moments, by
-        seconds to months; the true time is back before a home is judged at its end. It is true in the
-        first life as well: a clock that has been wrong from the first event on, and is set ahead
-        twice within a day, is believed (docs/decisions/0028).
+        seconds to months; the true time is back before a home is judged at its end. The first life
+        has the true time: what was written before that under a clock in the past would rightly be
+        taken for old once the clock is set ahead twice within a day (docs/decisions/0028).
 Rule 6: a home serves a bounded number of kills, because judging it takes longer as it grows.
 """
 
