@@ -25,6 +25,7 @@ AT_THE_BEGINNING = LATER - 20_000 * DAY  # where a machine without a battery sta
 BY_AGE = RetentionPolicy(age_ms=90 * DAY_MS, events_count_min=3, turns_count_min=2, batch_count=50)
 FULL = msgspec.structs.replace(BY_AGE, bytes_max=1)
 
+pytestmark = pytest.mark.requirement("clock:the-log-says-how-old-something-is")
 nothing_forgotten = pytest.mark.requirement("clock:nothing-is-forgotten-on-a-clock-that-jumped")
 old_goes = pytest.mark.requirement("clock:what-is-old-goes-in-the-end")
 

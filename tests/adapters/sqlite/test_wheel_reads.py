@@ -8,6 +8,7 @@ import pytest
 from holon.model.agent import AgentPace
 from holon.model.agent_status import AgentStatus
 from holon.model.commit import CreateTimer, OpenWait, PutWorkItem, QueueMessage, RememberActivation
+from holon.model.expectation import Applied
 from holon.model.ids import AgentId, MessageId
 from holon.model.limits import DAY_MS, HOUR_MS, SECOND_MS, SELF_STARTED_HOLD_MS_MAX
 from holon.model.pace_change import HoldMessage, RememberPace
@@ -16,6 +17,7 @@ from holon.ports.store_reads import DuePlace
 from holon.testing.builders import (
     MAIN,
     START,
+    a_commit,
     a_message,
     a_timer,
     a_wait,
@@ -147,3 +149,12 @@ async def test_a_hold_that_ends_later_than_any_can_is_void(bench: Bench) -> None
     assert await bench.reads.restless(now=back) == [MAIN]
     await bench.make(in_status(AgentStatus.PAUSED))
     assert await bench.reads.void_holds(now=back) == []
+
+
+async def test_the_log_says_since_when_it_is_kept(bench: Bench) -> None:
+    later = a_commit("later", queued("msg_1"), at=HOUR)
+    assert await bench.store.apply(later) == Applied()
+    assert await bench.reads.logged_since() == START
+    fresh = Bench()
+    assert await fresh.reads.logged_since() is None
+    fresh.connection.close()
