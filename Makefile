@@ -11,8 +11,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile
 READY := $(VENV)/.ready
 CODE := $(wildcard src tests scripts bench)
 TYPED := $(wildcard src/holon tests scripts bench)
-# One more than there are processors: many tests wait for real processes most of their time.
-WORKERS ?= $(shell $(PY) -c 'import os; print(len(os.sched_getaffinity(0)) + 1)' 2>/dev/null || echo auto)
+WORKERS ?= auto
 
 # Where the caller forbids compiled files, every process of the tests would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -34,8 +33,7 @@ test: $(READY)
 
 tests: $(READY)
 	@echo "== tests"
-	@$(PY) -m pytest -q --collect-only >/dev/null 2>&1 || true  # the next line says what is wrong
-	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal
+	@$(PY) -m pytest -q --workers $(WORKERS)
 
 check: format lint types imports
 

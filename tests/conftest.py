@@ -47,20 +47,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Deal the long tests out evenly, in front of the others: each worker begins with its share."""
-    workers_count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    long = [item for item in items if item.nodeid.startswith(LONG)]
-    long.sort(key=lambda item: next(n for n, at in enumerate(LONG) if item.nodeid.startswith(at)))
-    short = [item for item in items if not item.nodeid.startswith(LONG)]
-    share = -(-len(short) // workers_count)  # a worker gets one run of all, and steals later
-    items[:] = [
-        item
-        for number in range(workers_count)
-        for item in (
-            *long[number::workers_count],
-            *short[number * share : (number + 1) * share],
+    """Put the long tests in front of the others: workers begin with what stands first."""
+    ranks = {prefix: rank for rank, prefix in enumerate(LONG)}
+    items.sort(
+        key=lambda item: next(
+            (rank for prefix, rank in ranks.items() if item.nodeid.startswith(prefix)), len(LONG)
         )
-    ]
+    )
 
 
 def pytest_collection_finish() -> None:
