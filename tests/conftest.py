@@ -21,14 +21,14 @@ settings.register_profile(
 settings.register_profile("drill", deadline=None, print_blob=True, max_examples=2_000)
 settings.load_profile("house")
 
-# Files with tests that take long and mostly wait: they begin first, or all would wait for the last.
-LONG: Final = (
+# Folders with tests that take long or mostly wait. In other folders, such a module has the marker.
+LONG_FOLDERS: Final = (
     "tests/crash/",
     "tests/daemon/",
-    "tests/runtime/test_pace_desk.py",
     "tests/hostile/",
     "tests/power/",
     "tests/simulation/",
+    "tests/providers_over_http/",
 )
 
 
@@ -47,13 +47,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the long tests in front of the others: workers begin with what stands first."""
-    ranks = {prefix: rank for rank, prefix in enumerate(LONG)}
-    items.sort(
-        key=lambda item: next(
-            (rank for prefix, rank in ranks.items() if item.nodeid.startswith(prefix)), len(LONG)
-        )
-    )
+    """Put the long tests in front of the others, or all workers would wait for the last of them."""
+    ranks = {}
+    for item in items:
+        rank = next((n for n, at in enumerate(LONG_FOLDERS) if item.nodeid.startswith(at)), None)
+        if rank is not None and item.get_closest_marker("quick") is None:
+            item.add_marker("long")
+        elif rank is None and item.get_closest_marker("long") is not None:
+            rank = len(LONG_FOLDERS)
+        ranks[item] = len(LONG_FOLDERS) + 1 if rank is None else rank
+    items.sort(key=ranks.__getitem__)
 
 
 def pytest_collection_finish() -> None:

@@ -12,6 +12,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 COMMAND: Final = (sys.executable, "-m", "pytest", "-p", "tests.support.forked_workers")
 WORKERS: Final = pytest.mark.parametrize("workers", ["0", "3"])
