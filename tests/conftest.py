@@ -1,6 +1,6 @@
 """Fixtures and settings every test sees, and no others.
 
-`tests` is one package (only its root holds an `__init__.py`) collected in importlib mode with the
+`tests` is one package (its root and `support` hold an `__init__.py`) collected in importlib mode with the
 project root on the path, so a test file imports its neighbours as `tests.<folder>.<module>`.
 """
 

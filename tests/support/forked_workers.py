@@ -175,6 +175,7 @@ class _Worker:
         ended: Exit | None = None
         errors: list[str] = []
         try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             self._settle_in()
             self._run_tests()
         except KeyboardInterrupt:
@@ -315,7 +316,7 @@ class _Hand:
     unfinished: deque[int] = field(default_factory=deque)  # sent; the first is the one that runs
     test_s: float = AHEAD_S  # how long its tests take at present
     no_more: bool = False
-    ended: bool = False
+    status: int | None = None  # how the process ended
 
     def send(self, order: _Order | tuple[int, ...]) -> None:
         """Send tests, or an order. What a dead worker was sent is found in `unfinished`."""
@@ -323,6 +324,20 @@ class _Hand:
             self.channel.send(order)
         except OSError:
             return
+
+    def is_dead(self) -> bool:
+        """Say whether the process has ended."""
+        if self.status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.status = status if pid else None
+        return self.status is not None
+
+    def bury(self) -> str:
+        """Wait for the end of the process; how it ended."""
+        self.channel.close()
+        status = os.waitpid(self.pid, 0)[1] if self.status is None else self.status
+        code = os.waitstatus_to_exitcode(status)
+        return f"signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"exit status {code}"
 
 
 class _Crew:
@@ -368,6 +383,8 @@ class _Crew:
         sys.stderr.flush()
         ours, theirs = Pipe()
         name = f"worker{self._hired}"
+        # An interrupt in the child must not unwind the parent's stack there: it waits until `run`.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         pid = os.fork()
         if pid == 0:
             ours.close()
@@ -378,6 +395,7 @@ class _Crew:
         hand = _Hand(pid=pid, channel=ours)
         self._hired += 1
         self._hands.append(hand)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         self._feed(hand)
 
     def _feed(self, hand: _Hand) -> None:
@@ -410,7 +428,7 @@ class _Crew:
         """Yield each worker that has said something, or is dead."""
         ready = wait([hand.channel for hand in self._hands], timeout=CHECK_S)
         for hand in list(self._hands):
-            if hand.channel in ready or (not ready and _is_dead(hand.pid)):
+            if hand.channel in ready or (not ready and hand.is_dead()):
                 yield hand
 
     def _hear(self, hand: _Hand) -> None:
@@ -423,7 +441,6 @@ class _Crew:
             case _Ran():
                 self._take_report(hand, message)
             case _Ended():
-                hand.ended = True
                 self._bury(hand)
                 self._take_end(message)
             case _:
@@ -501,10 +518,7 @@ class _Crew:
     def _bury(self, hand: _Hand) -> str:
         """Forget a worker; how it ended."""
         self._hands.remove(hand)
-        hand.channel.close()
-        _, status = os.waitpid(hand.pid, 0)
-        code = os.waitstatus_to_exitcode(status)
-        return f"exit status {code}" if code >= 0 else signal.Signals(-code).name
+        return hand.bury()
 
     def _dismiss(self, *, patience_s: float) -> None:
         """End all workers, with more and more force."""
@@ -523,7 +537,7 @@ class _Crew:
             ready = wait([hand.channel for hand in self._hands], timeout=min(left_s, CHECK_S))
             for hand in list(self._hands):
                 if hand.channel not in ready:
-                    if _is_dead(hand.pid):
+                    if hand.is_dead():
                         self._bury(hand)
                     continue
                 try:
@@ -531,9 +545,3 @@ class _Crew:
                         self._bury(hand)
                 except (EOFError, OSError):
                     self._bury(hand)
-
-
-def _is_dead(pid: int) -> bool:
-    """Say whether a child has ended, without taking its exit status."""
-    ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    return ended is not None

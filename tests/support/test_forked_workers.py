@@ -202,7 +202,7 @@ LEAVING_A_PROCESS: Final = """
 @pytest.mark.parametrize(
     ("death", "how"),
     [
-        pytest.param("os.kill(os.getpid(), 9)", "SIGKILL", id="killed"),
+        pytest.param("os.kill(os.getpid(), 9)", "signal 9 (Killed)", id="killed"),
         pytest.param("os._exit(0)", "exit status 0", id="exit"),
         pytest.param(LEAVING_A_PROCESS, "exit status 7", id="leaving a process"),
     ],
