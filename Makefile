@@ -1,7 +1,7 @@
 # Every target sets itself up in $(VENV) first; `make` alone runs what CI runs.
 
 .DEFAULT_GOAL := test
-.PHONY: demo test tests check format lint types imports fmt sim drill bench docs clean pythons
+.PHONY: demo test tests quick check format lint types imports fmt sim drill bench docs clean pythons
 
 SEEDS ?= 1000
 VENV ?= .venv
@@ -11,8 +11,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile
 READY := $(VENV)/.ready
 CODE := $(wildcard src tests scripts bench)
 TYPED := $(wildcard src/holon tests scripts bench)
-# One more than there are processors: many tests wait for real processes most of their time.
-WORKERS ?= $(shell $(PY) -c 'import os; print(len(os.sched_getaffinity(0)) + 1)' 2>/dev/null || echo auto)
+WORKERS ?= auto
 
 # Where the caller forbids compiled files, every process of the tests would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -25,8 +24,8 @@ PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11; do 
 demo: $(READY)
 	@$(PY) -m scripts.demo
 
-# The types keep one processor busy for a minute; meanwhile the other compiles the tests, once for all
-# workers, and begins with them. What the types say is told last, and counts as much.
+# The types keep one processor busy for a minute; meanwhile the other begins with the tests. What the
+# types say is told last, and counts as much.
 test: $(READY)
 	@$(MAKE) --no-print-directory types >$(VENV)/types.log 2>&1 & typing=$$!; \
 	$(MAKE) --no-print-directory format lint imports tests; tested=$$?; \
@@ -34,8 +33,12 @@ test: $(READY)
 
 tests: $(READY)
 	@echo "== tests"
-	@$(PY) -m pytest -q --collect-only >/dev/null 2>&1 || true  # the next line says what is wrong
-	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal
+	@$(PY) -m pytest -q --workers $(WORKERS)
+
+# Under two minutes on two processors: all but the types and the tests that take long.
+quick: $(READY) format lint imports
+	@echo "== quick tests"
+	@$(PY) -m pytest -q --workers $(WORKERS) -m "not long"
 
 check: format lint types imports
 

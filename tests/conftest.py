@@ -1,6 +1,6 @@
 """Fixtures and settings every test sees, and no others.
 
-`tests` is one package (only its root holds an `__init__.py`) collected in importlib mode with the
+`tests` is one package (its root and `support` hold an `__init__.py`) collected in importlib mode with the
 project root on the path, so a test file imports its neighbours as `tests.<folder>.<module>`.
 """
 
@@ -21,14 +21,14 @@ settings.register_profile(
 settings.register_profile("drill", deadline=None, print_blob=True, max_examples=2_000)
 settings.load_profile("house")
 
-# Files with tests that take long and mostly wait: they begin first, or all would wait for the last.
-LONG: Final = (
+# Folders with tests that take long or mostly wait. In other folders, such a module has the marker.
+LONG_FOLDERS: Final = (
     "tests/crash/",
     "tests/daemon/",
-    "tests/runtime/test_pace_desk.py",
     "tests/hostile/",
     "tests/power/",
     "tests/simulation/",
+    "tests/providers_over_http/",
 )
 
 
@@ -47,20 +47,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Deal the long tests out evenly, in front of the others: each worker begins with its share."""
-    workers_count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    long = [item for item in items if item.nodeid.startswith(LONG)]
-    long.sort(key=lambda item: next(n for n, at in enumerate(LONG) if item.nodeid.startswith(at)))
-    short = [item for item in items if not item.nodeid.startswith(LONG)]
-    share = -(-len(short) // workers_count)  # a worker gets one run of all, and steals later
-    items[:] = [
-        item
-        for number in range(workers_count)
-        for item in (
-            *long[number::workers_count],
-            *short[number * share : (number + 1) * share],
-        )
-    ]
+    """Put the long tests in front of the others, or all workers would wait for the last of them."""
+    ranks = {}
+    for item in items:
+        rank = next((n for n, at in enumerate(LONG_FOLDERS) if item.nodeid.startswith(at)), None)
+        if rank is not None and item.get_closest_marker("quick") is None:
+            item.add_marker("long")
+        elif rank is None and item.get_closest_marker("long") is not None:
+            rank = len(LONG_FOLDERS)
+        ranks[item] = len(LONG_FOLDERS) + 1 if rank is None else rank
+    items.sort(key=ranks.__getitem__)
 
 
 def pytest_collection_finish() -> None:

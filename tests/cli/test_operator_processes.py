@@ -17,6 +17,8 @@ from holon.cli.main import main
 from tests.cli.operator_desk import PATIENCE_S, Desk
 from tests.daemon.driving import Place
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 TALKING = [
     ("prompt", "hello"),

@@ -20,6 +20,8 @@ from holon.serve.compose import open_host
 from holon.testing.scripted_provider import Script, ScriptedProvider
 from holon.testing.single_model import SingleModel
 
+pytestmark = pytest.mark.long
+
 SCRIPT = """
 rules:
   - when: step by step

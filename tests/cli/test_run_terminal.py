@@ -15,6 +15,8 @@ import pytest
 from holon.adapters.sqlite.check.checker import check_database
 from holon.adapters.sqlite.home_lock import database_path
 
+pytestmark = pytest.mark.long
+
 SCRIPT = r"""
 rules:
   - when: nasty

@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
     factor = parser.parse_args(arguments).factor
     drawn = {name: str(count * factor) for name, (_, count) in DRAWS.items()}
     files = [file for file, _ in DRAWS.values()]
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", *files]
+    command = [sys.executable, "-m", "pytest", "-q", "--workers", "auto", *files]
     return subprocess.run(command, cwd=ROOT, env={**os.environ, **drawn}, check=False).returncode
 
 

@@ -37,6 +37,8 @@ from tests.http.serving import settled
 from tests.http.test_tasks import begun, ended
 from tests.http.test_triggers import the_path
 
+pytestmark = pytest.mark.long
+
 __all__ = ["place", "run"]
 
 NOBODY_UID = 65_534

@@ -29,6 +29,8 @@ from holon.http.table import ROUTES
 from holon.testing.control_server import MAIN, TOKEN, ControlServer
 from scripts.reference.refusal_codes import refusals_seen
 
+pytestmark = pytest.mark.long
+
 EXAMPLES_COUNT: Final = int(os.environ.get("HOLON_DRILL_REQUESTS", "2"))  # a mode and operation
 TIMEOUT_S: Final = 30
 CHECKS: Final = [

@@ -34,6 +34,8 @@ from holon.prompt.sections import CURRENT_INPUT, SECTIONS
 from holon.testing.builders import a_message, a_wait
 from tests.prompt.sample_facts import PLAIN, RICH, instructions, weighed
 
+pytestmark = pytest.mark.long
+
 DRAWS_COUNT: Final = int(os.environ.get("HOLON_DRILL_PROMPTS", "1000"))
 BATCHES_COUNT: Final = 8
 HUGE: Final = 1_000_000

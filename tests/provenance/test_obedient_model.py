@@ -34,6 +34,8 @@ from tests.provenance.verdicts import (
     rows_of,
 )
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.requirement(
     "provenance:labels-stay",

@@ -22,6 +22,8 @@ from holon.testing.builders import MAIN, an_identity
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
 
+pytestmark = pytest.mark.long
+
 NAPPER = rule("", calls("Sleep", duration_ms=1, reason="a moment"))
 MUTTERER = rule("", says("nothing to do"))
 WORKER = rule("Timer", calls("CreateWorkItem", objective="one more"), calls("Sleep"))

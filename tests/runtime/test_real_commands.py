@@ -21,6 +21,8 @@ from holon.testing.scripted_provider import ScriptedRule
 from tests.runtime.cast import calls, prompt_for, rule, says
 from tests.runtime.real_life import PATIENCE_S, life
 
+pytestmark = pytest.mark.long
+
 
 def says_nothing() -> ScriptedRule:
     """A model that takes note."""

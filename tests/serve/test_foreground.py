@@ -16,6 +16,8 @@ from holon.wire.runtime_responses import ReadinessAnswer, ShutdownAnswer
 from tests.daemon.conftest import place
 from tests.daemon.driving import PATIENCE_S, Place, until
 
+pytestmark = pytest.mark.long
+
 __all__ = ["place"]
 
 

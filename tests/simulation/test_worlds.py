@@ -13,6 +13,7 @@ from holon.testing.world import Mode, World, has_hands
 
 SEED_COUNT = 500
 SEEDS_PER_TEST = 10
+QUICK_SEED_COUNT = 30
 FAULTS_FOUND = {
     "the backstop judged by a clock that had been set twice": 1_000_893,
     "a resume decided on a paused agent met a stopped one": 1_002_929,
@@ -23,13 +24,20 @@ FAULTS_FOUND = {
 
 @pytest.mark.requirement("simulation:what-was-cut-off-goes-on")
 @pytest.mark.requirement("simulation:a-wake-reason-leads-to-a-turn")
-@pytest.mark.parametrize("first", range(0, SEED_COUNT, SEEDS_PER_TEST))
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(first, marks=[pytest.mark.quick] if first < QUICK_SEED_COUNT else [])
+        for first in range(0, SEED_COUNT, SEEDS_PER_TEST)
+    ],
+)
 def test_a_world_keeps_its_promises(first: int) -> None:
     verdicts = [run_seed(seed) for seed in range(first, first + SEEDS_PER_TEST)]
     assert [str(verdict) for verdict in verdicts if verdict.problems] == []
     assert sum(verdict.rescue_count for verdict in verdicts) == 0
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("seed", FAULTS_FOUND.values(), ids=FAULTS_FOUND.keys())
 def test_a_seed_that_once_found_a_fault_is_kept(seed: int) -> None:
     assert run_seed(seed).problems == []

@@ -37,6 +37,8 @@ from holon.testing.builders import a_message, an_admission
 from tests.adapters.sqlite.check.story import write_story
 from tests.adapters.sqlite.test_database_underneath import overwrite_pages_of
 
+pytestmark = pytest.mark.long
+
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 

@@ -24,6 +24,8 @@ from holon.model.command import CommandExit, CommandLimits, CommandSpec, StopCau
 from holon.ports.shell import CommandSpawnError
 from tests.adapters.exec.processes import becomes, gone, line_of
 
+pytestmark = pytest.mark.long
+
 REQUESTS_BEYOND_A_SOCKET = 300
 
 

