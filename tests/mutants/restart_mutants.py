@@ -33,13 +33,13 @@ def plant_m21() -> None:
         if not isinstance(due.timer.schedule, Cron):
             await honest(self, due, now)
             return
-        fire, clock = decide_fire(due, now=now), self._services.clock
+        fire, clock = decide_fire(due, now=now), self._clock
         if fire.queues_tick:
             await self._ingress.admit(_tick_of(due, fire))
         await clock.sleep_until(later(now, by_ms=HOUR_MS // 2))
         expects = (AgentAdmits(agent_id=due.timer.agent_id),)
         noted = fire_commit(due, fire=fire, tick=None, expects=expects, now=clock.now())
-        await apply_patiently(self._services.store, noted, clock=clock)
+        await apply_patiently(self._store, noted, clock=clock)
 
     plant_method(TimerWheel, "_fire", run_then_note)
 
@@ -50,11 +50,11 @@ def plant_m22() -> None:
     waiting: list[tuple[Store, Ingress, Admitted]] = []
 
     async def keep(self: Ingress, admitted: Admitted) -> AdmissionReceipt | None:
-        services, message = self._services, admitted.message
-        snapshot = await services.store.reads.snapshot(message.agent_id, now=message.created_at)
+        store, message = self._store, admitted.message
+        snapshot = await store.reads.snapshot(message.agent_id, now=message.created_at)
         if snapshot is None or snapshot.claimed_message_id is None:
             return await queue(self, admitted)
-        waiting.append((services.store, self, admitted))
+        waiting.append((store, self, admitted))
         return AdmissionReceipt(agent_id=message.agent_id, message_id=message.id)
 
     async def look(
@@ -63,7 +63,7 @@ def plant_m22() -> None:
         mine = [
             entry
             for entry in waiting
-            if entry[0] is self._services.store and entry[2].message.agent_id == agent_id
+            if entry[0] is self._store and entry[2].message.agent_id == agent_id
         ]
         for entry in mine:
             waiting.remove(entry)

@@ -40,10 +40,12 @@ from holon.model.provider_errors import ProviderError
 from holon.model.refusal import Refusal, RefusalCode
 from holon.model.snapshot import AgentSnapshot
 from holon.model.wait import WaitState
+from holon.ports.clock import Clock
+from holon.ports.id_source import IdSource
+from holon.ports.store import Store
 from holon.runtime.agent_birth import AgentBirth
 from holon.runtime.decided_commit import commit_decided
-from holon.runtime.provider_caller import configured_models
-from holon.runtime.services import Services
+from holon.runtime.model_routing import ModelRouting
 from holon.runtime.settler import Settler
 from holon.runtime.turn_driver import TurnEnd
 
@@ -61,11 +63,22 @@ class ControlDesk:
     """Agent lifecycle for one host."""
 
     def __init__(
-        self, services: Services, births: AgentBirth, interrupt: Callable[[AgentId], None]
+        self,
+        births: AgentBirth,
+        interrupt: Callable[[AgentId], None],
+        *,
+        settler: Settler,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        routing: ModelRouting,
     ) -> None:
-        self._services = services
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._settler = settler
+        self._routing = routing
         self._births = births
-        self._settler = Settler(services)
         self._interrupt = interrupt
 
     async def create_agent(
@@ -96,10 +109,10 @@ class ControlDesk:
         """Keep an agent for its history only; False when a row of it is not finished."""
         commit = Commit(
             commit_id=f"archive:{parse_agent_id(agent_id)}",
-            at=self._services.clock.now(),
+            at=self._clock.now(),
             changes=(ArchiveAgent(agent_id=agent_id, reason=reason),),
         )
-        return isinstance(await self._services.store.apply(commit), Applied)
+        return isinstance(await self._store.apply(commit), Applied)
 
     async def set_model(self, agent_id: AgentId, model: str | None) -> None:
         """Give the agent its own model, or the default back; a running turn keeps what it has.
@@ -110,18 +123,18 @@ class ControlDesk:
             parse_model_ref(model)
 
         async def decide() -> Commit | Refusal:
-            now = self._services.clock.now()
-            snapshot = await self._services.store.reads.snapshot(parse_agent_id(agent_id), now=now)
+            now = self._clock.now()
+            snapshot = await self._store.reads.snapshot(parse_agent_id(agent_id), now=now)
             if snapshot is None:
                 return refuse_unknown(agent_id)
             if _is_archived(snapshot.agent):
                 return refuse_archived(agent_id)
             if model is not None:
                 self._require_usable(model)
-            models = configured_models(self._services, ModelChoice(override_model=model))
+            models = self._routing.configured(ModelChoice(override_model=model))
             fitting = ended_by_other_models(snapshot.waits, models)
             return Commit(
-                commit_id=f"control:{self._services.ids.fresh(IdPrefix.REQUEST)}",
+                commit_id=f"control:{self._ids.fresh(IdPrefix.REQUEST)}",
                 at=now,
                 changes=(
                     SetModelOverride(agent_id=agent_id, model=model),
@@ -133,11 +146,11 @@ class ControlDesk:
                 ),
             )
 
-        await commit_decided(self._services.store, decide)
+        await commit_decided(self._store, decide)
 
     def _require_usable(self, model: str) -> None:
         try:
-            self._services.models.find(parse_model_ref(model))
+            self._routing.find(parse_model_ref(model))
         except ProviderError as unusable:
             message = f"{model} cannot be used: {unusable.message}"
             raise BadModelRefError(message, hint=unusable.hint) from None
@@ -152,11 +165,11 @@ class ControlDesk:
         run_id: str | None = None,
     ) -> None:
         parse_agent_id(agent_id)
-        request_id = self._services.ids.fresh(IdPrefix.REQUEST)
+        request_id = self._ids.fresh(IdPrefix.REQUEST)
 
         async def decide() -> Commit | Refusal | None:
-            now = self._services.clock.now()
-            snapshot = await self._services.store.reads.snapshot(agent_id, now=now)
+            now = self._clock.now()
+            snapshot = await self._store.reads.snapshot(agent_id, now=now)
             if snapshot is None:
                 return refuse_unknown(agent_id)
             if _is_archived(snapshot.agent):
@@ -186,7 +199,7 @@ class ControlDesk:
                 expects=(*commit.expects, *expects),
             )
 
-        done = await commit_decided(self._services.store, decide)
+        done = await commit_decided(self._store, decide)
         if cuts_turn and done is not None:
             self._interrupt(agent_id)
 
@@ -195,8 +208,8 @@ class ControlDesk:
     ) -> tuple[tuple[Change, ...], tuple[Expect, ...]]:
         """What settles the open turn, if there is one, as aborted by the operator."""
         turn_id = snapshot.agent.focus.open_turn_id
-        log = await self._services.store.reads.turn_log(turn_id) if turn_id else None
-        entry = await self._services.store.reads.message(log.turn.message_id) if log else None
+        log = await self._store.reads.turn_log(turn_id) if turn_id else None
+        entry = await self._store.reads.message(log.turn.message_id) if log else None
         if log is None or entry is None:
             return (), ()
         spent = spent_in(log)

@@ -20,23 +20,34 @@ from holon.model.provenance import AdmissionContext, DeliverySurface, TaskOrigin
 from holon.model.refusal import Refusal, RefusalCode, RefusedError
 from holon.model.task import TaskRecord
 from holon.model.wait import WaitKind, WaitRecord
+from holon.ports.clock import Clock
+from holon.ports.id_source import IdSource
+from holon.ports.store import Store
 from holon.runtime.decided_commit import commit_decided
 from holon.runtime.ingress import Ingress
-from holon.runtime.services import Services
 
 
 class TaskDesk:
     """Tasks of one host."""
 
-    def __init__(self, services: Services, ingress: Ingress) -> None:
-        self._services = services
+    def __init__(
+        self,
+        ingress: Ingress,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
         self._ingress = ingress
 
     async def open(self, task: TaskRecord) -> None:
         """Record a task that is about to run."""
 
         async def decide() -> Commit | Refusal:
-            if await self._services.store.reads.agent(task.agent_id) is None:
+            if await self._store.reads.agent(task.agent_id) is None:
                 return refuse_unknown(task.agent_id)
             return Commit(
                 commit_id=f"task:{task.id}:created",
@@ -45,17 +56,17 @@ class TaskDesk:
                 expects=(AgentAdmits(agent_id=task.agent_id),),
             )
 
-        await commit_decided(self._services.store, decide)
+        await commit_decided(self._store, decide)
 
     async def find(self, task_id: TaskId) -> TaskRecord | None:
         """The task of this id, if there is one."""
-        return await self._services.store.reads.task(task_id)
+        return await self._store.reads.task(task_id)
 
     async def report(self, advance: AdvanceTask) -> bool:
         """Move a task forward; False when the report came too late to matter."""
 
         async def decide() -> Commit | Refusal | None:
-            task = await self._services.store.reads.task(advance.task_id)
+            task = await self._store.reads.task(advance.task_id)
             if task is None:
                 return _not_found(advance.task_id)
             if isinstance(decide_advance(task.status, advance.status), IgnoreLate):
@@ -63,21 +74,21 @@ class TaskDesk:
             if not is_terminal(advance.status):
                 return Commit(
                     commit_id=f"task:{task.id}:{advance.status.value}",
-                    at=self._services.clock.now(),
+                    at=self._clock.now(),
                     changes=(advance,),
                     expects=(TaskNotTerminal(task_id=task.id),),
                 )
             return await self._end(task, advance)
 
-        return await commit_decided(self._services.store, decide) is not None
+        return await commit_decided(self._store, decide) is not None
 
     async def _end(self, task: TaskRecord, advance: AdvanceTask) -> Commit:
-        waits = tuple(await self._services.store.reads.waits_on(task.id))
+        waits = tuple(await self._store.reads.waits_on(task.id))
         end = TaskEnd(advance=advance, result=await self._result(task, advance, waits), waits=waits)
         changes, expects = task_end_changes(end)
         return Commit(
             commit_id=f"task:{task.id}:{advance.status.value}",
-            at=self._services.clock.now(),
+            at=self._clock.now(),
             changes=changes,
             expects=expects,
         )
@@ -109,11 +120,11 @@ class TaskDesk:
         self, task_id: TaskId, *, work_item_id: WorkItemId | None = None
     ) -> WaitId | None:
         """Wait for a task's result; None when it has already ended, which ends the wait at once."""
-        wait_id = WaitId(self._services.ids.fresh(IdPrefix.WAIT))
+        wait_id = WaitId(self._ids.fresh(IdPrefix.WAIT))
 
         async def decide() -> Commit | Refusal | None:
-            now = self._services.clock.now()
-            task = await self._services.store.reads.task(task_id)
+            now = self._clock.now()
+            task = await self._store.reads.task(task_id)
             if task is None:
                 return _not_found(task_id)
             if is_terminal(task.status):
@@ -135,7 +146,7 @@ class TaskDesk:
                 expects=(TaskNotTerminal(task_id=task_id),),
             )
 
-        opened = await commit_decided(self._services.store, decide)
+        opened = await commit_decided(self._store, decide)
         return wait_id if opened is not None else None
 
 

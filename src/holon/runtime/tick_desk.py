@@ -54,11 +54,13 @@ from holon.model.provenance import AdmissionContext, DeliverySurface, SystemOrig
 from holon.model.refusal import RefusedError
 from holon.model.snapshot import AgentSnapshot
 from holon.model.wait import WaitKind, WaitRecord, WaitState
-from holon.ports.failpoint import Failpoint
+from holon.ports.clock import Clock
+from holon.ports.failpoint import Failpoint, Failpoints
+from holon.ports.id_source import IdSource
+from holon.ports.store import Store
 from holon.runtime.decided_commit import apply_patiently
-from holon.runtime.execution_place import current_place
+from holon.runtime.execution_place import AgentPlaces
 from holon.runtime.ingress import Ingress
-from holon.runtime.services import Services
 
 
 class TickDesk:
@@ -68,8 +70,21 @@ class TickDesk:
     BLANK_HINTS: Final = "wake_hint"  # the keys of ticks for hints
     NEWS: Final = "wake_news"
 
-    def __init__(self, services: Services, ingress: Ingress) -> None:
-        self._services = services
+    def __init__(
+        self,
+        ingress: Ingress,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        agent_places: AgentPlaces,
+        failpoints: Failpoints,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._agent_places = agent_places
+        self._failpoints = failpoints
         self._ingress = ingress
 
     async def emit_hint_tick(self, snapshot: AgentSnapshot, decision: EmitHintTick) -> bool:
@@ -125,7 +140,7 @@ class TickDesk:
 
     async def emit_recheck_tick(self, snapshot: AgentSnapshot, decision: EmitRecheckTick) -> bool:
         """Remind the agent of its blockers; the items stay blocked."""
-        now = self._services.clock.now()
+        now = self._clock.now()
         changes: list[Change] = []
         expects: list[Expect] = []
         first_wait: WaitId | None = None
@@ -156,10 +171,10 @@ class TickDesk:
 
     async def ask_operator(self, snapshot: AgentSnapshot, decision: AskOperator) -> bool:
         """Stop offering the item and ask a person, once."""
-        now = self._services.clock.now()
+        now = self._clock.now()
         agent_id = snapshot.agent.identity.agent_id
         wait = WaitRecord(
-            id=WaitId(self._services.ids.fresh(IdPrefix.WAIT)),
+            id=WaitId(self._ids.fresh(IdPrefix.WAIT)),
             agent_id=agent_id,
             kind=WaitKind.OPERATOR,
             waiting_for="how to go on with an item that does not move",
@@ -170,10 +185,10 @@ class TickDesk:
         question = OperatorQuestion(
             item=decision.item.item,
             wait=wait,
-            brief_id=BriefId(self._services.ids.fresh(IdPrefix.BRIEF)),
+            brief_id=BriefId(self._ids.fresh(IdPrefix.BRIEF)),
             text=question_text(decision.item),
             memory=decision.memory,
-            workspace_id=(await current_place(self._services, agent_id)).workspace_id,
+            workspace_id=(await self._agent_places.current(agent_id)).workspace_id,
         )
         return await self._apply(ask_operator_commit(question, snapshot=snapshot, now=now))
 
@@ -200,13 +215,12 @@ class TickDesk:
                 *expects,
             ),
         )
-        await self._services.failpoints.reach(Failpoint.TICK_BEFORE_COMMIT)
+        await self._failpoints.reach(Failpoint.TICK_BEFORE_COMMIT)
         return await self._apply(commit)
 
     async def _apply(self, commit: Commit) -> bool:
         """Whether the commit is in the rows now; if not, they moved, or have no place for it."""
-        services = self._services
-        outcome = await apply_patiently(services.store, commit, clock=services.clock)
+        outcome = await apply_patiently(self._store, commit, clock=self._clock)
         return isinstance(outcome, Applied)
 
     @staticmethod

@@ -26,8 +26,10 @@ from holon.model.record import Record
 from holon.model.refusal import Refusal, RefusalCode, RefusedError
 from holon.model.wait import WaitState
 from holon.model.wake import Cron, Every, OneShot, TimerRecord, TimerSchedule, TimerStatus
+from holon.ports.clock import Clock
+from holon.ports.id_source import IdSource
+from holon.ports.store import Store
 from holon.runtime.decided_commit import commit_decided
-from holon.runtime.services import Services
 
 
 class _Armed(Record, frozen=True, kw_only=True):
@@ -40,8 +42,16 @@ class _Armed(Record, frozen=True, kw_only=True):
 class TimerDesk:
     """Timers, as an operator handles them."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
 
     async def create(
         self,
@@ -58,7 +68,7 @@ class TimerDesk:
         """
         parse_agent_id(agent_id)
         _require_span(after_ms, every_ms)
-        now = self._services.clock.now()
+        now = self._clock.now()
         armed = _Armed(
             schedule=OneShot() if every_ms is None else Every(interval_ms=every_ms),
             first=later(now, by_ms=after_ms),
@@ -79,7 +89,7 @@ class TimerDesk:
         The same `key` again gives the timer that was armed under it.
         """
         parse_agent_id(agent_id)
-        now = self._services.clock.now()
+        now = self._clock.now()
         armed = _require_round(expression, zone, now=now)
         return await self._create(agent_id, armed, now=now, summary=summary, key=key)
 
@@ -92,10 +102,9 @@ class TimerDesk:
         summary: str | None,
         key: str | None,
     ) -> TimerRecord:
-        services = self._services
         timer = TimerRecord(
             id=TimerId(
-                services.ids.fresh(IdPrefix.TIMER)
+                self._ids.fresh(IdPrefix.TIMER)
                 if key is None
                 else keyed_id(IdPrefix.TIMER, agent_id, key)
             ),
@@ -106,12 +115,12 @@ class TimerDesk:
             next_fire_at=armed.first,
             summary=summary[:LABEL_CHARS_MAX] if summary else None,
         )
-        await commit_decided(services.store, lambda: self._creation(timer))
+        await commit_decided(self._store, lambda: self._creation(timer))
         return timer if key is None else await self._kept(timer)
 
     async def _kept(self, asked: TimerRecord) -> TimerRecord:
         """The timer that is kept under a key, whichever request made it."""
-        kept = await self._services.store.reads.timer(asked.id) or asked
+        kept = await self._store.reads.timer(asked.id) or asked
         is_same = (kept.schedule, kept.summary) == (asked.schedule, asked.summary)
         if not isinstance(asked.schedule, Cron):  # whose first slot depends on the moment
             after, wanted = kept.anchor_at - kept.created_at, asked.anchor_at - asked.created_at
@@ -121,9 +130,9 @@ class TimerDesk:
         return kept
 
     async def _creation(self, timer: TimerRecord) -> Commit | Refusal | None:
-        if await self._services.store.reads.timer(timer.id) is not None:
+        if await self._store.reads.timer(timer.id) is not None:
             return None  # made by an earlier request with the same key
-        target = await self._services.store.reads.snapshot(timer.agent_id, now=timer.created_at)
+        target = await self._store.reads.snapshot(timer.agent_id, now=timer.created_at)
         if target is None:
             return refuse_unknown(timer.agent_id)
         if (refusal := refuse_addressee(target.agent)) is not None:
@@ -140,10 +149,10 @@ class TimerDesk:
     async def cancel(self, timer_id: TimerId) -> None:
         """Stop a timer; a tick of it that has not been claimed is voided with it."""
         parse_record_id(timer_id, what="timer id")
-        await commit_decided(self._services.store, lambda: self._cancellation(timer_id))
+        await commit_decided(self._store, lambda: self._cancellation(timer_id))
 
     async def _cancellation(self, timer_id: TimerId) -> Commit | Refusal | None:
-        reads, now = self._services.store.reads, self._services.clock.now()
+        reads, now = self._store.reads, self._clock.now()
         timer = await reads.timer(timer_id)
         if timer is None:
             return Refusal(
@@ -157,7 +166,7 @@ class TimerDesk:
         changes, expects = cancel_timer_changes(timer, ticks)
         ended, unmoved = await self._ended_rest(timer)
         return Commit(
-            commit_id=f"control:{self._services.ids.fresh(IdPrefix.REQUEST)}",
+            commit_id=f"control:{self._ids.fresh(IdPrefix.REQUEST)}",
             at=now,
             changes=(*changes, *ended),
             expects=(*expects, *unmoved),
@@ -169,7 +178,7 @@ class TimerDesk:
         """The rest that stood on this timer ends with it."""
         changes: tuple[Change, ...] = ()
         expects: tuple[Expect, ...] = ()
-        for wait in await self._services.store.reads.waits_on(timer.id):
+        for wait in await self._store.reads.waits_on(timer.id):
             if wait.state is not WaitState.ACTIVE:
                 continue  # its tick is on its way and will end it
             expects = (*expects, WaitInState(wait_id=wait.id, state=wait.state))

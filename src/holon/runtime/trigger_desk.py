@@ -38,8 +38,11 @@ from holon.model.wake import (
     TriggerStatus,
     WakeDisposition,
 )
+from holon.ports.clock import Clock
+from holon.ports.id_source import IdSource
+from holon.ports.store import Store
+from holon.ports.trigger_key import TriggerKey
 from holon.runtime.decided_commit import DECISIONS_COUNT_MAX, commit_decided
-from holon.runtime.services import Services
 
 _NO_KEY: Final = b""
 
@@ -47,14 +50,26 @@ _NO_KEY: Final = b""
 class TriggerDesk:
     """The external triggers of one host."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        trigger_key: TriggerKey,
+        trigger_base_url: str | None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._trigger_key = trigger_key
+        self._trigger_base_url = trigger_base_url
         self._under_way: dict[tuple[TriggerId, str], anyio.Event] = {}
 
     async def of(self, agent_id: AgentId) -> ExternalTrigger | None:
         """Return the trigger of an agent, if it was ever given one."""
         parse_agent_id(agent_id)
-        reads = self._services.store.reads
+        reads = self._store.reads
         found = await reads.trigger_of(agent_id)
         if found is None:
             agent = await reads.agent(agent_id)
@@ -68,7 +83,7 @@ class TriggerDesk:
         """Return the trigger of an agent, giving it one when it has none. Never a second."""
         found = await self.of(agent_id)
         if found is None:
-            await self._services.store.apply(self._creation(agent_id))
+            await self._store.apply(self._creation(agent_id))
             found = await self.of(agent_id)  # ours, or of whoever was faster
         assert found is not None, "an agent that exists has a trigger once it was asked for"
         return found
@@ -86,21 +101,28 @@ class TriggerDesk:
 
         Nothing when the trigger opens nothing, or when nothing can be delivered to this host.
         """
-        url = url_of(self._services, trigger)
+        url = self.address_of(trigger)
         if url is not None:
             _, secret = split_token(url)
-            self._services.trigger_key.handed_out(f"trigger:{trigger.external_trigger_id}", secret)
+            self._trigger_key.handed_out(f"trigger:{trigger.external_trigger_id}", secret)
         return url
+
+    def address_of(self, trigger: ExternalTrigger) -> str | None:
+        """Return the address of a trigger, or nothing where none would open it."""
+        key, base_url = self._trigger_key.key(), self._trigger_base_url
+        if key is None or base_url is None or trigger.status is not TriggerStatus.ACTIVE:
+            return None
+        return base_url.rstrip("/") + trigger_path(key, trigger)
 
     async def open(self, token: str, delivery: TriggerDelivery) -> TriggerTarget | None:
         """Return what a delivery is for when its token is right, or nothing."""
         trigger_id, secret = split_token(token)
-        target = await self._services.store.reads.trigger_target(
+        target = await self._store.reads.trigger_target(
             trigger_id,
             source_key=source_key_of(trigger_id, delivery.source),
             delivery_key=delivery.delivery_key,
         )
-        key = self._services.trigger_key.key()
+        key = self._trigger_key.key()
         is_open = opens(key or _NO_KEY, trigger_id, secret, target)
         return target if is_open and key is not None else None
 
@@ -147,12 +169,12 @@ class TriggerDesk:
             repeated = _repeated(target, delivery)
             if repeated is not None:
                 return repeated
-            decision = decide_delivery(target, delivery, now=self._services.clock.now())
+            decision = decide_delivery(target, delivery, now=self._clock.now())
             if not isinstance(decision, Deliver):
                 await self._note(target, decision.reason)
                 raise RefusedError(decision.refusal)
             change = _delivery_change(target, delivery, decision)
-            outcome = await self._services.store.apply(self._delivery_commit(change, name))
+            outcome = await self._store.apply(self._delivery_commit(change, name))
             name = None
             if isinstance(outcome, Applied) and not outcome.replayed:
                 return _receipt(target.trigger, decision.disposition)
@@ -169,7 +191,7 @@ class TriggerDesk:
         )
 
     def _delivery_commit(self, change: DeliverTrigger, name: str | None) -> Commit:
-        told = name or self._services.ids.fresh(IdPrefix.REQUEST)
+        told = name or self._ids.fresh(IdPrefix.REQUEST)
         return Commit(
             commit_id=f"deliver:{change.external_trigger_id}:{told}",
             at=change.hint.updated_at,
@@ -180,17 +202,17 @@ class TriggerDesk:
     async def _note(self, target: TriggerTarget, reason: str) -> None:
         trigger = target.trigger
         refused = CallbackRefused(external_trigger_id=trigger.external_trigger_id, reason=reason)
-        await self._services.store.apply(
+        await self._store.apply(
             Commit(
-                commit_id=f"deliver:{self._services.ids.fresh(IdPrefix.REQUEST)}",
-                at=self._services.clock.now(),
+                commit_id=f"deliver:{self._ids.fresh(IdPrefix.REQUEST)}",
+                at=self._clock.now(),
                 changes=(RecordEvent(agent_id=trigger.target_agent_id, event=refused),),
             )
         )
 
     def _creation(self, agent_id: AgentId) -> Commit:
-        now = self._services.clock.now()
-        fresh = TriggerId(self._services.ids.fresh(IdPrefix.TRIGGER))
+        now = self._clock.now()
+        fresh = TriggerId(self._ids.fresh(IdPrefix.TRIGGER))
         trigger = default_trigger(fresh, agent_id, now=now)
         return Commit(
             commit_id=f"trigger:{trigger.external_trigger_id}:{trigger.epoch}",
@@ -205,8 +227,8 @@ class TriggerDesk:
                 return None
             epoch = trigger.epoch + (status is TriggerStatus.ACTIVE)
             return Commit(
-                commit_id=f"control:{self._services.ids.fresh(IdPrefix.REQUEST)}",
-                at=self._services.clock.now(),
+                commit_id=f"control:{self._ids.fresh(IdPrefix.REQUEST)}",
+                at=self._clock.now(),
                 changes=(
                     MoveTrigger(
                         agent_id=agent_id,
@@ -218,16 +240,8 @@ class TriggerDesk:
                 ),
             )
 
-        await commit_decided(self._services.store, decide)
+        await commit_decided(self._store, decide)
         return await self.ensure(agent_id)
-
-
-def url_of(services: Services, trigger: ExternalTrigger) -> str | None:
-    """Return the address of a trigger, or nothing where none would open it."""
-    key, base_url = services.trigger_key.key(), services.trigger_base_url
-    if key is None or base_url is None or trigger.status is not TriggerStatus.ACTIVE:
-        return None
-    return base_url.rstrip("/") + trigger_path(key, trigger)
 
 
 def _delivery_change(

@@ -14,15 +14,25 @@ from holon.model.refusal import Refusal
 from holon.model.snapshot import AgentSnapshot
 from holon.model.wake import WakeDisposition, WakeHint
 from holon.model.wake_event import WakeHintIgnored
+from holon.ports.clock import Clock
+from holon.ports.id_source import IdSource
+from holon.ports.store import Store
 from holon.runtime.decided_commit import commit_decided
-from holon.runtime.services import Services
 
 
 class WakeDesk:
     """Where wake hints arrive."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
 
     async def submit(self, hint: WakeHint) -> WakeDisposition:
         """Take a hint in; say what became of it. Raises RefusedError when the agent is stopped."""
@@ -30,9 +40,7 @@ class WakeDesk:
         taken: list[WakeDisposition] = []
 
         async def decide() -> Commit | Refusal:
-            snapshot = await self._services.store.reads.snapshot(
-                hint.agent_id, now=self._services.clock.now()
-            )
+            snapshot = await self._store.reads.snapshot(hint.agent_id, now=self._clock.now())
             if snapshot is None:
                 return refuse_unknown(hint.agent_id)
             if (refusal := refuse_addressee(snapshot.agent)) is not None:
@@ -41,7 +49,7 @@ class WakeDesk:
             taken.append(disposition)
             return commit
 
-        await commit_decided(self._services.store, decide)
+        await commit_decided(self._store, decide)
         return taken[-1]
 
     def _judge(
@@ -79,7 +87,7 @@ class WakeDesk:
                 )
             )
         return Commit(
-            commit_id=f"hint:{self._services.ids.fresh(IdPrefix.REQUEST)}",
+            commit_id=f"hint:{self._ids.fresh(IdPrefix.REQUEST)}",
             at=hint.updated_at,
             changes=(ParkWakeHint(hint=hint),),
             expects=tuple(expects),
@@ -88,7 +96,7 @@ class WakeDesk:
     def _note(self, hint: WakeHint, reason: str) -> Commit:
         event = WakeHintIgnored(source_key=hint.source_key, reason=reason)
         return Commit(
-            commit_id=f"hint:{self._services.ids.fresh(IdPrefix.REQUEST)}",
+            commit_id=f"hint:{self._ids.fresh(IdPrefix.REQUEST)}",
             at=hint.updated_at,
             changes=(RecordEvent(agent_id=hint.agent_id, event=event),),
         )

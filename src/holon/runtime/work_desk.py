@@ -34,16 +34,28 @@ from holon.model.instant import later
 from holon.model.limits import RECHECK_DEFAULT_MS
 from holon.model.refusal import Refusal, RefusedError
 from holon.model.work_item import WorkItemRecord, WorkItemState
+from holon.ports.clock import Clock
+from holon.ports.id_source import IdSource
+from holon.ports.store import Store
 from holon.runtime.decided_commit import commit_decided
-from holon.runtime.execution_place import current_place
-from holon.runtime.services import Services
+from holon.runtime.execution_place import AgentPlaces
 
 
 class WorkDesk:
     """Work items of one host."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        agent_places: AgentPlaces,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._agent_places = agent_places
 
     async def create(
         self, agent_id: AgentId, *, objective: str, key: str | None = None
@@ -52,10 +64,10 @@ class WorkDesk:
         parse_agent_id(agent_id)
         if (refusal := work_item_changes.objective_refusal(objective)) is not None:
             raise RefusedError(refusal)
-        now = self._services.clock.now()
+        now = self._clock.now()
         item = WorkItemRecord(
             id=WorkItemId(
-                self._services.ids.fresh(IdPrefix.WORK_ITEM)
+                self._ids.fresh(IdPrefix.WORK_ITEM)
                 if key is None
                 else keyed_id(IdPrefix.WORK_ITEM, agent_id, key)
             ),
@@ -63,14 +75,14 @@ class WorkDesk:
             objective=objective,
             created_at=now,
             updated_at=now,
-            workspace_id=(await current_place(self._services, agent_id)).workspace_id,
+            workspace_id=(await self._agent_places.current(agent_id)).workspace_id,
         )
 
-        await commit_decided(self._services.store, lambda: self._creation(item))
+        await commit_decided(self._store, lambda: self._creation(item))
         return item if key is None else await self._kept(item)
 
     async def _creation(self, item: WorkItemRecord) -> Commit | Refusal | None:
-        reads, agent_id = self._services.store.reads, item.agent_id
+        reads, agent_id = self._store.reads, item.agent_id
         if await reads.work_item(item.id) is not None:
             return None  # made by an earlier request with the same key
         agent = await reads.agent(agent_id)
@@ -90,7 +102,7 @@ class WorkDesk:
 
     async def _kept(self, asked: WorkItemRecord) -> WorkItemRecord:
         """The item that is kept under a key, whichever request made it."""
-        kept = await self._services.store.reads.work_item(asked.id) or asked
+        kept = await self._store.reads.work_item(asked.id) or asked
         if kept.revision == 1 and kept.objective != asked.objective:
             raise RefusedError(key_conflict(asked.id))
         return kept
@@ -104,14 +116,14 @@ class WorkDesk:
                 return item
             focused = FocusWorkItem(agent_id=item.agent_id, work_item_id=item.id)
             unmoved = WorkItemAtRevision(work_item_id=item.id, revision=item.revision)
-            answered = answer_questions(item, await self._services.store.reads.item_waits(item.id))
+            answered = answer_questions(item, await self._store.reads.item_waits(item.id))
             return self._commit(
                 (*answered.changes, focused, count_anew(item.agent_id)),
                 (unmoved, *answered.expects),
-                now=self._services.clock.now(),
+                now=self._clock.now(),
             )
 
-        await commit_decided(self._services.store, decide)
+        await commit_decided(self._store, decide)
 
     async def edit(
         self,
@@ -158,12 +170,12 @@ class WorkDesk:
         moves_blocker: bool = True,
     ) -> None:
         async def decide() -> Commit | Refusal:
-            now = self._services.clock.now()
+            now = self._clock.now()
             item = await self._open_item(work_item_id)
             if isinstance(item, Refusal):
                 return item
             revised = revise(item, now)
-            waits = await self._services.store.reads.item_waits(item.id)
+            waits = await self._store.reads.item_waits(item.id)
             answered = answer_questions(revised, waits)
             planned = put_revision(revised)
             if moves_blocker:
@@ -175,24 +187,24 @@ class WorkDesk:
                 now=now,
             )
 
-        await commit_decided(self._services.store, decide)
+        await commit_decided(self._store, decide)
 
     async def _released(self, item: WorkItemRecord) -> tuple[Change, ...]:
         if item.state is not WorkItemState.COMPLETED:
             return ()
-        agent = await self._services.store.reads.agent(item.agent_id)
+        agent = await self._store.reads.agent(item.agent_id)
         focus = None if agent is None else agent.focus.current_work_item_id
         return released_focus(item, focus=focus)
 
     def _wait_id(self, item: WorkItemRecord) -> WaitId | None:
-        return WaitId(self._services.ids.fresh(IdPrefix.WAIT)) if needs_reminder(item) else None
+        return WaitId(self._ids.fresh(IdPrefix.WAIT)) if needs_reminder(item) else None
 
     async def _open_item(self, work_item_id: WorkItemId) -> WorkItemRecord | Refusal:
         parse_record_id(work_item_id, what="work item id")
-        return open_item(await self._services.store.reads.work_item(work_item_id), work_item_id)
+        return open_item(await self._store.reads.work_item(work_item_id), work_item_id)
 
     def _commit(
         self, changes: tuple[Change, ...], expects: tuple[Expect, ...], *, now: datetime
     ) -> Commit:
-        request_id = self._services.ids.fresh(IdPrefix.REQUEST)
+        request_id = self._ids.fresh(IdPrefix.REQUEST)
         return Commit(commit_id=f"control:{request_id}", at=now, changes=changes, expects=expects)
