@@ -7,6 +7,7 @@ from datetime import datetime
 from holon.decide.admission import Admitted
 from holon.decide.desk_commits import fire_commit
 from holon.decide.recovery_plan import TurnPlan, plan_turn
+from holon.decide.ticks import timer_tick
 from holon.decide.timer_grid import decide_fire
 from holon.model.expectation import AgentAdmits
 from holon.model.ids import AgentId
@@ -21,7 +22,7 @@ from holon.runtime.decided_commit import apply_patiently
 from holon.runtime.ingress import Ingress
 from holon.runtime.lane import Lane, _Claimed
 from holon.runtime.recovery import Recovery
-from holon.runtime.timer_wheel import TimerWheel, _tick_of
+from holon.runtime.timer_wheel import TimerWheel
 from tests.mutants.planting import plant_function, plant_method
 
 
@@ -35,7 +36,7 @@ def plant_m21() -> None:
             return
         fire, clock = decide_fire(due, now=now), self._clock
         if fire.queues_tick:
-            await self._ingress.admit(_tick_of(due, fire))
+            await self._ingress.admit(timer_tick(due, fire))
         await clock.sleep_until(later(now, by_ms=HOUR_MS // 2))
         expects = (AgentAdmits(agent_id=due.timer.agent_id),)
         noted = fire_commit(due, fire=fire, tick=None, expects=expects, now=clock.now())

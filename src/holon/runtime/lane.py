@@ -30,7 +30,13 @@ from holon.decide.activation import (
     decide_activation,
 )
 from holon.decide.closure import closure_facts, derive_closure
-from holon.decide.continuation import ContinuationFacts, resolve_continuation
+from holon.decide.continuation import (
+    ContinuationFacts,
+    item_in_question,
+    mootness,
+    resolve_continuation,
+    timer_in_question,
+)
 from holon.decide.failure_artifact import failure_of
 from holon.decide.lane_commits import (
     ClaimFacts,
@@ -40,7 +46,6 @@ from holon.decide.lane_commits import (
     resume_commit,
 )
 from holon.decide.pick_next import Pick, pick_next
-from holon.decide.readiness import is_runnable
 from holon.decide.recovery_plan import plan_turn
 from holon.decide.task_lifecycle import is_terminal
 from holon.decide.turn_replay import cut_off, spent_in
@@ -51,11 +56,9 @@ from holon.model.expectation import Applied
 from holon.model.ids import AgentId, IdPrefix, TurnId
 from holon.model.limits import LANES_LOOKING_COUNT_MAX, UNSEEN_SHOWN_COUNT_MAX
 from holon.model.message import MessageEnvelope, MessageKind, QueueEntry, is_contentful
-from holon.model.provenance import SystemOrigin, TimerOrigin
 from holon.model.record import Record
-from holon.model.snapshot import AgentSnapshot
+from holon.model.snapshot import AgentSnapshot, WeighedItem
 from holon.model.transcript import TurnLog
-from holon.model.wake import TimerStatus
 from holon.ports.clock import Clock
 from holon.ports.failpoint import Failpoint, Failpoints
 from holon.ports.id_source import IdSource
@@ -220,20 +223,14 @@ class Lane:
         return resolve_continuation(facts)
 
     async def _mootness(self, entry: QueueEntry) -> str | None:
-        """Return why a tick has nothing to say any more, or nothing when it has."""
-        message, reads = entry.message, self._store.reads
-        match message.origin:
-            case TimerOrigin(timer_id=timer_id) if entry.was_put_off:
-                timer = await reads.timer(timer_id)
-                is_cancelled = timer is not None and timer.status is TimerStatus.CANCELLED
-                return "timer_cancelled" if is_cancelled else None
-            case SystemOrigin(subsystem=TickDesk.WORK_QUEUE) if message.work_item_id is not None:
-                item = await reads.work_item(message.work_item_id)
-                waits = await reads.item_waits(message.work_item_id)
-                can_run = item is not None and is_runnable(item, waits)
-                return None if can_run else "work_not_runnable"
-            case _:
-                return None
+        reads = self._store.reads
+        timer_id, item_id = timer_in_question(entry), item_in_question(entry)
+        timer = None if timer_id is None else await reads.timer(timer_id)
+        item = None if item_id is None else await reads.work_item(item_id)
+        offered = None
+        if item is not None:
+            offered = WeighedItem(item=item, waits=tuple(await reads.item_waits(item.id)))
+        return mootness(entry, timer=timer, offered=offered)
 
     async def _claim(self, snapshot: AgentSnapshot, turn: _Turn) -> _Claimed | None:
         message = turn.message

@@ -23,19 +23,11 @@ import anyio
 from anyio.abc import TaskGroup
 
 from holon.decide.desk_commits import expire_wait_commit, fire_commit, reschedule_commit
-from holon.decide.tick_texts import expired_text, timer_text
-from holon.decide.timer_grid import FireDecision, decide_fire, put_forward, set_back
+from holon.decide.ticks import expiry_tick, timer_tick
+from holon.decide.timer_grid import decide_fire, put_forward, set_back
 from holon.model.expectation import AgentAdmits
 from holon.model.ids import AgentId, IdPrefix
-from holon.model.ingress import IngressRequest
 from holon.model.limits import CLOCK_LOOK_MS, CLOCK_STEP_MS_MIN, DUE_BATCH_COUNT_MAX
-from holon.model.message import MessageKind, Priority, TextBody
-from holon.model.provenance import (
-    AdmissionContext,
-    DeliverySurface,
-    SystemOrigin,
-    TimerOrigin,
-)
 from holon.model.refusal import RefusedError
 from holon.model.snapshot import DueTimer
 from holon.model.wait import WaitRecord
@@ -236,7 +228,9 @@ class TimerWheel:
             await self._reschedule(due.timer, moment, now)
             return
         decision = decide_fire(due, now=now)
-        tick = await self._ingress.judge(_tick_of(due, decision)) if decision.queues_tick else None
+        tick = (
+            await self._ingress.judge(timer_tick(due, decision)) if decision.queues_tick else None
+        )
         commit = fire_commit(
             due,
             fire=decision,
@@ -250,7 +244,7 @@ class TimerWheel:
             self._was_set_back = True  # this fire was not seen by who looked then
 
     async def _expire(self, wait: WaitRecord, now: datetime) -> None:
-        tick = await self._ingress.judge(_expiry_of(wait))
+        tick = await self._ingress.judge(expiry_tick(wait))
         commit = expire_wait_commit(
             wait, tick, expects=(AgentAdmits(agent_id=wait.agent_id),), now=now
         )
@@ -266,34 +260,4 @@ def _guarded(journal: Journal, what: TimerRecord | WaitRecord) -> BugBoundary:
         agent_id=what.agent_id,
         timer_id=what.id if is_timer else None,
         wait_id=None if is_timer else what.id,
-    )
-
-
-def _tick_of(due: DueTimer, fire: FireDecision) -> IngressRequest:
-    timer = due.timer
-    return IngressRequest(
-        agent_id=timer.agent_id,
-        kind=MessageKind.TIMER_TICK,
-        origin=TimerOrigin(timer_id=timer.id),
-        body=TextBody(text=timer_text(timer, late_by_ms=fire.late_by_ms)),
-        surface=DeliverySurface.TIMER_SCHEDULER,
-        admission=AdmissionContext.RUNTIME_OWNED,
-        priority=Priority.NEXT,
-        tick_key=f"timer:{timer.id}",
-        wait_id=timer.wait_id,
-    )
-
-
-def _expiry_of(wait: WaitRecord) -> IngressRequest:
-    return IngressRequest(
-        agent_id=wait.agent_id,
-        kind=MessageKind.SYSTEM_TICK,
-        origin=SystemOrigin(subsystem="wait_deadline"),
-        body=TextBody(text=expired_text(wait)),
-        surface=DeliverySurface.RUNTIME_SYSTEM,
-        admission=AdmissionContext.RUNTIME_OWNED,
-        priority=Priority.NEXT,
-        tick_key=f"wait:{wait.id}",
-        work_item_id=wait.work_item_id,
-        wait_id=wait.id,
     )

@@ -6,8 +6,7 @@ Rule 2: nothing on disk is made, changed or removed. A workspace whose directory
         be left and forgotten.
 """
 
-from holon.decide.agent_lifecycle import admits
-from holon.decide.agent_refusals import refuse_archived, refuse_stopped, refuse_unknown
+from holon.decide.agent_refusals import refuse_addressee, refuse_unknown
 from holon.decide.workspace_binding import (
     Enter,
     Stay,
@@ -15,9 +14,9 @@ from holon.decide.workspace_binding import (
     decide_attach,
     decide_detach,
     decide_exit,
+    entering,
 )
 from holon.decide.workspace_path import refuse_form, refuse_private, refuse_problem
-from holon.model.agent import IdentityStatus
 from holon.model.commit import Change, Commit
 from holon.model.expectation import AgentAdmits
 from holon.model.ids import AgentId, IdPrefix, WorkspaceId, parse_agent_id, parse_record_id
@@ -31,9 +30,7 @@ from holon.model.workspace import (
     WorkspaceBindings,
 )
 from holon.model.workspace_change import (
-    AttachWorkspace,
     DetachWorkspace,
-    EnterWorkspace,
     ExitWorkspace,
 )
 from holon.ports.clock import Clock
@@ -101,7 +98,10 @@ class WorkspaceDesk:
                 case Refusal():
                     return decision
                 case Enter():
-                    return self._commit(agent_id, *self._entering(agent_id, decision))
+                    occupancy_id = self._ids.fresh(IdPrefix.OCCUPANCY)
+                    return self._commit(
+                        agent_id, *entering(agent_id, decision, occupancy_id=occupancy_id)
+                    )
 
         await commit_decided(self._store, decide)
 
@@ -132,18 +132,6 @@ class WorkspaceDesk:
 
         await commit_decided(self._store, decide)
 
-    def _entering(self, agent_id: AgentId, decision: Enter) -> tuple[Change, ...]:
-        changes: list[Change] = []
-        if decision.leaves is not None:
-            changes.append(ExitWorkspace(agent_id=agent_id, workspace_id=decision.leaves))
-        if decision.attaches is not None:
-            changes.append(AttachWorkspace(agent_id=agent_id, entry=decision.attaches))
-        occupancy_id = self._ids.fresh(IdPrefix.OCCUPANCY)
-        changes.append(
-            EnterWorkspace(agent_id=agent_id, place=decision.place, occupancy_id=occupancy_id)
-        )
-        return tuple(changes)
-
     def _commit(self, agent_id: AgentId, *changes: Change) -> Commit:
         return Commit(
             commit_id=f"control:{self._ids.fresh(IdPrefix.REQUEST)}",
@@ -169,7 +157,5 @@ class WorkspaceDesk:
         agent = await self._store.reads.agent(parse_agent_id(agent_id))
         if agent is None:
             raise RefusedError(refuse_unknown(agent_id))
-        if agent.identity.status is IdentityStatus.ARCHIVED:
-            raise RefusedError(refuse_archived(agent_id))
-        if not admits(agent.posture.status):
-            raise RefusedError(refuse_stopped(agent_id))
+        if (refusal := refuse_addressee(agent)) is not None:
+            raise RefusedError(refusal)
