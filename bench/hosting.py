@@ -25,10 +25,9 @@ from holon.model.provenance import AdmissionContext, DeliverySurface, OperatorOr
 from holon.model.retention import RetentionPolicy
 from holon.ports.provider import Hear, Provider
 from holon.runtime.host import Host
-from holon.runtime.services import Services
+from holon.testing.hosts import a_host
 from holon.testing.scripted_provider import ScriptedCall, ScriptedRound, spoken
 from holon.testing.single_model import SingleModel
-from holon.tools.registry import builtin_tools
 
 TEXT: Final = "A message of the length people write, give or take. " * 4
 _TOOL_ROUND: Final = ScriptedRound(
@@ -104,15 +103,13 @@ async def running_host(
 ) -> AsyncIterator[BenchHost]:
     """Yield a host that is ready; it is gone afterwards."""
     store = open_store(home)
-    services = Services(
+    host = a_host(
         store=store,
         clock=SystemClock(),
         ids=TimeOrderedIds(),
         models=SingleModel(model),
-        tools=builtin_tools(),
-        retention=retention or RetentionPolicy(),
+        retention_policy=retention or RetentionPolicy(),
     )
-    host = Host(services)
     bench_host = BenchHost(home, host, store)
     try:
         async with anyio.create_task_group() as life:

@@ -32,8 +32,8 @@ from holon.model.skill import SkillCatalog, SkillEntry, SkillScope
 from holon.model.transcript import IncomingMessage
 from holon.ports.skill_catalog import NoSkills
 from holon.prompt.frame import AssembledPrompt
-from holon.runtime.context_builder import ContextBuilder, Moment
-from holon.runtime.services import Services
+from holon.runtime.context_builder import Moment
+from holon.runtime.host import Host
 from holon.testing.builders import (
     MAIN,
     START,
@@ -44,6 +44,7 @@ from holon.testing.builders import (
     an_admission,
     an_agent,
 )
+from holon.testing.hosts import a_host
 from holon.testing.scripted_provider import Script, ScriptedProvider
 from holon.testing.single_model import SingleModel
 from holon.tools.registry import local_registry
@@ -102,10 +103,10 @@ async def run() -> list[Measurement]:
             builders.append(await _builder(home, past))
         took: tuple[list[float], list[float]] = ([], [])
         for _ in range(ROUNDS_COUNT):
-            for series, (services, moment) in zip(took, builders, strict=True):
-                series.append(await _timed(services, moment))
-        for services, _ in builders:
-            await services.store.close()
+            for series, (host, moment) in zip(took, builders, strict=True):
+                series.append(await _timed(host, moment))
+        for host, _ in builders:
+            await host.store.close()
     small, large = took
     ratio = median(large) / median(small)
     detail = f"{median(large) * 1_000:.2f} ms against {median(small) * 1_000:.2f} ms"
@@ -160,27 +161,27 @@ def _copy_message(connection: apsw.Connection, count: int) -> None:
     )
 
 
-async def _builder(home: Path, past: Past) -> tuple[Services, Moment]:
-    services = Services(
+async def _builder(home: Path, past: Past) -> tuple[Host, Moment]:
+    host = a_host(
         store=open_store(home),
         clock=SystemClock(),
         ids=TimeOrderedIds(),
         models=SingleModel(ScriptedProvider(Script(rules=()), SystemClock())),
         tools=local_registry(),
         home=str(home),
-        skills=ManySkills(past.skills),
+        skill_catalogs=ManySkills(past.skills),
     )
-    agent = await services.store.reads.agent(MAIN)
+    agent = await host.store.reads.agent(MAIN)
     assert agent is not None
     incoming = IncomingMessage(message=a_message("msg_now", body=TextBody(text="go on")))
-    return services, Moment(agent=agent, incoming=incoming)
+    return host, Moment(agent=agent, incoming=incoming)
 
 
-async def _timed(services: Services, moment: Moment) -> float:
+async def _timed(host: Host, moment: Moment) -> float:
     began = time.thread_time()
-    history = await services.store.reads.recent_turns(MAIN, limit=HISTORY_TURNS_COUNT)
+    history = await host.store.reads.recent_turns(MAIN, limit=HISTORY_TURNS_COUNT)
     now = msgspec.structs.replace(moment, history=tuple(history))
-    prompt = await ContextBuilder(services).assembled(now)
+    prompt = await host._context.assembled(now)
     took = time.thread_time() - began
     assert isinstance(prompt, AssembledPrompt)
     return took

@@ -3,10 +3,19 @@
 import itertools
 from typing import Final
 
+import msgspec
 import pytest
 
 from holon.decide.closure import NO_TURN_OBSERVED, ClosureFacts, derive_closure
-from holon.decide.continuation import ContinuationFacts, is_waiting, resolve_continuation
+from holon.decide.continuation import (
+    ContinuationFacts,
+    is_waiting,
+    item_in_question,
+    mootness,
+    resolve_continuation,
+    timer_in_question,
+)
+from holon.decide.ticks import WORK_QUEUE
 from holon.model.closure import (
     Closure,
     ClosureOutcome,
@@ -22,7 +31,11 @@ from holon.model.closure import (
 )
 from holon.model.continuation import LivenessOnly, Reentry, ReentryClass, TriggerKind
 from holon.model.ids import WorkItemId
-from holon.model.message import MessageKind
+from holon.model.message import MessageEnvelope, MessageKind, MessageState, QueueEntry
+from holon.model.provenance import SystemOrigin
+from holon.model.wake import TimerStatus
+from holon.testing.builders import a_message, a_tick, a_timer, a_timer_tick
+from tests.decide.sample_rows import weighed
 
 # The oracle: kind, then the condition under which it says anything, then the class it gets when the
 # prior closure is: not waiting / operator / external / task / timer / a system wait without reason.
@@ -267,3 +280,37 @@ def test_a_system_wait_without_a_reason_still_holds_back() -> None:
     assert is_waiting(
         Waiting(waiting_reason=WaitingReason.AWAITING_TIMER, evidence=(NO_TURN_OBSERVED,))
     )
+
+
+def _put_off(message: MessageEnvelope) -> QueueEntry:
+    return QueueEntry(seq=1, state=MessageState.QUEUED, message=message, was_put_off=True)
+
+
+def test_a_tick_of_a_cancelled_timer_is_moot_only_when_it_was_put_off() -> None:
+    tick, timer = a_timer_tick("msg_1", "timer_1"), a_timer("timer_1")
+    cancelled = msgspec.structs.replace(timer, status=TimerStatus.CANCELLED)
+    late = _put_off(tick)
+    assert timer_in_question(late) == "timer_1"
+    assert mootness(late, timer=cancelled, offered=None) == "timer_cancelled"
+    assert mootness(late, timer=timer, offered=None) is None
+    fresh = QueueEntry(seq=1, state=MessageState.QUEUED, message=tick)
+    assert timer_in_question(fresh) is None
+    assert mootness(fresh, timer=cancelled, offered=None) is None
+
+
+def test_an_offer_is_moot_once_its_item_cannot_be_worked_on() -> None:
+    offer = msgspec.structs.replace(
+        a_tick(), origin=SystemOrigin(subsystem=WORK_QUEUE), work_item_id=WorkItemId("work_1")
+    )
+    entry = QueueEntry(seq=1, state=MessageState.QUEUED, message=offer)
+    assert item_in_question(entry) == "work_1"
+    assert mootness(entry, timer=None, offered=weighed()) is None
+    for offered in (None, weighed(blocked=True)):
+        assert mootness(entry, timer=None, offered=offered) == "work_not_runnable"
+
+
+def test_a_message_of_another_origin_is_never_moot() -> None:
+    entry = _put_off(a_message(work_item_id=WorkItemId("work_1")))
+    assert timer_in_question(entry) is None
+    assert item_in_question(entry) is None
+    assert mootness(entry, timer=None, offered=None) is None

@@ -15,8 +15,11 @@ from holon.decide.wake import (
     TriggerNow,
     WakeDecision,
     decide_wake,
+    take_hint,
 )
 from holon.model.agent_status import AgentStatus
+from holon.model.commit import Commit, ParkWakeHint, RecordEvent
+from holon.model.expectation import AgentAdmits, WakeHintAtRevision
 from holon.model.ids import TriggerId, WaitId
 from holon.model.json_value import JsonValue
 from holon.model.limits import (
@@ -25,9 +28,10 @@ from holon.model.limits import (
     WAKE_HINT_SOURCES_COUNT_MAX,
 )
 from holon.model.message import JsonBody
-from holon.model.refusal import RefusalCode
-from holon.model.wake import WakeHint
-from tests.decide.sample_rows import HINT, NOW, seconds
+from holon.model.refusal import Refusal, RefusalCode
+from holon.model.snapshot import AgentSnapshot
+from holon.model.wake import WakeDisposition, WakeHint
+from tests.decide.sample_rows import HEAD, HINT, NOW, agent_in, seconds
 
 vary = msgspec.structs.replace
 FULL_HINT = vary(
@@ -278,3 +282,45 @@ def test_a_flood_of_sources_is_bounded_and_displaces_nobody(sources: list[int]) 
     assert {key: row.body for key, row in parking.rows.items()} == {
         f"source_{source}": last_number[source] for source in first_come
     }
+
+
+def taken(hint: WakeHint, snapshot: AgentSnapshot) -> tuple[WakeDisposition, Commit]:
+    disposition, commit = take_hint("hint:r1", snapshot, hint)
+    assert isinstance(commit, Commit)
+    return disposition, commit
+
+
+def test_a_hint_for_a_free_agent_is_parked_whatever_else_is_parked() -> None:
+    idle = AgentSnapshot(agent=agent_in(AgentStatus.ASLEEP), hints=(vary(HINT, source_key="x"),))
+    disposition, commit = taken(HINT, idle)
+    assert disposition is WakeDisposition.TRIGGERED
+    assert commit.changes == (ParkWakeHint(hint=HINT),)
+    assert commit.expects == (AgentAdmits(agent_id=HINT.agent_id),)
+
+
+def test_a_repeat_replaces_the_hint_it_was_folded_with_and_no_other() -> None:
+    seen = AgentSnapshot(agent=agent_in(AgentStatus.AWAKE_RUNNING), hints=(HINT,))
+    disposition, commit = taken(REPEAT, seen)
+    assert disposition is WakeDisposition.COALESCED
+    unmoved = WakeHintAtRevision(
+        agent_id=HINT.agent_id, source_key=HINT.source_key, revision=HINT.revision
+    )
+    assert unmoved in commit.expects
+    busy = AgentSnapshot(agent=agent_in(AgentStatus.ASLEEP), heads=(HEAD,))
+    assert taken(HINT, busy)[0] is WakeDisposition.PARKED
+
+
+def test_what_is_ignored_without_a_way_out_leaves_a_line_in_the_log() -> None:
+    crowd = tuple(vary(HINT, source_key=str(n)) for n in range(WAKE_HINT_SOURCES_COUNT_MAX))
+    seen = AgentSnapshot(agent=agent_in(AgentStatus.ASLEEP), hints=crowd)
+    disposition, commit = taken(HINT, seen)
+    assert disposition is WakeDisposition.IGNORED
+    assert [type(change) for change in commit.changes] == [RecordEvent]
+
+
+def test_a_hint_for_a_stopped_agent_is_refused() -> None:
+    seen = AgentSnapshot(agent=agent_in(AgentStatus.STOPPED))
+    disposition, refusal = take_hint("hint:r1", seen, HINT)
+    assert disposition is WakeDisposition.IGNORED
+    assert isinstance(refusal, Refusal)
+    assert refusal.code is RefusalCode.AGENT_STOPPED

@@ -14,6 +14,7 @@ from holon.decide.workspace_binding import (
     decide_attach,
     decide_detach,
     decide_exit,
+    entering,
     workspace_id_of,
 )
 from holon.decide.workspace_path import refuse_form, refuse_private, refuse_problem
@@ -28,6 +29,7 @@ from holon.model.workspace import (
     WorkspaceBindings,
     WorkspaceOccupancy,
 )
+from holon.model.workspace_change import AttachWorkspace, EnterWorkspace, ExitWorkspace
 from holon.testing.builders import MAIN, START
 
 OTHER = AgentId("other")
@@ -301,3 +303,18 @@ def test_an_agent_is_always_in_exactly_one_place(
 def test_homes_are_told_apart_by_their_agents() -> None:
     assert agent_home_of("/h/", MAIN) == "/h/agents/main"
     assert agent_home_of("", MAIN) == "agents/main"
+
+
+def test_entering_leaves_the_old_place_first_and_makes_the_new_one_known_once() -> None:
+    decision = decide_attach(MAIN, having(PLAIN, active=PLAIN), aimed(REPO), occupants=())
+    assert isinstance(decision, Enter)
+    changes = entering(MAIN, decision, occupancy_id="occ_9")
+    assert [type(change) for change in changes] == [
+        ExitWorkspace,
+        AttachWorkspace,
+        EnterWorkspace,
+    ]
+    again = decide_attach(MAIN, having(REPO), aimed(REPO, having(REPO)), occupants=())
+    assert isinstance(again, Enter)
+    known = entering(MAIN, again, occupancy_id="occ_9")
+    assert [type(change) for change in known] == [EnterWorkspace]

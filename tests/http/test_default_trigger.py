@@ -164,7 +164,7 @@ async def test_an_agent_of_an_earlier_version_gets_its_trigger_with_its_next_tur
         await before.births.ensure(MAIN)
         assert await before.reads.trigger_of(MAIN) is None
     async with scene(tmp_path) as given:
-        store = given.server.host._services.store
+        store = given.server.host.store
         assert await store.reads.trigger_of(MAIN) is None
         looked = await given.server.operator.post(f"/control/agents/{MAIN}/debug-prompt")
         assert looked.status == 200

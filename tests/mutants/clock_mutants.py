@@ -37,7 +37,7 @@ def plant_c3() -> None:
     """Let retention go by the wall clock, wherever that is set."""
 
     async def trusting(self: RetentionKeeper) -> datetime:
-        return self._services.clock.now()
+        return self._clock.now()
 
     plant_method(RetentionKeeper, "_trusted_now", trusting)
 

@@ -42,7 +42,7 @@ def plant_h3() -> None:
         found: list[TaskId] = []
         for task in tasks:
             run_id = run_id_of(task)
-            command = await self._services.shell.attach(run_id) if run_id is not None else None
+            command = await self._shell.attach(run_id) if run_id is not None else None
             if command is not None:
                 found.append(task.id)
                 if command.exit is None:
@@ -60,7 +60,7 @@ def plant_h4() -> None:
         ahead = await honest(self, task, advance)
         told = tuple(change for change in ahead.changes if not isinstance(change, AdvanceTask))
         early = Commit(commit_id=f"{ahead.commit_id}:ahead", at=ahead.at, changes=told)
-        await self._services.store.apply(early)
+        await self._store.apply(early)
         return await honest(self, task, advance)
 
     plant_method(TaskDesk, "_end", twice)
@@ -89,7 +89,7 @@ def plant_s1() -> None:
             await self._begin(task, command)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
-                begun = await self._services.shell.attach(command.run_id)
+                begun = await self._shell.attach(command.run_id)
                 if begun is not None:
                     await begun.stop()
             raise

@@ -21,7 +21,6 @@ from holon.model.message import MessageKind
 from holon.model.tool import ToolCallRecord
 from holon.model.transcript import TurnLog
 from holon.model.turn import ToolReceipt
-from holon.runtime.decided_commit import apply_patiently
 from holon.runtime.lane import Lane, _Claimed
 from holon.runtime.scheduler import Scheduler
 from holon.runtime.turn_driver import TurnDriver
@@ -40,7 +39,7 @@ def _forget_cut_off_turns(kinds: tuple[MessageKind, ...]) -> None:
     async def look(
         self: Lane, agent_id: AgentId, about_to_look: Callable[[], None]
     ) -> _Claimed | bool:
-        reads, now = self._services.store.reads, self._services.clock.now()
+        reads, now = self._store.reads, self._clock.now()
         snapshot = await reads.snapshot(agent_id, now=now)
         claimed = snapshot.claimed_message_id if snapshot is not None else None
         entry = await reads.message(claimed) if claimed is not None else None
@@ -69,7 +68,7 @@ def plant_m3() -> None:
                 changes=changes,
                 expects=(hold.fence,),
             )
-            await apply_patiently(self._services.store, commit, clock=self._services.clock)
+            await self._writer.try_apply(commit)
         return finished.receipt
 
     plant_method(TurnDriver, "_finish_call", split)

@@ -7,6 +7,7 @@ from datetime import datetime
 from holon.decide.admission import Admitted
 from holon.decide.desk_commits import fire_commit
 from holon.decide.recovery_plan import TurnPlan, plan_turn
+from holon.decide.ticks import timer_tick
 from holon.decide.timer_grid import decide_fire
 from holon.model.expectation import AgentAdmits
 from holon.model.ids import AgentId
@@ -21,7 +22,7 @@ from holon.runtime.decided_commit import apply_patiently
 from holon.runtime.ingress import Ingress
 from holon.runtime.lane import Lane, _Claimed
 from holon.runtime.recovery import Recovery
-from holon.runtime.timer_wheel import TimerWheel, _tick_of
+from holon.runtime.timer_wheel import TimerWheel
 from tests.mutants.planting import plant_function, plant_method
 
 
@@ -33,13 +34,13 @@ def plant_m21() -> None:
         if not isinstance(due.timer.schedule, Cron):
             await honest(self, due, now)
             return
-        fire, clock = decide_fire(due, now=now), self._services.clock
+        fire, clock = decide_fire(due, now=now), self._clock
         if fire.queues_tick:
-            await self._ingress.admit(_tick_of(due, fire))
+            await self._ingress.admit(timer_tick(due, fire))
         await clock.sleep_until(later(now, by_ms=HOUR_MS // 2))
         expects = (AgentAdmits(agent_id=due.timer.agent_id),)
         noted = fire_commit(due, fire=fire, tick=None, expects=expects, now=clock.now())
-        await apply_patiently(self._services.store, noted, clock=clock)
+        await apply_patiently(self._store, noted, clock=clock)
 
     plant_method(TimerWheel, "_fire", run_then_note)
 
@@ -50,11 +51,11 @@ def plant_m22() -> None:
     waiting: list[tuple[Store, Ingress, Admitted]] = []
 
     async def keep(self: Ingress, admitted: Admitted) -> AdmissionReceipt | None:
-        services, message = self._services, admitted.message
-        snapshot = await services.store.reads.snapshot(message.agent_id, now=message.created_at)
+        store, message = self._store, admitted.message
+        snapshot = await store.reads.snapshot(message.agent_id, now=message.created_at)
         if snapshot is None or snapshot.claimed_message_id is None:
             return await queue(self, admitted)
-        waiting.append((services.store, self, admitted))
+        waiting.append((store, self, admitted))
         return AdmissionReceipt(agent_id=message.agent_id, message_id=message.id)
 
     async def look(
@@ -63,7 +64,7 @@ def plant_m22() -> None:
         mine = [
             entry
             for entry in waiting
-            if entry[0] is self._services.store and entry[2].message.agent_id == agent_id
+            if entry[0] is self._store and entry[2].message.agent_id == agent_id
         ]
         for entry in mine:
             waiting.remove(entry)

@@ -17,8 +17,7 @@ from holon.model.model_ref import ModelRef, parse_model_ref
 from holon.model.prompt_frame import ProviderRequest
 from holon.model.turn import ModelFailed, ModelSpoke
 from holon.runtime.event_feed import EventFeed, EventReader, SubscriberLaggedError
-from holon.runtime.provider_caller import _Walk
-from holon.runtime.services import Services
+from holon.runtime.provider_caller import ProviderCaller, _Walk
 from tests.mutants.planting import plant_method
 
 
@@ -57,9 +56,9 @@ def plant_m15() -> None:
     slot: list[ModelRef] = []
 
     def led(
-        self: _Walk, services: Services, request: ProviderRequest, models: Sequence[ModelRef]
+        self: _Walk, caller: ProviderCaller, request: ProviderRequest, models: Sequence[ModelRef]
     ) -> None:
-        begin(self, services, request, tuple(dict.fromkeys((*slot, *models))))
+        begin(self, caller, request, tuple(dict.fromkeys((*slot, *models))))
 
     async def run(self: _Walk) -> ModelSpoke | ModelFailed:
         came = await walk(self)

@@ -23,7 +23,7 @@ def plant_m1() -> None:
             changes=(queue_change(admitted),),
             expects=(AgentAdmits(agent_id=message.agent_id),),
         )
-        self._services.store.submit(commit)
+        self._store.submit(commit)
         return AdmissionReceipt(agent_id=message.agent_id, message_id=message.id)
 
     plant_method(Ingress, "_queue", hasty)

@@ -58,7 +58,7 @@ def plant_m7() -> None:
             changes=first,
             expects=commit.expects,
         )
-        await self._services.store.apply(ended)
+        await self._store.apply(ended)
         rest = tuple(c for c in commit.changes if isinstance(c, QueueMessage))
         return Commit(commit_id=commit.commit_id, at=commit.at, changes=rest)
 

@@ -100,7 +100,7 @@ class AttackedHost:
                 deadline_at=None,
             )
             commit = Commit(commit_id=wait.id, at=now, changes=(OpenWait(wait=wait),))
-            await self.server.host._services.store.apply(commit)
+            await self.server.host.store.apply(commit)
 
     async def _trigger_secret(self, agent: str) -> str:
         return (await self.trigger_path(agent)).rpartition(".")[2]

@@ -33,15 +33,14 @@ from holon.model.tool import ToolSpec
 from holon.model.turn import ModelFailed, ModelSpoke
 from holon.prompt.cache_scope import cache_scope
 from holon.prompt.offered_tools import offered_tools
-from holon.runtime.provider_caller import ask_provider
-from holon.runtime.services import Services
+from holon.runtime.host import Host
 from holon.serve.provider_plane import build_plane
+from holon.testing.hosts import a_host
 from holon.testing.inline_writer import InlineWriter, NoFaults
 from holon.testing.manual_clock import DAWN, ManualClock
 from holon.testing.memory_store import memory_connection, memory_store
 from holon.testing.sequential_ids import SequentialIds
 from holon.testing.wire_server.server import WireServer
-from holon.tools.registry import builtin_tools
 
 RESPONSES: Final = TransportKind.OPENAI_RESPONSES
 CODEX: Final = TransportKind.OPENAI_CODEX_RESPONSES
@@ -149,7 +148,7 @@ def line_to(server: WireServer, kind: TransportKind, **others: object) -> Line:
 class Switchboard:
     """A host's provider plane and everything that came out of it."""
 
-    services: Services
+    host: Host
     plane: ProviderPlane
     clock: SkippingClock
     lines: Sequence[Line]
@@ -169,7 +168,7 @@ class Switchboard:
         self, conversation: tuple[ConversationMessage, ...] = HELLO, *, override: str | None = None
     ) -> ModelSpoke | ModelFailed:
         """Have a round, whatever comes of it."""
-        specs = self.services.tools.specs
+        specs = self.host.tools.specs
         request = ProviderRequest(
             agent_id=ADA,
             frame=_frame(specs),
@@ -177,13 +176,13 @@ class Switchboard:
             tools=specs,
         )
         own = None if override is None else parse_model_ref(override)
-        came = await ask_provider(self.services, request, override=own)
+        came = await self.host._provider.ask(request, override=own)
         self.came.append(came)
         return came
 
     async def ask_every_line(self) -> dict[Line, ModelSpoke | ModelFailed]:
         """Have a round on each line at the same time, none of them standing in for another."""
-        assert self.services.fallback_disabled
+        assert self.host.fallback_disabled
         came: dict[Line, ModelSpoke | ModelFailed] = {}
 
         async def ask_one(line: Line) -> None:
@@ -265,21 +264,20 @@ async def open_switchboard(
     told = {"record_dir": str(recorded_in), "failure_trace": True, "http_trace": True, **changes}
     plane = build_plane(settings_for(home, lines, environ, **told), environ, registry, clock)
     watched: list[Switchboard] = []
-    services = Services(
+    host = a_host(
         store=memory_store(
             memory_connection(), InlineWriter(memory_connection(), ManualClock(), NoFaults())
         ),
         clock=clock,
         ids=SequentialIds(),
         models=plane,
-        tools=builtin_tools(),
         redactor=registry,
         progress=lambda agent_id, progress: watched[0].hear(agent_id, progress),
         deferral_allowed=deferral_allowed,
         fallback_disabled=plane.settings.fallback_disabled,
     )
     board = Switchboard(
-        services=services,
+        host=host,
         plane=plane,
         clock=clock,
         lines=lines,

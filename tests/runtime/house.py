@@ -17,6 +17,7 @@ import anyio
 import msgspec
 
 from holon.decide.budget import PriceLookup
+from holon.decide.execution_place import HostRoots
 from holon.model.agent import AgentState
 from holon.model.brief import BriefRecord
 from holon.model.budget import BudgetPolicy
@@ -39,11 +40,12 @@ from holon.ports.skill_catalog import NoSkills, SkillCatalogs
 from holon.ports.store import Store
 from holon.ports.tracer import NoTracer, Tracer
 from holon.runtime.host import Host
-from holon.runtime.services import Services, unpriced
+from holon.serve.compose import unpriced
 from holon.testing.armed_failpoints import FailpointError
 from holon.testing.bug_notes import OF_AN_AGENT, BugNotes
 from holon.testing.builders import MAIN, an_identity
 from holon.testing.fault_store import FaultStore
+from holon.testing.hosts import a_host
 from holon.testing.inline_writer import InlineWriter, NoFaults
 from holon.testing.manual_clock import ManualClock
 from holon.testing.memory_store import memory_connection, memory_store
@@ -117,33 +119,29 @@ class House:
         writer = InlineWriter(self.connection, self.clock, NoFaults())
         self.disk = FaultStore(memory_store(self.connection, writer), self.clock)
         self.store = self.setup.wrap(self.disk)
-        self.host = Host(
-            Services(
-                store=self.store,
-                clock=self.clock,
-                ids=self.ids,
-                models=SingleModel(self.model, self.model_ref),
-                tools=self.setup.tools,
-                deferral_allowed=self.setup.deferral_allowed,
-                trigger_base_url=self.setup.trigger_base_url,
-                failpoints=self.setup.failpoints,
-                retention=self.setup.retention,
-                reminders=self.setup.reminders,
-                budgets=self.setup.budgets,
-                price_of=self.setup.price_of,
-                task_quota=self.setup.task_quota,
-                redactor=self.setup.redactor,
-                homes=self.setup.homes,
-                instructions=self.setup.instructions,
-                skills=self.setup.skills,
-                active_skills=self.store.reads,
-                journal=self.bugs,
-                tracer=self.setup.tracer,
-                home="/home",
-                workspace_root=self.setup.workspace_root,
-                shell=self.shell,
-                places=self.places,
-            )
+        self.host = a_host(
+            store=self.store,
+            clock=self.clock,
+            ids=self.ids,
+            models=SingleModel(self.model, self.model_ref),
+            tools=self.setup.tools,
+            deferral_allowed=self.setup.deferral_allowed,
+            trigger_base_url=self.setup.trigger_base_url,
+            failpoints=self.setup.failpoints,
+            retention_policy=self.setup.retention,
+            reminders=self.setup.reminders,
+            budgets=self.setup.budgets,
+            price_of=self.setup.price_of,
+            task_quota=self.setup.task_quota,
+            redactor=self.setup.redactor,
+            homes=self.setup.homes,
+            instructions=self.setup.instructions,
+            skill_catalogs=self.setup.skills,
+            journal=self.bugs,
+            tracer=self.setup.tracer,
+            roots=HostRoots(home="/home", workspace_root=self.setup.workspace_root),
+            shell=self.shell,
+            places=self.places,
         )
 
     async def prompt(

@@ -19,8 +19,8 @@ from holon.adapters.system.ids import TimeOrderedIds
 from holon.adapters.system.places import SystemPlaces
 from holon.model.event import TaskCreated
 from holon.runtime.host import Host
-from holon.runtime.services import Services
 from holon.testing.builders import MAIN, an_identity
+from holon.testing.hosts import a_host
 from holon.testing.scripted_provider import Script, ScriptedProvider, ScriptedRule
 from holon.testing.single_model import SingleModel
 from holon.tools.local_tools import local_tools
@@ -36,7 +36,7 @@ async def life(home: Path, *rules: ScriptedRule) -> AsyncIterator[Host]:
     clock = SystemClock()
     store = open_store(home)
     shell = LocalShell(home / "runs", {"PATH": os.environ["PATH"]}, clock)
-    services = Services(
+    host = a_host(
         store=store,
         clock=clock,
         ids=TimeOrderedIds(),
@@ -46,7 +46,6 @@ async def life(home: Path, *rules: ScriptedRule) -> AsyncIterator[Host]:
         shell=shell,
         places=SystemPlaces(),
     )
-    host = Host(services)
     try:
         with anyio.fail_after(PATIENCE_S):
             async with anyio.create_task_group() as serving:

@@ -16,15 +16,13 @@ from holon.model.provider_attempt import TokenUsage
 from holon.model.provider_errors import ModelUnavailableError, ProviderError
 from holon.model.turn import ModelFailed, ModelSpoke, StopReason
 from holon.ports.provider import Candidate, Hear, ModelPreference
-from holon.runtime.provider_caller import ask_provider
 from holon.runtime.provider_gate import LastFailure, ProviderGate
-from holon.runtime.services import Services
+from holon.testing.hosts import a_host
 from holon.testing.inline_writer import InlineWriter, NoFaults
 from holon.testing.manual_clock import ManualClock
 from holon.testing.memory_store import memory_connection, memory_store
 from holon.testing.sequential_ids import SequentialIds
 from holon.testing.sim_loop import SimLoop
-from holon.tools.registry import builtin_tools
 
 ADA = AgentId("ada")
 BOB = AgentId("bob")
@@ -86,12 +84,11 @@ class Stage:
         self.bill = Playbill(self.clock, parts)
         self.last_failures: dict[str, LastFailure] = {}  # of each provider
         writer = InlineWriter(memory_connection(), self.clock, NoFaults())
-        self.services = Services(
+        self.host = a_host(
             store=memory_store(memory_connection(), writer),
             clock=self.clock,
             ids=SequentialIds(),
             models=self.bill,
-            tools=builtin_tools(),
             gate=ProviderGate(notice=self.last_failures.__setitem__),
             **settings,
         )
@@ -112,7 +109,7 @@ class Stage:
             tools=(),
         )
         own = None if override is None else parse_model_ref(override)
-        return await ask_provider(self.services, request, override=own)
+        return await self.host._provider.ask(request, override=own)
 
     async def succeed(self, **asking: Any) -> ModelSpoke:
         """Have a round that must be answered."""

@@ -20,12 +20,11 @@ from holon.model.refusal import RefusalCode, RefusedError
 from holon.model.template import DEFAULT_TEMPLATE, BadTemplateError
 from holon.ports.agent_homes import AgentHomeError, HomeOccupiedError, NoHomes
 from holon.runtime.agent_birth import AgentBirth
-from holon.runtime.services import Services
 from holon.testing.builders import an_identity
 from holon.testing.fault_store import DiskFault, FaultStore
+from holon.testing.hosts import a_host
 from holon.testing.scripted_provider import Script, ScriptedProvider
 from holon.testing.single_model import SingleModel
-from holon.tools.registry import builtin_tools
 
 ADA = AgentId("ada")
 AT = datetime(2026, 4, 22, 12, tzinfo=UTC)
@@ -91,16 +90,15 @@ async def open_ward(home: Path) -> AsyncIterator[Ward]:
     clock, homes = SystemClock(), Homes()
     inner = open_store(home)
     store = FaultStore(inner, clock)
-    services = Services(
+    host = a_host(
         store=store,
         clock=clock,
         ids=TimeOrderedIds(),
         models=SingleModel(ScriptedProvider(Script(), clock)),
-        tools=builtin_tools(),
         homes=homes,
     )
     try:
-        yield Ward(homes, store, AgentBirth(services))
+        yield Ward(homes, store, host.births)
     finally:
         await inner.close()
 

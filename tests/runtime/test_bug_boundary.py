@@ -370,7 +370,7 @@ def test_a_wait_that_cannot_run_out_ends_no_host(monkeypatch: pytest.MonkeyPatch
         task = msgspec.structs.replace(a_task(), agent_id=BOB)
         await house.host.tasks.open(task)
         wait_id = await house.host.tasks.wait_for(task.id)
-        plant(monkeypatch, "holon.runtime.timer_wheel.expired_text", lambda wait: wait.agent_id)
+        plant(monkeypatch, "holon.decide.ticks.expired_text", lambda wait: wait.agent_id)
         await house.rest(WAIT_DEADLINE_DEFAULT_MS + HOUR_MS)
         [note] = notes.of("tick_crashed")
         assert note.about == {"agent_id": BOB, "timer_id": None, "wait_id": wait_id}

@@ -9,6 +9,7 @@ import pytest
 
 from holon.adapters.files.episode_ledger import FileEpisodeLedger
 from holon.adapters.system.clock import SystemClock
+from holon.decide.execution_place import HostRoots
 from holon.model.errors import StoreBrokenError
 from holon.model.ids import EpisodeId
 from holon.model.memory import EpisodeBoundary, EpisodeRecord
@@ -17,6 +18,7 @@ from holon.model.memory_limits import EPISODE_CANDIDATES_COUNT
 from holon.ports.episode_ledger import LedgerError, NoLedger
 from holon.ports.journal import LogLevel
 from holon.runtime.episode_ledger import EpisodeLedgerKeeper
+from holon.runtime.execution_place import AgentPlaces
 from holon.serve.compose import open_host
 from holon.testing.builders import MAIN, a_commit, an_agent, an_identity
 from holon.testing.inline_writer import InlineWriter, NoFaults
@@ -61,9 +63,11 @@ class Desk:
         writer = InlineWriter(connection, stage.clock, NoFaults())
         self._store = memory_store(connection, writer)
         self.keeper = EpisodeLedgerKeeper(
-            msgspec.structs.replace(
-                stage.services, store=self._store, ledger=shelf, home="/home", journal=notes
-            )
+            reads=self._store.reads,
+            clock=stage.clock,
+            agent_places=AgentPlaces(self._store.reads, HostRoots(home="/home")),
+            ledger=shelf,
+            journal=notes,
         )
 
     async def open(self) -> None:

@@ -20,8 +20,8 @@ from holon.model.wake import WakeHint
 from holon.ports.failpoint import Failpoint
 from holon.runtime.command_desk import CommandOrder
 from holon.runtime.host import Host
-from holon.runtime.services import Services
 from holon.testing.armed_failpoints import ArmedFailpoints
+from holon.testing.hosts import a_host
 from holon.testing.inline_writer import InlineWriter, NoFaults
 from holon.testing.manual_clock import ManualClock
 from holon.testing.memory_store import memory_connection, memory_store
@@ -36,7 +36,6 @@ from holon.testing.scripted_shell import NamedPlaces, ScriptedShell
 from holon.testing.sequential_ids import SequentialIds
 from holon.testing.sim_loop import SimLoop, SimulatedCrash
 from holon.testing.single_model import SingleModel
-from holon.tools.registry import builtin_tools
 
 ADA = AgentId("ada")
 SCRIPT = Script(
@@ -75,18 +74,16 @@ class Story:
     async def _live(self) -> None:
         writer = InlineWriter(self._connection, self._clock, NoFaults())
         writer.on_group = self._die
-        services = Services(
+        host = a_host(
             store=memory_store(self._connection, writer),
             clock=self._clock,
             ids=self._ids,
             models=SingleModel(ScriptedProvider(SCRIPT, self._clock)),
-            tools=builtin_tools(),
             failpoints=self.failpoints,
             shell=ScriptedShell(self._clock),
             places=NamedPlaces(),
             home="/home",
         )
-        host = Host(services)
         async with anyio.create_task_group() as life:
             life.start_soon(host.run)
             await host.wait_ready()

@@ -1,5 +1,7 @@
 """The host as a whole: ready only after recovery, and gone when its disk is."""
 
+import dataclasses
+
 import anyio
 import pytest
 
@@ -7,7 +9,6 @@ from holon.model.errors import StoreBrokenError, StoreFullError
 from holon.model.limits import RETENTION_INTERVAL_MS
 from holon.model.refusal import RefusalCode, RefusedError
 from holon.ports.failpoint import Failpoint
-from holon.runtime.host import Host
 from holon.testing.armed_failpoints import Armed, ArmedFailpoints, FailAction
 from holon.testing.builders import MAIN
 from holon.testing.fault_store import DiskFault
@@ -18,7 +19,7 @@ from tests.runtime.house import House, Setup, run_house
 @pytest.mark.requirement("runtime:nothing-is-admitted-before-recovery")
 def test_nothing_is_admitted_before_recovery_is_done() -> None:
     async def story(house: House) -> None:
-        fresh = Host(house.host._services)
+        fresh = dataclasses.replace(house.host)
         with pytest.raises(RefusedError) as caught:
             await fresh.admit(prompt_for("too early"))
         assert caught.value.refusal.code is RefusalCode.SHUTTING_DOWN
@@ -35,7 +36,7 @@ def test_a_host_that_cannot_recover_yet_is_not_ready() -> None:
         await house.rest(100)
         await house.restart()
         house.disk.fault = DiskFault.FULL
-        second = Host(house.host._services)
+        second = dataclasses.replace(house.host)
         async with anyio.create_task_group() as group:
             group.start_soon(second.run)
             with anyio.CancelScope() as patience:

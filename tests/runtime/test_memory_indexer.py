@@ -1,5 +1,6 @@
 """Memory search on a real database and real files: fed as it goes, mended, and never the truth."""
 
+import dataclasses
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -25,13 +26,11 @@ from holon.model.retention import RetentionPolicy
 from holon.ports.journal import LogLevel
 from holon.ports.memory_index import IndexLostError, IndexUpdate, MemoryIndexError, NoRecall
 from holon.runtime.memory_feeder import MemoryFeeder
-from holon.runtime.memory_indexer import MemoryIndexer
-from holon.runtime.services import Services
 from holon.testing.builders import MAIN, a_brief, a_commit, a_work_item, an_agent, moment
+from holon.testing.hosts import a_host
 from holon.testing.scripted_provider import Script, ScriptedProvider
 from holon.testing.sequential_ids import SequentialIds
 from holon.testing.single_model import SingleModel
-from holon.tools.registry import builtin_tools
 from tests.runtime.notes import Notes
 
 POLICY = RetentionPolicy(age_ms=DAY_MS, events_count_min=1, turns_count_min=1, batch_count=50)
@@ -44,17 +43,16 @@ class Shelf:
         clock = SystemClock()
         self.store = open_store(home)
         self.indexes = SqliteMemoryIndexes()
-        self.services = Services(
+        self.host = a_host(
             store=self.store,
             clock=clock,
             ids=SequentialIds(),
             models=SingleModel(ScriptedProvider(Script(rules=()), clock)),
-            tools=builtin_tools(),
             home=str(home),
             files=ContainedFiles(),
             memory_indexes=self.indexes,
         )
-        self.memory = MemoryIndexer(self.services)
+        self.memory = self.host.memory
         self.agent_home = home / "agents" / MAIN
         (self.agent_home / "memory").mkdir(parents=True)
         self.commits = 0
@@ -273,7 +271,7 @@ async def test_a_bug_about_one_index_is_noted_and_ends_no_feeding(
 ) -> None:
     monkeypatch.setattr("holon.runtime.memory_indexer.MEMORY_FEED_PAUSE_MS", 0)
     notes, honest = Notes(), MemoryFeeder.feed
-    memory = MemoryIndexer(msgspec.structs.replace(shelf.services, journal=notes))
+    memory = dataclasses.replace(shelf.host, journal=notes).memory
     await memory.search(MAIN, "anything", limit=1)
     bug: Exception | None = KeyError("nobody foresaw it")
 

@@ -267,6 +267,6 @@ def test_waiting_for_the_next_attempt_can_be_called_off() -> None:
         await stage.rest(HOUR_MS)
         assert stage.asked == {ONE: 1}
         assert stage.last_failures["lab"].failure_kind == "timeout"
-        assert not stage.services.gate.is_resting(parse_model_ref(ONE))
+        assert not stage.host.gate.is_resting(parse_model_ref(ONE))
 
     play(scene, {ONE: [TIMEOUT], TWO: [said()]})

@@ -15,14 +15,12 @@ from holon.model.commit import CreateTask
 from holon.model.limits import DAY_MS, HOUR_MS, MIB
 from holon.model.retention import RetentionPolicy
 from holon.model.task import TaskStatus
-from holon.runtime.retention_keeper import RetentionKeeper
-from holon.runtime.services import Services
 from holon.testing.builders import a_commit, a_task, an_agent
+from holon.testing.hosts import a_host
 from holon.testing.manual_clock import ManualClock
 from holon.testing.scripted_provider import Script, ScriptedProvider
 from holon.testing.sequential_ids import SequentialIds
 from holon.testing.single_model import SingleModel
-from holon.tools.registry import builtin_tools
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
 from tests.runtime.shellwork import shell_setup, tasks
@@ -102,16 +100,15 @@ class Keeping:
 
     async def keep(self) -> list[str]:
         """Apply the policy once; return whose folders are still there."""
-        services = Services(
+        host = a_host(
             store=self.store,
             clock=self.clock,
             ids=SequentialIds(),
             models=SingleModel(ScriptedProvider(Script(), self.clock)),
-            tools=builtin_tools(),
-            retention=self.policy,
+            retention_policy=self.policy,
             shell=self.shell,
         )
-        await RetentionKeeper(services).prune_all()
+        await host.retention.prune_all()
         return sorted(name for name in os.listdir(self.folders) if not name.startswith("."))
 
 

@@ -5,13 +5,13 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from holon.decide import ticks
 from holon.decide.work_item_changes import Edit
 from holon.model.ids import AgentId, WaitId
 from holon.model.limits import HOUR_MS
 from holon.model.message import MessageKind
 from holon.model.wake_event import SystemTickEmitted
 from holon.runtime.lane import Lane
-from holon.runtime.tick_desk import TickDesk
 from holon.testing.builders import MAIN
 from holon.testing.crash_store import CrashPlan, CrashStore, Side
 from tests.runtime.cast import calls, hint_for, rule, says
@@ -164,7 +164,7 @@ def test_news_is_handed_over_while_a_blank_tick_is_held_back() -> None:
 def test_a_tick_that_has_no_place_lets_the_lane_rest_and_comes_when_there_is_one(
     monkeypatch: pytest.MonkeyPatch, looks: list[AgentId]
 ) -> None:
-    monkeypatch.setattr(TickDesk, "NEWS", TickDesk.BLANK_HINTS)  # so that one is in the way
+    monkeypatch.setattr(ticks, "NEWS", ticks.BLANK_HINTS)  # so that one is in the way
 
     async def story(house: House) -> None:
         await hold_back_a_blank_tick(house)

@@ -25,12 +25,10 @@ from holon.model.trigger import TriggerDelivery
 from holon.model.trigger_event import CallbackRefused
 from holon.model.wake import WakeDisposition, WakeHint
 from holon.ports.trigger_key import NoTriggerKey, TriggerKey
-from holon.runtime.services import Services
-from holon.runtime.trigger_desk import TriggerDesk
 from holon.testing.builders import MAIN, a_commit, an_agent
+from holon.testing.hosts import a_host
 from holon.testing.scripted_provider import Script, ScriptedProvider
 from holon.testing.single_model import SingleModel
-from holon.tools.registry import builtin_tools
 
 KEYED = TriggerDelivery(delivery_key=delivery_key_of("delivery-1"), body="hello")
 
@@ -40,17 +38,16 @@ class Bench:
 
     def __init__(self, store: SqliteStore, home: Path, key: TriggerKey | None = None) -> None:
         self.store, self.home, self.clock = store, home, SystemClock()
-        self.desk = TriggerDesk(
-            Services(
+        self.desk = (
+            a_host(
                 store=store,
                 clock=self.clock,
                 ids=TimeOrderedIds(),
                 models=SingleModel(ScriptedProvider(Script(), self.clock)),
-                tools=builtin_tools(),
                 trigger_key=key or TriggerKeyFile(home, lambda name, secret: True),
                 trigger_base_url="http://127.0.0.1:7878",
             )
-        )
+        ).triggers
 
     async def token(self) -> str:
         url = self.desk.url_of(await self.desk.ensure(MAIN))

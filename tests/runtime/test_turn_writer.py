@@ -18,7 +18,8 @@ NOTE = RecordEvent(agent_id=MAIN, event=ControlApplied(action="note", request_id
 
 
 def _writer(house: House) -> TurnWriter:
-    return TurnWriter(house.host._services)
+    host = house.host
+    return TurnWriter(store=host.store, clock=host.clock, failpoints=host.failpoints)
 
 
 def test_a_refused_commit_stops_the_lane() -> None:

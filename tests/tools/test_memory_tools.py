@@ -41,7 +41,7 @@ class Bench:
         self.ports = ToolPorts(
             reads=shelf.store.reads,
             ids=SequentialIds(),
-            files=shelf.services.files,
+            files=shelf.host.files,
             recall=shelf.memory,
         )
         self.scene = ToolScene(

@@ -18,6 +18,8 @@ from typing import assert_never
 
 from holon.decide.admission import trigger_kind_of
 from holon.decide.closure import NO_TURN_OBSERVED
+from holon.decide.readiness import is_runnable
+from holon.decide.ticks import WORK_QUEUE
 from holon.model.closure import (
     Closure,
     ClosureOutcome,
@@ -33,8 +35,12 @@ from holon.model.continuation import (
     ReentryClass,
     TriggerKind,
 )
-from holon.model.message import MessageKind
+from holon.model.ids import TimerId, WorkItemId
+from holon.model.message import MessageKind, QueueEntry
+from holon.model.provenance import SystemOrigin, TimerOrigin
 from holon.model.record import Record
+from holon.model.snapshot import WeighedItem
+from holon.model.wake import TimerRecord, TimerStatus
 
 
 class ContinuationFacts(Record, frozen=True, kw_only=True):
@@ -47,6 +53,34 @@ class ContinuationFacts(Record, frozen=True, kw_only=True):
     prior: Closure
     was_put_off: bool = False  # it had its turn, and no provider would answer then
     moot: str | None = None  # why the tick has nothing to say any more, if it has not
+
+
+def timer_in_question(entry: QueueEntry) -> TimerId | None:
+    """Return the timer whose end would make a message moot, if there is one."""
+    origin = entry.message.origin
+    return origin.timer_id if entry.was_put_off and isinstance(origin, TimerOrigin) else None
+
+
+def item_in_question(entry: QueueEntry) -> WorkItemId | None:
+    """Return the work item whose state may make a message moot, if there is one."""
+    is_offer = entry.message.origin == SystemOrigin(subsystem=WORK_QUEUE)
+    return entry.message.work_item_id if is_offer else None
+
+
+def mootness(
+    entry: QueueEntry, *, timer: TimerRecord | None, offered: WeighedItem | None
+) -> str | None:
+    """Return why a tick has nothing to say any more, or nothing when it has.
+
+    `timer` and `offered` are what the two functions above name, as the rows stand.
+    """
+    if timer_in_question(entry) is not None:
+        is_cancelled = timer is not None and timer.status is TimerStatus.CANCELLED
+        return "timer_cancelled" if is_cancelled else None
+    if item_in_question(entry) is not None:
+        can_run = offered is not None and is_runnable(offered.item, offered.waits)
+        return None if can_run else "work_not_runnable"
+    return None
 
 
 def resolve_continuation(facts: ContinuationFacts) -> Continuation:

@@ -1,6 +1,7 @@
 """What becomes of a wake hint.
 
-Owns:  the choice between waking now, folding into a parked hint, parking, and ignoring.
+Owns:  the choice between waking now, folding into a parked hint, parking, and ignoring, and the
+       commit that each makes.
 Rule 1: a hint wakes an agent only when it has nothing else to do. It never interrupts.
 Rule 2: one hint is parked per source. A repeat adds to its revision; the newest body stands, and a
         repeat without one does not wipe out the body before it.
@@ -15,12 +16,16 @@ import msgspec
 from holon.decide.agent_lifecycle import admits
 from holon.decide.agent_refusals import refuse_stopped, refuse_unknown
 from holon.model.agent_status import AgentStatus
+from holon.model.commit import Commit, ParkWakeHint, RecordEvent
 from holon.model.errors import NotJsonError
+from holon.model.expectation import AgentAdmits, Expect, WakeHintAtRevision
 from holon.model.json_value import JsonValue, require_json
 from holon.model.limits import WAKE_HINT_BODY_BYTES_MAX, WAKE_HINT_SOURCES_COUNT_MAX
 from holon.model.record import Record
 from holon.model.refusal import Refusal, RefusalCode
-from holon.model.wake import WakeHint
+from holon.model.snapshot import AgentSnapshot
+from holon.model.wake import WakeDisposition, WakeHint
+from holon.model.wake_event import WakeHintIgnored
 
 _ELIGIBLE: Final = frozenset({AgentStatus.AWAKE_IDLE, AgentStatus.ASLEEP})
 
@@ -118,4 +123,54 @@ def _fold(parked: WakeHint, incoming: WakeHint) -> WakeHint:
         revision=parked.revision + 1,
         created_at=parked.created_at,
         **{name: getattr(parked, name) for name in unsaid},
+    )
+
+
+def take_hint(
+    commit_id: str, snapshot: AgentSnapshot, hint: WakeHint
+) -> tuple[WakeDisposition, Commit | Refusal]:
+    """Say what becomes of a hint for an agent, and what makes it durable."""
+    status = snapshot.agent.posture.status
+    parked = next((each for each in snapshot.hints if each.source_key == hint.source_key), None)
+    decision = decide_wake(
+        status,
+        busy=status is AgentStatus.AWAKE_RUNNING or bool(snapshot.heads),
+        parked=parked,
+        parked_count=len(snapshot.hints),
+        incoming=hint,
+    )
+    match decision:
+        case TriggerNow(hint=kept):
+            return WakeDisposition.TRIGGERED, _parking(commit_id, kept, None)
+        case Coalesce(hint=kept):
+            return WakeDisposition.COALESCED, _parking(commit_id, kept, parked)
+        case Park(hint=kept):
+            return WakeDisposition.PARKED, _parking(commit_id, kept, None)
+        case IgnoreHint(refusal=refusal) if refusal is not None:
+            return WakeDisposition.IGNORED, refusal
+        case IgnoreHint(reason=reason):
+            return WakeDisposition.IGNORED, _ignoring(commit_id, hint, reason)
+
+
+def _parking(commit_id: str, hint: WakeHint, parked: WakeHint | None) -> Commit:
+    expects: list[Expect] = [AgentAdmits(agent_id=hint.agent_id)]
+    if parked is not None:
+        unmoved = WakeHintAtRevision(
+            agent_id=hint.agent_id, source_key=hint.source_key, revision=parked.revision
+        )
+        expects.append(unmoved)
+    return Commit(
+        commit_id=commit_id,
+        at=hint.updated_at,
+        changes=(ParkWakeHint(hint=hint),),
+        expects=tuple(expects),
+    )
+
+
+def _ignoring(commit_id: str, hint: WakeHint, reason: str) -> Commit:
+    event = WakeHintIgnored(source_key=hint.source_key, reason=reason)
+    return Commit(
+        commit_id=commit_id,
+        at=hint.updated_at,
+        changes=(RecordEvent(agent_id=hint.agent_id, event=event),),
     )

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, TypeAlias
 
+from holon.model.commit import Change
 from holon.model.ids import AgentId, WorkspaceId
 from holon.model.limits import WORKSPACES_ATTACHED_COUNT_MAX
 from holon.model.record import Record
@@ -29,6 +30,7 @@ from holon.model.workspace import (
     WorkspaceEntry,
     WorkspaceOccupancy,
 )
+from holon.model.workspace_change import AttachWorkspace, EnterWorkspace, ExitWorkspace
 
 _DIGEST_CHARS: Final = 20
 _BUILT_IN: Final = frozenset({AGENT_HOME, WORKSPACE_ROOT})
@@ -128,6 +130,17 @@ def decide_attach(
         leaves=None if active is None else active.workspace_id,
         attaches=None if is_known else aim.entry,
     )
+
+
+def entering(agent_id: AgentId, decision: Enter, *, occupancy_id: str) -> tuple[Change, ...]:
+    """Return what changes when an agent goes where it was decided to go."""
+    changes: list[Change] = []
+    if decision.leaves is not None:
+        changes.append(ExitWorkspace(agent_id=agent_id, workspace_id=decision.leaves))
+    if decision.attaches is not None:
+        changes.append(AttachWorkspace(agent_id=agent_id, entry=decision.attaches))
+    entered = EnterWorkspace(agent_id=agent_id, place=decision.place, occupancy_id=occupancy_id)
+    return (*changes, entered)
 
 
 def decide_exit(agent_id: AgentId, bindings: WorkspaceBindings) -> Leave | Refusal:

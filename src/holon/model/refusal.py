@@ -5,9 +5,12 @@ Rule 1: a refusal names what to do next whenever there is something to do.
 """
 
 from enum import StrEnum
+from typing import TypeVar
 
 from holon.model.errors import HolonError
 from holon.model.record import Record
+
+T = TypeVar("T")
 
 
 class RefusalCode(StrEnum):
@@ -74,3 +77,10 @@ class RefusedError(HolonError):
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.message, hint=refusal.hint)
         self.refusal = refusal
+
+
+def accepted(decided: T | Refusal) -> T:
+    """Return what was decided; raises RefusedError when that is to decline."""
+    if isinstance(decided, Refusal):
+        raise RefusedError(decided)
+    return decided

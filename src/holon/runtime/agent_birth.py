@@ -34,17 +34,33 @@ from holon.model.limits import AGENTS_COUNT_MAX
 from holon.model.refusal import Refusal, RefusalCode, RefusedError
 from holon.model.skill_ref import BadSkillRefError
 from holon.model.template import DEFAULT_TEMPLATE, BadTemplateError
-from holon.ports.agent_homes import HomeOccupiedError
-from holon.ports.journal import LogLevel
+from holon.ports.agent_homes import AgentHomes, HomeOccupiedError
+from holon.ports.clock import Clock
+from holon.ports.id_source import IdSource
+from holon.ports.journal import Journal, LogLevel
+from holon.ports.store import Store
 from holon.runtime.decided_commit import commit_decided
-from holon.runtime.services import Services
 
 
 class AgentBirth:
     """Births of one host."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        homes: AgentHomes,
+        journal: Journal,
+        trigger_base_url: str | None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._homes = homes
+        self._journal = journal
+        self._trigger_base_url = trigger_base_url
         self._under_way: dict[AgentId, anyio.Event] = {}
 
     async def create(
@@ -70,10 +86,10 @@ class AgentBirth:
 
     async def ensure(self, agent_id: AgentId) -> None:
         """See to it that the default agent is there, and has a home."""
-        if await self._services.store.reads.agent(agent_id) is not None:
+        if await self._store.reads.agent(agent_id) is not None:
             await self._complete(agent_id)
             return
-        identity = public_identity(agent_id, now=self._services.clock.now(), is_default=True)
+        identity = public_identity(agent_id, now=self._clock.now(), is_default=True)
         try:
             await self.create(identity, template=DEFAULT_TEMPLATE)
         except HomeOccupiedError:
@@ -87,25 +103,25 @@ class AgentBirth:
         """Settle the births an earlier process left: keep the homes of agents, and no others."""
         provisional: Sequence[AgentId] = ()
         with self._noted():
-            provisional = await self._services.homes.provisional()
+            provisional = await self._homes.provisional()
         for agent_id in provisional:
-            if await self._services.store.reads.agent(agent_id) is None:
+            if await self._store.reads.agent(agent_id) is None:
                 await self._discard(agent_id)
             else:
                 await self._keep(agent_id)
 
     async def _keep(self, agent_id: AgentId) -> None:
         with self._noted():
-            await self._services.homes.keep(agent_id)
+            await self._homes.keep(agent_id)
 
     async def _discard(self, agent_id: AgentId) -> None:
         with self._noted():
-            await self._services.homes.discard(agent_id)
+            await self._homes.discard(agent_id)
 
     def _birth(self, identity: AgentIdentity, *, template: str | None, key: str | None) -> Commit:
         agent_id = identity.agent_id
         if key is None:
-            name = self._services.ids.fresh(IdPrefix.REQUEST)
+            name = self._ids.fresh(IdPrefix.REQUEST)
         else:
             name = keyed_request(agent_id, key, content=template or "")
         return Commit(
@@ -120,9 +136,9 @@ class AgentBirth:
 
     def _trigger(self, identity: AgentIdentity) -> tuple[CreateTrigger, ...]:
         """Its external trigger, where anything can be delivered."""
-        if self._services.trigger_base_url is None:
+        if self._trigger_base_url is None:
             return ()
-        fresh = TriggerId(self._services.ids.fresh(IdPrefix.TRIGGER))
+        fresh = TriggerId(self._ids.fresh(IdPrefix.TRIGGER))
         trigger = default_trigger(fresh, identity.agent_id, now=identity.created_at)
         return (CreateTrigger(trigger=trigger),)
 
@@ -130,14 +146,12 @@ class AgentBirth:
         """Whether what is refused is this very birth: a commit of its name is known then."""
         if refusal.code is not RefusalCode.AGENT_EXISTS:
             return False
-        return isinstance(await self._services.store.apply(birth), Applied)
+        return isinstance(await self._store.apply(birth), Applied)
 
     async def _carry_out(
         self, birth: Commit, identity: AgentIdentity, *, template: str | None
     ) -> None:
-        await self._services.homes.make(
-            identity.agent_id, template=template, at=identity.created_at
-        )
+        await self._homes.make(identity.agent_id, template=template, at=identity.created_at)
         with anyio.CancelScope(shield=True):  # from here on it is one step
             await self._commit(identity.agent_id, birth)
 
@@ -146,7 +160,7 @@ class AgentBirth:
             return await self._refusal(agent_id) or birth
 
         try:
-            await commit_decided(self._services.store, decide)
+            await commit_decided(self._store, decide)
         except (StoreBrokenError, StoreClosedError):
             raise
         except HolonError:
@@ -155,14 +169,14 @@ class AgentBirth:
         await self._keep(agent_id)
 
     async def _refusal(self, agent_id: AgentId) -> Refusal | None:
-        reads = self._services.store.reads
+        reads = self._store.reads
         if await reads.agent(agent_id) is not None:
             return _exists(agent_id)
         return agent_quota(await reads.agent_count(limit=AGENTS_COUNT_MAX))
 
     async def _complete(self, agent_id: AgentId) -> None:
         with self._noted():
-            await self._services.homes.complete(agent_id, template=DEFAULT_TEMPLATE)
+            await self._homes.complete(agent_id, template=DEFAULT_TEMPLATE)
 
     @contextmanager
     def _noted(self) -> Iterator[None]:
@@ -173,7 +187,7 @@ class AgentBirth:
             self._note(problem)
 
     def _note(self, problem: HolonError) -> None:
-        self._services.journal.note("agent_home_problem", problem.message, level=LogLevel.WARNING)
+        self._journal.note("agent_home_problem", problem.message, level=LogLevel.WARNING)
 
 
 def _exists(agent_id: AgentId) -> Refusal:

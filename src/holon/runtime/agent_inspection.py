@@ -15,12 +15,13 @@ from holon.model.limits import TOOL_LATENCIES_SHOWN_COUNT_MAX
 from holon.model.model_ref import parse_model_ref
 from holon.model.surface import AgentSurface, ListedAgent
 from holon.model.workspace import ActiveWorkspace
+from holon.ports.clock import Clock
+from holon.ports.store_reads import StoreReads
 from holon.projections.agent_list import RuntimeModels
 from holon.projections.agent_summary import AgentSummary, Surroundings, agent_summary
+from holon.runtime.model_routing import ModelRouting
 from holon.runtime.pace_desk import PaceDesk
 from holon.runtime.prompt_desk import PromptDesk
-from holon.runtime.provider_caller import configured_models, withheld_from
-from holon.runtime.services import Services
 from holon.runtime.skill_desk import SkillDesk
 from holon.runtime.workspace_desk import WorkspaceDesk
 
@@ -35,12 +36,26 @@ class Inspected(NamedTuple):
 class AgentInspection:
     """Looks at the agents of one host."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-        self._pace = PaceDesk(services)
-        self._prompts = PromptDesk(services)
-        self._skills = SkillDesk(services)
-        self._workspaces = WorkspaceDesk(services)
+    def __init__(
+        self,
+        *,
+        reads: StoreReads,
+        clock: Clock,
+        routing: ModelRouting,
+        pace: PaceDesk,
+        prompts: PromptDesk,
+        skills: SkillDesk,
+        workspaces: WorkspaceDesk,
+        trigger_base_url: str | None,
+    ) -> None:
+        self._reads = reads
+        self._clock = clock
+        self._routing = routing
+        self._trigger_base_url = trigger_base_url
+        self._pace = pace
+        self._prompts = prompts
+        self._skills = skills
+        self._workspaces = workspaces
 
     async def summary(self, agent_id: AgentId) -> AgentSummary | None:
         """Sum an agent up; nothing when there is none of that name."""
@@ -49,7 +64,7 @@ class AgentInspection:
 
     async def look(self, agent_id: AgentId) -> Inspected | None:
         """Read everything a summary is made of."""
-        reads = self._services.store.reads
+        reads = self._reads
         surface = await reads.agent_surface(agent_id)
         if surface is None:
             return None
@@ -62,7 +77,7 @@ class AgentInspection:
             workspace=place,
             profile=self._workspaces.profile,
             triggers=() if trigger is None else (trigger,),
-            trigger_base_url=self._services.trigger_base_url,
+            trigger_base_url=self._trigger_base_url,
             withheld_tools=self._withheld(agent),
             latencies=tuple(latencies),
             pace=await self._pace.pace_of(agent),
@@ -73,8 +88,8 @@ class AgentInspection:
 
     async def closure_of(self, listed: ListedAgent) -> Closure | None:
         """What has come of an agent's work, as its rows stand."""
-        agent_id, now = listed.agent.identity.agent_id, self._services.clock.now()
-        snapshot = await self._services.store.reads.snapshot(agent_id, now=now)
+        agent_id, now = listed.agent.identity.agent_id, self._clock.now()
+        snapshot = await self._reads.snapshot(agent_id, now=now)
         return None if snapshot is None else current_closure(snapshot)
 
     def place_of(self, listed: ListedAgent) -> ActiveWorkspace:
@@ -84,11 +99,11 @@ class AgentInspection:
     @property
     def models(self) -> RuntimeModels:
         """The models agents without a choice of their own are given."""
-        first, *others = configured_models(self._services, ModelChoice())
+        first, *others = self._routing.configured(ModelChoice())
         return RuntimeModels(default=str(first), fallbacks=tuple(map(str, others)))
 
     def _withheld(self, agent: AgentState) -> tuple[str, ...]:
         """The tools the agent's model is not given."""
-        chosen, default = agent.model.override_model, self._services.models.preference.default
+        chosen, default = agent.model.override_model, self._routing.preference.default
         ref = default if chosen is None else parse_model_ref(chosen)
-        return withheld_from(self._services, ref)
+        return self._routing.withheld_from(ref)

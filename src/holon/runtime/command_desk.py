@@ -22,7 +22,6 @@ from holon.decide.agent_lifecycle import admits
 from holon.decide.agent_refusals import refuse_stopped, refuse_unknown
 from holon.decide.command_end import not_started
 from holon.decide.command_promotion import run_id_of, spec_of
-from holon.decide.execution_place import agent_home_of
 from holon.decide.keyed_record import key_conflict, keyed_id
 from holon.decide.quotas import task_quota
 from holon.model.command import CommandSpec
@@ -38,19 +37,23 @@ from holon.model.task import (
     CommandRecovery,
     CommandTaskSpec,
     TaskKind,
+    TaskQuota,
     TaskRecord,
     TaskStatus,
 )
 from holon.model.text_size import one_line
 from holon.model.tool import ToolRefused
-from holon.ports.failpoint import Failpoint
-from holon.ports.places import PlaceNoRoomError, PlaceRefusedError
-from holon.ports.shell import CommandNoRoomError, CommandSpawnError
+from holon.ports.clock import Clock
+from holon.ports.failpoint import Failpoint, Failpoints
+from holon.ports.id_source import IdSource
+from holon.ports.places import PlaceNoRoomError, PlaceRefusedError, Places
+from holon.ports.redactor import Redactor
+from holon.ports.shell import CommandNoRoomError, CommandSpawnError, Shell
+from holon.ports.store_reads import StoreReads
 from holon.ports.task_control import StopRequest
 from holon.projections.task_view import OutputLook
 from holon.runtime.decided_commit import patiently
-from holon.runtime.execution_place import current_place
-from holon.runtime.services import Services
+from holon.runtime.execution_place import AgentPlaces
 from holon.runtime.task_desk import TaskDesk
 from holon.runtime.task_supervisor import TaskSupervisor
 from holon.tools.foreground import CommandAsked, checked_command
@@ -94,8 +97,30 @@ class InputReceipt(Record, frozen=True, kw_only=True):
 class CommandDesk:
     """Command tasks of one host, as an operator handles them."""
 
-    def __init__(self, services: Services, desk: TaskDesk, supervisor: TaskSupervisor) -> None:
-        self._services = services
+    def __init__(
+        self,
+        desk: TaskDesk,
+        supervisor: TaskSupervisor,
+        *,
+        reads: StoreReads,
+        clock: Clock,
+        ids: IdSource,
+        agent_places: AgentPlaces,
+        shell: Shell,
+        places: Places,
+        redactor: Redactor,
+        failpoints: Failpoints,
+        task_quota: TaskQuota,
+    ) -> None:
+        self._reads = reads
+        self._clock = clock
+        self._ids = ids
+        self._agent_places = agent_places
+        self._shell = shell
+        self._places = places
+        self._redactor = redactor
+        self._failpoints = failpoints
+        self._task_quota = task_quota
         self._desk = desk
         self._supervisor = supervisor
         self._keyed = anyio.Lock()
@@ -106,7 +131,7 @@ class CommandDesk:
     ) -> TaskRecord:
         """Run a command in the background, for an agent; once, however often a key is repeated."""
         if key is None:
-            return await self._start(agent_id, order, self._services.ids.fresh(IdPrefix.TASK))
+            return await self._start(agent_id, order, self._ids.fresh(IdPrefix.TASK))
         async with self._keyed:  # of two at once, the second finds the task of the first
             task_id = keyed_id(IdPrefix.TASK, parse_agent_id(agent_id), key)
             earlier = await self._desk.find(TaskId(task_id))
@@ -151,17 +176,16 @@ class CommandDesk:
 
     async def _begin(self, task: TaskRecord, command: CommandSpec) -> None:
         """Start the command of a recorded task, and see to it that it is looked after."""
-        services = self._services
-        await services.failpoints.reach(Failpoint.TASK_BEFORE_START)
+        await self._failpoints.reach(Failpoint.TASK_BEFORE_START)
         try:
             with _spawn_errors():
-                shell = services.shell
+                shell = self._shell
                 running = await shell.attach(command.run_id) or await shell.start(command)
         except (CommandRefusedError, StoreFullError) as error:
             report = partial(self._desk.report, not_started(task, error.message))
-            await patiently(report, clock=services.clock)
+            await patiently(report, clock=self._clock)
             raise
-        await services.failpoints.reach(Failpoint.TASK_AFTER_START)
+        await self._failpoints.reach(Failpoint.TASK_AFTER_START)
         self._supervisor.take(_as_running(task), running)
         # On a full disk, or where rows never hold still, the task is told of at its end.
         with suppress(StoreFullError, RefusedError):
@@ -185,10 +209,7 @@ class CommandDesk:
 
     async def output(self, task: TaskRecord) -> OutputLook:
         """Look at what a task has written."""
-        services = self._services
-        return await look_at_output(
-            task, services.redactor, tasks=self._supervisor, shell=services.shell
-        )
+        return await look_at_output(task, self._redactor, tasks=self._supervisor, shell=self._shell)
 
     @contextmanager
     def _room_for(self, task_id: TaskId, agent_id: AgentId) -> Iterator[None]:
@@ -199,7 +220,7 @@ class CommandDesk:
             if self._supervisor.command(started) is None
         ]
         full = task_quota(
-            self._services.task_quota,
+            self._task_quota,
             of_agent=len(self._supervisor.running(agent_id)) + awaited.count(agent_id),
             of_all=self._supervisor.running_count() + len(awaited),
         )
@@ -212,22 +233,21 @@ class CommandDesk:
             del self._starting[task_id]
 
     async def _require_admits(self, agent_id: AgentId) -> None:
-        agent = await self._services.store.reads.agent(parse_agent_id(agent_id))
+        agent = await self._reads.agent(parse_agent_id(agent_id))
         if agent is None:
             raise RefusedError(refuse_unknown(agent_id))
         if not admits(agent.posture.status):
             raise RefusedError(refuse_stopped(agent_id))
 
     async def _checked(self, agent_id: AgentId, run_id: str, order: CommandOrder) -> CommandSpec:
-        services = self._services
-        agent_home = agent_home_of(services.home, agent_id)
-        place = await current_place(services, agent_id)
+        agent_home = self._agent_places.home_of(agent_id)
+        place = await self._agent_places.current(agent_id)
         scene = ToolScene(
             agent_id=agent_id,
             turn_id=TurnId(""),
             message_id=MessageId(""),
             effect_id=run_id,
-            now=services.clock.now(),
+            now=self._clock.now(),
             agent_home=agent_home,
             execution_root=place.execution_root,
             cwd=place.cwd,
@@ -243,12 +263,12 @@ class CommandDesk:
             accepts_input=order.accepts_input,
         )
         try:
-            await services.places.ensure(agent_home)
+            await self._places.ensure(agent_home)
         except PlaceNoRoomError as error:
             raise StoreFullError(error.message, hint=error.hint) from None
         except PlaceRefusedError as error:
             raise CommandRefusedError(error.message, hint=error.hint) from None
-        checked = await checked_command(asked, scene, services.places)
+        checked = await checked_command(asked, scene, self._places)
         return checked if isinstance(checked, CommandSpec) else _refuse(checked)
 
     def _task(
@@ -259,11 +279,11 @@ class CommandDesk:
         *,
         command: CommandSpec,
     ) -> TaskRecord:
-        now = self._services.clock.now()
-        shown = self._services.redactor.redact(order.summary or order.cmd)
+        now = self._clock.now()
+        shown = self._redactor.redact(order.summary or order.cmd)
         summary = one_line(shown, chars_max=EVENT_TEXT_CHARS_MAX)
         with _spawn_errors():
-            paths = self._services.shell.output_paths(command)
+            paths = self._shell.output_paths(command)
         return TaskRecord(
             id=task_id,
             agent_id=agent_id,

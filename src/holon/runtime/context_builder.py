@@ -7,13 +7,12 @@ Rule 2: what stands in the way of a part (guidance, skills, memory) is that part
 Rule 3: whether and how a fact is shown is decided in prompt/; nothing is judged here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from holon.decide.admission import trigger_kind_of
 from holon.decide.episode_building import relevant_episodes
-from holon.decide.execution_place import agent_home_of
 from holon.decide.failure_artifact import over_budget
 from holon.model.agent import AgentKind, AgentState
 from holon.model.brief import BriefRecord, FailureArtifact
@@ -40,14 +39,27 @@ from holon.model.turn import ENDED_WELL
 from holon.model.wake import ExternalTrigger
 from holon.model.work_item import PlanArtifact
 from holon.model.workspace import AGENT_HOME, ActiveWorkspace, ExecutionPolicy, ExecutionSnapshot
+from holon.ports.clock import Clock
+from holon.ports.files import Files
+from holon.ports.id_source import IdSource
+from holon.ports.instructions import Instructions
+from holon.ports.shell import Shell
+from holon.ports.skill_catalog import SkillCatalogs
+from holon.ports.store_reads import StoreReads
+from holon.ports.template_catalog import TemplateCatalog
 from holon.prompt.facts import PromptFacts, WakeFacts, WorkFacts
 from holon.prompt.frame import Assembly, assemble
 from holon.prompt.planner import PinnedOverBudget, PromptBudget, budget_of
 from holon.prompt.trace import trace_of
-from holon.runtime.execution_place import current_place, profile_of
-from holon.runtime.services import Services
+from holon.runtime.execution_place import AgentPlaces, profile_of
+from holon.runtime.model_routing import ModelRouting
+from holon.runtime.token_calibration import TokenCalibrations
 from holon.tools.plan_artifact import look_at_plan
+from holon.tools.registry import ToolRegistry
 from holon.tools.tool import ToolPorts, ToolScene
+
+if TYPE_CHECKING:
+    from holon.runtime.trigger_desk import TriggerDesk
 
 _AGENT_MAKERS: Final = frozenset({"SpawnAgent", "CreateAgent"})
 
@@ -63,61 +75,89 @@ class Moment(Record, frozen=True, kw_only=True):
 
 
 class ContextBuilder:
-    """Prompts of one host."""
+    """Prompts of one host.
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    `triggers` gives the desk of external triggers, which a run without a service never loads; it
+    is None where nothing can be delivered.
+    """
+
+    def __init__(
+        self,
+        *,
+        reads: StoreReads,
+        clock: Clock,
+        ids: IdSource,
+        routing: ModelRouting,
+        tools: ToolRegistry,
+        agent_places: AgentPlaces,
+        shell: Shell,
+        files: Files,
+        instructions: Instructions,
+        skills: SkillCatalogs,
+        templates: TemplateCatalog,
+        calibrations: TokenCalibrations,
+        triggers: "Callable[[], TriggerDesk] | None",
+    ) -> None:
+        self._reads = reads
+        self._clock = clock
+        self._ids = ids
+        self._routing = routing
+        self._tools = tools
+        self._agent_places = agent_places
+        self._shell = shell
+        self._files = files
+        self._instructions = instructions
+        self._skills = skills
+        self._templates = templates
+        self._calibrations = calibrations
+        self._triggers = triggers
 
     async def assembled(self, moment: Moment) -> Assembly:
         """Return the prompt of a turn, or why there can be none.
 
         An agent that has no trigger yet, from before every one had, is given it here.
         """
-        if self._services.trigger_base_url is not None:
-            from holon.runtime.trigger_desk import TriggerDesk  # a run without a service needs none
-
+        if self._triggers is not None:
             with suppress(RefusedError):  # archived meanwhile: the turn ends for that very reason
-                await TriggerDesk(self._services).ensure(moment.agent.identity.agent_id)
+                await self._triggers().ensure(moment.agent.identity.agent_id)
         facts = await self.facts(moment)
         return assemble(facts, self.budget(moment.override))
 
     async def trigger_url(self, agent_id: AgentId) -> str | None:
         """Return the address of an agent's trigger, a secret for the request to its model."""
-        return self._url_of(await self._services.store.reads.trigger_of(agent_id))
+        return self._url_of(await self._reads.trigger_of(agent_id))
 
     def _url_of(self, trigger: ExternalTrigger | None) -> str | None:
-        if trigger is None or self._services.trigger_base_url is None:
+        if trigger is None or self._triggers is None:
             return None
-        from holon.runtime.trigger_desk import url_of  # as above
-
-        return url_of(self._services, trigger)
+        return self._triggers().address_of(trigger)
 
     async def facts(self, moment: Moment) -> PromptFacts:
         """Gather the facts."""
-        services, agent = self._services, moment.agent
+        agent = moment.agent
         agent_id = agent.identity.agent_id
-        place = await current_place(services, agent_id)
-        home = agent_home_of(services.home, agent_id)
+        place = await self._agent_places.current(agent_id)
+        home = self._agent_places.home_of(agent_id)
         anchor = None if place.workspace_id == AGENT_HOME else place.workspace_anchor
         briefs = await self._briefs(moment)
-        memory = await services.store.reads.prompted_memory(agent_id)
-        active = await services.active_skills.active_skills(agent_id)
-        trigger = await services.store.reads.trigger_of(agent_id)
+        memory = await self._reads.prompted_memory(agent_id)
+        active = await self._reads.active_skills(agent_id)
+        trigger = await self._reads.trigger_of(agent_id)
         return PromptFacts(
             identity=agent.identity,
-            tools=services.tools.offered,
+            tools=self._tools.offered,
             execution=self._execution(place),
             agent_home=home,
             trigger=trigger,
             trigger_url=self._url_of(trigger),
-            guidance=await services.instructions.load(agent_home=home, workspace_anchor=anchor),
-            skills=await services.skills.catalog(
+            guidance=await self._instructions.load(agent_home=home, workspace_anchor=anchor),
+            skills=await self._skills.catalog(
                 agent_home=home,
                 workspace_anchor=anchor,
                 with_user_scope=agent.identity.kind is AgentKind.DEFAULT,
             ),
             active_skills=tuple(active),
-            templates=await self._templates(),
+            templates=await self._template_entries(),
             memory=memory,
             episodes=await self._episodes(moment, memory, place),
             work=await self._work(moment, home, briefs),
@@ -135,7 +175,7 @@ class ContextBuilder:
         They are chosen by what the lasting part of the prompt shows: it stays the same until the
         conversation lets go of more turns.
         """
-        episodes = await self._services.store.reads.episodes(
+        episodes = await self._reads.episodes(
             moment.agent.identity.agent_id,
             limit=EPISODE_CANDIDATES_COUNT,
             before_turn=moment.history[0].turn.turn_index if moment.history else None,
@@ -151,23 +191,23 @@ class ContextBuilder:
 
     def budget(self, override: ModelRef | None) -> PromptBudget:
         """Return how large a prompt may be for the model that is asked first."""
-        models = self._services.models
+        models = self._routing
         try:
             candidate = models.find(override or models.preference.default)
         except ProviderError:
             candidate = None  # whoever asks it next says what is wrong
-        tools_bytes = self._services.tools.offered.size_bytes
+        tools_bytes = self._tools.offered.size_bytes
         if candidate is None:
             return budget_of(None, tools_bytes=tools_bytes)
         return budget_of(
             candidate.prompt_tokens_max,
             tools_bytes=tools_bytes,
-            calibration=self._services.calibrations.of(str(candidate.model_ref)),
+            calibration=self._calibrations.of(str(candidate.model_ref)),
         )
 
     def _execution(self, place: ActiveWorkspace) -> ExecutionSnapshot:
         return ExecutionSnapshot(
-            profile=profile_of(self._services.shell),
+            profile=profile_of(self._shell),
             policy=ExecutionPolicy(),
             workspace_id=place.workspace_id,
             workspace_anchor=place.workspace_anchor,
@@ -177,14 +217,14 @@ class ContextBuilder:
             projection_kind=place.projection_kind,
         )
 
-    async def _templates(self) -> tuple[TemplateEntry, ...]:
+    async def _template_entries(self) -> tuple[TemplateEntry, ...]:
         """Templates are for an agent that can make others."""
-        if not _AGENT_MAKERS.intersection(spec.name for spec in self._services.tools.specs):
+        if not _AGENT_MAKERS.intersection(spec.name for spec in self._tools.specs):
             return ()
-        return tuple(await self._services.templates.entries())
+        return tuple(await self._templates.entries())
 
     async def _work(self, moment: Moment, home: str, briefs: Sequence[BriefRecord]) -> WorkFacts:
-        reads, agent = self._services.store.reads, moment.agent
+        reads, agent = self._reads, moment.agent
         agent_id, focus = agent.identity.agent_id, agent.focus.current_work_item_id
         items = await reads.open_items(agent_id, limit=PROMPT_ITEMS_READ_COUNT_MAX)
         is_all = len(items) < PROMPT_ITEMS_READ_COUNT_MAX
@@ -205,16 +245,15 @@ class ContextBuilder:
     async def _plan(self, current: WeighedItem | None, home: str) -> PlanArtifact | None:
         if current is None:
             return None
-        services = self._services
         scene = ToolScene(
             agent_id=current.item.agent_id,
             turn_id=TurnId(""),
             message_id=MessageId(""),
             effect_id="",
-            now=services.clock.now(),
+            now=self._clock.now(),
             agent_home=home,
         )
-        ports = ToolPorts(reads=services.store.reads, ids=services.ids, files=services.files)
+        ports = ToolPorts(reads=self._reads, ids=self._ids, files=self._files)
         look = await look_at_plan(current.item, scene, ports)
         return look.artifact
 
@@ -222,9 +261,7 @@ class ContextBuilder:
         self, agent_id: AgentId, incoming: IncomingMessage | None
     ) -> tuple[TaskRecord, ...]:
         """Results that wait; those that this turn is shown anyway are not among them."""
-        found = await self._services.store.reads.unread_results(
-            agent_id, limit=PROMPT_RESULTS_COUNT_MAX + 1
-        )
+        found = await self._reads.unread_results(agent_id, limit=PROMPT_RESULTS_COUNT_MAX + 1)
         shown = () if incoming is None else (incoming.message, *incoming.unseen)
         task_ids = {message.task_id for message in shown}
         waiting = [task for task in found if task.id not in task_ids]
@@ -234,7 +271,7 @@ class ContextBuilder:
         """The newest briefs, reaching back a little further than the conversation."""
         limit = len(moment.history) + PROMPT_BRIEFS_COUNT_MAX
         agent_id = moment.agent.identity.agent_id
-        return await self._services.store.reads.briefs(agent_id, limit=limit)
+        return await self._reads.briefs(agent_id, limit=limit)
 
 
 def moment_of(

@@ -34,22 +34,22 @@ from holon.model.record import Record
 from holon.model.tool import ToolSpec
 from holon.model.transcript import TranscriptEntry, TurnCompaction, TurnLog
 from holon.model.turn import ModelFailed, TurnRecord
+from holon.ports.store_reads import StoreReads
 from holon.prompt.frame import AssembledPrompt
 from holon.prompt.sections import CURRENT_INPUT
 from holon.runtime.growing_conversation import GrowingConversation
-from holon.runtime.services import Services
 from holon.runtime.turn_renderings import TurnRenderings
 
 
-async def read_past(services: Services, agent_id: AgentId) -> ShownPast:
+async def read_past(
+    reads: StoreReads, agent_id: AgentId, *, renderings: TurnRenderings, redact: Redact
+) -> ShownPast:
     """Return what an agent's next turn reads of those before it."""
-    reads = services.store.reads
     context = await reads.agent_context(agent_id)
     turns = await reads.recent_turns(
         agent_id, limit=HISTORY_TURNS_READ_COUNT_MAX, from_turn=context.history_from_turn
     )
-    redact = services.redactor.redact
-    shown = (services.renderings.shown(log, redact) for log in turns)
+    shown = (renderings.shown(log, redact) for log in turns)
     return ShownPast(context=context, turns=tuple(shown))
 
 

@@ -10,7 +10,6 @@ Rule 3: an agent's commands can write into its ledger. Whatever that brings abou
         costs neither another agent's ledger nor the host anything.
 """
 
-from holon.decide.execution_place import agent_home_of
 from holon.model.ids import AgentId, EpisodeId
 from holon.model.memory import EpisodeRecord
 from holon.model.memory_limits import (
@@ -18,32 +17,46 @@ from holon.model.memory_limits import (
     EPISODES_PAGE_COUNT_MAX,
     LEDGER_START_COUNT_MAX,
 )
-from holon.ports.episode_ledger import LedgerError
-from holon.ports.journal import LogLevel
+from holon.ports.clock import Clock
+from holon.ports.episode_ledger import EpisodeLedger, LedgerError
+from holon.ports.journal import Journal, LogLevel
+from holon.ports.store_reads import StoreReads
 from holon.runtime.alarm import Alarm
 from holon.runtime.bug_boundary import bug_noted
-from holon.runtime.services import Services
+from holon.runtime.execution_place import AgentPlaces
 
 
 class EpisodeLedgerKeeper:
     """Keeps the ledgers of one host."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-        self._alarm = Alarm(services.clock)
+    def __init__(
+        self,
+        *,
+        reads: StoreReads,
+        clock: Clock,
+        agent_places: AgentPlaces,
+        ledger: EpisodeLedger,
+        journal: Journal,
+    ) -> None:
+        self._reads = reads
+        self._clock = clock
+        self._agent_places = agent_places
+        self._ledger = ledger
+        self._journal = journal
+        self._alarm = Alarm(self._clock)
         self._behind: dict[AgentId, None] = {}
 
     def archived(self, agent_id: AgentId) -> None:
         """An episode of this agent may have been archived."""
-        if self._services.ledger.is_kept:
+        if self._ledger.is_kept:
             self._behind[agent_id] = None
             self._alarm.nudge()
 
     async def run(self) -> None:
         """Write ledgers for ever."""
-        if not self._services.ledger.is_kept:
+        if not self._ledger.is_kept:
             return
-        reads = self._services.store.reads
+        reads = self._reads
         newest = await reads.newest_episode_agents(limit=LEDGER_START_COUNT_MAX)
         self._behind.update(dict.fromkeys(newest))
         while True:
@@ -56,7 +69,7 @@ class EpisodeLedgerKeeper:
             agent_id = next(iter(self._behind))
             del self._behind[agent_id]
             with bug_noted(
-                self._services.journal,
+                self._journal,
                 "episode_ledger_crashed",
                 f"the ledger of {agent_id} is behind until its next episode (a bug)",
                 agent_id=agent_id,
@@ -67,13 +80,13 @@ class EpisodeLedgerKeeper:
         try:
             await self._copy(agent_id)
         except LedgerError as error:
-            self._services.journal.note(
+            self._journal.note(
                 "episode_ledger", error.message, level=LogLevel.WARNING, agent_id=agent_id
             )
 
     async def _copy(self, agent_id: AgentId) -> None:
-        ledger = self._services.ledger
-        home = agent_home_of(self._services.home, agent_id)
+        ledger = self._ledger
+        home = self._agent_places.home_of(agent_id)
         missing = await self._missing(agent_id, await ledger.last_id(home))
         if missing:
             await ledger.append(home, missing)
@@ -82,7 +95,7 @@ class EpisodeLedgerKeeper:
         self, agent_id: AgentId, last_id: EpisodeId | None
     ) -> tuple[EpisodeRecord, ...]:
         """Those that follow the one that stands there, oldest first."""
-        reads = self._services.store.reads
+        reads = self._reads
         for limit in (EPISODE_CANDIDATES_COUNT, EPISODES_PAGE_COUNT_MAX):
             newest = tuple(await reads.episodes(agent_id, limit=limit))
             ids = [episode.id for episode in newest]

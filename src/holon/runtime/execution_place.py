@@ -4,28 +4,37 @@ Owns:  the look at the agent's rows that every command, patch and task begins wi
        host can do for its agents there.
 """
 
-from holon.decide.execution_place import HostRoots, place_of
+from holon.decide.execution_place import HostRoots, agent_home_of, place_of
 from holon.model.ids import AgentId
 from holon.model.workspace import ActiveWorkspace, ExecutionProfile
 from holon.ports.shell import Shell
+from holon.ports.store_reads import StoreReads
 from holon.ports.unavailable import NoShell
-from holon.runtime.services import Services
 
 
-def roots_of(services: Services) -> HostRoots:
-    """Return what this host says about places."""
-    return HostRoots(
-        home=services.home,
-        workspace_root=services.workspace_root,
-        workspace_cwd=services.workspace_cwd,
-        overrides=services.workspace_overrides,
-    )
+class AgentPlaces:
+    """The directories of one host's agents."""
 
+    def __init__(self, reads: StoreReads, roots: HostRoots) -> None:
+        self._reads = reads
+        self._roots = roots
 
-async def current_place(services: Services, agent_id: AgentId) -> ActiveWorkspace:
-    """Return where an agent's commands and patches happen now."""
-    bound = await services.store.reads.active_workspace(agent_id)
-    return place_of(agent_id, bound, roots_of(services))
+    @property
+    def home(self) -> str:
+        """The home of the host, with the homes of all agents below it."""
+        return self._roots.home
+
+    def home_of(self, agent_id: AgentId) -> str:
+        """Return the directory that is an agent's own."""
+        return agent_home_of(self._roots.home, agent_id)
+
+    def place_of(self, agent_id: AgentId, bound: ActiveWorkspace | None) -> ActiveWorkspace:
+        """Return where an agent works that is in this workspace, or in none."""
+        return place_of(agent_id, bound, self._roots)
+
+    async def current(self, agent_id: AgentId) -> ActiveWorkspace:
+        """Return where an agent's commands and patches happen now."""
+        return self.place_of(agent_id, await self._reads.active_workspace(agent_id))
 
 
 def profile_of(shell: Shell) -> ExecutionProfile:

@@ -1,111 +1,599 @@
 """One host: every lane and service of one HOLON_HOME, and nothing that outlives it.
 
-Owns:  the wiring of the runtime's parts, their start order and their end; the desks at which
-       others ask for something are its own, and come up when asked.
+Owns:  the wiring of the runtime's parts, their start order and their end. The ports and settings of
+       a host are its fields; each part is made once, when it is first needed, and is given the few
+       of them that it uses.
 Rule 1: recovery is complete before the host is ready; nothing is admitted before.
 Rule 2: every agent some row gives a reason to run is looked at when the host starts.
 Rule 3: what a part cannot handle ends the host; a restart recovers from what is durable. So does a
         store that fails. A bug about one agent, in its lane, in its recovery or in what is looked
         after for it, does not: it fails the turn, or the agent is left down (Scheduler, rule 5),
         or what was to be done is left undone; it is noted in any case.
+Rule 4: a part that a run of one exchange does not need is imported when it is first asked for.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import anyio
-import msgspec
 
+from holon.decide.bounded_text import OutputBudget
+from holon.decide.budget import PriceLookup
+from holon.decide.execution_place import HostRoots
 from holon.decide.without_secrets import log_without_secrets, value_without_secrets
+from holon.model.budget import BudgetPolicy
 from holon.model.errors import StoreBrokenError, StoreError
 from holon.model.ids import AgentId
 from holon.model.ingress import AdmissionReceipt, IngressRequest
 from holon.model.json_value import JsonValue
 from holon.model.model_ref import ModelRef
 from holon.model.refusal import Refusal, RefusalCode, RefusedError
+from holon.model.reminder import ReminderPolicy
+from holon.model.retention import RetentionPolicy
+from holon.model.task import TaskQuota
 from holon.model.transcript import TurnLog
-from holon.ports.journal import LogLevel
-from holon.ports.provider import ModelPreference
+from holon.ports.agent_homes import AgentHomes
+from holon.ports.clock import Clock
+from holon.ports.episode_ledger import EpisodeLedger
+from holon.ports.failpoint import Failpoints
+from holon.ports.files import Files
+from holon.ports.id_source import IdSource
+from holon.ports.instruction_sources import InstructionSources
+from holon.ports.instructions import Instructions
+from holon.ports.journal import Journal, LogLevel
+from holon.ports.memory_index import MemoryIndexes
+from holon.ports.places import Places
+from holon.ports.provider import ModelDirectory, ModelPreference
+from holon.ports.redactor import Redactor
+from holon.ports.shell import Shell
+from holon.ports.skill_catalog import SkillCatalogs
+from holon.ports.skill_folders import SkillFolders
+from holon.ports.store import Store
 from holon.ports.store_reads import StoreReads
+from holon.ports.template_catalog import TemplateCatalog
+from holon.ports.tracer import Tracer
+from holon.ports.trigger_key import TriggerKey
+from holon.ports.turn_mark import TurnMark
+from holon.ports.workspace_finder import WorkspaceFinder
 from holon.runtime.agent_birth import AgentBirth
+from holon.runtime.context_builder import ContextBuilder
 from holon.runtime.control_desk import ControlDesk
-from holon.runtime.desks import Desks
 from holon.runtime.episode_ledger import EpisodeLedgerKeeper
 from holon.runtime.event_feed import EventFeed
+from holon.runtime.execution_place import AgentPlaces
 from holon.runtime.ingress import Ingress
+from holon.runtime.instruction_watch import InstructionWatch
 from holon.runtime.lane import Lane
+from holon.runtime.memory_feeder import MemoryFeeder
 from holon.runtime.memory_indexer import MemoryIndexer
+from holon.runtime.model_routing import ModelRouting
 from holon.runtime.pace_desk import PaceDesk
-from holon.runtime.provider_caller import withheld_from
+from holon.runtime.provider_caller import ProgressListener, ProviderCaller
+from holon.runtime.provider_gate import ProviderGate
 from holon.runtime.recovery import Recovery
 from holon.runtime.retention_keeper import RetentionKeeper
 from holon.runtime.scheduler import Scheduler
-from holon.runtime.services import Services
+from holon.runtime.settler import Settler
 from holon.runtime.task_desk import TaskDesk
+from holon.runtime.task_reporter import TaskReporter
 from holon.runtime.task_supervisor import TaskSupervisor
 from holon.runtime.tick_desk import TickDesk
 from holon.runtime.timer_wheel import TimerWheel
+from holon.runtime.token_calibration import TokenCalibrations
+from holon.runtime.tool_runner import CallListener, ToolRunner
+from holon.runtime.turn_driver import RoundGate, TurnDriver
+from holon.runtime.turn_renderings import TurnRenderings
+from holon.tools.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    from holon.projections.agent_summary import AgentSummary
+    from holon.runtime.agent_inspection import AgentInspection
+    from holon.runtime.command_desk import CommandDesk
+    from holon.runtime.prompt_desk import PromptDesk
+    from holon.runtime.skill_desk import SkillDesk
+    from holon.runtime.timer_desk import TimerDesk
+    from holon.runtime.trigger_desk import TriggerDesk
+    from holon.runtime.wake_desk import WakeDesk
+    from holon.runtime.work_desk import WorkDesk
+    from holon.runtime.workspace_desk import WorkspaceDesk
 
 
-class Host(Desks):
+@dataclass(kw_only=True, eq=False)
+class Host:
     """An in-process Holon."""
 
-    def __init__(self, services: Services) -> None:
-        self._ingress = Ingress(services)
-        tasks = TaskDesk(services, self._ingress)
-        supervisor = TaskSupervisor(services, tasks)
-        self.memory = MemoryIndexer(services)
-        self._ledger = EpisodeLedgerKeeper(services)
-        services = msgspec.structs.replace(
-            services,
-            tasks=supervisor,
-            recall=self.memory,
-            archived=self._ledger.archived,
-        )
-        super().__init__(services, tasks, supervisor)
-        self._scheduler = Scheduler(services, Lane(services, TickDesk(services, self._ingress)))
-        self._wheel = TimerWheel(services, self._ingress, self._scheduler)
-        self.retention = RetentionKeeper(services)
+    store: Store
+    clock: Clock
+    ids: IdSource
+    home_id: str  # which home this is, wherever it lies; a copy of it has another id
+    roots: HostRoots
+
+    # The models, and how they are asked.
+    models: ModelDirectory
+    gate: ProviderGate
+    price_of: PriceLookup
+    deferral_allowed: bool  # a turn may wait for the moment its provider named
+    fallback_disabled: bool
+    trial_tools_allowed: bool  # a trial model may run commands and change files
+    progress: ProgressListener
+    round_gate: RoundGate
+
+    # What agents act with.
+    tools: ToolRegistry
+    calls: CallListener
+    shell: Shell
+    files: Files
+    places: Places
+    workspace_finder: WorkspaceFinder
+    output_budget: OutputBudget
+    task_quota: TaskQuota
+
+    # What a prompt draws on besides the rows, and the homes it lies in.
+    homes: AgentHomes
+    instructions: Instructions
+    instruction_sources: InstructionSources
+    skill_catalogs: SkillCatalogs
+    skill_folders: SkillFolders
+    templates: TemplateCatalog
+    memory_indexes: MemoryIndexes
+    ledger: EpisodeLedger
+
+    # The way in from outside; without a base URL nothing can be delivered, and agents get none.
+    trigger_key: TriggerKey
+    trigger_base_url: str | None
+
+    # Bounds.
+    budgets: BudgetPolicy
+    reminders: ReminderPolicy
+    retention_policy: RetentionPolicy
+
+    # Those who watch.
+    redactor: Redactor
+    journal: Journal
+    tracer: Tracer
+    turn_mark: TurnMark
+    failpoints: Failpoints
+
+    def __post_init__(self) -> None:
+        """Listen to the store; a part comes up when it is first asked for."""
         self._ready = anyio.Event()
         self._broke = anyio.Event()
         self._broken: StoreBrokenError | None = None
-        self.births = AgentBirth(services)
-        self.control = ControlDesk(services, self.births, self._cut_off)
-        self.pace = PaceDesk(services)
-        self.events = EventFeed(services.store, services.clock)
-        services.store.observe(self._commit_applied)
+        self._calibrations = TokenCalibrations()
+        self._renderings = TurnRenderings()
+        self.store.observe(self._commit_applied)
+
+    # What comes in, and what runs. ----------------------------------------------------------------
+
+    @cached_property
+    def _ingress(self) -> Ingress:
+        return Ingress(store=self.store, clock=self.clock, ids=self.ids, failpoints=self.failpoints)
+
+    @cached_property
+    def _agent_places(self) -> AgentPlaces:
+        return AgentPlaces(self.reads, self.roots)
+
+    @cached_property
+    def _scheduler(self) -> Scheduler:
+        return Scheduler(self._lane, reads=self.reads, clock=self.clock, journal=self.journal)
+
+    @cached_property
+    def _wheel(self) -> TimerWheel:
+        return TimerWheel(
+            self._ingress,
+            self._scheduler,
+            store=self.store,
+            clock=self.clock,
+            ids=self.ids,
+            failpoints=self.failpoints,
+            journal=self.journal,
+        )
+
+    @cached_property
+    def _lane(self) -> Lane:
+        return Lane(
+            ticks=self._ticks,
+            drive=self._drive,
+            settler=self._settler,
+            pace=self.pace,
+            store=self.store,
+            clock=self.clock,
+            ids=self.ids,
+            tracer=self.tracer,
+            failpoints=self.failpoints,
+            journal=self.journal,
+            turn_mark=self.turn_mark,
+        )
+
+    @cached_property
+    def _ticks(self) -> TickDesk:
+        return TickDesk(
+            self._ingress,
+            store=self.store,
+            clock=self.clock,
+            ids=self.ids,
+            agent_places=self._agent_places,
+            failpoints=self.failpoints,
+        )
+
+    @cached_property
+    def _drive(self) -> "partial[TurnDriver]":
+        return partial(
+            TurnDriver,
+            store=self.store,
+            clock=self.clock,
+            tools=self.tools,
+            runner=self._runner,
+            instructions=self._instruction_watch,
+            pace=self.pace,
+            context=self._context,
+            provider=self._provider,
+            reminders=self.reminders,
+            calibrations=self._calibrations,
+            renderings=self._renderings,
+            redactor=self.redactor,
+            tracer=self.tracer,
+            failpoints=self.failpoints,
+            round_gate=self.round_gate,
+        )
+
+    @cached_property
+    def _routing(self) -> ModelRouting:
+        return ModelRouting(
+            self.models,
+            self.tools,
+            fallback_disabled=self.fallback_disabled,
+            trial_tools_allowed=self.trial_tools_allowed,
+        )
+
+    @cached_property
+    def _provider(self) -> ProviderCaller:
+        return ProviderCaller(
+            routing=self._routing,
+            gate=self.gate,
+            clock=self.clock,
+            redactor=self.redactor,
+            calibrations=self._calibrations,
+            progress=self.progress,
+            deferral_allowed=self.deferral_allowed,
+        )
+
+    @cached_property
+    def _context(self) -> ContextBuilder:
+        return ContextBuilder(
+            reads=self.reads,
+            clock=self.clock,
+            ids=self.ids,
+            routing=self._routing,
+            tools=self.tools,
+            agent_places=self._agent_places,
+            shell=self.shell,
+            files=self.files,
+            instructions=self.instructions,
+            skills=self.skill_catalogs,
+            templates=self.templates,
+            calibrations=self._calibrations,
+            triggers=None if self.trigger_base_url is None else lambda: self.triggers,
+        )
+
+    @cached_property
+    def _runner(self) -> ToolRunner:
+        return ToolRunner(
+            reads=self.reads,
+            clock=self.clock,
+            ids=self.ids,
+            tools=self.tools,
+            agent_places=self._agent_places,
+            shell=self.shell,
+            files=self.files,
+            places=self.places,
+            skills=self.skill_catalogs,
+            instructions=self._instruction_watch,
+            tasks=self._supervisor,
+            recall=self.memory,
+            summary_of=self._summary_of,
+            redactor=self.redactor,
+            tracer=self.tracer,
+            journal=self.journal,
+            calls=self.calls,
+            output_budget=self.output_budget,
+            task_quota=self.task_quota,
+        )
+
+    async def _summary_of(self, agent_id: AgentId) -> "AgentSummary | None":
+        return await self.inspection.summary(agent_id)
+
+    @cached_property
+    def _instruction_watch(self) -> InstructionWatch:
+        return InstructionWatch(
+            reads=self.reads,
+            tools=self.tools,
+            agent_places=self._agent_places,
+            instruction_sources=self.instruction_sources,
+        )
+
+    @cached_property
+    def _settler(self) -> Settler:
+        return Settler(
+            store=self.store,
+            clock=self.clock,
+            ids=self.ids,
+            routing=self._routing,
+            tools=self.tools,
+            agent_places=self._agent_places,
+            redactor=self.redactor,
+            failpoints=self.failpoints,
+            journal=self.journal,
+            price_of=self.price_of,
+            archived=self._ledger_keeper.archived,
+        )
+
+    @cached_property
+    def _supervisor(self) -> TaskSupervisor:
+        reporter = TaskReporter(
+            self.tasks, clock=self.clock, redactor=self.redactor, journal=self.journal
+        )
+        return TaskSupervisor(reporter, reads=self.reads, shell=self.shell, journal=self.journal)
+
+    @cached_property
+    def _ledger_keeper(self) -> EpisodeLedgerKeeper:
+        return EpisodeLedgerKeeper(
+            reads=self.reads,
+            clock=self.clock,
+            agent_places=self._agent_places,
+            ledger=self.ledger,
+            journal=self.journal,
+        )
+
+    def _recovery(self) -> Recovery:
+        return Recovery(
+            store=self.store,
+            clock=self.clock,
+            ids=self.ids,
+            routing=self._routing,
+            shell=self.shell,
+            failpoints=self.failpoints,
+            journal=self.journal,
+            turn_mark=self.turn_mark,
+            settler=self._settler,
+            pace=self.pace,
+            tasks=self.tasks,
+            supervisor=self._supervisor,
+            start=lambda task: self.commands.start_left(task),  # loaded when a task was left
+        )
+
+    # What others use of a host. -------------------------------------------------------------------
+
+    @cached_property
+    def tasks(self) -> TaskDesk:
+        """Where tasks are opened, advanced and ended."""
+        return TaskDesk(self._ingress, store=self.store, clock=self.clock, ids=self.ids)
+
+    @cached_property
+    def memory(self) -> MemoryIndexer:
+        """Where the memory of agents is searched."""
+        feeder = MemoryFeeder(
+            reads=self.reads,
+            clock=self.clock,
+            agent_places=self._agent_places,
+            files=self.files,
+            memory_indexes=self.memory_indexes,
+            redactor=self.redactor,
+        )
+        return MemoryIndexer(
+            feeder,
+            reads=self.reads,
+            clock=self.clock,
+            agent_places=self._agent_places,
+            memory_indexes=self.memory_indexes,
+            journal=self.journal,
+        )
+
+    @cached_property
+    def retention(self) -> RetentionKeeper:
+        """What keeps the database within bounds."""
+        return RetentionKeeper(
+            store=self.store,
+            clock=self.clock,
+            shell=self.shell,
+            homes=self.homes,
+            failpoints=self.failpoints,
+            journal=self.journal,
+            retention=self.retention_policy,
+        )
+
+    @cached_property
+    def births(self) -> AgentBirth:
+        """Where agents are made."""
+        return AgentBirth(
+            store=self.store,
+            clock=self.clock,
+            ids=self.ids,
+            homes=self.homes,
+            journal=self.journal,
+            trigger_base_url=self.trigger_base_url,
+        )
+
+    @cached_property
+    def control(self) -> ControlDesk:
+        """Where an operator drives the lifecycle of agents."""
+        return ControlDesk(
+            self.births,
+            self._cut_off,
+            settler=self._settler,
+            store=self.store,
+            clock=self.clock,
+            ids=self.ids,
+            routing=self._routing,
+        )
+
+    @cached_property
+    def pace(self) -> PaceDesk:
+        """Where it is decided whether a turn may begin."""
+        return PaceDesk(
+            store=self.store,
+            clock=self.clock,
+            ids=self.ids,
+            routing=self._routing,
+            agent_places=self._agent_places,
+            budgets=self.budgets,
+            price_of=self.price_of,
+        )
+
+    @cached_property
+    def events(self) -> EventFeed:
+        """Where events are followed."""
+        return EventFeed(self.store, self.clock)
+
+    # The same, but loaded only when somebody asks: a run of one exchange needs none of these. -----
+
+    @cached_property
+    def timers(self) -> "TimerDesk":
+        """Where timers are set and taken back."""
+        from holon.runtime.timer_desk import TimerDesk
+
+        return TimerDesk(store=self.store, clock=self.clock, ids=self.ids)
+
+    @cached_property
+    def wake(self) -> "WakeDesk":
+        """Where hints to wake an agent are left."""
+        from holon.runtime.wake_desk import WakeDesk
+
+        return WakeDesk(store=self.store, clock=self.clock, ids=self.ids)
+
+    @cached_property
+    def triggers(self) -> "TriggerDesk":
+        """Where the outside world wakes agents."""
+        from holon.runtime.trigger_desk import TriggerDesk
+
+        return TriggerDesk(
+            store=self.store,
+            clock=self.clock,
+            ids=self.ids,
+            trigger_key=self.trigger_key,
+            trigger_base_url=self.trigger_base_url,
+        )
+
+    @cached_property
+    def work(self) -> "WorkDesk":
+        """Where an operator steers work items."""
+        from holon.runtime.work_desk import WorkDesk
+
+        return WorkDesk(
+            store=self.store, clock=self.clock, ids=self.ids, agent_places=self._agent_places
+        )
+
+    @cached_property
+    def inspection(self) -> "AgentInspection":
+        """Where agents are looked at."""
+        from holon.runtime.agent_inspection import AgentInspection
+
+        return AgentInspection(
+            reads=self.reads,
+            clock=self.clock,
+            routing=self._routing,
+            pace=self.pace,
+            prompts=self.prompts,
+            skills=self.skills,
+            workspaces=self.workspaces,
+            trigger_base_url=self.trigger_base_url,
+        )
+
+    @cached_property
+    def prompts(self) -> "PromptDesk":
+        """Where one sees the prompt an agent would be given."""
+        from holon.runtime.prompt_desk import PromptDesk
+
+        return PromptDesk(
+            reads=self.reads,
+            clock=self.clock,
+            routing=self._routing,
+            agent_places=self._agent_places,
+            instructions=self.instructions,
+            context=self._context,
+            renderings=self._renderings,
+            redactor=self.redactor,
+        )
+
+    @cached_property
+    def workspaces(self) -> "WorkspaceDesk":
+        """Where it is chosen in which directories an agent works."""
+        from holon.runtime.workspace_desk import WorkspaceDesk
+
+        return WorkspaceDesk(
+            store=self.store,
+            clock=self.clock,
+            ids=self.ids,
+            agent_places=self._agent_places,
+            shell=self.shell,
+            places=self.places,
+            workspaces=self.workspace_finder,
+        )
+
+    @cached_property
+    def skills(self) -> "SkillDesk":
+        """Where skills are installed and removed."""
+        from holon.runtime.skill_desk import SkillDesk
+
+        return SkillDesk(
+            store=self.store,
+            clock=self.clock,
+            ids=self.ids,
+            agent_places=self._agent_places,
+            skills=self.skill_catalogs,
+            skill_folders=self.skill_folders,
+        )
+
+    @cached_property
+    def commands(self) -> "CommandDesk":
+        """Where an operator runs commands as an agent's tasks."""
+        from holon.runtime.command_desk import CommandDesk
+
+        return CommandDesk(
+            self.tasks,
+            self._supervisor,
+            reads=self.reads,
+            clock=self.clock,
+            ids=self.ids,
+            agent_places=self._agent_places,
+            shell=self.shell,
+            places=self.places,
+            redactor=self.redactor,
+            failpoints=self.failpoints,
+            task_quota=self.task_quota,
+        )
+
+    # The host itself. -----------------------------------------------------------------------------
 
     @property
     def reads(self) -> StoreReads:
         """What is durable, for views of it."""
-        return self._services.store.reads
+        return self.store.reads
 
     def shown(self, log: TurnLog) -> TurnLog:
         """Return a turn as it may be shown: what its model asked of tools without secrets."""
-        return log_without_secrets(log, self._services.redactor.redact)
+        return log_without_secrets(log, self.redactor.redact)
 
     def shown_view(self, view: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """Return a view as it may be shown: without secrets."""
-        redact = self._services.redactor.redact
+        redact = self.redactor.redact
         return {name: value_without_secrets(value, redact) for name, value in view.items()}
-
-    @property
-    def home_id(self) -> str:
-        """Which home this is, wherever it lies."""
-        return self._services.home_id
 
     @property
     def problems(self) -> Sequence[StoreError]:
         """What a person should look at, though the host goes on."""
-        return self._services.store.problems
+        return self.store.problems
 
     @property
     def preference(self) -> ModelPreference:
         """The models agents without a choice of their own are given."""
-        return self._services.models.preference
+        return self.models.preference
 
     def withheld_tools(self, model: ModelRef) -> tuple[str, ...]:
         """The tools a model is not given on this host."""
-        return withheld_from(self._services, model)
+        return self._routing.withheld_from(model)
 
     @property
     def rescue_count(self) -> int:
@@ -143,7 +631,7 @@ class Host(Desks):
 
     def _end_with(self, broken: StoreBrokenError) -> None:
         """It is unknown what is durable: the host ends, and a restart finds out."""
-        self._services.journal.note("store_broken", broken.message, level=LogLevel.ERROR)
+        self.journal.note("store_broken", broken.message, level=LogLevel.ERROR)
         self._broken = broken
         self._broke.set()
 
@@ -155,14 +643,9 @@ class Host(Desks):
     async def run(self) -> None:
         """Recover, then serve until cancelled."""
         await self.births.settle()
-        recovery = Recovery(
-            self._services,
-            self.tasks,
-            self._supervisor,
-            start=lambda task: self.commands.start_left(task),  # the desk comes up when asked
-        )
+        recovery = self._recovery()
         await recovery.run()
-        restless = await self._services.store.reads.restless(now=self._services.clock.now())
+        restless = await self.store.reads.restless(now=self.clock.now())
         self._scheduler.begin(restless, left=recovery.left)
         async with anyio.create_task_group() as parts:
             parts.start_soon(self._scheduler.run)
@@ -170,7 +653,7 @@ class Host(Desks):
             parts.start_soon(self._wheel.run)
             parts.start_soon(self.retention.run)
             parts.start_soon(self.memory.run)
-            parts.start_soon(self._ledger.run)
+            parts.start_soon(self._ledger_keeper.run)
             parts.start_soon(self._supervisor.run)
             parts.start_soon(self._watch_disk)
             self._ready.set()
@@ -178,7 +661,7 @@ class Host(Desks):
     def _cut_off(self, agent_id: AgentId) -> None:
         self._scheduler.interrupt(agent_id)
         self._supervisor.agent_cut_off(agent_id)
-        self._ledger.archived(agent_id)  # what was cut off may have ended an episode
+        self._ledger_keeper.archived(agent_id)  # what was cut off may have ended an episode
 
     def _commit_applied(self, touched: Collection[AgentId]) -> None:
         self._ingress.commit_applied()

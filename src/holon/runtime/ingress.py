@@ -20,16 +20,28 @@ from holon.model.ids import AgentId, IdPrefix, MessageId, parse_agent_id
 from holon.model.ingress import AdmissionReceipt, IngressRequest
 from holon.model.refusal import Refusal, RefusalCode, RefusedError
 from holon.model.snapshot import AdmissionTarget
-from holon.ports.failpoint import Failpoint
+from holon.ports.clock import Clock
+from holon.ports.failpoint import Failpoint, Failpoints
+from holon.ports.id_source import IdSource
+from holon.ports.store import Store
 from holon.runtime.decided_commit import DECISIONS_COUNT_MAX
-from holon.runtime.services import Services
 
 
 class Ingress:
     """The door of one host."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        failpoints: Failpoints,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._failpoints = failpoints
         self._broken: StoreBrokenError | None = None
         self._targets: dict[AgentId, AdmissionTarget] = {}
 
@@ -68,8 +80,8 @@ class Ingress:
         admission = decide_admission(
             request,
             target,
-            message_id=MessageId(self._services.ids.fresh(IdPrefix.MESSAGE)),
-            now=self._services.clock.now(),
+            message_id=MessageId(self._ids.fresh(IdPrefix.MESSAGE)),
+            now=self._clock.now(),
         )
         if isinstance(admission, Refusal):
             raise RefusedError(admission)
@@ -80,7 +92,7 @@ class Ingress:
 
         Nothing is lost by it: the commit itself checks again that the agent takes messages.
         """
-        target = await self._services.store.reads.admission_target(parse_agent_id(agent_id))
+        target = await self._store.reads.admission_target(parse_agent_id(agent_id))
         if target is not None:
             self._targets[agent_id] = target
         return target
@@ -89,7 +101,7 @@ class Ingress:
         """The receipt of an earlier request with the same key and the same content."""
         if request.idempotency_key is None:
             return None
-        found = await self._services.store.reads.keyed(
+        found = await self._store.reads.keyed(
             request.agent_id, request.surface, request.idempotency_key
         )
         if found is None or found.body_digest != body_digest(request):
@@ -106,13 +118,13 @@ class Ingress:
             changes=(queue_change(admitted),),
             expects=(AgentAdmits(agent_id=message.agent_id),),
         )
-        await self._services.failpoints.reach(Failpoint.ADMIT_BEFORE_COMMIT)
+        await self._failpoints.reach(Failpoint.ADMIT_BEFORE_COMMIT)
         try:
-            outcome = await self._services.store.apply(commit)
+            outcome = await self._store.apply(commit)
         except StoreBrokenError as broken:
             self._broken = broken  # durability is unknown from here on: nothing more is admitted
             raise
-        await self._services.failpoints.reach(Failpoint.ADMIT_AFTER_COMMIT)
+        await self._failpoints.reach(Failpoint.ADMIT_AFTER_COMMIT)
         match outcome:
             case Applied():
                 return AdmissionReceipt(agent_id=message.agent_id, message_id=message.id)

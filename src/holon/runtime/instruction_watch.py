@@ -17,7 +17,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-from holon.decide.execution_place import agent_home_of
 from holon.decide.instruction_sources import Noticed, changes_between
 from holon.decide.shown_authority import is_tainted
 from holon.model.commit import Change
@@ -27,7 +26,10 @@ from holon.model.limits import INSTRUCTION_LOOKS_COUNT_MAX, INSTRUCTIONS_UNTOLD_
 from holon.model.lru import Lru
 from holon.model.tool import ToolCallRecord
 from holon.model.transcript import TurnLog
-from holon.runtime.services import Services
+from holon.ports.instruction_sources import InstructionSources
+from holon.ports.store_reads import StoreReads
+from holon.runtime.execution_place import AgentPlaces
+from holon.tools.registry import ToolRegistry
 from holon.tools.tool import ToolExecution
 from holon.tools.turn_worth import turn_worth
 
@@ -35,8 +37,18 @@ from holon.tools.turn_worth import turn_worth
 class InstructionWatch:
     """Watches the homes of one host's agents."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(
+        self,
+        *,
+        reads: StoreReads,
+        tools: ToolRegistry,
+        agent_places: AgentPlaces,
+        instruction_sources: InstructionSources,
+    ) -> None:
+        self._reads = reads
+        self._tools = tools
+        self._agent_places = agent_places
+        self._instruction_sources = instruction_sources
         self._seen: Lru[AgentId, Mapping[str, str]] = Lru(INSTRUCTION_LOOKS_COUNT_MAX)
         self._untold: dict[AgentId, tuple[Change, ...]] = {}
 
@@ -66,20 +78,19 @@ class InstructionWatch:
         return (*before, *await self._changes(log.turn.agent_id, log.turn.turn_id))
 
     def _is_looked_at(self, name: str) -> bool:
-        tools = self._services.tools
+        tools = self._tools
         return name in tools.policy.mutating and not tools.named(name).only_plans
 
     async def _changes(
         self, agent_id: AgentId, turn_id: TurnId, *, effect_id: str | None = None
     ) -> tuple[Change, ...]:
-        services = self._services
-        now = await services.instruction_sources.digests(agent_home_of(services.home, agent_id))
+        now = await self._instruction_sources.digests(self._agent_places.home_of(agent_id))
         before = self._seen.peek(agent_id)
         for gone in self._seen.put(agent_id, now):
             self._untold.pop(gone, None)
         if before is None or before == now:
             return ()
-        worth = await turn_worth(services.store.reads, agent_id, turn_id)
+        worth = await turn_worth(self._reads, agent_id, turn_id)
         noticed = Noticed(
             turn_id=turn_id,
             effect_id=effect_id,

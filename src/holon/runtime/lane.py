@@ -30,7 +30,13 @@ from holon.decide.activation import (
     decide_activation,
 )
 from holon.decide.closure import closure_facts, derive_closure
-from holon.decide.continuation import ContinuationFacts, resolve_continuation
+from holon.decide.continuation import (
+    ContinuationFacts,
+    item_in_question,
+    mootness,
+    resolve_continuation,
+    timer_in_question,
+)
 from holon.decide.failure_artifact import failure_of
 from holon.decide.lane_commits import (
     ClaimFacts,
@@ -40,7 +46,6 @@ from holon.decide.lane_commits import (
     resume_commit,
 )
 from holon.decide.pick_next import Pick, pick_next
-from holon.decide.readiness import is_runnable
 from holon.decide.recovery_plan import plan_turn
 from holon.decide.task_lifecycle import is_terminal
 from holon.decide.turn_replay import cut_off, spent_in
@@ -51,22 +56,23 @@ from holon.model.expectation import Applied
 from holon.model.ids import AgentId, IdPrefix, TurnId
 from holon.model.limits import LANES_LOOKING_COUNT_MAX, UNSEEN_SHOWN_COUNT_MAX
 from holon.model.message import MessageEnvelope, MessageKind, QueueEntry, is_contentful
-from holon.model.provenance import SystemOrigin, TimerOrigin
 from holon.model.record import Record
-from holon.model.snapshot import AgentSnapshot
+from holon.model.snapshot import AgentSnapshot, WeighedItem
 from holon.model.transcript import TurnLog
-from holon.model.wake import TimerStatus
-from holon.ports.failpoint import Failpoint
-from holon.ports.journal import LogLevel
+from holon.ports.clock import Clock
+from holon.ports.failpoint import Failpoint, Failpoints
+from holon.ports.id_source import IdSource
+from holon.ports.journal import Journal, LogLevel
+from holon.ports.store import Store
+from holon.ports.tracer import Tracer
+from holon.ports.turn_mark import TurnMark
 from holon.runtime.bug_boundary import raise_unless_bug
 from holon.runtime.decided_commit import apply_patiently
 from holon.runtime.live_log import opened_log
 from holon.runtime.marked_work import Marked
 from holon.runtime.pace_desk import PaceDesk
-from holon.runtime.services import Services
 from holon.runtime.settler import Settler
 from holon.runtime.tick_desk import TickDesk
-from holon.runtime.tool_runner import ToolRunner
 from holon.runtime.turn_driver import TurnDriver, TurnEnd
 from holon.runtime.turn_writer import LaneFencedError
 from holon.runtime.turnstile import Turnstile
@@ -92,12 +98,32 @@ class _Claimed(Record, frozen=True, kw_only=True):
 class Lane:
     """Runs agents for one host, one at a time per agent."""
 
-    def __init__(self, services: Services, ticks: TickDesk) -> None:
-        self._services = services
+    def __init__(
+        self,
+        *,
+        ticks: TickDesk,
+        drive: Callable[[LaneHold], TurnDriver],
+        settler: Settler,
+        pace: PaceDesk,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        tracer: Tracer,
+        failpoints: Failpoints,
+        journal: Journal,
+        turn_mark: TurnMark,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._tracer = tracer
+        self._failpoints = failpoints
+        self._journal = journal
+        self._turn_mark = turn_mark
         self._ticks = ticks
-        self._runner = ToolRunner(services)
-        self._settler = Settler(services)
-        self._pace = PaceDesk(services)
+        self._drive = drive
+        self._settler = settler
+        self._pace = pace
         self._looking = anyio.Semaphore(LANES_LOOKING_COUNT_MAX, fast_acquire=True)
         self._turnstile = Turnstile()
 
@@ -123,13 +149,13 @@ class Lane:
                 elif not found:
                     return
         except LaneFencedError as fenced:
-            self._services.journal.note("lane_fenced", str(fenced), agent_id=agent_id)
+            self._journal.note("lane_fenced", str(fenced), agent_id=agent_id)
 
     async def _look(self, agent_id: AgentId, about_to_look: Callable[[], None]) -> _Claimed | bool:
         """Return a turn to carry on, or else whether to look again."""
         about_to_look()
-        now = self._services.clock.now()
-        snapshot = await self._services.store.reads.snapshot(agent_id, now=now)
+        now = self._clock.now()
+        snapshot = await self._store.reads.snapshot(agent_id, now=now)
         if snapshot is None:
             return False
         decision = decide_activation(snapshot, now=now)
@@ -157,7 +183,7 @@ class Lane:
         pick = pick_next(snapshot.heads, passed_over=snapshot.passed_over)
         if pick is None:
             return False
-        entry = await self._services.store.reads.message(pick.message_id)
+        entry = await self._store.reads.message(pick.message_id)
         if entry is None:
             return True
         return await self._dispatch(snapshot, entry, pick) or True
@@ -169,9 +195,9 @@ class Lane:
         continuation = await self._continuation(snapshot, entry)
         match continuation:
             case LivenessOnly():
-                now, passed_over = self._services.clock.now(), pick.passed_over
+                now, passed_over = self._clock.now(), pick.passed_over
                 commit = liveness_commit(message, continuation, passed_over=passed_over, now=now)
-                await apply_patiently(self._services.store, commit, clock=self._services.clock)
+                await apply_patiently(self._store, commit, clock=self._clock)
             case Reentry():
                 pace = await self._pace.may_start(snapshot, entry, continuation, pick)
                 if pace is not None:
@@ -184,7 +210,7 @@ class Lane:
     async def _continuation(self, snapshot: AgentSnapshot, entry: QueueEntry) -> Continuation:
         message, task = entry.message, None
         if message.kind is MessageKind.TASK_RESULT and message.task_id is not None:
-            task = await self._services.store.reads.task(message.task_id)
+            task = await self._store.reads.task(message.task_id)
         facts = ContinuationFacts(
             kind=message.kind,
             contentful=is_contentful(message.body),
@@ -197,36 +223,30 @@ class Lane:
         return resolve_continuation(facts)
 
     async def _mootness(self, entry: QueueEntry) -> str | None:
-        """Return why a tick has nothing to say any more, or nothing when it has."""
-        message, reads = entry.message, self._services.store.reads
-        match message.origin:
-            case TimerOrigin(timer_id=timer_id) if entry.was_put_off:
-                timer = await reads.timer(timer_id)
-                is_cancelled = timer is not None and timer.status is TimerStatus.CANCELLED
-                return "timer_cancelled" if is_cancelled else None
-            case SystemOrigin(subsystem=TickDesk.WORK_QUEUE) if message.work_item_id is not None:
-                item = await reads.work_item(message.work_item_id)
-                waits = await reads.item_waits(message.work_item_id)
-                can_run = item is not None and is_runnable(item, waits)
-                return None if can_run else "work_not_runnable"
-            case _:
-                return None
+        reads = self._store.reads
+        timer_id, item_id = timer_in_question(entry), item_in_question(entry)
+        timer = None if timer_id is None else await reads.timer(timer_id)
+        item = None if item_id is None else await reads.work_item(item_id)
+        offered = None
+        if item is not None:
+            offered = WeighedItem(item=item, waits=tuple(await reads.item_waits(item.id)))
+        return mootness(entry, timer=timer, offered=offered)
 
     async def _claim(self, snapshot: AgentSnapshot, turn: _Turn) -> _Claimed | None:
-        services, message = self._services, turn.message
-        unseen = await services.store.reads.unseen(message.agent_id, limit=UNSEEN_SHOWN_COUNT_MAX)
+        message = turn.message
+        unseen = await self._store.reads.unseen(message.agent_id, limit=UNSEEN_SHOWN_COUNT_MAX)
         facts = ClaimFacts(
             snapshot=snapshot,
             message=message,
-            turn_id=TurnId(services.ids.fresh(IdPrefix.TURN)),
+            turn_id=TurnId(self._ids.fresh(IdPrefix.TURN)),
             continuation=turn.reentry,
             passed_over=turn.pick.passed_over,
             unseen=tuple(unseen),
             pace=turn.pace,
         )
-        commit = claim_commit(facts, now=services.clock.now())
-        outcome = await apply_patiently(services.store, commit, clock=services.clock)
-        await services.failpoints.reach(Failpoint.CLAIM_AFTER_COMMIT)
+        commit = claim_commit(facts, now=self._clock.now())
+        outcome = await apply_patiently(self._store, commit, clock=self._clock)
+        await self._failpoints.reach(Failpoint.CLAIM_AFTER_COMMIT)
         if outcome != Applied():  # a replayed claim belongs to an earlier look: look again
             return None
         hold = LaneHold(
@@ -238,17 +258,17 @@ class Lane:
 
     async def _go_on(self, snapshot: AgentSnapshot) -> _Claimed | None:
         """Take up the turn that is open, as recovery or a cut-off lane left it."""
-        services, agent = self._services, snapshot.agent
+        agent = snapshot.agent
         turn_id, claimed = agent.focus.open_turn_id, snapshot.claimed_message_id
-        entry = await services.store.reads.message(claimed) if claimed else None
-        log = await services.store.reads.turn_log(turn_id) if turn_id else None
+        entry = await self._store.reads.message(claimed) if claimed else None
+        log = await self._store.reads.turn_log(turn_id) if turn_id else None
         if entry is None or log is None:
             raise LaneFencedError("a claim without an open turn")
         if interrupted := plan_turn(log).interrupted:
             commit = resume_commit(
-                log.turn, interrupted, held=agent.generation, now=services.clock.now()
+                log.turn, interrupted, held=agent.generation, now=self._clock.now()
             )
-            await apply_patiently(services.store, commit, clock=services.clock)
+            await apply_patiently(self._store, commit, clock=self._clock)
             return None  # the next look finds the turn ready to go on
         hold = LaneHold(
             agent_id=agent.identity.agent_id,
@@ -259,26 +279,26 @@ class Lane:
 
     async def _run_turn(self, claimed: _Claimed) -> None:
         hold = claimed.hold
-        tracer, turnstile = self._services.tracer, self._turnstile
+        tracer, turnstile = self._tracer, self._turnstile
         with turnstile.turn(), tracer.turn(hold.agent_id, hold.turn_id) as span:
             await turnstile.pass_through()
             try:
                 end = await self._marked(self._driven(claimed.log, hold), hold)
             finally:
-                self._services.open_usage.pop(hold.agent_id, None)  # its settlement counts it
+                self._pace.turn_ended(hold.agent_id)  # its settlement counts it
             await turnstile.pass_through()
             end = await self._marked(self._settler.settle(end, claimed.message, hold), hold)
             span.ended(end.finish, end.usage, end.round_count)
 
     def _marked(self, work: Coroutine[Any, Any, TurnEnd], hold: LaneHold) -> Marked[TurnEnd]:
-        return Marked(work, self._services.turn_mark, hold.turn_id)
+        return Marked(work, self._turn_mark, hold.turn_id)
 
     async def _driven(self, log: TurnLog, hold: LaneHold) -> TurnEnd:
         try:
-            return await TurnDriver(self._services, self._runner, self._pace, hold).run(log)
+            return await self._drive(hold).run(log)
         except Exception as error:  # noqa: BLE001 - named boundary: a bug fails one turn, not the host
             raise_unless_bug(error)
-            self._services.journal.note(
+            self._journal.note(
                 "turn_crashed",
                 "a turn failed unexpectedly (a bug)",
                 level=LogLevel.ERROR,
@@ -290,7 +310,7 @@ class Lane:
 
     async def _broken_off(self, hold: LaneHold, failure: FailureArtifact) -> TurnEnd:
         """How a turn ends that the runtime itself could not carry on with."""
-        log = await self._services.store.reads.turn_log(hold.turn_id)
+        log = await self._store.reads.turn_log(hold.turn_id)
         if log is None:
             raise LaneFencedError(f"turn {hold.turn_id} is gone")
         spent = spent_in(log)

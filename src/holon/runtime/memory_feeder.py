@@ -12,7 +12,6 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
-from holon.decide.execution_place import agent_home_of
 from holon.decide.memory_documents import MEMORY_FILES, documents_of, file_document
 from holon.decide.without_secrets import call_without_secrets, task_without_secrets
 from holon.model.ids import AgentId
@@ -20,16 +19,33 @@ from holon.model.limits import MEMORY_FEED_COUNT, MEMORY_FILE_BYTES_MAX
 from holon.model.memory_index import IndexFacts, MemorySource, SourcePage
 from holon.model.task import TaskRecord
 from holon.model.tool import ToolCallRecord
-from holon.ports.files import FileRefusedError, PathEscapeError
-from holon.ports.memory_index import IndexLostError, IndexUpdate, MemoryIndex
-from holon.runtime.services import Services
+from holon.ports.clock import Clock
+from holon.ports.files import FileRefusedError, Files, PathEscapeError
+from holon.ports.memory_index import IndexLostError, IndexUpdate, MemoryIndex, MemoryIndexes
+from holon.ports.redactor import Redactor
+from holon.ports.store_reads import StoreReads
+from holon.runtime.execution_place import AgentPlaces
 
 
 class MemoryFeeder:
     """Feeds the indexes of one host."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(
+        self,
+        *,
+        reads: StoreReads,
+        clock: Clock,
+        agent_places: AgentPlaces,
+        files: Files,
+        memory_indexes: MemoryIndexes,
+        redactor: Redactor,
+    ) -> None:
+        self._reads = reads
+        self._clock = clock
+        self._agent_places = agent_places
+        self._files = files
+        self._memory_indexes = memory_indexes
+        self._redactor = redactor
         self.followed: dict[AgentId, anyio.Lock] = {}
 
     async def feed(self, agent_id: AgentId, *, count_max: int | None) -> tuple[str, ...]:
@@ -61,13 +77,13 @@ class MemoryFeeder:
 
     async def page(self, agent_id: AgentId, after_seq: int, *, limit: int) -> SourcePage:
         """Return a page of what was written after a change."""
-        reads = self._services.store.reads
+        reads = self._reads
         page = await reads.changed_sources(agent_id, after_seq=after_seq, limit=limit)
         sources = tuple(map(self._shown, page.sources))
         return msgspec.structs.replace(page, sources=sources)
 
     def _shown(self, source: MemorySource) -> MemorySource:
-        redact = self._services.redactor.redact
+        redact = self._redactor.redact
         match source.record:
             case ToolCallRecord() as call:
                 return msgspec.structs.replace(source, record=call_without_secrets(call, redact))
@@ -87,7 +103,7 @@ class MemoryFeeder:
             digest = hashlib.sha256(body.encode()).hexdigest() if body.strip() else None
             if digest == held.get(ref):
                 continue
-            now = self._services.clock.now()
+            now = self._clock.now()
             documents = (file_document(agent_id, ref, body, updated_at=now),)
             kept = documents if digest is not None else ()
             await index.apply(IndexUpdate(source_keys=(ref,), documents=kept))
@@ -96,7 +112,7 @@ class MemoryFeeder:
     async def read_file(self, agent_id: AgentId, path: str) -> tuple[str, str | None]:
         """Return the text of a memory file, and what stands in its way."""
         try:
-            files = self._services.files.under(self.home(agent_id))
+            files = self._files.under(self.home(agent_id))
             found = await files.read(path, bytes_max=MEMORY_FILE_BYTES_MAX)
         except (FileRefusedError, PathEscapeError) as refused:
             return "", refused.message
@@ -104,11 +120,11 @@ class MemoryFeeder:
 
     def index(self, agent_id: AgentId) -> MemoryIndex:
         """Return the index of an agent."""
-        return self._services.memory_indexes.of(self.home(agent_id))
+        return self._memory_indexes.of(self.home(agent_id))
 
     def home(self, agent_id: AgentId) -> str:
         """Return the agent's directory."""
-        return agent_home_of(self._services.home, agent_id)
+        return self._agent_places.home_of(agent_id)
 
     def lock(self, agent_id: AgentId) -> anyio.Lock:
         """Follow an agent from now on, and return what keeps two from feeding its index at once."""

@@ -39,13 +39,14 @@ from holon.model.memory_index import (
     MemoryStatus,
     MemoryText,
 )
-from holon.ports.journal import LogLevel
-from holon.ports.memory_index import IndexLostError, MemoryIndexError
+from holon.ports.clock import Clock
+from holon.ports.journal import Journal, LogLevel
+from holon.ports.memory_index import IndexLostError, MemoryIndexError, MemoryIndexes
+from holon.ports.store_reads import StoreReads
 from holon.runtime.alarm import Alarm
 from holon.runtime.bug_boundary import bug_noted
-from holon.runtime.execution_place import current_place
+from holon.runtime.execution_place import AgentPlaces
 from holon.runtime.memory_feeder import MemoryFeeder
-from holon.runtime.services import Services
 
 T = TypeVar("T")
 _TRIES_COUNT_MAX: Final = 3  # an index may be lost more than once while somebody damages it
@@ -54,10 +55,23 @@ _TRIES_COUNT_MAX: Final = 3  # an index may be lost more than once while somebod
 class MemoryIndexer:
     """The memory indexes of one host."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-        self._alarm = Alarm(services.clock)
-        self._feeder = MemoryFeeder(services)
+    def __init__(
+        self,
+        feeder: MemoryFeeder,
+        *,
+        reads: StoreReads,
+        clock: Clock,
+        agent_places: AgentPlaces,
+        memory_indexes: MemoryIndexes,
+        journal: Journal,
+    ) -> None:
+        self._reads = reads
+        self._clock = clock
+        self._agent_places = agent_places
+        self._memory_indexes = memory_indexes
+        self._journal = journal
+        self._alarm = Alarm(self._clock)
+        self._feeder = feeder
         self._due: set[AgentId] = set()
         self._is_awaited = False  # somebody waits for a rebuild
 
@@ -75,12 +89,12 @@ class MemoryIndexer:
 
     async def run(self) -> None:
         """Feed what has changed, for ever."""
-        if not self._services.memory_indexes.is_kept:
+        if not self._memory_indexes.is_kept:
             return
         while True:
             await self._alarm.wait(until=None)
             if not self._is_awaited:
-                await self._services.clock.sleep_for(MEMORY_FEED_PAUSE_MS)
+                await self._clock.sleep_for(MEMORY_FEED_PAUSE_MS)
             self._is_awaited = False
             while self._due:
                 await self._feed_guarded(self._due.pop())
@@ -89,7 +103,7 @@ class MemoryIndexer:
         self, agent_id: AgentId, query: str, *, limit: int, include_all_workspaces: bool = False
     ) -> FoundMemory:
         """Return what is found, of everything that was durable when the search began."""
-        place = await current_place(self._services, agent_id)
+        place = await self._agent_places.current(agent_id)
         scope = MemoryScope(workspace_id=place.workspace_id, all_workspaces=include_all_workspaces)
 
         async def looked() -> FoundMemory:
@@ -123,7 +137,7 @@ class MemoryIndexer:
         """The documents of these references, made anew from what they come from."""
         known: dict[str, MemoryDocument] = {}
         named = {found for ref in updated if (found := source_of(ref)) is not None}
-        reads = self._services.store.reads
+        reads = self._reads
         for source in await reads.named_sources(agent_id, sorted(named)):
             known |= {document.source_ref: document for document in documents_of(source)}
         for ref in MEMORY_FILES.keys() & updated.keys():
@@ -165,7 +179,7 @@ class MemoryIndexer:
 
     async def _feed_guarded(self, agent_id: AgentId) -> None:
         with bug_noted(
-            self._services.journal,
+            self._journal,
             "memory_feed_crashed",
             f"the memory of {agent_id} is not fed until there is news of it (a bug)",
             agent_id=agent_id,
@@ -176,7 +190,7 @@ class MemoryIndexer:
         try:
             await _persistently(lambda: self._feeder.feed(agent_id, count_max=None))
         except MemoryIndexError as error:
-            self._services.journal.note(
+            self._journal.note(
                 "memory_index_unavailable",
                 error.message,
                 level=LogLevel.WARNING,

@@ -12,6 +12,7 @@ from typing import assert_never
 
 from holon.decide.budget import (
     BudgetFacts,
+    PriceLookup,
     cost_micros_of,
     judge_budget,
     judge_running,
@@ -37,7 +38,7 @@ from holon.decide.pace_commits import (
 )
 from holon.decide.pick_next import Pick
 from holon.model.agent import AgentPace, AgentState
-from holon.model.budget import BudgetHold, UsageStep
+from holon.model.budget import BudgetHold, BudgetPolicy, UsageStep
 from holon.model.commit import Commit
 from holon.model.continuation import Reentry
 from holon.model.ids import AgentId, BriefId, IdPrefix
@@ -48,10 +49,13 @@ from holon.model.provider_attempt import TokenUsage
 from holon.model.snapshot import AgentSnapshot
 from holon.model.transcript import AssistantRound, TurnLog
 from holon.model.wake import OneShot
+from holon.ports.clock import Clock
+from holon.ports.id_source import IdSource
+from holon.ports.store import Store
 from holon.projections.budget_view import MeasureView, PaceView, pace_view, runtime_measures
 from holon.runtime.decided_commit import apply_patiently
-from holon.runtime.execution_place import current_place
-from holon.runtime.services import Services
+from holon.runtime.execution_place import AgentPlaces
+from holon.runtime.model_routing import ModelRouting
 
 _REACH = timedelta(milliseconds=BUDGET_WINDOW_MS + USAGE_STEP_MS)
 
@@ -59,14 +63,31 @@ _REACH = timedelta(milliseconds=BUDGET_WINDOW_MS + USAGE_STEP_MS)
 class PaceDesk:
     """Lets turns of one host begin, or not."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        routing: ModelRouting,
+        agent_places: AgentPlaces,
+        budgets: BudgetPolicy,
+        price_of: PriceLookup,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._routing = routing
+        self._agent_places = agent_places
+        self._budgets = budgets
+        self._price_of = price_of
+        self._running: dict[AgentId, UsageStep] = {}  # what open turns have used so far
 
     async def may_start(
         self, snapshot: AgentSnapshot, entry: QueueEntry, reentry: Reentry, pick: Pick
     ) -> AgentPace | None:
         """Return what to remember with the turn, or nothing when it does not begin."""
-        now = self._services.clock.now()
+        now = self._clock.now()
         if (hold := await self._hold(snapshot, now=now)) is not None:
             start = await self._start(snapshot, entry, pick, now=now)
             await self._apply(hold_turns_commit(start, hold))
@@ -92,23 +113,23 @@ class PaceDesk:
 
     async def hold_inside(self, log: TurnLog, usage: TokenUsage) -> BudgetHold | None:
         """Return the budget that keeps a running turn from another round, or nothing."""
-        services, now = self._services, self._services.clock.now()
-        if services.budgets.is_off:
+        now = self._clock.now()
+        if self._budgets.is_off:
             return None
         agent_id = log.turn.agent_id
         rounds = (e.data.spoke for e in log.entries if isinstance(e.data, AssistantRound))
         timelines = (each.timeline for each in rounds if each.timeline is not None)
-        services.open_usage[agent_id] = UsageStep(
+        self._running[agent_id] = UsageStep(
             began_at=now,
             tokens=usage.total_tokens,
-            cost_micros=cost_micros_of(timelines, services.price_of),
+            cost_micros=cost_micros_of(timelines, self._price_of),
         )
         return judge_running(await self._facts(agent_id, now=now), now=now)
 
     async def review(self, snapshot: AgentSnapshot) -> bool:
         """Look at the budget of an agent that was held; returns that there is more to look at."""
-        now = self._services.clock.now()
-        commit_id = _fresh_commit_id(self._services)
+        now = self._clock.now()
+        commit_id = self._fresh_commit_id()
         hold = await self._hold(snapshot, now=now)
         if hold is None:
             await self._apply(release_turns_commit(commit_id, snapshot, now=now))
@@ -116,82 +137,75 @@ class PaceDesk:
             await self._apply(extend_hold_commit(commit_id, snapshot, hold, now=now))
         return True
 
+    async def review_all(self) -> None:
+        """Have every hold looked at again, as a start does: the budgets may have been raised."""
+        if await self._store.reads.is_anybody_held():
+            commit = review_holds_commit(self._fresh_commit_id(), now=self._clock.now())
+            await self._apply(commit)
+
+    def turn_ended(self, agent_id: AgentId) -> None:
+        """Forget what an open turn has used: its settlement counts it."""
+        self._running.pop(agent_id, None)
+
     async def pace_of(self, agent: AgentState) -> PaceView:
         """Show how fast an agent may go on, whether or not anything is bounded."""
-        now = self._services.clock.now()
+        now = self._clock.now()
         facts = await self._facts(agent.identity.agent_id, now=now)
         return pace_view(agent.pace, facts, unpriced=self._unpriced(agent), now=now)
 
     async def look_at_all(self) -> tuple[MeasureView, ...]:
         """Show what all agents together used, and what they may."""
-        now = self._services.clock.now()
-        facts = BudgetFacts(
-            policy=self._services.budgets, of_runtime=await self._used_by_all(now=now)
-        )
+        now = self._clock.now()
+        facts = BudgetFacts(policy=self._budgets, of_runtime=await self._used_by_all(now=now))
         return runtime_measures(facts, now=now)
 
     def _unpriced(self, agent: AgentState) -> tuple[str, ...]:
-        budgets, preference = self._services.budgets, self._services.models.preference
-        first = agent.model.override_model or str(preference.default)
-        asked = (
-            first,
-            *(() if self._services.fallback_disabled else map(str, preference.fallbacks)),
-        )
-        price_of = self._services.price_of
-        return unpriced_models(asked, budgets.agent, budgets.runtime, price_of=price_of)
+        asked = map(str, self._routing.configured(agent.model))
+        budgets = self._budgets
+        return unpriced_models(asked, budgets.agent, budgets.runtime, price_of=self._price_of)
 
     async def _hold(self, snapshot: AgentSnapshot, *, now: datetime) -> BudgetHold | None:
-        if self._services.budgets.is_off:
+        if self._budgets.is_off:
             return None
         agent_id = snapshot.agent.identity.agent_id
         return judge_budget(await self._facts(agent_id, now=now), now=now)
 
     async def _facts(self, agent_id: AgentId, *, now: datetime) -> BudgetFacts:
-        services = self._services
-        settled = await services.store.reads.usage(agent_id, since=now - _REACH)
-        running = services.open_usage.get(agent_id)
+        settled = await self._store.reads.usage(agent_id, since=now - _REACH)
+        running = self._running.get(agent_id)
         return BudgetFacts(
-            policy=services.budgets,
+            policy=self._budgets,
             of_agent=(*settled, *(() if running is None else (running,))),
             of_runtime=await self._used_by_all(now=now),
         )
 
     async def _used_by_all(self, *, now: datetime) -> tuple[UsageStep, ...]:
-        settled = await self._services.store.reads.usage(None, since=now - _REACH)
-        return (*settled, *self._services.open_usage.values())
+        settled = await self._store.reads.usage(None, since=now - _REACH)
+        return (*settled, *self._running.values())
 
     async def _comes_again(self, message: MessageEnvelope) -> bool:
         if not isinstance(message.origin, TimerOrigin):
             return False
-        timer = await self._services.store.reads.timer(message.origin.timer_id)
+        timer = await self._store.reads.timer(message.origin.timer_id)
         return timer is not None and not isinstance(timer.schedule, OneShot)
 
     async def _start(
         self, snapshot: AgentSnapshot, entry: QueueEntry, pick: Pick, *, now: datetime
     ) -> HeldStart:
-        place = await current_place(self._services, entry.message.agent_id)
+        place = await self._agent_places.current(entry.message.agent_id)
         return HeldStart(
-            commit_id=_fresh_commit_id(self._services),
+            commit_id=self._fresh_commit_id(),
             at=now,
             snapshot=snapshot,
             message=entry.message,
             passed_over=pick.passed_over,
-            brief_id=BriefId(self._services.ids.fresh(IdPrefix.BRIEF)),
+            brief_id=BriefId(self._ids.fresh(IdPrefix.BRIEF)),
             workspace_id=place.workspace_id,
         )
 
+    def _fresh_commit_id(self) -> str:
+        return f"pace:{self._ids.fresh(IdPrefix.REQUEST)}"
+
     async def _apply(self, commit: Commit) -> None:
         """Apply it or not: either way the next look at the rows knows what to do."""
-        await apply_patiently(self._services.store, commit, clock=self._services.clock)
-
-
-async def review_holds(services: Services) -> None:
-    """Have every hold looked at again, as a start does: the budgets may have been raised."""
-    if not await services.store.reads.is_anybody_held():
-        return
-    commit = review_holds_commit(_fresh_commit_id(services), now=services.clock.now())
-    await apply_patiently(services.store, commit, clock=services.clock)
-
-
-def _fresh_commit_id(services: Services) -> str:
-    return f"pace:{services.ids.fresh(IdPrefix.REQUEST)}"
+        await apply_patiently(self._store, commit, clock=self._clock)

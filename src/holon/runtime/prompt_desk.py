@@ -9,7 +9,6 @@ Rule 2: the address of the agent's trigger is shown to its model alone; here it 
 import msgspec
 
 from holon.decide.agent_refusals import refuse_unknown
-from holon.decide.execution_place import agent_home_of
 from holon.decide.pick_next import pick_next
 from holon.decide.trigger_address import without_addresses
 from holon.model.agent import AgentState
@@ -27,28 +26,51 @@ from holon.model.provenance import (
 from holon.model.refusal import RefusedError
 from holon.model.transcript import IncomingMessage
 from holon.model.workspace import AGENT_HOME, ActiveWorkspace
+from holon.ports.clock import Clock
+from holon.ports.instructions import Instructions
+from holon.ports.redactor import Redactor
+from holon.ports.store_reads import StoreReads
 from holon.prompt.frame import assemble
 from holon.prompt.prompt_view import PromptView, SectionView, prompt_view
 from holon.runtime.context_builder import ContextBuilder, Moment, moment_of
 from holon.runtime.conversation_room import read_past
-from holon.runtime.services import Services
+from holon.runtime.execution_place import AgentPlaces
+from holon.runtime.model_routing import ModelRouting
+from holon.runtime.turn_renderings import TurnRenderings
 
 
 class PromptDesk:
     """Looks at prompts of one host."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-        self._context = ContextBuilder(services)
+    def __init__(
+        self,
+        *,
+        reads: StoreReads,
+        clock: Clock,
+        routing: ModelRouting,
+        agent_places: AgentPlaces,
+        instructions: Instructions,
+        context: ContextBuilder,
+        renderings: TurnRenderings,
+        redactor: Redactor,
+    ) -> None:
+        self._reads = reads
+        self._clock = clock
+        self._routing = routing
+        self._context = context
+        self._renderings = renderings
+        self._redactor = redactor
+        self._agent_places = agent_places
+        self._instructions = instructions
 
     async def look(self, agent_id: AgentId, *, text: str | None = None) -> PromptView:
         """Return the prompt as it would be now."""
-        agent = await self._services.store.reads.agent(parse_agent_id(agent_id))
+        agent = await self._reads.agent(parse_agent_id(agent_id))
         if agent is None:
             raise RefusedError(refuse_unknown(agent_id))
         moment = await self._moment(agent, text)
         facts, budget = await self._context.facts(moment), self._context.budget(moment.override)
-        model = moment.override or self._services.models.preference.default
+        model = moment.override or self._routing.preference.default
         view = prompt_view(
             facts,
             assemble(facts, budget),
@@ -60,17 +82,22 @@ class PromptDesk:
 
     async def guidance(self, agent_id: AgentId, place: ActiveWorkspace) -> LoadedGuidance:
         """Return the guidance an agent's prompt would have now, and what cannot be used."""
-        return await self._services.instructions.load(
-            agent_home=agent_home_of(self._services.home, agent_id),
+        return await self._instructions.load(
+            agent_home=self._agent_places.home_of(agent_id),
             workspace_anchor=None if place.workspace_id == AGENT_HOME else place.workspace_anchor,
         )
 
     async def _moment(self, agent: AgentState, text: str | None) -> Moment:
-        reads, turn_id = self._services.store.reads, agent.focus.open_turn_id
+        reads, turn_id = self._reads, agent.focus.open_turn_id
         chosen = agent.model.override_model
         override = parse_model_ref(chosen) if chosen is not None else None
         log = await reads.turn_log(turn_id) if turn_id is not None else None
-        past = await read_past(self._services, agent.identity.agent_id)
+        past = await read_past(
+            reads,
+            agent.identity.agent_id,
+            renderings=self._renderings,
+            redact=self._redactor.redact,
+        )
         if log is not None and text is None:
             return moment_of(agent, log, past.turns, override=override)
         return Moment(
@@ -81,10 +108,10 @@ class PromptDesk:
         )
 
     async def _next(self, agent: AgentState, text: str | None) -> IncomingMessage | None:
-        agent_id, reads = agent.identity.agent_id, self._services.store.reads
+        agent_id, reads = agent.identity.agent_id, self._reads
         if text is not None:
             return IncomingMessage(message=self._said(agent_id, text))
-        snapshot = await reads.snapshot(agent_id, now=self._services.clock.now())
+        snapshot = await reads.snapshot(agent_id, now=self._clock.now())
         pick = (
             None
             if snapshot is None
@@ -98,7 +125,7 @@ class PromptDesk:
         return MessageEnvelope(
             id=MessageId("msg_preview"),
             agent_id=agent_id,
-            created_at=self._services.clock.now(),
+            created_at=self._clock.now(),
             kind=MessageKind.OPERATOR_PROMPT,
             origin=OperatorOrigin(),
             trust=TrustLevel.TRUSTED_OPERATOR,

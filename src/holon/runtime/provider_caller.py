@@ -17,16 +17,15 @@ Rule 9: an answer without sense from a route that made sense before is asked for
         a broken connection: a proxy's hiccup, not a wrong address.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
 from holon.decide.bounded_text import answer_bytes_max, bounded_answer
 from holon.decide.circuit import Passage
 from holon.decide.failure_artifact import first_line, round_failure
-from holon.decide.provider_route import RouteFacts, ordered_models
 from holon.decide.retry import (
     ATTEMPTS_COUNT_MAX,
     FailedAttempt,
@@ -37,10 +36,10 @@ from holon.decide.retry import (
     moment_named,
 )
 from holon.decide.token_estimate import counted_usage
-from holon.model.agent import ModelChoice
 from holon.model.answer import AnswerProgress, ModelAnswer
 from holon.model.conversation import AssistantBlock, TextBlock, ThinkingBlock, tool_uses_of
-from holon.model.model_ref import BadModelRefError, ModelRef, parse_model_ref
+from holon.model.ids import AgentId
+from holon.model.model_ref import ModelRef
 from holon.model.prompt_frame import ProviderRequest
 from holon.model.provider_attempt import TokenUsage
 from holon.model.provider_errors import (
@@ -50,70 +49,61 @@ from holon.model.provider_errors import (
     UnreadableResponseError,
 )
 from holon.model.turn import ModelFailed, ModelSpoke
+from holon.ports.clock import Clock
 from holon.ports.provider import Candidate
+from holon.ports.redactor import Redactor
 from holon.runtime.attempt_log import Attempt, AttemptLog
-from holon.runtime.provider_gate import LastFailure
-from holon.runtime.services import Services
+from holon.runtime.model_routing import ModelRouting
+from holon.runtime.provider_gate import LastFailure, ProviderGate
+from holon.runtime.token_calibration import TokenCalibrations
 
+ProgressListener: TypeAlias = Callable[[AgentId, AnswerProgress], None]
 _MS_NS: Final = 1_000_000
 
 
-async def ask_provider(
-    services: Services, request: ProviderRequest, *, override: ModelRef | None
-) -> ModelSpoke | ModelFailed:
-    """Return the next round, or why there is none."""
-    return await _Walk(services, request, _models(services, override)).run()
+class ProviderCaller:
+    """Asks the models of one host."""
 
+    def __init__(
+        self,
+        *,
+        routing: ModelRouting,
+        gate: ProviderGate,
+        clock: Clock,
+        redactor: Redactor,
+        calibrations: TokenCalibrations,
+        progress: ProgressListener,
+        deferral_allowed: bool,
+    ) -> None:
+        """A turn may wait for the moment its provider named, where deferral is allowed."""
+        self.routing: Final = routing
+        self.gate: Final = gate
+        self.clock: Final = clock
+        self.redactor: Final = redactor
+        self.calibrations: Final = calibrations
+        self.progress: Final = progress
+        self.deferral_allowed: Final = deferral_allowed
 
-def configured_models(services: Services, choice: ModelChoice) -> tuple[ModelRef, ...]:
-    """Return the models that are asked for an agent, first to last; none if its own has no form."""
-    override = choice.override_model
-    try:
-        return _models(services, None if override is None else parse_model_ref(override))
-    except BadModelRefError:
-        return ()
-
-
-def _models(services: Services, override: ModelRef | None) -> tuple[ModelRef, ...]:
-    preference = services.models.preference
-    facts = RouteFacts(
-        default=preference.default,
-        fallbacks=preference.fallbacks,
-        override=override,
-        fallback_disabled=services.fallback_disabled,
-    )
-    return ordered_models(facts)
-
-
-def withheld_tools(services: Services, candidate: Candidate) -> frozenset[str]:
-    """Return the tools a model is not given: a trial model those that act, unless it may."""
-    if not candidate.is_trial or services.trial_tools_allowed:
-        return frozenset()
-    return services.tools.acting
-
-
-def withheld_from(services: Services, model: ModelRef) -> tuple[str, ...]:
-    """Return the tools a named model is not given; none for one that cannot be used anyhow."""
-    try:
-        candidate = services.models.find(model)
-    except ProviderError:
-        return ()
-    return tuple(sorted(withheld_tools(services, candidate)))
+    async def ask(
+        self, request: ProviderRequest, *, override: ModelRef | None
+    ) -> ModelSpoke | ModelFailed:
+        """Return the next round, or why there is none."""
+        return await _Walk(self, request, self.routing.ordered(override)).run()
 
 
 class _Walk:
     """The way from the first candidate to the one that answers."""
 
     def __init__(
-        self, services: Services, request: ProviderRequest, models: Sequence[ModelRef]
+        self, caller: ProviderCaller, request: ProviderRequest, models: Sequence[ModelRef]
     ) -> None:
-        self._services = services
-        self._clock = services.clock
-        self._gate = services.gate
+        self._caller = caller
+        self._clock = caller.clock
+        self._gate = caller.gate
         self._request = request
         self._models = models
         self._withheld: frozenset[str] = frozenset()  # from the candidate that is asked
-        self._log = AttemptLog(services.redactor, requested=models[0])
+        self._log = AttemptLog(caller.redactor, requested=models[0])
         self._moments: list[datetime] = []
 
     async def run(self) -> ModelSpoke | ModelFailed:
@@ -131,32 +121,32 @@ class _Walk:
             if self._log.lost[-1].error.ends_turn:
                 self._moments.clear()  # waiting makes no conversation shorter
                 break
-        redact = self._services.redactor.redact
+        redact = self._caller.redactor.redact
         return ModelFailed(
             failure=round_failure(self._log.lost, self._log.attempts, redact=redact),
             timeline=self._log.timeline(),
-            retry_at=min(self._moments, default=None) if self._services.deferral_allowed else None,
+            retry_at=min(self._moments, default=None) if self._caller.deferral_allowed else None,
         )
 
     def _without_secrets(self, block: AssistantBlock) -> AssistantBlock:
         """Clean words before they are recorded. Calls and sealed thinking only work verbatim."""
         match block:
             case TextBlock(text=text) | ThinkingBlock(text=text, is_sealed=False):
-                return msgspec.structs.replace(block, text=self._services.redactor.redact(text))
+                return msgspec.structs.replace(block, text=self._caller.redactor.redact(text))
             case _:
                 return block
 
     async def _try(self, ref: ModelRef, rest: Sequence[ModelRef]) -> ModelAnswer | None:
         now = self._clock.now()
         try:
-            candidate = self._services.models.find(ref)
+            candidate = self._caller.routing.find(ref)
         except ProviderError as error:
             self._gate.note_refusal(ref, self._last_failure(ref, error, now))
             self._log.never_asked(ref, error, at=now, has_fallback=bool(rest))
             return None
         route = candidate.model_ref
         # Whom else to ask matters only for a route that rests, so that is when we look.
-        has_other = self._gate.is_resting(route) and any(self._is_usable(other) for other in rest)
+        has_other = self._gate.is_resting(route) and any(map(self._caller.routing.is_usable, rest))
         way = self._gate.enter(route, now_ms=self._now_ms(), has_fallback=has_other)
         if way is Passage.PASSED_OVER:
             resting = RouteRestingError("it failed too often in a row and is given a rest")
@@ -173,7 +163,7 @@ class _Walk:
         self, candidate: Candidate, attempts_count_max: int, *, has_fallback: bool
     ) -> ModelAnswer | None:
         number, may_be_garbled = 1, self._gate.has_answered(candidate.model_ref)
-        self._withheld = withheld_tools(self._services, candidate)
+        self._withheld = self._caller.routing.withheld_tools(candidate)
         while True:
             attempt = await self._attempt(candidate, number, attempts_count_max)
             if may_be_garbled and (garbled := _garbled(attempt.came)) is not None:
@@ -220,7 +210,7 @@ class _Walk:
             told,
             read_bytes=len(msgspec.json.encode(self._request)),
             written_bytes=sum(len(msgspec.json.encode(block)) for block in answer.blocks),
-            calibration=self._services.calibrations.of(str(candidate.model_ref)),
+            calibration=self._caller.calibrations.of(str(candidate.model_ref)),
         )
 
     def _offered(self) -> ProviderRequest:
@@ -254,23 +244,16 @@ class _Walk:
             )
         )
 
-    def _is_usable(self, ref: ModelRef) -> bool:
-        try:
-            self._services.models.find(ref)
-        except ProviderError:
-            return False
-        return True
-
     def _last_failure(self, ref: ModelRef, error: ProviderError, at: datetime) -> LastFailure:
         return LastFailure(
             model_ref=str(ref),
             failure_kind=error.code,
-            summary=first_line(self._services.redactor.redact(error.message)),
+            summary=first_line(self._caller.redactor.redact(error.message)),
             failed_at=at,
         )
 
     def _hear(self, progress: AnswerProgress) -> None:
-        self._services.progress(self._request.agent_id, progress)
+        self._caller.progress(self._request.agent_id, progress)
 
     def _now_ms(self) -> int:
         return self._clock.monotonic_ns() // _MS_NS

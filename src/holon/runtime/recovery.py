@@ -38,13 +38,18 @@ from holon.model.snapshot import AgentSnapshot
 from holon.model.task import TaskRecord
 from holon.model.transcript import TurnLog
 from holon.model.wait import WaitState
-from holon.ports.failpoint import Failpoint
+from holon.ports.clock import Clock
+from holon.ports.failpoint import Failpoint, Failpoints
+from holon.ports.id_source import IdSource
+from holon.ports.journal import Journal
+from holon.ports.shell import Shell
+from holon.ports.store import Store
+from holon.ports.turn_mark import TurnMark
 from holon.runtime.bug_boundary import bug_noted
 from holon.runtime.command_boundary import spared
 from holon.runtime.decided_commit import apply_patiently, patiently
-from holon.runtime.pace_desk import review_holds
-from holon.runtime.provider_caller import configured_models
-from holon.runtime.services import Services
+from holon.runtime.model_routing import ModelRouting
+from holon.runtime.pace_desk import PaceDesk
 from holon.runtime.settler import Settler
 from holon.runtime.task_desk import TaskDesk
 from holon.runtime.task_supervisor import TaskSupervisor
@@ -56,26 +61,43 @@ class Recovery:
 
     def __init__(
         self,
-        services: Services,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        routing: ModelRouting,
+        shell: Shell,
+        failpoints: Failpoints,
+        journal: Journal,
+        turn_mark: TurnMark,
+        settler: Settler,
+        pace: PaceDesk,
         tasks: TaskDesk,
         supervisor: TaskSupervisor,
-        *,
         start: Callable[[TaskRecord], Awaitable[bool]],
     ) -> None:
         self._start = start
-        self._services = services
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._routing = routing
+        self._shell = shell
+        self._failpoints = failpoints
+        self._journal = journal
+        self._turn_mark = turn_mark
+        self._settler = settler
+        self._pace = pace
         self._tasks = tasks
         self._supervisor = supervisor
-        self._settler = Settler(services)
         self._figures: Counter[str] = Counter()
         self.left: set[AgentId] = set()
 
     async def run(self) -> None:
         """Recover every open turn and every task nobody runs any more."""
-        reads = self._services.store.reads
+        reads = self._store.reads
         for agent_id in await reads.agents_with_open_turns():
             await self._guarded(agent_id, partial(self._recover_turn, agent_id))
-            await self._services.failpoints.reach(Failpoint.RECOVERY_BETWEEN_AGENTS)
+            await self._failpoints.reach(Failpoint.RECOVERY_BETWEEN_AGENTS)
         open_tasks = await reads.open_tasks()
         live = {*await self._supervisor.take_up(open_tasks)}
         for task in open_tasks:
@@ -86,14 +108,14 @@ class Recovery:
                 await self._guarded(plan.advance.agent_id, partial(self._interrupt, plan))
         self._figures["tasks_taken_up"] = len(live)
         await self._end_strays([task for task in open_tasks if task.id in live])
-        await review_holds(self._services)
-        await _release_for_other_models(self._services)
-        await _restore_skills(self._services)
+        await self._pace.review_all()
+        await self._release_for_other_models()
+        await self._restore_skills()
         self._tell()
 
     async def _guarded(self, agent_id: AgentId, step: Callable[[], Awaitable[None]]) -> None:
         with bug_noted(
-            self._services.journal,
+            self._journal,
             "recovery_crashed",
             f"what {agent_id} had left could not be taken up, and stays as it is (a bug)",
             agent_id=agent_id,
@@ -110,11 +132,11 @@ class Recovery:
     async def _interrupt(self, plan: InterruptTask) -> None:
         self._figures["tasks_interrupted"] += 1
         report = partial(self._tasks.report, plan.advance)
-        await patiently(report, clock=self._services.clock)
+        await patiently(report, clock=self._clock)
 
     def _tell(self) -> None:
         figures = self._figures
-        self._services.journal.note(
+        self._journal.note(
             "recovered",
             "took up what an earlier process left",
             turns_resumed=figures["turns_resumed"],
@@ -126,20 +148,20 @@ class Recovery:
         )
 
     async def _recover_turn(self, agent_id: AgentId) -> None:
-        reads, now = self._services.store.reads, self._services.clock.now()
+        reads, now = self._store.reads, self._clock.now()
         snapshot = await reads.snapshot(agent_id, now=now)
         turn_id = snapshot.agent.focus.open_turn_id if snapshot else None
         log = await reads.turn_log(turn_id) if turn_id else None
         if snapshot is None or log is None:
             return
-        plan = plan_turn(log, ended_process=self._services.turn_mark.left_by == turn_id)
+        plan = plan_turn(log, ended_process=self._turn_mark.left_by == turn_id)
         await self._end_commands_of(plan.interrupted)
         match plan:
             case ResumeTurnPlan(interrupted=interrupted, crashes=crashes):
                 self._figures["turns_resumed"] += 1
                 held = snapshot.agent.generation
                 commit = resume_commit(log.turn, interrupted, held=held, now=now, crashes=crashes)
-                await apply_patiently(self._services.store, commit, clock=self._services.clock)
+                await apply_patiently(self._store, commit, clock=self._clock)
             case AbandonTurnPlan():
                 self._figures["turns_abandoned"] += 1
                 await self._abandon(snapshot, log, plan)
@@ -148,22 +170,20 @@ class Recovery:
                 await self._abandon(snapshot, log, plan)
 
     async def _end_commands_of(self, interrupted: Sequence[FinishToolCall]) -> None:
-        shell = self._services.shell
+        shell = self._shell
         for call in interrupted:
             for run_id in run_ids_of_call(call.tool_name, call.effect_id):
-                with spared(
-                    self._services.journal, "a command that was cut off could not be ended"
-                ):
+                with spared(self._journal, "a command that was cut off could not be ended"):
                     command = await shell.attach(run_id)
                     if command is not None:
                         await command.stop(force=True)
                         await shell.forget(run_id)
 
     async def _end_strays(self, live: Sequence[TaskRecord]) -> None:
-        journal, owned = self._services.journal, {run_id_of(task) for task in live}
+        journal, owned = self._journal, {run_id_of(task) for task in live}
         unended: Sequence[str] = ()
         with spared(journal, "whether commands go on astray cannot be looked at"):
-            unended = await self._services.shell.unended_runs()
+            unended = await self._shell.unended_runs()
         for run_id in unended:
             if run_id in owned:
                 continue
@@ -171,8 +191,8 @@ class Recovery:
                 await self._end_stray(run_id)
 
     async def _end_stray(self, run_id: str) -> None:
-        with spared(self._services.journal, "a stray command could not be ended"):
-            command = await self._services.shell.attach(run_id)
+        with spared(self._journal, "a stray command could not be ended"):
+            command = await self._shell.attach(run_id)
             if command is not None:
                 self._figures["commands_ended"] += 1
                 await command.stop(force=True)
@@ -181,7 +201,7 @@ class Recovery:
         self, snapshot: AgentSnapshot, log: TurnLog, plan: AbandonTurnPlan | SetAsideTurnPlan
     ) -> None:
         """Settle a turn that ends the process each time it is taken up."""
-        entry = await self._services.store.reads.message(log.turn.message_id)
+        entry = await self._store.reads.message(log.turn.message_id)
         if entry is None:
             return
         spent = spent_in(log)
@@ -202,37 +222,35 @@ class Recovery:
         else:
             await self._settler.settle(end, entry.message, hold)
 
-
-async def _restore_skills(services: Services) -> None:
-    """Mark what an earlier process left session_active as restored."""
-    if not await services.store.reads.has_skills_to_restore():
-        return
-    commit = Commit(
-        commit_id=f"restore:{services.ids.fresh(IdPrefix.REQUEST)}",
-        at=services.clock.now(),
-        changes=(RestoreSkills(),),
-    )
-    await apply_patiently(services.store, commit, clock=services.clock)
-
-
-async def _release_for_other_models(services: Services) -> None:
-    """Let items go on that waited for a model with a larger window, now that others are used."""
-    reads = services.store.reads
-    waits = await reads.waits_on(CONTEXT_TOO_LONG)
-    for agent_id in dict.fromkeys(wait.agent_id for wait in waits):
-        agent = await reads.agent(agent_id)
-        if agent is None:
-            continue
-        own = [wait for wait in waits if wait.agent_id == agent_id]
-        moved = ended_by_other_models(own, configured_models(services, agent.model))
-        if not moved:
-            continue
+    async def _restore_skills(self) -> None:
+        """Mark what an earlier process left session_active as restored."""
+        if not await self._store.reads.has_skills_to_restore():
+            return
         commit = Commit(
-            commit_id=f"models:{services.ids.fresh(IdPrefix.REQUEST)}",
-            at=services.clock.now(),
-            changes=moved,
-            expects=tuple(
-                WaitInState(wait_id=each.wait_id, state=WaitState.ACTIVE) for each in moved
-            ),
+            commit_id=f"restore:{self._ids.fresh(IdPrefix.REQUEST)}",
+            at=self._clock.now(),
+            changes=(RestoreSkills(),),
         )
-        await apply_patiently(services.store, commit, clock=services.clock)
+        await apply_patiently(self._store, commit, clock=self._clock)
+
+    async def _release_for_other_models(self) -> None:
+        """Let items go on that waited for a larger window, now that other models are used."""
+        reads = self._store.reads
+        waits = await reads.waits_on(CONTEXT_TOO_LONG)
+        for agent_id in dict.fromkeys(wait.agent_id for wait in waits):
+            agent = await reads.agent(agent_id)
+            if agent is None:
+                continue
+            own = [wait for wait in waits if wait.agent_id == agent_id]
+            moved = ended_by_other_models(own, self._routing.configured(agent.model))
+            if not moved:
+                continue
+            commit = Commit(
+                commit_id=f"models:{self._ids.fresh(IdPrefix.REQUEST)}",
+                at=self._clock.now(),
+                changes=moved,
+                expects=tuple(
+                    WaitInState(wait_id=each.wait_id, state=WaitState.ACTIVE) for each in moved
+                ),
+            )
+            await apply_patiently(self._store, commit, clock=self._clock)

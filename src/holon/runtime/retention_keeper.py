@@ -22,7 +22,6 @@ Rule 8: ages go by what is believed of the wall clock (decide/trusted_time), int
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Final
 
 import anyio
 
@@ -49,21 +48,41 @@ from holon.model.limits import (
     UNSEEN_FULL_COUNT_MAX,
     UNSEEN_PER_AGENT_COUNT_MAX,
 )
-from holon.ports.failpoint import Failpoint
-from holon.ports.journal import LogLevel
+from holon.model.retention import RetentionPolicy
+from holon.ports.agent_homes import AgentHomes
+from holon.ports.clock import Clock
+from holon.ports.failpoint import Failpoint, Failpoints
+from holon.ports.journal import Journal, LogLevel
+from holon.ports.shell import Shell
+from holon.ports.store import Store
 from holon.runtime.alarm import Alarm
 from holon.runtime.command_boundary import spared
-from holon.runtime.services import Services
 
 
 class RetentionKeeper:
     """Runs retention for one host."""
 
-    def __init__(self, services: Services) -> None:
-        self._services: Final = services
-        self._alarm = Alarm(services.clock)
-        self._full_bytes = services.retention.bytes_max * RETENTION_FULL_PERCENT // 100
-        self._policy = services.retention  # tighter while the database is above its cap
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        shell: Shell,
+        homes: AgentHomes,
+        failpoints: Failpoints,
+        journal: Journal,
+        retention: RetentionPolicy,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._shell = shell
+        self._homes = homes
+        self._failpoints = failpoints
+        self._journal = journal
+        self._retention = retention
+        self._alarm = Alarm(self._clock)
+        self._full_bytes = self._retention.bytes_max * RETENTION_FULL_PERCENT // 100
+        self._policy = self._retention  # tighter while the database is above its cap
         self._is_stuck = False  # the last pass left the database nearly full
         self._groups_seen = 0  # since the last pass
         self._is_due = False
@@ -88,7 +107,7 @@ class RetentionKeeper:
 
     async def _be_due(self) -> None:
         while True:
-            await self._services.clock.sleep_for(RETENTION_INTERVAL_MS)
+            await self._clock.sleep_for(RETENTION_INTERVAL_MS)
             self._is_due = True
             self._alarm.nudge()
 
@@ -107,11 +126,11 @@ class RetentionKeeper:
         return not self._is_stuck and await self._is_full()
 
     async def _is_full(self) -> bool:
-        return await self._services.store.reads.used_bytes() > self._full_bytes
+        return await self._store.reads.used_bytes() > self._full_bytes
 
     async def prune_all(self) -> None:
         """Prune until the policy is met."""
-        with spared(self._services.journal, "the files of ended commands are left for later"):
+        with spared(self._journal, "the files of ended commands are left for later"):
             await self._forget_runs()
         try:
             await self._let_go_unseen(kept=UNSEEN_PER_AGENT_COUNT_MAX)
@@ -125,7 +144,7 @@ class RetentionKeeper:
 
     async def _prune_to_room(self) -> None:
         if not await self._is_full():
-            self._policy = self._services.retention
+            self._policy = self._retention
         await self._prune_rows()
         while await self._is_full() and (tighter := tightened(self._policy)):
             self._policy = tighter
@@ -133,7 +152,7 @@ class RetentionKeeper:
 
     async def _trusted_now(self) -> datetime:
         """Look at the clock, and return the moment that is believed to have come."""
-        clock, reads = self._services.clock, self._services.store.reads
+        clock, reads = self._clock, self._store.reads
         now, monotonic_ns = clock.now(), clock.monotonic_ns()
         if self._trust is None:
             newest = [await reads.settled_by(moment) for moment in asked_moments(now)]
@@ -143,44 +162,43 @@ class RetentionKeeper:
         return trusted_now(self._trust, monotonic_ns=monotonic_ns)
 
     async def _prune_rows(self) -> None:
-        services, more = self._services, True
+        more = True
         while more:
             for act in self._before:
                 await act()
-            report = await services.store.prune(self._policy, now=await self._trusted_now())
+            report = await self._store.prune(self._policy, now=await self._trusted_now())
             more = report.more
-            await services.failpoints.reach(Failpoint.RETENTION_BETWEEN_BATCHES)
+            await self._failpoints.reach(Failpoint.RETENTION_BETWEEN_BATCHES)
 
     async def _let_go_unseen(self, *, kept: int) -> bool:
         """Bound what waits to be shown to each agent; returns whether something was let go."""
-        crowded = await self._services.store.reads.crowded(kept=kept)
+        crowded = await self._store.reads.crowded(kept=kept)
         return any([await self._let_go_oldest(agent_id, kept=kept) for agent_id in crowded])
 
     async def _let_go_oldest(self, agent_id: AgentId, *, kept: int) -> bool:
         """Let go a batch at a time, as long as the agent begins no turn meanwhile."""
-        services, has_let_go = self._services, False
-        reads, batch_count = services.store.reads, services.retention.batch_count
+        has_let_go = False
+        reads, batch_count = self._store.reads, self._retention.batch_count
         while agent := await reads.agent(agent_id):
             oldest = await reads.oldest_unseen(agent_id, kept=kept, limit=batch_count)
             if not oldest:
                 break
-            commit = let_go_commit(agent, oldest, now=services.clock.now())
-            if await services.store.apply(commit) != Applied():
+            commit = let_go_commit(agent, oldest, now=self._clock.now())
+            if await self._store.apply(commit) != Applied():
                 break
             has_let_go = True
         return has_let_go
 
     async def _remove_homes(self) -> None:
         """Take away the homes of past runs of which nothing is left in the database."""
-        services = self._services
         try:
-            there = await services.homes.temporary()
-            past = await services.store.reads.archived_without_history(there) if there else ()
+            there = await self._homes.temporary()
+            past = await self._store.reads.archived_without_history(there) if there else ()
             for identity in past:
                 if is_temporary(identity):
-                    await services.homes.remove(identity.agent_id)
+                    await self._homes.remove(identity.agent_id)
         except HolonError as error:
-            services.journal.note(
+            self._journal.note(
                 "homes_kept",
                 "the homes of past runs are left for later",
                 level=LogLevel.WARNING,
@@ -189,20 +207,19 @@ class RetentionKeeper:
 
     async def _forget_runs(self) -> None:
         """Drop what ended commands left on disk, as far as the policy wants it."""
-        services = self._services
-        runs = await services.shell.ended_runs()
+        runs = await self._shell.ended_runs()
         if not runs:
             return
-        reads = services.store.reads
+        reads = self._store.reads
         # Those that run come first: a task that ends in between is in the second list.
         tasks = [*await reads.open_tasks(), *await reads.unread_tasks()]
         in_use = [run_id for task in tasks if (run_id := run_id_of(task)) is not None]
         leaving = runs_to_forget(
             runs,
             in_use=in_use,
-            policy=services.retention,
-            now=services.clock.now(),
+            policy=self._retention,
+            now=self._clock.now(),
             trusted=await self._trusted_now(),
         )
         for run in leaving:
-            await services.shell.forget(run.run_id)
+            await self._shell.forget(run.run_id)

@@ -26,20 +26,30 @@ from anyio.lowlevel import checkpoint
 from holon.decide.activation import Rest, RestUntil, StayDown, decide_activation
 from holon.model.ids import AgentId
 from holon.model.limits import BACKSTOP_GRACE_MS, BACKSTOP_INTERVAL_MS
-from holon.ports.journal import LogLevel
+from holon.ports.clock import Clock
+from holon.ports.journal import Journal, LogLevel
+from holon.ports.store_reads import StoreReads
 from holon.runtime.alarm import Alarm
 from holon.runtime.bug_boundary import raise_unless_bug
 from holon.runtime.lane import Lane
-from holon.runtime.services import Services
 
 
 class Scheduler:
     """Starts lanes for one host."""
 
-    def __init__(self, services: Services, lane: Lane) -> None:
-        self._services = services
+    def __init__(
+        self,
+        lane: Lane,
+        *,
+        reads: StoreReads,
+        clock: Clock,
+        journal: Journal,
+    ) -> None:
+        self._reads = reads
+        self._clock = clock
+        self._journal = journal
         self._lane = lane
-        self._alarm = Alarm(services.clock)
+        self._alarm = Alarm(self._clock)
         self._news: dict[AgentId, None] = {}  # ordered, so that a seed replays exactly
         self._running: dict[AgentId, anyio.CancelScope] = {}
         self._left_down: dict[AgentId, None] = {}  # until there is news that came afterwards
@@ -74,7 +84,7 @@ class Scheduler:
     def _leave_down(self, agent_id: AgentId, error: Exception) -> None:
         """Give the agent no lane until there is news of it."""
         self._left_down[agent_id] = None
-        self._services.journal.note(
+        self._journal.note(
             "agent_left_down",
             f"{agent_id} cannot be run, and is left alone until there is news of it (a bug)",
             level=LogLevel.ERROR,
@@ -131,11 +141,11 @@ class Scheduler:
 
     async def run_backstop(self) -> None:
         """Every now and then, look for agents that should be running and are not."""
-        clock = self._services.clock
+        clock = self._clock
         while True:
             await clock.sleep_for(BACKSTOP_INTERVAL_MS)
             self._hear_late_news()
-            self.moment_came(await self._services.store.reads.void_holds(now=clock.now()))
+            self.moment_came(await self._reads.void_holds(now=clock.now()))
             suspects = await self._overlooked()
             if not suspects:
                 continue
@@ -145,7 +155,7 @@ class Scheduler:
             still = await self._overlooked()
             for agent_id in (a for a, seq in suspects.items() if still.get(a) == seq):
                 self.rescue_count += 1
-                self._services.journal.note(
+                self._journal.note(
                     "agent_overlooked",
                     f"{agent_id} was overlooked and is woken (a bug)",
                     level=LogLevel.ERROR,
@@ -162,7 +172,7 @@ class Scheduler:
 
         With each goes how far its log had come: an agent whose log moved since was looked after.
         """
-        reads, now = self._services.store.reads, self._services.clock.now()
+        reads, now = self._reads, self._clock.now()
         found = {}
         for agent_id in await reads.restless(now=now):
             await checkpoint()  # there may be many, and reads keep the loop
@@ -179,7 +189,7 @@ class Scheduler:
         return found
 
     async def _should_run(self, agent_id: AgentId, *, now: datetime) -> bool:
-        snapshot = await self._services.store.reads.snapshot(agent_id, now=now)
+        snapshot = await self._reads.snapshot(agent_id, now=now)
         return snapshot is not None and not isinstance(
             decide_activation(snapshot, now=now), StayDown | Rest | RestUntil
         )

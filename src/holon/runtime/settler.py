@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import anyio
 
-from holon.decide.budget import cost_micros_of
+from holon.decide.budget import PriceLookup, cost_micros_of
 from holon.decide.context_too_long import is_too_long
 from holon.decide.failure_artifact import failure_of
 from holon.decide.lane_commits import LaneHold
@@ -25,7 +25,7 @@ from holon.decide.settlement import SettlementFacts, settle_turn
 from holon.decide.without_secrets import log_without_secrets
 from holon.model.commit import AppendTranscript, Commit
 from holon.model.expectation import Applied, CommitOutcome, ConstraintRefused
-from holon.model.ids import BriefId, IdPrefix, SummaryId, WaitId
+from holon.model.ids import AgentId, BriefId, IdPrefix, SummaryId, WaitId
 from holon.model.memory_change import ArchiveEpisode
 from holon.model.message import MessageEnvelope
 from holon.model.provider_attempt import AttemptTimeline
@@ -33,16 +33,21 @@ from holon.model.snapshot import AgentSnapshot, WeighedItem
 from holon.model.transcript import AssistantRound
 from holon.model.turn import Finish
 from holon.model.work_item import WorkItemRecord
-from holon.ports.failpoint import Failpoint
-from holon.ports.journal import LogLevel
+from holon.ports.clock import Clock
+from holon.ports.failpoint import Failpoint, Failpoints
+from holon.ports.id_source import IdSource
+from holon.ports.journal import Journal, LogLevel
+from holon.ports.redactor import Redactor
+from holon.ports.store import Store
 from holon.runtime.bug_boundary import raise_unless_bug
 from holon.runtime.decided_commit import DECISIONS_COUNT_MAX, patiently
-from holon.runtime.execution_place import current_place
-from holon.runtime.provider_caller import configured_models
-from holon.runtime.services import Services
+from holon.runtime.execution_place import AgentPlaces
+from holon.runtime.model_routing import ModelRouting
 from holon.runtime.turn_driver import TurnEnd
 from holon.runtime.turn_writer import LaneFencedError
+from holon.tools.registry import ToolRegistry
 
+ArchiveListener: TypeAlias = Callable[[AgentId], None]
 _Build: TypeAlias = Callable[[AgentSnapshot], Awaitable[Commit]]
 
 
@@ -53,8 +58,32 @@ class UnsettleableError(Exception):
 class Settler:
     """Makes finished turns durable."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        routing: ModelRouting,
+        tools: ToolRegistry,
+        agent_places: AgentPlaces,
+        redactor: Redactor,
+        failpoints: Failpoints,
+        journal: Journal,
+        price_of: PriceLookup,
+        archived: ArchiveListener,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._routing = routing
+        self._tools = tools
+        self._agent_places = agent_places
+        self._redactor = redactor
+        self._failpoints = failpoints
+        self._journal = journal
+        self._price_of = price_of
+        self._archived = archived
 
     async def settle(self, end: TurnEnd, message: MessageEnvelope, hold: LaneHold) -> TurnEnd:
         """Apply the one commit that ends the turn, or raise LaneFencedError.
@@ -103,20 +132,19 @@ class Settler:
             )
 
     async def _settle(self, build: _Build, hold: LaneHold) -> None:
-        services = self._services
         outcome: CommitOutcome | None = None
         for _ in range(DECISIONS_COUNT_MAX):
-            snapshot = await services.store.reads.snapshot(hold.agent_id, now=services.clock.now())
+            snapshot = await self._store.reads.snapshot(hold.agent_id, now=self._clock.now())
             if snapshot is None:
                 break
             commit = await build(snapshot)
-            await services.failpoints.reach(Failpoint.SETTLE_BEFORE_COMMIT)
+            await self._failpoints.reach(Failpoint.SETTLE_BEFORE_COMMIT)
             attempt = partial(self._apply_whole, commit)
-            outcome = await patiently(attempt, clock=services.clock)
-            await services.failpoints.reach(Failpoint.SETTLE_AFTER_COMMIT)
+            outcome = await patiently(attempt, clock=self._clock)
+            await self._failpoints.reach(Failpoint.SETTLE_AFTER_COMMIT)
             if isinstance(outcome, Applied):
                 if any(isinstance(change, ArchiveEpisode) for change in commit.changes):
-                    services.archived(hold.agent_id)
+                    self._archived(hold.agent_id)
                 return
             if snapshot.agent.generation != hold.generation:
                 break
@@ -126,7 +154,7 @@ class Settler:
         raise LaneFencedError(f"turn {hold.turn_id} could not be settled by this lane")
 
     def _tell_of_crash(self, error: Exception, hold: LaneHold) -> None:
-        self._services.journal.note(
+        self._journal.note(
             "settlement_crashed",
             "a turn could not be settled as it ended, and is settled as failed (a bug)",
             level=LogLevel.ERROR,
@@ -136,7 +164,7 @@ class Settler:
         )
 
     async def _apply_whole(self, commit: Commit) -> CommitOutcome:
-        ticket = self._services.store.submit(commit)
+        ticket = self._store.submit(commit)
         with anyio.CancelScope(shield=True):  # a finished turn is never lost to a shutdown
             await ticket.outcome()
         return await ticket.outcome()  # known by now
@@ -150,10 +178,10 @@ class Settler:
         generation: int,
     ) -> Commit:
         """Build the commit that would settle the turn now."""
-        services, now = self._services, self._services.clock.now()
+        now = self._clock.now()
         turn = end.log.turn
-        known = await services.store.reads.remembered(turn.agent_id)
-        place = await current_place(services, turn.agent_id)
+        known = await self._store.reads.remembered(turn.agent_id)
+        place = await self._agent_places.current(turn.agent_id)
         recorded = sum(isinstance(change, AppendTranscript) for change in end.final_round)
         last = end.log.entries[-1].position if end.log.entries else -1
         facts = SettlementFacts(
@@ -166,23 +194,23 @@ class Settler:
             duration_ms=_duration_ms(end, now),
             next_position=last + 1 + recorded,
             snapshot=snapshot,
-            brief_id=BriefId(services.ids.fresh(IdPrefix.BRIEF)),
+            brief_id=BriefId(self._ids.fresh(IdPrefix.BRIEF)),
             bound=await self._bound(end),
             completed=await self._completed(end),
             summary_ids=tuple(
-                SummaryId(services.ids.fresh(IdPrefix.SUMMARY)) for _ in end.finish.completions
+                SummaryId(self._ids.fresh(IdPrefix.SUMMARY)) for _ in end.finish.completions
             ),
             report_brief_ids=tuple(
-                BriefId(services.ids.fresh(IdPrefix.BRIEF)) for _ in end.finish.completions
+                BriefId(self._ids.fresh(IdPrefix.BRIEF)) for _ in end.finish.completions
             ),
             wait_id=self._wait_id(end),
-            models=configured_models(services, snapshot.agent.model),
+            models=self._routing.configured(snapshot.agent.model),
             timeline=end.failed_timeline,
             final_round=end.final_round,
             cost_micros=self._cost_micros(end),
             budget_hold=end.budget_hold,
             moved=got_somewhere(
-                end.log.entries, end.log.calls, mutating=services.tools.policy.mutating
+                end.log.entries, end.log.calls, mutating=self._tools.policy.mutating
             ),
             workspace_id=place.workspace_id,
         )
@@ -191,7 +219,7 @@ class Settler:
             MemoryFacts(
                 state=known.state,
                 message=message,
-                log=log_without_secrets(end.log, services.redactor.redact),
+                log=log_without_secrets(end.log, self._redactor.redact),
                 snapshot=snapshot,
                 bound=facts.bound,
                 completed=facts.completed,
@@ -203,7 +231,7 @@ class Settler:
     async def _plain_end(self, end: TurnEnd, error: Exception) -> TurnEnd:
         """The turn as failed: by what it had failed with for good, or else by the bug."""
         turn_id = end.log.turn.turn_id
-        log = await self._services.store.reads.turn_log(turn_id)
+        log = await self._store.reads.turn_log(turn_id)
         if log is None:
             raise LaneFencedError(f"turn {turn_id} is gone")
         for_good = end.finish.failure if end.finish.deferred_until is None else None
@@ -225,8 +253,8 @@ class Settler:
         *,
         cost_micros: int,
     ) -> Commit:
-        services, now = self._services, self._services.clock.now()
-        place = await current_place(services, hold.agent_id)
+        now = self._clock.now()
+        place = await self._agent_places.current(hold.agent_id)
         entries = end.log.entries
         facts = SettlementFacts(
             generation=hold.generation,
@@ -238,9 +266,9 @@ class Settler:
             duration_ms=_duration_ms(end, now),
             next_position=entries[-1].position + 1 if entries else 0,
             snapshot=snapshot,
-            brief_id=BriefId(services.ids.fresh(IdPrefix.BRIEF)),
+            brief_id=BriefId(self._ids.fresh(IdPrefix.BRIEF)),
             wait_id=self._wait_id(end),
-            models=configured_models(services, snapshot.agent.model),
+            models=self._routing.configured(snapshot.agent.model),
             timeline=end.failed_timeline,
             final_round=end.final_round,
             cost_micros=cost_micros,
@@ -249,27 +277,27 @@ class Settler:
         return settle_turn(facts, now=now)
 
     def _cost_micros(self, end: TurnEnd) -> int:
-        return cost_micros_of(_timelines(end), self._services.price_of)
+        return cost_micros_of(_timelines(end), self._price_of)
 
     def _wait_id(self, end: TurnEnd) -> WaitId | None:
         if not is_too_long(end.finish.failure):
             return None
-        return WaitId(self._services.ids.fresh(IdPrefix.WAIT))
+        return WaitId(self._ids.fresh(IdPrefix.WAIT))
 
     async def _bound(self, end: TurnEnd) -> WeighedItem | None:
         """The item the turn was bound to when it began, as it stands now."""
         work_item_id = end.log.turn.work_item_id
         if work_item_id is None:
             return None
-        item = await self._services.store.reads.work_item(work_item_id)
+        item = await self._store.reads.work_item(work_item_id)
         if item is None:
             return None
-        waits = await self._services.store.reads.item_waits(work_item_id)
+        waits = await self._store.reads.item_waits(work_item_id)
         return WeighedItem(item=item, waits=tuple(waits))
 
     async def _completed(self, end: TurnEnd) -> tuple[WorkItemRecord, ...]:
         """The items the turn completed, as they stand now."""
-        reads = self._services.store.reads
+        reads = self._store.reads
         found = [await reads.work_item(each.work_item_id) for each in end.finish.completions]
         return tuple(item for item in found if item is not None)
 

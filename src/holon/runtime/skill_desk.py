@@ -10,7 +10,6 @@ from typing import TypedDict
 import anyio
 
 from holon.decide.agent_refusals import refuse_archived, refuse_unknown
-from holon.decide.execution_place import agent_home_of
 from holon.decide.skill_owner import refuse_not_installed
 from holon.decide.skill_refs import parse_skill_ref
 from holon.model.agent import AgentKind, AgentState, IdentityStatus
@@ -21,6 +20,11 @@ from holon.model.skill import SkillCatalog
 from holon.model.skill_event import SkillEvent, SkillInstalled, SkillUninstalled
 from holon.model.skill_ref import InstalledSkill, SkillFolder
 from holon.model.workspace import AGENT_HOME, ActiveWorkspace
+from holon.ports.clock import Clock
+from holon.ports.id_source import IdSource
+from holon.ports.skill_catalog import SkillCatalogs
+from holon.ports.skill_folders import SkillFolders
+from holon.ports.store import Store
 from holon.projections.skill_view import (
     AgentSkillsView,
     SkillsSummary,
@@ -28,8 +32,7 @@ from holon.projections.skill_view import (
     skills_summary,
 )
 from holon.runtime.decided_commit import apply_patiently
-from holon.runtime.execution_place import current_place
-from holon.runtime.services import Services
+from holon.runtime.execution_place import AgentPlaces
 
 SKILLS_FOLDER = "skills"
 
@@ -45,31 +48,45 @@ class _Where(TypedDict):
 class SkillDesk:
     """The skills of one host's agents."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        agent_places: AgentPlaces,
+        skills: SkillCatalogs,
+        skill_folders: SkillFolders,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._agent_places = agent_places
+        self._skills = skills
+        self._skill_folders = skill_folders
         self._one_at_a_time = anyio.Lock()
 
     async def look(self, agent_id: AgentId) -> AgentSkillsView:
         """Return what an agent may discover, uses, and was given."""
-        services, agent = self._services, await self._known(agent_id)
-        place = await current_place(services, agent_id)
+        agent = await self._known(agent_id)
+        place = await self._agent_places.current(agent_id)
         catalog = await self._catalog(agent, place)
-        passed_over = await services.skills.passed_over(**self._where(agent, place))
-        active = await services.store.reads.active_skills(agent_id)
-        installed = await services.skill_folders.installed(self._folder(agent_id))
+        passed_over = await self._skills.passed_over(**self._where(agent, place))
+        active = await self._store.reads.active_skills(agent_id)
+        installed = await self._skill_folders.installed(self._folder(agent_id))
         return agent_skills_view(agent_id, catalog, active, installed, passed_over)
 
     async def summed(self, agent: AgentState, place: ActiveWorkspace) -> SkillsSummary:
         """Return the short of it, for an agent in any condition, at the place where it works."""
-        active = await self._services.store.reads.active_skills(agent.identity.agent_id)
+        active = await self._store.reads.active_skills(agent.identity.agent_id)
         return skills_summary(await self._catalog(agent, place), active)
 
     async def _catalog(self, agent: AgentState, place: ActiveWorkspace) -> SkillCatalog:
-        return await self._services.skills.catalog(**self._where(agent, place))
+        return await self._skills.catalog(**self._where(agent, place))
 
     def _where(self, agent: AgentState, place: ActiveWorkspace) -> _Where:
         return {
-            "agent_home": agent_home_of(self._services.home, agent.identity.agent_id),
+            "agent_home": self._agent_places.home_of(agent.identity.agent_id),
             "workspace_anchor": (
                 None if place.workspace_id == AGENT_HOME else place.workspace_anchor
             ),
@@ -83,9 +100,7 @@ class SkillDesk:
         await self._known(agent_id)
         ref = parse_skill_ref(name, kind=kind, copies=copies)
         async with self._one_at_a_time:
-            made = await self._services.skill_folders.install(
-                ref, self._folder(agent_id), force=force
-            )
+            made = await self._skill_folders.install(ref, self._folder(agent_id), force=force)
             event = SkillInstalled(
                 skill_name=made.name,
                 path=made.path,
@@ -101,11 +116,11 @@ class SkillDesk:
         agent, root = await self._known(agent_id), self._folder(agent_id)
         async with self._one_at_a_time:
             try:
-                gone = await self._services.skill_folders.uninstall(name, root, force=force)
+                gone = await self._skill_folders.uninstall(name, root, force=force)
             except RefusedError as error:
                 if error.refusal.code is not RefusalCode.SKILL_NOT_FOUND:
                     raise
-                place = await current_place(self._services, agent_id)
+                place = await self._agent_places.current(agent_id)
                 catalog = await self._catalog(agent, place)
                 refusal = refuse_not_installed(name, catalog, root=root)
                 raise RefusedError(refusal or error.refusal) from error
@@ -113,10 +128,10 @@ class SkillDesk:
         return gone
 
     def _folder(self, agent_id: AgentId) -> str:
-        return f"{agent_home_of(self._services.home, agent_id)}/{SKILLS_FOLDER}"
+        return f"{self._agent_places.home_of(agent_id)}/{SKILLS_FOLDER}"
 
     async def _known(self, agent_id: AgentId) -> AgentState:
-        agent = await self._services.store.reads.agent(parse_agent_id(agent_id))
+        agent = await self._store.reads.agent(parse_agent_id(agent_id))
         if agent is None:
             raise RefusedError(refuse_unknown(agent_id))
         if agent.identity.status is IdentityStatus.ARCHIVED:
@@ -124,10 +139,9 @@ class SkillDesk:
         return agent
 
     async def _tell(self, agent_id: AgentId, event: SkillEvent) -> None:
-        services = self._services
         commit = Commit(
-            commit_id=f"control:{services.ids.fresh(IdPrefix.REQUEST)}",
-            at=services.clock.now(),
+            commit_id=f"control:{self._ids.fresh(IdPrefix.REQUEST)}",
+            at=self._clock.now(),
             changes=(RecordEvent(agent_id=agent_id, event=event),),
         )
-        await apply_patiently(services.store, commit, clock=services.clock)
+        await apply_patiently(self._store, commit, clock=self._clock)

@@ -20,15 +20,21 @@ from holon.model.agent import AgentKind, AgentState
 from holon.model.skill_change import ActivateSkill
 from holon.model.tool import ToolCallRecord, ToolOk
 from holon.model.workspace import AGENT_HOME
-from holon.runtime.services import Services
+from holon.ports.skill_catalog import SkillCatalogs
+from holon.ports.store_reads import StoreReads
 from holon.tools.tool import ToolExecution, ToolScene
 
 
 class SkillWatch:
     """Watches the calls of one host."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(
+        self,
+        reads: StoreReads,
+        skills: SkillCatalogs,
+    ) -> None:
+        self._reads = reads
+        self._skills = skills
 
     async def noticed(
         self, call: ToolCallRecord, scene: ToolScene, execution: ToolExecution
@@ -47,7 +53,7 @@ class SkillWatch:
     async def _activations(
         self, commands: tuple[RanCommand, ...], scene: ToolScene
     ) -> tuple[ActivateSkill, ...]:
-        agent = await self._services.store.reads.agent(scene.agent_id)
+        agent = await self._reads.agent(scene.agent_id)
         if agent is None:
             return ()
         uses = await self._uses(commands, scene, agent)
@@ -58,7 +64,7 @@ class SkillWatch:
         )
         made = []
         for use in uses:
-            known = await self._services.store.reads.activations_of(scene.agent_id, use.entry.path)
+            known = await self._reads.activations_of(scene.agent_id, use.entry.path)
             made.append(activation_of(use, known, turn, now=scene.now))
         return tuple(each for each in made if each is not None)
 
@@ -67,7 +73,7 @@ class SkillWatch:
     ) -> tuple[SkillUse, ...]:
         place = scene.workspace
         is_home = place is None or place.workspace_id == AGENT_HOME
-        catalog = await self._services.skills.catalog(
+        catalog = await self._skills.catalog(
             agent_home=scene.agent_home,
             workspace_anchor=None if place is None or is_home else place.workspace_anchor,
             with_user_scope=agent.identity.kind is AgentKind.DEFAULT,

@@ -22,12 +22,13 @@ from holon.model.ids import TaskId
 from holon.model.limits import ESTIMATED_TOKEN_BYTES, STORE_RETRY_MS_MIN, TASK_OUTPUT_TOKENS
 from holon.model.refusal import RefusalCode, RefusedError
 from holon.model.task import TaskRecord, TaskStatus
-from holon.ports.journal import LogLevel
+from holon.ports.clock import Clock
+from holon.ports.journal import Journal, LogLevel
+from holon.ports.redactor import Redactor
 from holon.ports.task_control import StopRequest
 from holon.runtime.command_boundary import leftovers_ended, spared
 from holon.runtime.command_task import CommandTask
 from holon.runtime.decided_commit import patiently
-from holon.runtime.services import Services
 from holon.runtime.task_desk import TaskDesk
 from holon.tools.command_output import looked_at
 
@@ -35,18 +36,27 @@ from holon.tools.command_output import looked_at
 class TaskReporter:
     """Reports for one host's command tasks."""
 
-    def __init__(self, services: Services, desk: TaskDesk) -> None:
-        self._services = services
+    def __init__(
+        self,
+        desk: TaskDesk,
+        *,
+        clock: Clock,
+        redactor: Redactor,
+        journal: Journal,
+    ) -> None:
+        self._clock = clock
+        self._redactor = redactor
+        self._journal = journal
         self._desk = desk
 
     async def end(self, held: CommandTask, ended: CommandExit) -> None:
         """Record how a task ended, with its result message; what it left running ends with it."""
-        had_leftovers = await leftovers_ended(self._services.journal, held)
-        redactor = self._services.redactor
+        had_leftovers = await leftovers_ended(self._journal, held)
+        redactor = self._redactor
         budget = TASK_OUTPUT_TOKENS * ESTIMATED_TOKEN_BYTES
         spans: Sequence[OutputSpan] = ()
         with spared(
-            self._services.journal,
+            self._journal,
             "the output of a task cannot be looked at; it is reported without",
             agent_id=held.task.agent_id,
             task_id=held.task.id,
@@ -87,13 +97,13 @@ class TaskReporter:
 
     async def _report(self, advance: AdvanceTask) -> None:
         """Have the desk record it, however full the disk and however busy the rows are."""
-        clock = self._services.clock
+        clock = self._clock
         while True:
             try:
                 await patiently(lambda: self._desk.report(advance), clock=clock)
             except RefusedError as refused:
                 if refused.refusal.code is not RefusalCode.BUSY:
-                    self._services.journal.note(
+                    self._journal.note(
                         "task_report_refused",
                         refused.refusal.message,
                         level=LogLevel.WARNING,

@@ -27,22 +27,30 @@ from holon.model.command import CommandExit
 from holon.model.ids import AgentId, TaskId, TurnId
 from holon.model.task import TaskRecord, TaskStatus
 from holon.ports.journal import Journal
-from holon.ports.shell import RunningCommand
+from holon.ports.shell import RunningCommand, Shell
+from holon.ports.store_reads import StoreReads
 from holon.ports.task_control import StopRequest
 from holon.runtime.bug_boundary import BugBoundary, bug_noted
 from holon.runtime.command_boundary import ended_spared, spared, stop_spared
 from holon.runtime.command_task import CommandTask, OfferedBy, became_durable
-from holon.runtime.services import Services
-from holon.runtime.task_desk import TaskDesk
 from holon.runtime.task_reporter import TaskReporter
 
 
 class TaskSupervisor:
     """The background commands of one host."""
 
-    def __init__(self, services: Services, desk: TaskDesk) -> None:
-        self._services = services
-        self._reporter = TaskReporter(services, desk)
+    def __init__(
+        self,
+        reporter: TaskReporter,
+        *,
+        reads: StoreReads,
+        shell: Shell,
+        journal: Journal,
+    ) -> None:
+        self._reads = reads
+        self._shell = shell
+        self._journal = journal
+        self._reporter = reporter
         self._held: dict[TaskId, CommandTask] = {}
         self._watching: TaskGroup | None = None
 
@@ -110,8 +118,8 @@ class TaskSupervisor:
         accounted_for: list[TaskId] = []
         for task in tasks:
             held: CommandTask | None = None
-            with _guarded(self._services.journal, task) as boundary:
-                held, ended = await _attached(task, self._services)
+            with _guarded(self._journal, task) as boundary:
+                held, ended = await self._attached(task)
                 if held is not None and ended is not None:
                     await self._reporter.end(held, ended)
                 elif held is not None:
@@ -142,12 +150,12 @@ class TaskSupervisor:
 
     def _end(self, held: CommandTask, *, force: bool = False) -> None:
         if self._watching is not None:
-            self._watching.start_soon(_stop, self._services.journal, held, force)
+            self._watching.start_soon(_stop, self._journal, held, force)
 
     async def _see_through(self, held: CommandTask) -> None:
-        journal = self._services.journal
+        journal = self._journal
         with _guarded(journal, held.task):
-            if await became_durable(held, self._services.store.reads):
+            if await became_durable(held, self._reads):
                 await self._reporter.end(held, await ended_spared(journal, held))
             else:
                 journal.note(
@@ -160,37 +168,34 @@ class TaskSupervisor:
                 with spared(
                     journal, "the files of a command are left for later", task_id=held.task.id
                 ):
-                    await self._services.shell.forget(held.command.run_id)
+                    await self._shell.forget(held.command.run_id)
             del self._held[held.task.id]
             held.ended.set()
 
+    async def _attached(self, task: TaskRecord) -> tuple[CommandTask | None, CommandExit | None]:
+        """Find the command of a task, if it is still to be found, and how it ended, if it has."""
+        run_id, command, ended = run_id_of(task), None, None
+        with spared(self._journal, "a command cannot be attached to", task_id=task.id):
+            command = await self._shell.attach(run_id) if run_id is not None else None
+            ended = command.exit if command is not None else None
+        if task.status is TaskStatus.QUEUED:  # its command was started, and that was not recorded
+            task = msgspec.structs.replace(task, status=TaskStatus.RUNNING)
+        return None if command is None else CommandTask(task, command), ended
+
     async def _end_if_stopped(self, agent_id: AgentId) -> None:
         with bug_noted(
-            self._services.journal,
+            self._journal,
             "task_crashed",
             f"whether the commands of {agent_id} are to end could not be found out (a bug)",
             agent_id=agent_id,
         ):
-            agent = await self._services.store.reads.agent(agent_id)
+            agent = await self._reads.agent(agent_id)
             if agent is None or agent.posture.status is not AgentStatus.STOPPED:
                 return
             for held in self._held.values():
                 if held.task.agent_id == agent_id:
                     held.ask_end(EndAsked.AGENT_STOP)
                     self._end(held)
-
-
-async def _attached(
-    task: TaskRecord, services: Services
-) -> tuple[CommandTask | None, CommandExit | None]:
-    """Find the command of a task, if it is still to be found, and how it ended, if it has."""
-    run_id, command, ended = run_id_of(task), None, None
-    with spared(services.journal, "a command cannot be attached to", task_id=task.id):
-        command = await services.shell.attach(run_id) if run_id is not None else None
-        ended = command.exit if command is not None else None
-    if task.status is TaskStatus.QUEUED:  # its command was started, and that was not recorded
-        task = msgspec.structs.replace(task, status=TaskStatus.RUNNING)
-    return None if command is None else CommandTask(task, command), ended
 
 
 async def _stop(journal: Journal, held: CommandTask, force: bool) -> None:

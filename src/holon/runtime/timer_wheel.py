@@ -23,32 +23,26 @@ import anyio
 from anyio.abc import TaskGroup
 
 from holon.decide.desk_commits import expire_wait_commit, fire_commit, reschedule_commit
-from holon.decide.tick_texts import expired_text, timer_text
-from holon.decide.timer_grid import FireDecision, decide_fire, put_forward, set_back
+from holon.decide.ticks import expiry_tick, timer_tick
+from holon.decide.timer_grid import decide_fire, put_forward, set_back
 from holon.model.expectation import AgentAdmits
 from holon.model.ids import AgentId, IdPrefix
-from holon.model.ingress import IngressRequest
 from holon.model.limits import CLOCK_LOOK_MS, CLOCK_STEP_MS_MIN, DUE_BATCH_COUNT_MAX
-from holon.model.message import MessageKind, Priority, TextBody
-from holon.model.provenance import (
-    AdmissionContext,
-    DeliverySurface,
-    SystemOrigin,
-    TimerOrigin,
-)
 from holon.model.refusal import RefusedError
 from holon.model.snapshot import DueTimer
 from holon.model.wait import WaitRecord
 from holon.model.wake import TimerRecord
-from holon.ports.failpoint import Failpoint
+from holon.ports.clock import Clock
+from holon.ports.failpoint import Failpoint, Failpoints
+from holon.ports.id_source import IdSource
 from holon.ports.journal import Journal
+from holon.ports.store import Store
 from holon.ports.store_reads import DuePlace
 from holon.runtime.alarm import Alarm
 from holon.runtime.bug_boundary import BugBoundary, bug_noted
 from holon.runtime.decided_commit import apply_patiently
 from holon.runtime.ingress import Ingress
 from holon.runtime.scheduler import Scheduler
-from holon.runtime.services import Services
 
 CLOCK_STEP_MIN: Final = timedelta(milliseconds=CLOCK_STEP_MS_MIN)
 
@@ -56,11 +50,25 @@ CLOCK_STEP_MIN: Final = timedelta(milliseconds=CLOCK_STEP_MS_MIN)
 class TimerWheel:
     """Watches the clock for one host."""
 
-    def __init__(self, services: Services, ingress: Ingress, scheduler: Scheduler) -> None:
-        self._services = services
+    def __init__(
+        self,
+        ingress: Ingress,
+        scheduler: Scheduler,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        failpoints: Failpoints,
+        journal: Journal,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._failpoints = failpoints
+        self._journal = journal
         self._ingress = ingress
         self._scheduler = scheduler
-        self._alarm = Alarm(services.clock)
+        self._alarm = Alarm(self._clock)
         self._in_hand: set[str] = set()  # timers and waits whose commit is on its way
         self._met_again: set[str] = set()  # those of them whose agent was touched meanwhile
         self._touched: dict[AgentId, None] = {}  # ordered, so that a seed replays exactly
@@ -81,19 +89,19 @@ class TimerWheel:
         async with anyio.create_task_group() as hands:
             hands.start_soon(self._watch_clock)
             while True:
-                now = self._services.clock.now()
+                now = self._clock.now()
                 if self._looked_at is not None and now < self._looked_at:
                     self._was_set_back = True
                 if self._was_set_back and not self._is_moving:
                     self._was_set_back, self._is_moving = False, True
                     hands.start_soon(self._move_back, now)
                 await self._take_up(hands, now)
-                next_due = await self._services.store.reads.next_due_at(after=now)
+                next_due = await self._store.reads.next_due_at(after=now)
                 await self._alarm.wait(until=next_due)
 
     async def _watch_clock(self) -> None:
         """Notice a clock that is set back while nothing else happens."""
-        clock = self._services.clock
+        clock = self._clock
         wall, began_ns = clock.now(), clock.monotonic_ns()
         while True:
             await clock.sleep_for(CLOCK_LOOK_MS)
@@ -105,14 +113,14 @@ class TimerWheel:
 
     async def _move_back(self, now: datetime) -> None:
         """Have every timer that the clock left in the future stand where it does by this one."""
-        services, last = self._services, None
+        last = None
         try:
             while True:
-                found = await services.store.reads.timers_ahead(
+                found = await self._store.reads.timers_ahead(
                     now, limit=DUE_BATCH_COUNT_MAX, after=last
                 )
                 for timer in found:
-                    with _guarded(services.journal, timer):
+                    with _guarded(self._journal, timer):
                         await self._move_one_back(timer, now)
                 if len(found) < DUE_BATCH_COUNT_MAX:
                     return
@@ -126,10 +134,9 @@ class TimerWheel:
             await self._reschedule(timer, moved, now)
 
     async def _reschedule(self, timer: TimerRecord, moment: datetime, now: datetime) -> None:
-        services = self._services
-        commit_id = f"reschedule:{services.ids.fresh(IdPrefix.REQUEST)}"
+        commit_id = f"reschedule:{self._ids.fresh(IdPrefix.REQUEST)}"
         commit = reschedule_commit(commit_id, timer, next_fire_at=moment, now=now)
-        await apply_patiently(services.store, commit, clock=services.clock)
+        await apply_patiently(self._store, commit, clock=self._clock)
 
     @property
     def _room(self) -> int:
@@ -140,7 +147,7 @@ class TimerWheel:
         if self._looked_at is not None and now < self._looked_at:
             self._timers_at = self._waits_at = self._activated_at = None
         self._looked_at = now
-        if not await self._services.store.reads.is_anything_due(now):
+        if not await self._store.reads.is_anything_due(now):
             self._touched.clear()  # as after nearly every commit
             self._timers_at = self._waits_at = DuePlace(now)
             self._activated_at = now
@@ -151,7 +158,7 @@ class TimerWheel:
         await self._take_activations(now)
 
     async def _take_touched(self, hands: TaskGroup, now: datetime) -> None:
-        reads = self._services.store.reads
+        reads = self._store.reads
         while self._touched and self._room > 0:
             agent_id = next(iter(self._touched))
             del self._touched[agent_id]
@@ -163,7 +170,7 @@ class TimerWheel:
     async def _take_timers(self, hands: TaskGroup, now: datetime) -> None:
         if (room := self._room) <= 0:
             return  # whoever is done makes room, and says so
-        found = await self._services.store.reads.due_timers(now, limit=room, after=self._timers_at)
+        found = await self._store.reads.due_timers(now, limit=room, after=self._timers_at)
         for due in found:
             self._take_timer(hands, due, now)
         self._timers_at = DuePlace(now)
@@ -174,7 +181,7 @@ class TimerWheel:
     async def _take_waits(self, hands: TaskGroup, now: datetime) -> None:
         if (room := self._room) <= 0:
             return
-        found = await self._services.store.reads.due_waits(now, limit=room, after=self._waits_at)
+        found = await self._store.reads.due_waits(now, limit=room, after=self._waits_at)
         for wait in found:
             self._take_wait(hands, wait, now)
         self._waits_at = DuePlace(now)
@@ -182,7 +189,7 @@ class TimerWheel:
             self._waits_at = DuePlace(found[-1].deadline_at or now, found[-1].id)
 
     async def _take_activations(self, now: datetime) -> None:
-        found = await self._services.store.reads.due_activations(
+        found = await self._store.reads.due_activations(
             now, limit=DUE_BATCH_COUNT_MAX, since=self._activated_at
         )
         self._scheduler.moment_came(found)
@@ -206,7 +213,7 @@ class TimerWheel:
 
     async def _do(self, what: TimerRecord | WaitRecord, act: Callable[[], Awaitable[None]]) -> None:
         try:
-            with _guarded(self._services.journal, what), suppress(RefusedError):
+            with _guarded(self._journal, what), suppress(RefusedError):
                 await act()
                 self._touched[what.agent_id] = None  # if the rows had moved, it is still due
             if what.id in self._met_again:
@@ -221,7 +228,9 @@ class TimerWheel:
             await self._reschedule(due.timer, moment, now)
             return
         decision = decide_fire(due, now=now)
-        tick = await self._ingress.judge(_tick_of(due, decision)) if decision.queues_tick else None
+        tick = (
+            await self._ingress.judge(timer_tick(due, decision)) if decision.queues_tick else None
+        )
         commit = fire_commit(
             due,
             fire=decision,
@@ -229,17 +238,17 @@ class TimerWheel:
             expects=(AgentAdmits(agent_id=due.timer.agent_id),),
             now=now,
         )
-        await self._services.failpoints.reach(Failpoint.TIMER_BEFORE_FIRE)
-        await apply_patiently(self._services.store, commit, clock=self._services.clock)
-        if self._services.clock.now() < now:
+        await self._failpoints.reach(Failpoint.TIMER_BEFORE_FIRE)
+        await apply_patiently(self._store, commit, clock=self._clock)
+        if self._clock.now() < now:
             self._was_set_back = True  # this fire was not seen by who looked then
 
     async def _expire(self, wait: WaitRecord, now: datetime) -> None:
-        tick = await self._ingress.judge(_expiry_of(wait))
+        tick = await self._ingress.judge(expiry_tick(wait))
         commit = expire_wait_commit(
             wait, tick, expects=(AgentAdmits(agent_id=wait.agent_id),), now=now
         )
-        await apply_patiently(self._services.store, commit, clock=self._services.clock)
+        await apply_patiently(self._store, commit, clock=self._clock)
 
 
 def _guarded(journal: Journal, what: TimerRecord | WaitRecord) -> BugBoundary:
@@ -251,34 +260,4 @@ def _guarded(journal: Journal, what: TimerRecord | WaitRecord) -> BugBoundary:
         agent_id=what.agent_id,
         timer_id=what.id if is_timer else None,
         wait_id=None if is_timer else what.id,
-    )
-
-
-def _tick_of(due: DueTimer, fire: FireDecision) -> IngressRequest:
-    timer = due.timer
-    return IngressRequest(
-        agent_id=timer.agent_id,
-        kind=MessageKind.TIMER_TICK,
-        origin=TimerOrigin(timer_id=timer.id),
-        body=TextBody(text=timer_text(timer, late_by_ms=fire.late_by_ms)),
-        surface=DeliverySurface.TIMER_SCHEDULER,
-        admission=AdmissionContext.RUNTIME_OWNED,
-        priority=Priority.NEXT,
-        tick_key=f"timer:{timer.id}",
-        wait_id=timer.wait_id,
-    )
-
-
-def _expiry_of(wait: WaitRecord) -> IngressRequest:
-    return IngressRequest(
-        agent_id=wait.agent_id,
-        kind=MessageKind.SYSTEM_TICK,
-        origin=SystemOrigin(subsystem="wait_deadline"),
-        body=TextBody(text=expired_text(wait)),
-        surface=DeliverySurface.RUNTIME_SYSTEM,
-        admission=AdmissionContext.RUNTIME_OWNED,
-        priority=Priority.NEXT,
-        tick_key=f"wait:{wait.id}",
-        work_item_id=wait.work_item_id,
-        wait_id=wait.id,
     )

@@ -9,10 +9,11 @@ Rule 3: an agent's home exists before its first tool runs; where it works is ask
 Rule 4: a result may quote a secret the host holds: neither model nor transcript sees it.
 """
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from holon.decide.execution_place import agent_home_of
+from holon.decide.bounded_text import OutputBudget
 from holon.decide.lane_commits import LaneHold, finish_call, tool_done_commit
 from holon.decide.trigger_address import has_address, value_without_addresses
 from holon.decide.without_secrets import (
@@ -23,22 +24,35 @@ from holon.decide.without_secrets import (
 from holon.model.commit import Commit
 from holon.model.conversation import ToolUseBlock
 from holon.model.errors import StoreError
-from holon.model.ids import AgentId, MessageId
+from holon.model.ids import MessageId
 from holon.model.record import Record
+from holon.model.task import TaskQuota
 from holon.model.tool import ToolCallRecord, ToolCallState, ToolOk
 from holon.model.turn import ToolReceipt
-from holon.ports.journal import LogLevel
-from holon.ports.places import PlaceRefusedError
-from holon.runtime.execution_place import current_place
+from holon.ports.clock import Clock
+from holon.ports.files import Files
+from holon.ports.id_source import IdSource
+from holon.ports.journal import Journal, LogLevel
+from holon.ports.memory_index import MemoryRecall
+from holon.ports.places import PlaceRefusedError, Places
+from holon.ports.redactor import Redactor
+from holon.ports.shell import Shell
+from holon.ports.skill_catalog import SkillCatalogs
+from holon.ports.store_reads import StoreReads
+from holon.ports.task_control import TaskControl
+from holon.ports.tracer import Tracer
+from holon.runtime.execution_place import AgentPlaces
 from holon.runtime.instruction_watch import InstructionWatch
-from holon.runtime.services import Services
 from holon.tools.instruction_guard import guarded_address
 from holon.tools.receipt import receipt_of
-from holon.tools.tool import Tool, ToolExecution, ToolPorts, ToolScene, refuse
+from holon.tools.registry import ToolRegistry
+from holon.tools.tool import SummaryLook, Tool, ToolExecution, ToolPorts, ToolScene, refuse
 
 if TYPE_CHECKING:
-    from holon.projections.agent_summary import AgentSummary
     from holon.runtime.skill_watch import SkillWatch
+
+
+CallListener: TypeAlias = Callable[[ToolCallRecord], None]
 
 
 class FinishedCall(Record, frozen=True, kw_only=True):
@@ -52,47 +66,74 @@ class FinishedCall(Record, frozen=True, kw_only=True):
 class ToolRunner:
     """Carries out calls for one host."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-        self.instructions = InstructionWatch(services)
+    def __init__(
+        self,
+        *,
+        reads: StoreReads,
+        clock: Clock,
+        ids: IdSource,
+        tools: ToolRegistry,
+        agent_places: AgentPlaces,
+        shell: Shell,
+        files: Files,
+        places: Places,
+        skills: SkillCatalogs,
+        instructions: InstructionWatch,
+        tasks: TaskControl,
+        recall: MemoryRecall,
+        summary_of: SummaryLook,
+        redactor: Redactor,
+        tracer: Tracer,
+        journal: Journal,
+        calls: CallListener,
+        output_budget: OutputBudget,
+        task_quota: TaskQuota,
+    ) -> None:
+        """`calls` is called with every call that begins, without secrets."""
+        self._reads = reads
+        self._clock = clock
+        self._tools = tools
+        self._agent_places = agent_places
+        self._places = places
+        self._catalogs = skills
+        self._instructions = instructions
+        self._redactor = redactor
+        self._tracer = tracer
+        self._journal = journal
+        self._calls = calls
         self._ports = ToolPorts(
-            reads=services.store.reads,
-            ids=services.ids,
-            clock=services.clock,
-            shell=services.shell,
-            files=services.files,
-            places=services.places,
-            tasks=services.tasks,
-            recall=services.recall,
-            redactor=services.redactor,
-            output_budget=services.output_budget,
-            task_quota=services.task_quota,
-            summary_of=self._summary_of,
+            reads=reads,
+            ids=ids,
+            clock=clock,
+            shell=shell,
+            files=files,
+            places=places,
+            tasks=tasks,
+            recall=recall,
+            redactor=redactor,
+            output_budget=output_budget,
+            task_quota=task_quota,
+            summary_of=summary_of,
         )
-
-    async def _summary_of(self, agent_id: AgentId) -> "AgentSummary | None":
-        from holon.runtime.agent_inspection import AgentInspection  # not before it is asked for
-
-        return await AgentInspection(self._services).summary(agent_id)
 
     @cached_property
     def _skills(self) -> "SkillWatch":
         from holon.runtime.skill_watch import SkillWatch  # not before there is a call to look at
 
-        return SkillWatch(self._services)
+        return SkillWatch(self._reads, self._catalogs)
 
     async def run(
         self, call: ToolCallRecord, hold: LaneHold, *, message_id: MessageId
     ) -> FinishedCall:
         """Run one started call; the caller commits what comes back."""
-        clock = self._services.clock
+        clock = self._clock
         started_ns = clock.monotonic_ns()
-        tool = self._services.tools.named(call.name)
+        tool = self._tools.named(call.name)
         scene = await self._scene(call, message_id)
-        self._services.calls(call_without_secrets(call, self._services.redactor.redact))
+        self._calls(call_without_secrets(call, self._redactor.redact))
         try:
-            await self._services.places.ensure(scene.agent_home)
-            await self.instructions.begin(call)
+            await self._places.ensure(scene.agent_home)
+            await self._instructions.begin(call)
             execution = await self._run(tool, call, scene)
         except StoreError:
             raise
@@ -102,7 +143,7 @@ class ToolRunner:
             self._tell_of_crash(call, error)
             execution = _crashed(call.name)
         execution = await self._skills.noticed(call, scene, execution)
-        execution = await self.instructions.noticed(call, execution)
+        execution = await self._instructions.noticed(call, execution)
         return self._finished(call, hold, execution, started_ns=started_ns)
 
     async def _run(self, tool: Tool, call: ToolCallRecord, scene: ToolScene) -> ToolExecution:
@@ -112,9 +153,7 @@ class ToolRunner:
         """
         given = call.input
         if tool.only_plans:
-            given = value_without_secrets(
-                value_without_addresses(given), self._services.redactor.redact
-            )
+            given = value_without_secrets(value_without_addresses(given), self._redactor.redact)
         elif has_address(given):
             refused = await guarded_address(scene, self._ports)
             if refused is not None:
@@ -122,7 +161,7 @@ class ToolRunner:
         return await tool.run(given, scene, self._ports)
 
     def _tell_of_crash(self, call: ToolCallRecord, error: Exception) -> None:
-        self._services.journal.note(
+        self._journal.note(
             "tool_crashed",
             f"{call.name} failed inside the runtime (a bug)",
             level=LogLevel.ERROR,
@@ -133,16 +172,15 @@ class ToolRunner:
         )
 
     async def _scene(self, call: ToolCallRecord, message_id: MessageId) -> ToolScene:
-        services = self._services
-        place = await current_place(services, call.agent_id)
+        place = await self._agent_places.current(call.agent_id)
         return ToolScene(
             agent_id=call.agent_id,
             turn_id=call.turn_id,
             message_id=message_id,
             effect_id=call.effect_id,
-            now=services.clock.now(),
+            now=self._clock.now(),
             work_item_id=call.work_item_id,
-            agent_home=agent_home_of(services.home, call.agent_id),
+            agent_home=self._agent_places.home_of(call.agent_id),
             execution_root=place.execution_root,
             cwd=place.cwd,
             workspace=place,
@@ -151,9 +189,9 @@ class ToolRunner:
     def _finished(
         self, call: ToolCallRecord, hold: LaneHold, execution: ToolExecution, *, started_ns: int
     ) -> FinishedCall:
-        clock = self._services.clock
+        clock = self._clock
         use = ToolUseBlock(call_id=call.call_id, name=call.name, input=call.input)
-        outcome = outcome_without_secrets(execution.outcome, self._services.redactor.redact)
+        outcome = outcome_without_secrets(execution.outcome, self._redactor.redact)
         receipt = receipt_of(use, outcome)
         succeeded = isinstance(outcome, ToolOk)
         finished = finish_call(
@@ -162,7 +200,7 @@ class ToolRunner:
             state=ToolCallState.SUCCEEDED if succeeded else ToolCallState.FAILED,
             duration_ms=(clock.monotonic_ns() - started_ns) // 1_000_000,
         )
-        self._services.tracer.tool_ended(call, finished)
+        self._tracer.tool_ended(call, finished)
         commit = tool_done_commit(
             hold,
             finished,
@@ -173,7 +211,7 @@ class ToolRunner:
         return FinishedCall(
             receipt=receipt,
             commit=commit,
-            only_planned=self._services.tools.named(call.name).only_plans,
+            only_planned=self._tools.named(call.name).only_plans,
         )
 
 

@@ -12,34 +12,40 @@ Rule 3: whoever calls a wrong or void trigger learns nothing. Whoever calls that
 from typing import Final
 
 import anyio
-import msgspec
 
 from holon.decide.agent_refusals import refuse_archived, refuse_unknown
 from holon.decide.trigger_address import default_trigger
 from holon.decide.trigger_delivery import (
     Deliver,
-    content_digest_of,
     decide_delivery,
     opens,
-    refuse_other_content,
     source_key_of,
     split_token,
     trigger_path,
 )
+from holon.decide.trigger_requests import (
+    creation_commit,
+    delivery_commit,
+    move_commit,
+    receipt_of,
+    refused_commit,
+    repeated,
+)
 from holon.model.agent import IdentityStatus
-from holon.model.commit import Commit, CreateTrigger, DeliverTrigger, MoveTrigger, RecordEvent
-from holon.model.expectation import AgentAdmits, Applied
+from holon.model.commit import Commit
+from holon.model.expectation import Applied
 from holon.model.ids import AgentId, IdPrefix, TriggerId, parse_agent_id
-from holon.model.refusal import Refusal, RefusalCode, RefusedError
+from holon.model.refusal import Refusal, RefusalCode, RefusedError, accepted
 from holon.model.trigger import TriggerDelivery, TriggerReceipt, TriggerTarget
-from holon.model.trigger_event import CallbackRefused
 from holon.model.wake import (
     ExternalTrigger,
     TriggerStatus,
-    WakeDisposition,
 )
+from holon.ports.clock import Clock
+from holon.ports.id_source import IdSource
+from holon.ports.store import Store
+from holon.ports.trigger_key import TriggerKey
 from holon.runtime.decided_commit import DECISIONS_COUNT_MAX, commit_decided
-from holon.runtime.services import Services
 
 _NO_KEY: Final = b""
 
@@ -47,14 +53,26 @@ _NO_KEY: Final = b""
 class TriggerDesk:
     """The external triggers of one host."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        trigger_key: TriggerKey,
+        trigger_base_url: str | None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._trigger_key = trigger_key
+        self._trigger_base_url = trigger_base_url
         self._under_way: dict[tuple[TriggerId, str], anyio.Event] = {}
 
     async def of(self, agent_id: AgentId) -> ExternalTrigger | None:
         """Return the trigger of an agent, if it was ever given one."""
         parse_agent_id(agent_id)
-        reads = self._services.store.reads
+        reads = self._store.reads
         found = await reads.trigger_of(agent_id)
         if found is None:
             agent = await reads.agent(agent_id)
@@ -68,7 +86,7 @@ class TriggerDesk:
         """Return the trigger of an agent, giving it one when it has none. Never a second."""
         found = await self.of(agent_id)
         if found is None:
-            await self._services.store.apply(self._creation(agent_id))
+            await self._store.apply(creation_commit(self._fresh_trigger(agent_id)))
             found = await self.of(agent_id)  # ours, or of whoever was faster
         assert found is not None, "an agent that exists has a trigger once it was asked for"
         return found
@@ -86,21 +104,28 @@ class TriggerDesk:
 
         Nothing when the trigger opens nothing, or when nothing can be delivered to this host.
         """
-        url = url_of(self._services, trigger)
+        url = self.address_of(trigger)
         if url is not None:
             _, secret = split_token(url)
-            self._services.trigger_key.handed_out(f"trigger:{trigger.external_trigger_id}", secret)
+            self._trigger_key.handed_out(f"trigger:{trigger.external_trigger_id}", secret)
         return url
+
+    def address_of(self, trigger: ExternalTrigger) -> str | None:
+        """Return the address of a trigger, or nothing where none would open it."""
+        key, base_url = self._trigger_key.key(), self._trigger_base_url
+        if key is None or base_url is None or trigger.status is not TriggerStatus.ACTIVE:
+            return None
+        return base_url.rstrip("/") + trigger_path(key, trigger)
 
     async def open(self, token: str, delivery: TriggerDelivery) -> TriggerTarget | None:
         """Return what a delivery is for when its token is right, or nothing."""
         trigger_id, secret = split_token(token)
-        target = await self._services.store.reads.trigger_target(
+        target = await self._store.reads.trigger_target(
             trigger_id,
             source_key=source_key_of(trigger_id, delivery.source),
             delivery_key=delivery.delivery_key,
         )
-        key = self._services.trigger_key.key()
+        key = self._trigger_key.key()
         is_open = opens(key or _NO_KEY, trigger_id, secret, target)
         return target if is_open and key is not None else None
 
@@ -120,7 +145,7 @@ class TriggerDesk:
             if again is None:
                 return None
             target = again
-        return _repeated(target, delivery)
+        return _answered(target, delivery)
 
     async def deliver(
         self, token: str, delivery: TriggerDelivery, target: TriggerTarget
@@ -144,18 +169,20 @@ class TriggerDesk:
     ) -> TriggerReceipt | None:
         name = delivery.delivery_key  # a repeat that overtook us is then the same commit
         for _ in range(DECISIONS_COUNT_MAX):
-            repeated = _repeated(target, delivery)
-            if repeated is not None:
-                return repeated
-            decision = decide_delivery(target, delivery, now=self._services.clock.now())
+            earlier = _answered(target, delivery)
+            if earlier is not None:
+                return earlier
+            decision = decide_delivery(target, delivery, now=self._clock.now())
             if not isinstance(decision, Deliver):
                 await self._note(target, decision.reason)
                 raise RefusedError(decision.refusal)
-            change = _delivery_change(target, delivery, decision)
-            outcome = await self._services.store.apply(self._delivery_commit(change, name))
+            commit = delivery_commit(
+                name or self._ids.fresh(IdPrefix.REQUEST), target, delivery, decision
+            )
+            outcome = await self._store.apply(commit)
             name = None
             if isinstance(outcome, Applied) and not outcome.replayed:
-                return _receipt(target.trigger, decision.disposition)
+                return receipt_of(target.trigger, decision.disposition)
             again = await self.open(token, delivery)
             if again is None:
                 return None
@@ -168,95 +195,25 @@ class TriggerDesk:
             )
         )
 
-    def _delivery_commit(self, change: DeliverTrigger, name: str | None) -> Commit:
-        told = name or self._services.ids.fresh(IdPrefix.REQUEST)
-        return Commit(
-            commit_id=f"deliver:{change.external_trigger_id}:{told}",
-            at=change.hint.updated_at,
-            changes=(change,),
-            expects=(AgentAdmits(agent_id=change.hint.agent_id),),
-        )
-
     async def _note(self, target: TriggerTarget, reason: str) -> None:
-        trigger = target.trigger
-        refused = CallbackRefused(external_trigger_id=trigger.external_trigger_id, reason=reason)
-        await self._services.store.apply(
-            Commit(
-                commit_id=f"deliver:{self._services.ids.fresh(IdPrefix.REQUEST)}",
-                at=self._services.clock.now(),
-                changes=(RecordEvent(agent_id=trigger.target_agent_id, event=refused),),
-            )
-        )
+        name, now = self._ids.fresh(IdPrefix.REQUEST), self._clock.now()
+        await self._store.apply(refused_commit(name, target.trigger, reason, now=now))
 
-    def _creation(self, agent_id: AgentId) -> Commit:
-        now = self._services.clock.now()
-        fresh = TriggerId(self._services.ids.fresh(IdPrefix.TRIGGER))
-        trigger = default_trigger(fresh, agent_id, now=now)
-        return Commit(
-            commit_id=f"trigger:{trigger.external_trigger_id}:{trigger.epoch}",
-            at=now,
-            changes=(CreateTrigger(trigger=trigger),),
-        )
+    def _fresh_trigger(self, agent_id: AgentId) -> ExternalTrigger:
+        fresh = TriggerId(self._ids.fresh(IdPrefix.TRIGGER))
+        return default_trigger(fresh, agent_id, now=self._clock.now())
 
     async def _move(self, agent_id: AgentId, status: TriggerStatus) -> ExternalTrigger:
         async def decide() -> Commit | None:
             trigger = await self.ensure(agent_id)
-            if status is TriggerStatus.REVOKED and trigger.status is status:
-                return None
-            epoch = trigger.epoch + (status is TriggerStatus.ACTIVE)
-            return Commit(
-                commit_id=f"control:{self._services.ids.fresh(IdPrefix.REQUEST)}",
-                at=self._services.clock.now(),
-                changes=(
-                    MoveTrigger(
-                        agent_id=agent_id,
-                        external_trigger_id=trigger.external_trigger_id,
-                        from_epoch=trigger.epoch,
-                        epoch=epoch,
-                        status=status,
-                    ),
-                ),
-            )
+            commit_id = f"control:{self._ids.fresh(IdPrefix.REQUEST)}"
+            return move_commit(commit_id, trigger, status, now=self._clock.now())
 
-        await commit_decided(self._services.store, decide)
+        await commit_decided(self._store, decide)
         return await self.ensure(agent_id)
 
 
-def url_of(services: Services, trigger: ExternalTrigger) -> str | None:
-    """Return the address of a trigger, or nothing where none would open it."""
-    key, base_url = services.trigger_key.key(), services.trigger_base_url
-    if key is None or base_url is None or trigger.status is not TriggerStatus.ACTIVE:
-        return None
-    return base_url.rstrip("/") + trigger_path(key, trigger)
-
-
-def _delivery_change(
-    target: TriggerTarget, delivery: TriggerDelivery, decision: Deliver
-) -> DeliverTrigger:
-    return DeliverTrigger(
-        hint=decision.hint,
-        external_trigger_id=target.trigger.external_trigger_id,
-        epoch=target.trigger.epoch,
-        disposition=decision.disposition,
-        delivery_key=delivery.delivery_key,
-        content_digest=content_digest_of(delivery),
-    )
-
-
-def _repeated(target: TriggerTarget, delivery: TriggerDelivery) -> TriggerReceipt | None:
+def _answered(target: TriggerTarget, delivery: TriggerDelivery) -> TriggerReceipt | None:
     """The receipt of the delivery this one repeats; raises RefusedError when it only claims to."""
-    if target.earlier is None:
-        return None
-    refusal = refuse_other_content(target.earlier, delivery)
-    if refusal is not None:
-        raise RefusedError(refusal)
-    receipt = _receipt(target.trigger, target.earlier.disposition)
-    return msgspec.structs.replace(receipt, duplicate=True)
-
-
-def _receipt(trigger: ExternalTrigger, disposition: WakeDisposition) -> TriggerReceipt:
-    return TriggerReceipt(
-        agent_id=trigger.target_agent_id,
-        external_trigger_id=trigger.external_trigger_id,
-        disposition=disposition,
-    )
+    found = repeated(target, delivery)
+    return None if found is None else accepted(found)

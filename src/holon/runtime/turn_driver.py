@@ -8,7 +8,8 @@ Rule 3: what the turn makes durable goes through its writer, which stops a stale
 Rule 4: when the driver has failed, the log may be read: no commit of the turn is under way then.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from holon.decide.budget import budget_failure
 from holon.decide.compaction import ShownPast
@@ -24,15 +25,18 @@ from holon.decide.lane_commits import (
 )
 from holon.decide.turn_replay import replay
 from holon.decide.turn_step import advance, compaction_recorded, reminder_recorded
+from holon.model.brief import FailureArtifact
 from holon.model.budget import BudgetHold
 from holon.model.commit import AppendTranscript, Change, RecordEvent
 from holon.model.event import TurnContextBuilt
 from holon.model.expectation import Applied
+from holon.model.ids import AgentId
 from holon.model.limits import INTERJECTIONS_PER_POINT_COUNT_MAX
 from holon.model.message import MessageEnvelope
 from holon.model.model_ref import parse_model_ref
 from holon.model.provider_attempt import AttemptTimeline, TokenUsage
 from holon.model.record import Record
+from holon.model.reminder import ReminderPolicy
 from holon.model.tool import ToolCallRecord
 from holon.model.transcript import TurnCompaction, TurnLog
 from holon.model.turn import (
@@ -50,7 +54,11 @@ from holon.model.turn import (
     TurnRecord,
     TurnStep,
 )
-from holon.ports.failpoint import Failpoint
+from holon.ports.clock import Clock
+from holon.ports.failpoint import Failpoint, Failpoints
+from holon.ports.redactor import Redactor
+from holon.ports.store import Store
+from holon.ports.tracer import Tracer
 from holon.prompt.frame import Assembly
 from holon.prompt.planner import PinnedOverBudget
 from holon.runtime.bug_boundary import raise_unless_bug
@@ -66,13 +74,18 @@ from holon.runtime.conversation_room import (
     read_past,
 )
 from holon.runtime.decided_commit import DECISIONS_COUNT_MAX
+from holon.runtime.instruction_watch import InstructionWatch
 from holon.runtime.live_log import LiveLog
 from holon.runtime.pace_desk import PaceDesk
-from holon.runtime.provider_caller import ask_provider
-from holon.runtime.services import Services
+from holon.runtime.provider_caller import ProviderCaller
+from holon.runtime.token_calibration import TokenCalibrations
 from holon.runtime.tool_runner import ToolRunner
+from holon.runtime.turn_renderings import TurnRenderings
 from holon.runtime.turn_writer import LaneFencedError, TurnWriter
 from holon.runtime.work_reminder import ReminderLook
+from holon.tools.registry import ToolRegistry
+
+RoundGate: TypeAlias = Callable[[AgentId], FailureArtifact | None]
 
 
 class TurnEnd(Record, frozen=True, kw_only=True):
@@ -91,15 +104,45 @@ class TurnDriver:
     """One turn, from its log to its finish."""
 
     def __init__(
-        self, services: Services, runner: ToolRunner, pace: PaceDesk, hold: LaneHold
+        self,
+        hold: LaneHold,
+        *,
+        store: Store,
+        clock: Clock,
+        tools: ToolRegistry,
+        runner: ToolRunner,
+        instructions: InstructionWatch,
+        pace: PaceDesk,
+        context: ContextBuilder,
+        provider: ProviderCaller,
+        reminders: ReminderPolicy,
+        calibrations: TokenCalibrations,
+        renderings: TurnRenderings,
+        redactor: Redactor,
+        tracer: Tracer,
+        failpoints: Failpoints,
+        round_gate: RoundGate,
     ) -> None:
-        self._services = services
-        self._runner = runner
-        self._pace = pace
+        """`round_gate` is asked before each round; an answer ends the turn with it."""
         self._hold = hold
-        self._writer = TurnWriter(services)
-        self._context = ContextBuilder(services)
-        self._reminders = ReminderLook(services, hold)
+        self._reads = store.reads
+        self._clock = clock
+        self._tools = tools
+        self._runner = runner
+        self._instructions = instructions
+        self._pace = pace
+        self._context = context
+        self._provider = provider
+        self._calibrations = calibrations
+        self._renderings = renderings
+        self._redactor = redactor
+        self._tracer = tracer
+        self._failpoints = failpoints
+        self._round_gate = round_gate
+        self._writer = TurnWriter(store=store, clock=clock, failpoints=failpoints)
+        self._reminders = ReminderLook(
+            hold, reads=store.reads, clock=clock, routing=provider.routing, policy=reminders
+        )
         self._untold: tuple[Change, ...] = ()
         self._final_round: tuple[Change, ...] = ()
         self._failed_timeline: AttemptTimeline | None = None
@@ -107,14 +150,19 @@ class TurnDriver:
 
     async def run(self, log: TurnLog) -> TurnEnd:
         """Go on from what the log says until the turn is finished."""
-        resumption = replay(log, tools=self._services.tools.policy)
+        resumption = replay(log, tools=self._tools.policy)
         self._live = LiveLog(log)
-        began_ns = self._services.clock.monotonic_ns()
-        past = await read_past(self._services, log.turn.agent_id)
+        began_ns = self._clock.monotonic_ns()
+        past = await read_past(
+            self._reads,
+            log.turn.agent_id,
+            renderings=self._renderings,
+            redact=self._redactor.redact,
+        )
         prompt = await self._assembled(log, past.turns)
         url = await self._context.trigger_url(log.turn.agent_id)
-        self._room = _room(prompt, past, log.turn, self._services, trigger_url=url)
-        took_ms = (self._services.clock.monotonic_ns() - began_ns) // 1_000_000
+        self._room = self._room_for(prompt, past, log.turn, trigger_url=url)
+        took_ms = (self._clock.monotonic_ns() - began_ns) // 1_000_000
         built = TurnContextBuilt(turn_id=log.turn.turn_id, context_build_ms=took_ms)
         # Told with the first round, or with the end where no round came: never a commit of its own.
         self._untold = (RecordEvent(agent_id=log.turn.agent_id, event=built),)
@@ -129,7 +177,7 @@ class TurnDriver:
             await self._writer.land()  # a result that still travels belongs to the log
             raise
         await self._writer.land()
-        instructions = await self._runner.instructions.ending(self._live.log)
+        instructions = await self._instructions.ending(self._live.log)
         return TurnEnd(
             finish=step,
             log=self._live.log,
@@ -174,12 +222,12 @@ class TurnDriver:
             self._state = reminder_recorded(self._state)
 
     def _fold(self, happened: TurnInput) -> TurnStep:
-        self._state, step = advance(self._state, happened, tools=self._services.tools.policy)
+        self._state, step = advance(self._state, happened, tools=self._tools.policy)
         return step
 
     async def _assembled(self, log: TurnLog, history: Sequence[TurnLog]) -> Assembly:
         """The prompt as this turn begins; a later change of model is for later turns."""
-        agent = await self._services.store.reads.agent(log.turn.agent_id)
+        agent = await self._reads.agent(log.turn.agent_id)
         if agent is None:
             raise LaneFencedError(f"agent {log.turn.agent_id} is gone")
         chosen = agent.model.override_model
@@ -187,34 +235,49 @@ class TurnDriver:
         moment = moment_of(agent, log, history, override=self._override)
         return await self._context.assembled(moment)
 
+    def _room_for(
+        self, prompt: Assembly, past: ShownPast, turn: TurnRecord, *, trigger_url: str | None
+    ) -> ConversationRoom | PinnedOverBudget:
+        """Where there is no prompt there is no conversation either."""
+        if isinstance(prompt, PinnedOverBudget):
+            return prompt
+        return ConversationRoom(
+            prompt,
+            past,
+            turn,
+            renderings=self._renderings,
+            redact=self._redactor.redact,
+            trigger_url=trigger_url,
+        )
+
     async def _ask_model(self) -> ModelSpoke | ModelFailed:
-        if (limit := self._services.round_gate(self._live.turn.agent_id)) is not None:
+        if (limit := self._round_gate(self._live.turn.agent_id)) is not None:
             return ModelFailed(failure=limit)
         if isinstance(self._room, PinnedOverBudget):
             return ModelFailed(failure=no_prompt(self._room))
         if (failed := await self._make_room(self._room)) is not None:
             return failed
-        await self._services.failpoints.reach(Failpoint.PROVIDER_BEFORE_CALL)
-        clock = self._services.clock
+        await self._failpoints.reach(Failpoint.PROVIDER_BEFORE_CALL)
+        clock = self._clock
         began_ns = clock.monotonic_ns()
-        request = self._room.request(self._live.log, self._services.tools.specs)
+        request = self._room.request(self._live.log, self._tools.specs)
         asked_ns, started_at = clock.monotonic_ns(), clock.now()
-        answer = await ask_provider(self._services, request, override=self._override)
+        answer = await self._provider.ask(request, override=self._override)
         self._timing = RoundTiming(
             context_build_ms=(asked_ns - began_ns) // 1_000_000,
             provider_round_ms=(clock.monotonic_ns() - asked_ns) // 1_000_000,
             started_at=started_at,
             completed_at=clock.now(),
         )
-        self._services.tracer.round_ended(self._hold.turn_id, answer, self._timing)
+        self._tracer.round_ended(self._hold.turn_id, answer, self._timing)
         request_bytes = self._room.request_bytes(self._live.log)
-        self._services.calibrations.hear(answer, request_bytes=request_bytes)
+        self._calibrations.hear(answer, request_bytes=request_bytes)
         await self._writer.land()
         return answer
 
     async def _make_room(self, room: ConversationRoom) -> ModelFailed | None:
         """Shorten the conversation when it has outgrown its budget; say when that cannot be."""
-        log, now = self._live.log, self._services.clock.now()
+        log, now = self._live.log, self._clock.now()
         match room.due(log, self._state):
             case None:
                 return None
@@ -234,7 +297,7 @@ class TurnDriver:
         """What the turn leaves for those after it to read, settled with it."""
         if isinstance(self._room, PinnedOverBudget):
             return ()
-        now = self._services.clock.now()
+        now = self._clock.now()
         return self._room.ending(self._live.log, self._final_round, now=now)
 
     async def _record_round(self, answer: ModelSpoke | ModelFailed) -> TurnStep:
@@ -255,18 +318,18 @@ class TurnDriver:
             before=self._untold,
         )
         self._untold = ()
-        now = self._services.clock.now()
+        now = self._clock.now()
         point = SafePoint.AFTER_PROVIDER_ROUND
         if isinstance(step, Finish) and (
             step.failure is not None or not await self._waiting_interjections(point)
         ):
             self._final_round = round_changes(facts, now=now)  # settled with the turn, one commit
             return step
-        await self._services.failpoints.reach(Failpoint.ROUND_BEFORE_COMMIT)
+        await self._failpoints.reach(Failpoint.ROUND_BEFORE_COMMIT)
         commit = round_commit(facts, now=now)
         await self._writer.apply(commit)
         self._live.absorb(commit)
-        await self._services.failpoints.reach(Failpoint.ROUND_AFTER_COMMIT)
+        await self._failpoints.reach(Failpoint.ROUND_AFTER_COMMIT)
         return await self._hear(point) or step
 
     async def _run_tools(self) -> ToolsReturned:
@@ -281,12 +344,12 @@ class TurnDriver:
         message_id = self._live.turn.message_id
         for _ in range(DECISIONS_COUNT_MAX):
             finished = await self._runner.run(call, self._hold, message_id=message_id)
-            await self._services.failpoints.reach(Failpoint.TOOL_BEFORE_DONE)
+            await self._failpoints.reach(Failpoint.TOOL_BEFORE_DONE)
             unguarded = finished.commit.expects == (self._hold.fence,)
             if last and unguarded and self._writer.send_off(finished.commit):
                 return finished.receipt
             outcome = await self._writer.try_apply(finished.commit)
-            await self._services.failpoints.reach(Failpoint.TOOL_AFTER_DONE)
+            await self._failpoints.reach(Failpoint.TOOL_AFTER_DONE)
             if isinstance(outcome, Applied):
                 return finished.receipt
             if not finished.only_planned:
@@ -301,7 +364,7 @@ class TurnDriver:
         return following
 
     async def _waiting_interjections(self, point: SafePoint) -> list[tuple[MessageEnvelope, str]]:
-        waiting = await self._services.store.reads.interjections(
+        waiting = await self._reads.interjections(
             self._hold.agent_id, limit=INTERJECTIONS_PER_POINT_COUNT_MAX
         )
         judged = ((m, decide_interjection(m, point)) for m in waiting)
@@ -310,8 +373,8 @@ class TurnDriver:
     async def _let_in(
         self, message: MessageEnvelope, text: str, point: SafePoint
     ) -> TurnStep | None:
-        now = self._services.clock.now()
-        snapshot = await self._services.store.reads.snapshot(self._hold.agent_id, now=now)
+        now = self._clock.now()
+        snapshot = await self._reads.snapshot(self._hold.agent_id, now=now)
         if snapshot is None:
             raise LaneFencedError(f"agent {self._hold.agent_id} is gone")
         facts = InterjectionFacts(
@@ -329,24 +392,3 @@ class TurnDriver:
             return None  # taken or voided meanwhile; the fence shows at the next round
         self._live.append(interjection_entry(facts, now=now))
         return self._fold(OperatorInterjected(message_id=message.id, text=text, point=point))
-
-
-def _room(
-    prompt: Assembly,
-    past: ShownPast,
-    turn: TurnRecord,
-    services: Services,
-    *,
-    trigger_url: str | None,
-) -> ConversationRoom | PinnedOverBudget:
-    """Where there is no prompt there is no conversation either."""
-    if isinstance(prompt, PinnedOverBudget):
-        return prompt
-    return ConversationRoom(
-        prompt,
-        past,
-        turn,
-        renderings=services.renderings,
-        redact=services.redactor.redact,
-        trigger_url=trigger_url,
-    )

@@ -9,10 +9,10 @@ Rule 2: the travelling commit has landed before the next one of its turn is writ
 from holon.model.commit import Commit
 from holon.model.errors import HolonError, StoreFullError
 from holon.model.expectation import Applied, CommitOutcome
-from holon.ports.failpoint import Failpoint
-from holon.ports.store import Ticket
+from holon.ports.clock import Clock
+from holon.ports.failpoint import Failpoint, Failpoints
+from holon.ports.store import Store, Ticket
 from holon.runtime.decided_commit import apply_patiently
-from holon.runtime.services import Services
 
 
 class LaneFencedError(HolonError):
@@ -24,13 +24,21 @@ class LaneFencedError(HolonError):
 class TurnWriter:
     """Writes for one turn."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        failpoints: Failpoints,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._failpoints = failpoints
         self._travelling: tuple[Ticket, Commit] | None = None
 
     async def try_apply(self, commit: Commit) -> CommitOutcome:
         """Apply a commit that may be refused for a reason other than the fence."""
-        return await apply_patiently(self._services.store, commit, clock=self._services.clock)
+        return await apply_patiently(self._store, commit, clock=self._clock)
 
     async def apply(self, commit: Commit) -> None:
         """Apply a commit, or stop the lane."""
@@ -39,7 +47,7 @@ class TurnWriter:
     def send_off(self, commit: Commit) -> bool:
         """Let a commit travel while the turn goes on; False when the writer is swamped."""
         try:
-            self._travelling = (self._services.store.submit(commit), commit)
+            self._travelling = (self._store.submit(commit), commit)
         except StoreFullError:
             return False
         return True
@@ -54,7 +62,7 @@ class TurnWriter:
             outcome = await ticket.outcome()
         except StoreFullError:
             outcome = await self.try_apply(commit)
-        await self._services.failpoints.reach(Failpoint.TOOL_AFTER_DONE)
+        await self._failpoints.reach(Failpoint.TOOL_AFTER_DONE)
         _require_applied(outcome, commit)
 
 

@@ -18,18 +18,31 @@ from holon.decide.work_reminder import (
 from holon.model.commit import Commit
 from holon.model.limits import ESTIMATED_TOKEN_BYTES
 from holon.model.model_ref import ModelRef
-from holon.model.provider_errors import ProviderError
+from holon.model.reminder import ReminderPolicy
 from holon.model.transcript import AssistantRound
 from holon.model.work_item import WorkItemRecord, WorkItemState
+from holon.ports.clock import Clock
+from holon.ports.store_reads import StoreReads
 from holon.runtime.live_log import LiveLog
-from holon.runtime.services import Services
+from holon.runtime.model_routing import ModelRouting
 
 
 class ReminderLook:
     """Reminders of one turn."""
 
-    def __init__(self, services: Services, hold: LaneHold) -> None:
-        self._services = services
+    def __init__(
+        self,
+        hold: LaneHold,
+        *,
+        reads: StoreReads,
+        clock: Clock,
+        routing: ModelRouting,
+        policy: ReminderPolicy,
+    ) -> None:
+        self._reads = reads
+        self._clock = clock
+        self._routing = routing
+        self._policy = policy
         self._hold = hold
         self._looked_at_round: int | None = None
 
@@ -37,7 +50,7 @@ class ReminderLook:
         self, state: TurnState, live: LiveLog, override: ModelRef | None
     ) -> Commit | None:
         """Return what to record before the model is asked again, if anything."""
-        policy = self._services.reminders
+        policy = self._policy
         if not is_reminder_due(state, policy):
             return None
         looked_at, now_at = self._looked_at_round, state.round_count
@@ -50,27 +63,20 @@ class ReminderLook:
         facts = ReminderFacts(
             item=item,
             prompt_tokens=_prompt_tokens(live, now_at),
-            prompt_tokens_max=self._prompt_tokens_max(override),
+            prompt_tokens_max=self._routing.prompt_tokens_max(override),
         )
         place = ReminderPlace(
             hold=self._hold, turn=live.turn, after_round=now_at, position=live.next_position
         )
         decision = decide_reminder(facts, policy)
-        return reminder_commit(place, item, decision, now=self._services.clock.now())
+        return reminder_commit(place, item, decision, now=self._clock.now())
 
     async def _current_item(self) -> WorkItemRecord | None:
-        reads = self._services.store.reads
+        reads = self._reads
         agent = await reads.agent(self._hold.agent_id)
         focus = agent.focus.current_work_item_id if agent is not None else None
         item = await reads.work_item(focus) if focus is not None else None
         return item if item is not None and item.state is WorkItemState.OPEN else None
-
-    def _prompt_tokens_max(self, override: ModelRef | None) -> int | None:
-        models = self._services.models
-        try:
-            return models.find(override or models.preference.default).prompt_tokens_max
-        except ProviderError:
-            return None  # whoever asks it next says what is wrong
 
 
 def _prompt_tokens(live: LiveLog, round_number: int) -> int:

@@ -6,9 +6,7 @@ Rule 2: nothing on disk is made, changed or removed. A workspace whose directory
         be left and forgotten.
 """
 
-from holon.decide.agent_lifecycle import admits
-from holon.decide.agent_refusals import refuse_archived, refuse_stopped, refuse_unknown
-from holon.decide.execution_place import place_of
+from holon.decide.agent_refusals import refuse_addressee, refuse_unknown
 from holon.decide.workspace_binding import (
     Enter,
     Stay,
@@ -16,9 +14,9 @@ from holon.decide.workspace_binding import (
     decide_attach,
     decide_detach,
     decide_exit,
+    entering,
 )
 from holon.decide.workspace_path import refuse_form, refuse_private, refuse_problem
-from holon.model.agent import IdentityStatus
 from holon.model.commit import Change, Commit
 from holon.model.expectation import AgentAdmits
 from holon.model.ids import AgentId, IdPrefix, WorkspaceId, parse_agent_id, parse_record_id
@@ -32,34 +30,53 @@ from holon.model.workspace import (
     WorkspaceBindings,
 )
 from holon.model.workspace_change import (
-    AttachWorkspace,
     DetachWorkspace,
-    EnterWorkspace,
     ExitWorkspace,
 )
+from holon.ports.clock import Clock
+from holon.ports.id_source import IdSource
+from holon.ports.places import Places
+from holon.ports.shell import Shell
+from holon.ports.store import Store
+from holon.ports.workspace_finder import WorkspaceFinder
 from holon.runtime.decided_commit import commit_decided
-from holon.runtime.execution_place import profile_of, roots_of
-from holon.runtime.services import Services
+from holon.runtime.execution_place import AgentPlaces, profile_of
 
 
 class WorkspaceDesk:
     """The workspaces of one host."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        shell: Shell,
+        places: Places,
+        workspaces: WorkspaceFinder,
+        agent_places: AgentPlaces,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._shell = shell
+        self._places = places
+        self._workspaces = workspaces
+        self._agent_places = agent_places
 
     @property
     def profile(self) -> ExecutionProfile:
         """What this host can do for its agents."""
-        return profile_of(self._services.shell)
+        return profile_of(self._shell)
 
     def place_of(self, agent_id: AgentId, bound: ActiveWorkspace | None) -> ActiveWorkspace:
         """Return where an agent works that is in this workspace, or in none."""
-        return place_of(agent_id, bound, roots_of(self._services))
+        return self._agent_places.place_of(agent_id, bound)
 
     async def bindings(self, agent_id: AgentId) -> WorkspaceBindings:
         """Return the workspaces of an agent."""
-        return await self._services.store.reads.workspace_bindings(agent_id)
+        return await self._store.reads.workspace_bindings(agent_id)
 
     async def attach(self, agent_id: AgentId, path: str) -> None:
         """Make a directory's workspace known to an agent, and the one it is in."""
@@ -68,7 +85,7 @@ class WorkspaceDesk:
 
         async def decide() -> Commit | Refusal | None:
             await self._require_admits(agent_id)
-            reads, now = self._services.store.reads, self._services.clock.now()
+            reads, now = self._store.reads, self._clock.now()
             bindings = await reads.workspace_bindings(agent_id)
             aim = aim_of(found, bindings, now=now)
             occupants = await reads.root_occupants(
@@ -81,9 +98,12 @@ class WorkspaceDesk:
                 case Refusal():
                     return decision
                 case Enter():
-                    return self._commit(agent_id, *self._entering(agent_id, decision))
+                    occupancy_id = self._ids.fresh(IdPrefix.OCCUPANCY)
+                    return self._commit(
+                        agent_id, *entering(agent_id, decision, occupancy_id=occupancy_id)
+                    )
 
-        await commit_decided(self._services.store, decide)
+        await commit_decided(self._store, decide)
 
     async def exit(self, agent_id: AgentId) -> None:
         """Bring an agent home; the workspace stays attached."""
@@ -96,7 +116,7 @@ class WorkspaceDesk:
             left = ExitWorkspace(agent_id=agent_id, workspace_id=decision.workspace_id)
             return self._commit(agent_id, left)
 
-        await commit_decided(self._services.store, decide)
+        await commit_decided(self._store, decide)
 
     async def detach(self, agent_id: AgentId, workspace_id: str) -> None:
         """Make an agent forget a workspace it is not in."""
@@ -110,47 +130,32 @@ class WorkspaceDesk:
             forgotten = DetachWorkspace(agent_id=agent_id, workspace_id=decision.workspace_id)
             return self._commit(agent_id, forgotten)
 
-        await commit_decided(self._services.store, decide)
-
-    def _entering(self, agent_id: AgentId, decision: Enter) -> tuple[Change, ...]:
-        changes: list[Change] = []
-        if decision.leaves is not None:
-            changes.append(ExitWorkspace(agent_id=agent_id, workspace_id=decision.leaves))
-        if decision.attaches is not None:
-            changes.append(AttachWorkspace(agent_id=agent_id, entry=decision.attaches))
-        occupancy_id = self._services.ids.fresh(IdPrefix.OCCUPANCY)
-        changes.append(
-            EnterWorkspace(agent_id=agent_id, place=decision.place, occupancy_id=occupancy_id)
-        )
-        return tuple(changes)
+        await commit_decided(self._store, decide)
 
     def _commit(self, agent_id: AgentId, *changes: Change) -> Commit:
         return Commit(
-            commit_id=f"control:{self._services.ids.fresh(IdPrefix.REQUEST)}",
-            at=self._services.clock.now(),
+            commit_id=f"control:{self._ids.fresh(IdPrefix.REQUEST)}",
+            at=self._clock.now(),
             changes=changes,
             expects=(AgentAdmits(agent_id=agent_id),),
         )
 
     async def _found(self, path: str) -> FoundPlace:
-        services = self._services
         refusal = refuse_form(path)
         if refusal is not None:
             raise RefusedError(refusal)
-        found = await services.workspaces.find(path)
+        found = await self._workspaces.find(path)
         if isinstance(found, PathProblem):
             raise RefusedError(refuse_problem(path, found))
-        home = await services.places.resolved(services.home) or services.home
+        home = await self._places.resolved(self._agent_places.home) or self._agent_places.home
         refusal = refuse_private(found, home)
         if refusal is not None:
             raise RefusedError(refusal)
         return found
 
     async def _require_admits(self, agent_id: AgentId) -> None:
-        agent = await self._services.store.reads.agent(parse_agent_id(agent_id))
+        agent = await self._store.reads.agent(parse_agent_id(agent_id))
         if agent is None:
             raise RefusedError(refuse_unknown(agent_id))
-        if agent.identity.status is IdentityStatus.ARCHIVED:
-            raise RefusedError(refuse_archived(agent_id))
-        if not admits(agent.posture.status):
-            raise RefusedError(refuse_stopped(agent_id))
+        if (refusal := refuse_addressee(agent)) is not None:
+            raise RefusedError(refusal)

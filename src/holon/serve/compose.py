@@ -26,10 +26,15 @@ from holon.adapters.system.turn_mark_file import TurnMarkFile
 from holon.adapters.system.workspace_finder import SystemWorkspaceFinder
 from holon.decide.bounded_text import OutputBudget
 from holon.decide.budget import PriceLookup
-from holon.model.budget import BudgetPolicy
+from holon.decide.execution_place import HostRoots
+from holon.model.answer import AnswerProgress
+from holon.model.brief import FailureArtifact
+from holon.model.budget import BudgetPolicy, ModelPrice
+from holon.model.ids import AgentId
 from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
 from holon.model.task import TaskQuota
+from holon.model.tool import ToolCallRecord
 from holon.ports.failpoint import Failpoints, NoFailpoints
 from holon.ports.journal import Journal, LogLevel
 from holon.ports.provider import ModelDirectory
@@ -38,22 +43,33 @@ from holon.ports.tracer import NoTracer, Tracer
 from holon.ports.trigger_key import NoTriggerKey, TriggerKey
 from holon.ports.unavailable import NoShell
 from holon.runtime.host import Host
+from holon.runtime.provider_caller import ProgressListener
 from holon.runtime.provider_gate import ProviderGate
-from holon.runtime.services import (
-    CallListener,
-    ProgressListener,
-    RoundGate,
-    Services,
-    unlimited,
-    unpriced,
-    unwatched,
-    unwatched_call,
-)
 from holon.runtime.store_watch import watch_store
+from holon.runtime.tool_runner import CallListener
+from holon.runtime.turn_driver import RoundGate
 from holon.serve.identity_parts import UserFiles, identity_parts
 from holon.tools.registry import builtin_tools, local_registry
 
 COMMANDS_FOLDER: Final = "commands"
+
+
+def unwatched(agent_id: AgentId, progress: AnswerProgress) -> None:
+    """Let answers grow without a watcher."""
+
+
+def unwatched_call(call: ToolCallRecord) -> None:
+    """Let calls begin without a watcher."""
+
+
+def unlimited(agent_id: AgentId) -> FailureArtifact | None:
+    """Let every round be asked for."""
+    return None
+
+
+def unpriced(model_ref: str) -> ModelPrice | None:
+    """Know no price of any model."""
+    return None
 
 
 class Hands(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,34 +136,10 @@ async def open_host(
             shell.close()
         raise
     _know_the_home(store, shell, chosen.hooks.journal)
-    parts, turn_mark = identity_parts(home, chosen.user_files), TurnMarkFile(home)
-    services = Services(
-        store=store,
-        clock=clock,
-        ids=TimeOrderedIds(),
-        models=models,
-        tools=local_registry() if hands is not None else builtin_tools(),
-        home=str(home),
-        home_id="" if store.owner is None else store.owner.identity.id,
-        homes=parts.homes,
-        instructions=parts.instructions,
-        instruction_sources=FileInstructionSources(),
-        templates=parts.templates,
-        skills=parts.skills,
-        active_skills=store.reads,
-        skill_folders=parts.skill_folders,
-        memory_indexes=indexes,
-        ledger=FileEpisodeLedger(),
-        workspace_root=hands.workspace_root if hands is not None else None,
-        workspace_cwd=hands.workspace_cwd if hands is not None else None,
-        workspace_overrides=hands is not None and hands.workspace_overrides,
-        shell=shell or NoShell(),
-        files=ContainedFiles(),
-        places=SystemPlaces(),
-        workspaces=SystemWorkspaceFinder(),
-        turn_mark=turn_mark,
+    turn_mark = TurnMarkFile(home)
+    host = _host(
+        home, models, chosen, store=store, shell=shell, indexes=indexes, turn_mark=turn_mark
     )
-    host = Host(_as_chosen(services, chosen))
     try:
         async with anyio.create_task_group() as serving:
             serving.start_soon(host.run)
@@ -163,6 +155,72 @@ async def open_host(
             turn_mark.close()
             if shell is not None:
                 shell.close()  # what runs goes on; the next host attaches to it
+
+
+def _host(
+    home: Path,
+    models: ModelDirectory,
+    chosen: HostOptions,
+    *,
+    store: SqliteStore,
+    shell: LocalShell | None,
+    indexes: SqliteMemoryIndexes,
+    turn_mark: TurnMarkFile,
+) -> Host:
+    """Give every port its adapter, and every setting its value."""
+    hands, parts = chosen.hands, identity_parts(home, chosen.user_files)
+    return Host(
+        store=store,
+        clock=SystemClock(),
+        ids=TimeOrderedIds(),
+        home_id="" if store.owner is None else store.owner.identity.id,
+        roots=_roots(home, hands),
+        models=models,
+        gate=chosen.gate,
+        price_of=chosen.price_of,
+        deferral_allowed=chosen.deferral_allowed,
+        fallback_disabled=chosen.fallback_disabled,
+        trial_tools_allowed=chosen.trial_tools_allowed,
+        progress=chosen.hooks.progress,
+        round_gate=chosen.hooks.round_gate,
+        tools=local_registry() if hands is not None else builtin_tools(),
+        calls=chosen.hooks.calls,
+        shell=shell or NoShell(),
+        files=ContainedFiles(),
+        places=SystemPlaces(),
+        workspace_finder=SystemWorkspaceFinder(),
+        output_budget=chosen.output_budget,
+        task_quota=chosen.task_quota,
+        homes=parts.homes,
+        instructions=parts.instructions,
+        instruction_sources=FileInstructionSources(),
+        skill_catalogs=parts.skills,
+        skill_folders=parts.skill_folders,
+        templates=parts.templates,
+        memory_indexes=indexes,
+        ledger=FileEpisodeLedger(),
+        trigger_key=chosen.trigger_key,
+        trigger_base_url=chosen.trigger_base_url,
+        budgets=chosen.budgets,
+        reminders=chosen.reminders,
+        retention_policy=chosen.retention,
+        redactor=chosen.redactor,
+        journal=chosen.hooks.journal,
+        tracer=chosen.hooks.tracer,
+        turn_mark=turn_mark,
+        failpoints=chosen.hooks.failpoints,
+    )
+
+
+def _roots(home: Path, hands: Hands | None) -> HostRoots:
+    if hands is None:
+        return HostRoots(home=str(home))
+    return HostRoots(
+        home=str(home),
+        workspace_root=hands.workspace_root,
+        workspace_cwd=hands.workspace_cwd,
+        overrides=hands.workspace_overrides,
+    )
 
 
 def _shell(home: Path, hands: Hands, clock: SystemClock) -> LocalShell:
@@ -186,28 +244,3 @@ def _know_the_home(store: SqliteStore, shell: LocalShell | None, journal: Journa
             " runs for the original is left alone, and tasks that ran there are interrupted here",
             level=LogLevel.WARNING,
         )
-
-
-def _as_chosen(services: Services, chosen: HostOptions) -> Services:
-    return msgspec.structs.replace(
-        services,
-        progress=chosen.hooks.progress,
-        calls=chosen.hooks.calls,
-        round_gate=chosen.hooks.round_gate,
-        gate=chosen.gate,
-        redactor=chosen.redactor,
-        trigger_key=chosen.trigger_key,
-        trigger_base_url=chosen.trigger_base_url,
-        deferral_allowed=chosen.deferral_allowed,
-        fallback_disabled=chosen.fallback_disabled,
-        trial_tools_allowed=chosen.trial_tools_allowed,
-        failpoints=chosen.hooks.failpoints,
-        journal=chosen.hooks.journal,
-        tracer=chosen.hooks.tracer,
-        retention=chosen.retention,
-        output_budget=chosen.output_budget,
-        task_quota=chosen.task_quota,
-        reminders=chosen.reminders,
-        budgets=chosen.budgets,
-        price_of=chosen.price_of,
-    )

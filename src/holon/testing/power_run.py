@@ -32,8 +32,8 @@ from holon.model.limits import DAY_MS, KIB
 from holon.model.refusal import RefusedError
 from holon.model.retention import RetentionPolicy
 from holon.runtime.host import Host
-from holon.runtime.services import Services
 from holon.testing.builders import an_identity
+from holon.testing.hosts import a_host
 from holon.testing.inline_writer import InlineWriter, NoFaults
 from holon.testing.manual_clock import ManualClock
 from holon.testing.power_vfs import DiskOperation, PowerVfs
@@ -43,7 +43,6 @@ from holon.testing.single_model import SingleModel
 from holon.testing.world_actors import TRIGGER_BASE_URL, Actors, Notebook, WorldTriggerKey
 from holon.testing.world_model import WorldModel
 from holon.testing.world_plan import AGENTS, JumpClock, plan_world
-from holon.tools.registry import builtin_tools
 
 T = TypeVar("T")
 
@@ -182,16 +181,14 @@ class _Recording:
         reader.close()
 
     async def _work(self, store: SqliteStore, number: int, loop: SimLoop) -> None:
-        services = Services(
+        host = a_host(
             store=store,
             clock=self._clock,
             ids=self._ids,
             models=SingleModel(self._model),
-            tools=builtin_tools(),
             trigger_key=WorldTriggerKey(),
             trigger_base_url=TRIGGER_BASE_URL,
         )
-        host = Host(services)
         async with anyio.create_task_group() as life:
             life.start_soon(host.run)
             await host.wait_ready()

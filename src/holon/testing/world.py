@@ -38,7 +38,6 @@ from holon.ports.journal import NoJournal
 from holon.runtime.decided_commit import patiently
 from holon.runtime.event_feed import SubscriberLaggedError
 from holon.runtime.host import Host
-from holon.runtime.services import Services
 from holon.testing.bug_notes import OF_A_TURN, OF_AN_AGENT, BugNotes
 from holon.testing.hands_oracle import (
     execution_problems,
@@ -49,6 +48,7 @@ from holon.testing.hands_oracle import (
     tasks_to_take_up,
     untold,
 )
+from holon.testing.hosts import a_host
 from holon.testing.inline_writer import InlineWriter
 from holon.testing.manual_clock import ManualClock
 from holon.testing.memory_store import memory_connection, memory_store
@@ -57,11 +57,10 @@ from holon.testing.sim_loop import SimLoop, SimulatedCrash
 from holon.testing.single_model import SingleModel
 from holon.testing.world_actors import TRIGGER_BASE_URL, Actors, Notebook, WorldTriggerKey
 from holon.testing.world_faults import WorldFaults
-from holon.testing.world_hands import WorldHands, with_hands
+from holon.testing.world_hands import WorldHands, ports_of
 from holon.testing.world_model import WorldModel
 from holon.testing.world_oracle import liveness_problems, safety_problems
 from holon.testing.world_plan import AGENTS, JumpClock, merged, plan_world
-from holon.tools.registry import builtin_tools
 
 SPAN_MS: Final = 600_000
 QUIET_MS: Final = 3_600_000
@@ -174,20 +173,17 @@ class World:
     async def _live(self, loop: SimLoop) -> None:
         writer = InlineWriter(self._connection, self._clock, self._faults)
         writer.on_group = self._trace_group
-        services = Services(
+        host = a_host(
             store=memory_store(self._connection, writer),
             clock=self._clock,
             ids=self._ids,
             models=SingleModel(self._model),
-            tools=builtin_tools(),
             journal=self._bugs,
             trigger_key=WorldTriggerKey(),
             trigger_base_url=TRIGGER_BASE_URL,
-            retention=FORGETFUL if forgets(self._verdict.seed) else RetentionPolicy(),
+            retention_policy=FORGETFUL if forgets(self._verdict.seed) else RetentionPolicy(),
+            **({} if self._hands is None else ports_of(self._hands)),
         )
-        if self._hands is not None:
-            services = with_hands(services, self._hands)
-        host = Host(services)
         before = self._tasks_to_take_up()
         try:
             async with anyio.create_task_group() as life:

@@ -9,14 +9,11 @@ Rule 3: a model runs a bounded number of commands, so that a world left alone co
 
 from datetime import datetime
 from random import Random
-from typing import Final
-
-import msgspec
+from typing import Any, Final
 
 from holon.model.conversation import ConversationMessage
 from holon.model.instant import later
 from holon.model.json_value import JsonValue
-from holon.runtime.services import Services
 from holon.testing.manual_clock import ManualClock
 from holon.testing.mixed_hands import task_ids_shown
 from holon.testing.scripted_provider import ScriptedCall, ScriptedRound
@@ -45,11 +42,14 @@ _VANISHING_SHARE: Final = 0.15  # of the commands that run while the host is dow
 _YIELDS_MS: Final = (None, 0, 0, 300, 6_000)
 
 
-def with_hands(services: Services, hands: "WorldHands") -> Services:
+def ports_of(hands: "WorldHands") -> dict[str, Any]:
     """Return the ports of a host whose agents can act."""
-    return msgspec.structs.replace(
-        services, tools=local_registry(), shell=hands.shell, places=hands.places, home=HOME
-    )
+    return {
+        "tools": local_registry(),
+        "shell": hands.shell,
+        "places": hands.places,
+        "home": HOME,
+    }
 
 
 class WorldHands:

@@ -1,0 +1,87 @@
+"""A host for a test: what the test does not name is absent.
+
+Owns:  `a_host`, which fills in every port and setting of a host that a test has no say about.
+Rule 1: a port that is filled in does nothing: no commands, no files, no journal, no prices.
+"""
+
+from typing import Any
+
+from holon.decide.bounded_text import OutputBudget
+from holon.decide.execution_place import HostRoots
+from holon.model.budget import BudgetPolicy
+from holon.model.reminder import ReminderPolicy
+from holon.model.retention import RetentionPolicy
+from holon.model.task import TaskQuota
+from holon.ports.agent_homes import NoHomes
+from holon.ports.clock import Clock
+from holon.ports.episode_ledger import NoLedger
+from holon.ports.failpoint import NoFailpoints
+from holon.ports.id_source import IdSource
+from holon.ports.instruction_sources import NoInstructionSources
+from holon.ports.instructions import NoInstructions
+from holon.ports.journal import NoJournal
+from holon.ports.memory_index import NoMemoryIndexes
+from holon.ports.provider import ModelDirectory
+from holon.ports.redactor import NothingToRedact
+from holon.ports.skill_catalog import NoSkills
+from holon.ports.skill_folders import NoSkillFolders
+from holon.ports.store import Store
+from holon.ports.template_catalog import NoTemplates
+from holon.ports.tracer import NoTracer
+from holon.ports.trigger_key import NoTriggerKey
+from holon.ports.turn_mark import NoTurnMark
+from holon.ports.unavailable import NoFiles, NoPlaces, NoShell, NoWorkspaces
+from holon.runtime.host import Host
+from holon.runtime.provider_gate import ProviderGate
+from holon.serve.compose import unlimited, unpriced, unwatched, unwatched_call
+from holon.tools.registry import builtin_tools
+
+
+def a_host(
+    *,
+    store: Store,
+    clock: Clock,
+    ids: IdSource,
+    models: ModelDirectory,
+    home: str = "",
+    **chosen: Any,  # any field of Host
+) -> Host:
+    """Return a host that is not running yet."""
+    absent: dict[str, Any] = {
+        "home_id": "",
+        "roots": HostRoots(home=home),
+        "gate": ProviderGate(),
+        "price_of": unpriced,
+        "deferral_allowed": True,
+        "fallback_disabled": False,
+        "trial_tools_allowed": False,
+        "progress": unwatched,
+        "round_gate": unlimited,
+        "tools": builtin_tools(),
+        "calls": unwatched_call,
+        "shell": NoShell(),
+        "files": NoFiles(),
+        "places": NoPlaces(),
+        "workspace_finder": NoWorkspaces(),
+        "output_budget": OutputBudget(),
+        "task_quota": TaskQuota(),
+        "homes": NoHomes(),
+        "instructions": NoInstructions(),
+        "instruction_sources": NoInstructionSources(),
+        "skill_catalogs": NoSkills(),
+        "skill_folders": NoSkillFolders(),
+        "templates": NoTemplates(),
+        "memory_indexes": NoMemoryIndexes(),
+        "ledger": NoLedger(),
+        "trigger_key": NoTriggerKey(),
+        "trigger_base_url": None,
+        "budgets": BudgetPolicy(),
+        "reminders": ReminderPolicy(),
+        "retention_policy": RetentionPolicy(),
+        "redactor": NothingToRedact(),
+        "journal": NoJournal(),
+        "tracer": NoTracer(),
+        "turn_mark": NoTurnMark(),
+        "failpoints": NoFailpoints(),
+    }
+    return Host(store=store, clock=clock, ids=ids, models=models, **{**absent, **chosen})
