@@ -74,8 +74,8 @@ def plant_c6() -> None:
 def plant_c7() -> None:
     """Cut the log up to the last event that looks old."""
 
-    def lax(done: object, events: Sequence[Place], moments: _Moments) -> Sequence[Place]:
-        del done
+    def lax(events: Sequence[Place], reached: object, moments: _Moments) -> Sequence[Place]:
+        del reached
         old = [number for number, (_, at) in enumerate(events, start=1) if at <= moments.aged]
         return events[: max(old, default=0)]
 

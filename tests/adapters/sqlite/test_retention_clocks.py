@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from pathlib import Path
+from random import Random
 
 import msgspec
 import pytest
@@ -208,3 +209,65 @@ def test_a_long_log_is_read_in_pieces_before_anything_goes(
     assert (first.rows_removed, first.more) == (0, True)
     lived.prune(BY_AGE)
     assert lived.turns() == [*range(11, 22)]
+
+
+OFFSETS = (8 * HOUR, -8 * HOUR, 40 * DAY, 100 * DAY, 3_650 * DAY, -100 * DAY)
+WRONG_DAYS_MAX = 12
+# What precedes an event and what follows it may both be stamped ahead, and nothing goes while the
+# clock is back.
+STAYS_AT_MOST = 90 * DAY + 2 * 100 * DAY + 2 * WRONG_DAYS_MAX * DAY
+
+
+class Diary(Lived):
+    """A database that gets a turn each day, whatever the clock says; knows when that was."""
+
+    def __init__(self, path: Path, chance: Random) -> None:
+        super().__init__(path)
+        self.now = LATER
+        self.truth = dict[int, datetime]()
+        self._chance = chance
+        self._offset = timedelta(0)
+        self._stays_days = WRONG_DAYS_MAX
+
+    def next_day(self) -> None:
+        """Set the clock wrong or right now and then, and add a turn."""
+        self._stays_days -= 1
+        if self._stays_days == 0:
+            is_right = self._offset == timedelta(0)
+            self._offset = self._chance.choice(OFFSETS) if is_right else timedelta(0)
+            self._stays_days = self._chance.randrange(3, WRONG_DAYS_MAX)
+        self.now += DAY
+        self.live(1, at=self.now + self._offset, keyed=True)
+        self.truth[self.turns_count] = self.now
+
+    def ages_of_lost(self, policy: RetentionPolicy) -> list[timedelta]:
+        """Prune, by a clock that is not believed when it is ahead; how old is what went?"""
+        there = set(self.turns())
+        self.prune(policy, now=min(self.now, self.now + self._offset))
+        return [self.now - self.truth[turn] for turn in there - set(self.turns())]
+
+    def ages_of_lost_keys(self) -> list[timedelta]:
+        rows = self.connection.execute("select message_id from messages").fetchall()
+        kept = {int(str(message_id).removeprefix("msg_")) for (message_id,) in rows}
+        return [self.now - self.truth[turn] for turn in set(self.truth) - kept]
+
+
+@nothing_forgotten
+@old_goes
+@pytest.mark.parametrize("seed", [0, 12])
+def test_whatever_a_clock_does_for_some_days_the_young_stays_and_the_old_goes(
+    tmp_path: Path, seed: int
+) -> None:
+    chance = Random(seed)
+    diary = Diary(tmp_path / "test.sqlite", chance)
+    for number in range(400):
+        diary.next_day()
+        if number % 4 == 0:
+            lost = diary.ages_of_lost(BY_AGE)
+            assert all(age >= (90 - WRONG_DAYS_MAX) * DAY for age in lost), lost
+            assert all(age <= STAYS_AT_MOST for age in lost), lost
+        if chance.random() < 0.01:
+            diary.ages_of_lost(FULL)
+        keys = diary.ages_of_lost_keys()
+        assert all(age >= KEYS_KEPT for age in keys), min(keys)
+    assert all(diary.now - diary.truth[turn] <= STAYS_AT_MOST for turn in diary.turns())

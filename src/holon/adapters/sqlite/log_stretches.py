@@ -7,6 +7,7 @@ Rule 1: the log is in the order of time, stamps need not be. A stamp is credible
 Rule 2: what comes after a credible stamp is no older than that. One that says otherwise was written
        while the clock stood in the past, and says nothing.
 Rule 3: the log is read once in a process, and then what is new of it, a bounded piece at a time.
+        What was cut off it since is still remembered.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,6 +43,11 @@ class _Stretch(NamedTuple):
 def horizon(present: int) -> int:
     """Return up to which stamp the log is believed, when this is the believed present."""
     return present + _LEEWAY
+
+
+def _credible(stretch: _Stretch, believed: int) -> int:
+    """Return the latest credible stamp of a stretch."""
+    return LONG_AGO if stretch.low > believed else min(stretch.high, believed)
 
 
 def is_behind(stamp: int, reached: int) -> bool:
@@ -93,6 +99,19 @@ class LogStretches:
                 return
         self._stretches.append(_Stretch(log_seq, log_seq, stamp, stamp))
 
+    def reached(self, events: Sequence[Place], *, present: int) -> Sequence[int]:
+        """Return the latest credible stamp that the log had reached with each of these events."""
+        found = list[int]()
+        highest, believed, before = LONG_AGO, horizon(present), 0
+        for log_seq, stamp in events:
+            while self._stretches[before].last_seq < log_seq:
+                highest = max(highest, _credible(self._stretches[before], believed))
+                before += 1
+            if stamp <= believed:
+                highest = max(highest, stamp)
+            found.append(highest)
+        return found
+
     def written_by(self, end: Place, reached: int, *, present: int) -> int | None:
         """Return the moment by which the log had come to a place; None when nothing says.
 
@@ -125,8 +144,7 @@ class LogStretches:
         for each in self._stretches:
             if reached > moment and each.low <= moment:
                 found.append((each.low - _JITTER, each.high + _JITTER))
-            if each.low <= believed:
-                reached = max(reached, min(each.high, believed))
+            reached = max(reached, _credible(each, believed))
         return found
 
 

@@ -99,7 +99,6 @@ class _Done(NamedTuple):
 
     end: Place = (0, LONG_AGO)  # in the log
     until: int = LONG_AGO  # in time
-    reached: int = LONG_AGO  # the latest credible stamp so far
     commit_seq: int = 0
     has_removed: bool = False
 
@@ -158,8 +157,7 @@ class Retention:
                 return False
             if window.is_last:
                 return True
-            reached = _reached(self._done, window.events, moments)
-            self._done = self._done._replace(end=window.end, until=window.high, reached=reached)
+            self._done = self._done._replace(end=window.end, until=window.high)
             if self._connection.total_changes() != before:
                 return False
         return False
@@ -168,17 +166,18 @@ class Retention:
         is_over = self._used_bytes() > policy.bytes_max * _ROOM_PERCENT // 100
         asked = (self._done.end[0], policy.batch_count)
         events = places(self._statements.rows(self._sql["next_events"], asked))
+        present = moments.present
+        reached = self._stretches.reached(events, present=present)
         if len(events) == policy.batch_count:
-            reached = _reached(self._done, events, moments)
-            written_by = self._stretches.written_by(events[-1], reached, present=moments.present)
+            written_by = self._stretches.written_by(events[-1], reached[-1], present=present)
             is_aged = written_by is not None and written_by <= moments.aged
             if is_over or is_aged:
                 # Where nothing says when it was written, rows of the present go at most.
-                high = moments.present if written_by is None else written_by
+                high = present if written_by is None else written_by
                 return _Window(events, events[-1], high, is_last=False, is_aged=is_aged)
         elif is_over:
             return _Window(events, (events or [self._done.end])[-1], FAR_AHEAD, is_last=True)
-        aged = _aged(self._done, events, moments)
+        aged = _aged(events, reached, moments)
         end = (aged or [self._done.end])[-1]
         return _Window(aged, end, moments.aged, is_last=True, is_aged=True)
 
@@ -275,19 +274,12 @@ class Retention:
         return int(str(self._connection.pragma(name)))
 
 
-def _reached(done: _Done, events: Sequence[Place], moments: _Moments) -> int:
-    """Return the latest credible stamp up to and with these events."""
-    return max([done.reached, *(stamp for _, stamp in events if stamp <= moments.horizon)])
-
-
-def _aged(done: _Done, events: Sequence[Place], moments: _Moments) -> Sequence[Place]:
+def _aged(events: Sequence[Place], reached: Sequence[int], moments: _Moments) -> Sequence[Place]:
     """Return those of the events that are aged: up to one that shows it, none of them young."""
-    count, reached = 0, done.reached
-    for number, (_, stamp) in enumerate(events, start=1):
-        if stamp <= moments.horizon:
-            reached = max(reached, stamp)
-            if reached > moments.aged:
-                break
-            if not is_behind(stamp, reached):
-                count = number
+    count = 0
+    for number, ((_, stamp), highest) in enumerate(zip(events, reached, strict=True), start=1):
+        if highest > moments.aged:
+            break
+        if stamp <= moments.horizon and not is_behind(stamp, highest):
+            count = number
     return events[:count]
