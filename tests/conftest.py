@@ -1,7 +1,8 @@
 """Fixtures and settings every test sees, and no others.
 
-`tests` is one package (its root and `support` hold an `__init__.py`) collected in importlib mode with the
-project root on the path, so a test file imports its neighbours as `tests.<folder>.<module>`.
+`tests` is one package (its root and `support` hold an `__init__.py`) collected in importlib mode,
+with the project root on the path, so a test file imports its neighbours as
+`tests.<folder>.<module>`.
 """
 
 import gc

@@ -296,6 +296,8 @@ def test_waiting(number, opened):
         cwd=tmp_path,
         env={**environment(), "TOLD": str(write)},
         pass_fds=[write],
+        # What a shell starts in the background ignores interrupts, and so do its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         stdout=subprocess.PIPE,
         text=True,
     )
