@@ -23,6 +23,7 @@ from holon.adapters.sqlite.commit_writer import CommitWriter
 from holon.adapters.sqlite.connection import open_reader, open_writer
 from holon.adapters.sqlite.home_lock import database_path, prepare_home
 from holon.adapters.sqlite.migrate import migrate
+from holon.decide.audit import audited
 from holon.model.limits import CHECKPOINT_PAGES
 from holon.serve.event_loop import ALLOCATIONS_COUNT
 from holon.testing.builders import a_commit, an_agent
@@ -53,7 +54,7 @@ def make_agents(home: Path) -> apsw.Connection:
     commits = [
         a_commit(f"create:{number}", an_agent(f"agent-{number}")) for number in range(AGENTS_COUNT)
     ]
-    CommitWriter(connection).apply_group(commits)
+    CommitWriter(connection).apply_group([audited(each) for each in commits])
     return connection
 
 

@@ -15,6 +15,7 @@ from holon.adapters.sqlite.connection import Synchronous, open_writer
 from holon.adapters.sqlite.home_lock import database_path, prepare_home
 from holon.adapters.sqlite.migrate import migrate
 from holon.adapters.system.clock import SystemClock
+from holon.decide.audit import audited
 from holon.model.commit import (
     AppendBrief,
     AppendTranscript,
@@ -64,12 +65,12 @@ def make_history(home: Path, *, turns_count: int, past: Past = _SHORT) -> None:
     connection = open_writer(database_path(home), synchronous=Synchronous.OFF)
     migrate(connection)
     writer = CommitWriter(connection)
-    writer.apply_group([a_commit("create", an_agent())])
+    writer.apply_group([audited(a_commit("create", an_agent()))])
     at = SystemClock().now()  # a past that is not old enough for retention
     for begin in range(1, turns_count + 1, GROUP_COUNT):
         numbers = range(begin, min(begin + GROUP_COUNT, turns_count + 1))
         results = writer.apply_group(
-            [_past_turn(number, past, at=at) for number in numbers]
+            [audited(_past_turn(number, past, at=at)) for number in numbers]
         ).results
         assert all(result == Applied() for result in results), results[0]
         truncate_log(connection)

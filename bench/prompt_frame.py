@@ -24,6 +24,7 @@ from holon.adapters.sqlite.migrate import migrate
 from holon.adapters.sqlite.store import open_store
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.ids import TimeOrderedIds
+from holon.decide.audit import audited
 from holon.model.commit import AppendBrief, Change, Commit, PutWorkItem
 from holon.model.expectation import Applied
 from holon.model.instant import later
@@ -138,7 +139,9 @@ def make_past(home: Path, past: Past) -> None:
 
 def _apply(writer: CommitWriter, commits: Sequence[Commit]) -> None:
     for begin in range(0, len(commits), GROUP_COUNT):
-        results = writer.apply_group(list(commits[begin : begin + GROUP_COUNT])).results
+        results = writer.apply_group(
+            list(map(audited, commits[begin : begin + GROUP_COUNT]))
+        ).results
         assert all(result == Applied() for result in results), results[0]
 
 

@@ -23,6 +23,7 @@ from holon.adapters.sqlite.commit_writer import CommitWriter
 from holon.adapters.sqlite.connection import open_writer
 from holon.adapters.sqlite.home_lock import database_path, prepare_home
 from holon.adapters.sqlite.migrate import migrate
+from holon.decide.audit import audited
 from holon.testing.builders import a_commit, an_agent
 
 AGENTS_COUNT: Final = 100_000
@@ -50,7 +51,7 @@ def make_home(home: Path, *, agents_count: int) -> None:
     for begin in range(0, agents_count, GROUP_COUNT):
         numbers = range(begin, min(begin + GROUP_COUNT, agents_count))
         commits = [a_commit(f"create:{n}", an_agent(f"agent-{n}")) for n in numbers]
-        writer.apply_group(commits)
+        writer.apply_group([audited(each) for each in commits])
         truncate_log(connection)
     connection.close()
 

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from holon.decide.audit import audited
 from holon.model.commit import AdvanceTask, Change, ClaimMessage, CreateTask, QueueMessage
 from holon.model.expectation import Applied
 from holon.model.ids import AgentId, MessageId, TaskId
@@ -24,7 +25,7 @@ OTHER = AgentId("other")
 
 
 async def write(store: Store, name: str, *changes: Change, at_ms: int = 0) -> None:
-    assert await store.apply(a_commit(name, *changes, at=moment(at_ms))) == Applied()
+    assert await store.apply(audited(a_commit(name, *changes, at=moment(at_ms)))) == Applied()
 
 
 def ended(task_id: str, agent_id: AgentId = MAIN) -> tuple[Change, ...]:

@@ -3,11 +3,14 @@
 from collections.abc import AsyncIterator, Callable, Collection
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from holon.adapters.sqlite.connection import open_memory
 from holon.adapters.sqlite.migrate import migrate
 from holon.adapters.sqlite.store import open_connection_store, open_store
+from holon.decide.audit import audited
+from holon.model.audited_commit import LoggedEvent
 from holon.model.commit import (
     AppendTranscript,
     ClaimMessage,
@@ -25,7 +28,7 @@ from holon.model.expectation import (
     ExpectationFailed,
     KeyAlreadyUsed,
 )
-from holon.model.ids import AgentId, MessageId, TaskId
+from holon.model.ids import AgentId, MessageId, TaskId, TurnId
 from holon.model.message import MessageKind, MessageState, Priority
 from holon.model.provenance import (
     AdmissionContext,
@@ -70,7 +73,7 @@ def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
 async def store(opener: Opener) -> AsyncIterator[Store]:
     """A store with one agent in it."""
     opened = opener()
-    await opened.apply(a_commit("birth", an_agent()))
+    await opened.apply(audited(a_commit("birth", an_agent())))
     yield opened
     await opened.close()
 
@@ -100,7 +103,7 @@ async def state_of(store: Store, message_id: str) -> MessageState | None:
 
 
 async def test_commits_are_applied_in_the_order_they_were_submitted(store: Store) -> None:
-    tickets = [store.submit(an_admission(a_message(f"msg_{n}"))) for n in range(50)]
+    tickets = [store.submit(audited(an_admission(a_message(f"msg_{n}")))) for n in range(50)]
     assert [await ticket.outcome() for ticket in tickets] == [Applied()] * 50
     entries = [await store.reads.message(MessageId(f"msg_{n}")) for n in range(50)]
     seqs = [entry.seq for entry in entries if entry is not None]
@@ -110,9 +113,9 @@ async def test_commits_are_applied_in_the_order_they_were_submitted(store: Store
 
 async def test_a_commit_applied_twice_counts_once(store: Store) -> None:
     commit = an_admission(a_message())
-    assert await store.apply(commit) == Applied()
+    assert await store.apply(audited(commit)) == Applied()
     bounds = await store.reads.event_bounds(MAIN)
-    assert await store.apply(commit) == Applied(replayed=True)
+    assert await store.apply(audited(commit)) == Applied(replayed=True)
     assert await store.reads.event_bounds(MAIN) == bounds
     target = await store.reads.admission_target(MAIN)
     assert target is not None
@@ -122,7 +125,7 @@ async def test_a_commit_applied_twice_counts_once(store: Store) -> None:
 async def test_a_refused_commit_changed_nothing(store: Store) -> None:
     before = await store.reads.event_bounds(MAIN)
     half_good = a_commit("bad", QueueMessage(message=a_message()), a_claim("msg_unknown"))
-    outcome = await store.apply(half_good)
+    outcome = await store.apply(audited(half_good))
     assert outcome == ConstraintRefused(constraint="messages_row_missing")
     assert await state_of(store, "msg_1") is None
     assert await store.reads.event_bounds(MAIN) == before
@@ -130,16 +133,16 @@ async def test_a_refused_commit_changed_nothing(store: Store) -> None:
 
 async def test_a_refused_commit_may_be_submitted_again_under_the_same_id(store: Store) -> None:
     early = a_commit("claim", a_claim("msg_1"))
-    assert isinstance(await store.apply(early), ConstraintRefused)
-    await store.apply(an_admission(a_message()))
-    assert await store.apply(early) == Applied()
+    assert isinstance(await store.apply(audited(early)), ConstraintRefused)
+    await store.apply(audited(an_admission(a_message())))
+    assert await store.apply(audited(early)) == Applied()
 
 
 async def test_a_refused_commit_does_not_disturb_the_others_of_its_group(store: Store) -> None:
     good, bad, also_good = (
-        store.submit(an_admission(a_message("msg_1"))),
-        store.submit(an_admission(a_message("msg_2", agent_id=AgentId("nobody")))),
-        store.submit(an_admission(a_message("msg_3"))),
+        store.submit(audited(an_admission(a_message("msg_1")))),
+        store.submit(audited(an_admission(a_message("msg_2", agent_id=AgentId("nobody"))))),
+        store.submit(audited(an_admission(a_message("msg_3")))),
     )
     assert await good.outcome() == Applied()
     assert await bad.outcome() == ConstraintRefused(constraint="row_refers_to_nothing")
@@ -147,28 +150,28 @@ async def test_a_refused_commit_does_not_disturb_the_others_of_its_group(store: 
 
 
 async def test_a_stale_lane_cannot_write(store: Store) -> None:
-    await store.apply(an_admission(a_message()))
-    await store.apply(a_commit("claim", a_claim("msg_1", generation=3)))
+    await store.apply(audited(an_admission(a_message())))
+    await store.apply(audited(a_commit("claim", a_claim("msg_1", generation=3))))
     fence = AgentGeneration(agent_id=MAIN, generation=2)
-    outcome = await store.apply(a_commit("stale", processed("msg_1"), expects=(fence,)))
+    outcome = await store.apply(audited(a_commit("stale", processed("msg_1"), expects=(fence,))))
     assert outcome == ExpectationFailed(expect=fence, found="generation 3")
     assert await state_of(store, "msg_1") is MessageState.CLAIMED
 
 
 async def test_an_agent_never_has_two_claimed_messages(store: Store) -> None:
     for name in ("msg_1", "msg_2"):
-        await store.apply(an_admission(a_message(name)))
-    assert await store.apply(a_commit("first", a_claim("msg_1"))) == Applied()
-    outcome = await store.apply(a_commit("second", a_claim("msg_2", generation=2)))
+        await store.apply(audited(an_admission(a_message(name))))
+    assert await store.apply(audited(a_commit("first", a_claim("msg_1")))) == Applied()
+    outcome = await store.apply(audited(a_commit("second", a_claim("msg_2", generation=2))))
     assert outcome == ConstraintRefused(constraint="messages_one_claim_per_agent")
 
 
 async def test_an_agent_never_has_two_open_turns(store: Store) -> None:
     for name in ("msg_1", "msg_2"):
-        await store.apply(an_admission(a_message(name)))
-    assert await store.apply(a_commit("first", OpenTurn(turn=a_turn()))) == Applied()
+        await store.apply(audited(an_admission(a_message(name))))
+    assert await store.apply(audited(a_commit("first", OpenTurn(turn=a_turn())))) == Applied()
     second = OpenTurn(turn=a_turn("turn_2", message_id="msg_2", index=2))
-    outcome = await store.apply(a_commit("second", second))
+    outcome = await store.apply(audited(a_commit("second", second)))
     assert outcome == ConstraintRefused(constraint="turns_one_open_per_agent")
 
 
@@ -183,7 +186,7 @@ async def test_the_queue_is_stable_within_a_priority_band(store: Store) -> None:
     ]
     for name, priority in arrivals:
         # Created at one moment: the order is that of admission, not of a clock.
-        await store.apply(an_admission(a_message(name, priority=priority)))
+        await store.apply(audited(an_admission(a_message(name, priority=priority))))
     served: list[str] = []
     while True:
         snapshot = await store.reads.snapshot(MAIN, now=START)
@@ -191,33 +194,35 @@ async def test_the_queue_is_stable_within_a_priority_band(store: Store) -> None:
         if not snapshot.heads:
             break
         served.append(snapshot.heads[0].message_id)
-        await store.apply(a_commit(f"settle:{served[-1]}", processed(served[-1])))
+        await store.apply(audited(a_commit(f"settle:{served[-1]}", processed(served[-1]))))
     assert served == ["msg_3", "msg_5", "msg_2", "msg_4", "msg_1"]
 
 
 async def test_the_same_key_is_the_same_message(store: Store) -> None:
-    await store.apply(an_admission(a_message("msg_1"), key="k", digest="d1"))
-    again = await store.apply(an_admission(a_message("msg_2"), key="k", digest="d1"))
-    other = await store.apply(an_admission(a_message("msg_3"), key="k", digest="d2"))
+    await store.apply(audited(an_admission(a_message("msg_1"), key="k", digest="d1")))
+    again = await store.apply(audited(an_admission(a_message("msg_2"), key="k", digest="d1")))
+    other = await store.apply(audited(an_admission(a_message("msg_3"), key="k", digest="d2")))
     assert again == KeyAlreadyUsed(message_id=MessageId("msg_1"), same_body=True)
     assert other == KeyAlreadyUsed(message_id=MessageId("msg_1"), same_body=False)
     assert await state_of(store, "msg_2") is None
 
 
 async def test_a_key_belongs_to_its_surface(store: Store) -> None:
-    await store.apply(an_admission(a_message("msg_1"), key="k"))
+    await store.apply(audited(an_admission(a_message("msg_1"), key="k")))
     elsewhere = a_message("msg_2", delivery_surface=DeliverySurface.CLI_PROMPT)
-    assert await store.apply(an_admission(elsewhere, key="k")) == Applied()
+    assert await store.apply(audited(an_admission(elsewhere, key="k"))) == Applied()
 
 
 async def test_event_numbers_have_no_gap_also_across_restarts(opener: Opener) -> None:
     for life in range(3):
         store = opener()
         if life == 0:
-            await store.apply(a_commit("birth", an_agent()))
+            await store.apply(audited(a_commit("birth", an_agent())))
         for n in range(4):
-            await store.apply(a_commit(f"note:{life}:{n}", noted("a"), noted("b")))
-        await store.apply(a_commit(f"refused:{life}", noted("lost"), a_claim("msg_unknown")))
+            await store.apply(audited(a_commit(f"note:{life}:{n}", noted("a"), noted("b"))))
+        await store.apply(
+            audited(a_commit(f"refused:{life}", noted("lost"), a_claim("msg_unknown")))
+        )
         events = await store.reads.events_after(MAIN, 0, limit=100)
         assert [event.event_seq for event in events] == list(range(1, 2 + 8 * (life + 1)))
         assert await store.reads.event_bounds(MAIN) == (0, 1 + 8 * (life + 1))
@@ -227,16 +232,16 @@ async def test_event_numbers_have_no_gap_also_across_restarts(opener: Opener) ->
 async def test_observers_are_told_once_which_agents_a_commit_touched(store: Store) -> None:
     told: list[Collection[AgentId]] = []
     store.observe(told.append)
-    await store.apply(a_commit("other", an_agent("other")))
+    await store.apply(audited(a_commit("other", an_agent("other"))))
     assert [set(agents) for agents in told] == [{AgentId("other")}]
-    await store.apply(a_commit("other", an_agent("other")))
-    await store.apply(a_commit("refused", a_claim("msg_unknown")))
+    await store.apply(audited(a_commit("other", an_agent("other"))))
+    await store.apply(audited(a_commit("refused", a_claim("msg_unknown"))))
     assert len(told) == 1, "a replayed or refused commit touches nobody"
 
 
 async def test_reads_see_every_commit_whose_outcome_is_known(store: Store) -> None:
     for n in range(20):
-        await store.apply(an_admission(a_message(f"msg_{n}")))
+        await store.apply(audited(an_admission(a_message(f"msg_{n}"))))
         assert await state_of(store, f"msg_{n}") is MessageState.QUEUED
 
 
@@ -251,9 +256,9 @@ async def test_origin_trust_and_priority_stay_what_they_were_at_admission(store:
         delivery_surface=DeliverySurface.HTTP_WEBHOOK,
         admission_context=AdmissionContext.PUBLIC_UNAUTHENTICATED,
     )
-    await store.apply(an_admission(message))
-    await store.apply(a_commit("claim", a_claim("msg_1")))
-    await store.apply(a_commit("settle", processed("msg_1")))
+    await store.apply(audited(an_admission(message)))
+    await store.apply(audited(a_commit("claim", a_claim("msg_1"))))
+    await store.apply(audited(a_commit("settle", processed("msg_1"))))
     entry = await store.reads.message(MessageId("msg_1"))
     assert entry is not None
     assert entry.message == message
@@ -261,8 +266,8 @@ async def test_origin_trust_and_priority_stay_what_they_were_at_admission(store:
 
 @pytest.mark.requirement("store:processed-messages-remain-auditable")
 async def test_a_processed_message_can_still_be_read_with_how_it_ended(store: Store) -> None:
-    await store.apply(an_admission(a_message()))
-    await store.apply(a_commit("settle", processed("msg_1")))
+    await store.apply(audited(an_admission(a_message())))
+    await store.apply(audited(a_commit("settle", processed("msg_1"))))
     entry = await store.reads.message(MessageId("msg_1"))
     assert entry is not None
     assert (entry.state, entry.settled_reason) == (MessageState.PROCESSED, "turn_completed")
@@ -281,7 +286,7 @@ async def test_the_log_says_where_a_message_came_from(store: Store) -> None:
         admission_context=AdmissionContext.RUNTIME_OWNED,
         task_id=TaskId("task_9"),
     )
-    await store.apply(an_admission(message))
+    await store.apply(audited(an_admission(message)))
     newest = (await store.reads.events_after(MAIN, 0, limit=100))[-1].event
     assert isinstance(newest, MessageAdmitted)
     assert newest.message_id == "msg_1"
@@ -296,9 +301,9 @@ async def test_the_log_says_where_a_message_came_from(store: Store) -> None:
 
 @pytest.mark.requirement("store:log-keeps-state-transitions")
 async def test_the_log_keeps_every_transition_in_order(store: Store) -> None:
-    await store.apply(an_admission(a_message()))
-    await store.apply(a_commit("claim", a_claim("msg_1")))
-    await store.apply(a_commit("settle", processed("msg_1"), at=moment(5)))
+    await store.apply(audited(an_admission(a_message())))
+    await store.apply(audited(a_commit("claim", a_claim("msg_1"))))
+    await store.apply(audited(a_commit("settle", processed("msg_1"), at=moment(5))))
     events = await store.reads.events_after(MAIN, 1, limit=100)
     assert [type(event.event).__name__ for event in events] == [
         "MessageAdmitted",
@@ -312,16 +317,18 @@ async def test_the_log_keeps_every_transition_in_order(store: Store) -> None:
 
 
 async def test_a_turn_comes_back_as_it_was_written(store: Store) -> None:
-    await store.apply(an_admission(a_message()))
+    await store.apply(audited(an_admission(a_message())))
     turn = a_turn()
     entries = [an_entry(turn, position=n, data=a_round(n + 1)) for n in range(2)]
     await store.apply(
-        a_commit(
-            "claim",
-            a_claim("msg_1"),
-            SetAgentStatus(agent_id=MAIN, status=an_agent().status, reason="turn 1"),
-            OpenTurn(turn=turn),
-            *(AppendTranscript(entry=entry) for entry in entries),
+        audited(
+            a_commit(
+                "claim",
+                a_claim("msg_1"),
+                SetAgentStatus(agent_id=MAIN, status=an_agent().status, reason="turn 1"),
+                OpenTurn(turn=turn),
+                *(AppendTranscript(entry=entry) for entry in entries),
+            )
         )
     )
     log = await store.reads.turn_log(turn.turn_id)
@@ -331,3 +338,21 @@ async def test_a_turn_comes_back_as_it_was_written(store: Store) -> None:
     state = await store.reads.agent(MAIN)
     assert state is not None
     assert state.focus.open_turn_id == turn.turn_id
+
+
+async def test_a_store_logs_the_events_it_is_handed_and_makes_up_none(store: Store) -> None:
+    plain = audited(a_commit("note:handed", noted("as decided")))
+    handed = LoggedEvent(
+        agent_id=MAIN,
+        event=ControlApplied(action="as handed over", request_id="req_9"),
+        turn_id=TurnId("turn_9"),
+    )
+    (change,) = plain.changes
+    silent = msgspec.structs.replace(change, events=())
+    told = msgspec.structs.replace(change, events=(handed, handed))
+    before = (await store.reads.event_bounds(MAIN))[1]
+    await store.apply(msgspec.structs.replace(plain, changes=(silent, told)))
+    found = await store.reads.events_after(MAIN, before, limit=10)
+    assert [each.event for each in found] == [handed.event, handed.event]
+    assert [each.event_seq for each in found] == [before + 1, before + 2]
+    assert [each.turn_id for each in found] == ["turn_9", "turn_9"]

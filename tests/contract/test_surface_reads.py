@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from holon.adapters.sqlite.store import open_store
+from holon.decide.audit import audited
 from holon.model.agent import AgentIdentity, IdentityStatus, Visibility
 from holon.model.agent_status import AgentStatus
 from holon.model.brief import BriefKind
@@ -85,7 +86,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     else:
         shared = memory_connection()
         opened = memory_store(shared, InlineWriter(shared, ManualClock(START), NoFaults()))
-    await opened.apply(a_commit("birth", an_agent(), an_agent(OTHER)))
+    await opened.apply(audited(a_commit("birth", an_agent(), an_agent(OTHER))))
     yield opened
     await opened.close()
 
@@ -93,7 +94,9 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 async def write(store: Store, *changes: Change, at_ms: int = 0) -> None:
     """Apply the changes; each call is a commit of its own."""
     name = f"test:{at_ms}:{hash(repr(changes))}"
-    assert isinstance(await store.apply(a_commit(name, *changes, at=moment(at_ms))), Applied)
+    assert isinstance(
+        await store.apply(audited(a_commit(name, *changes, at=moment(at_ms)))), Applied
+    )
 
 
 def with_(record: T, **fields: object) -> T:

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holon.decide.audit import events_of
+from holon.decide.audit import audited, events_of
 from holon.decide.audit_fold import NO_FOCUS, SELF, TURN_OPEN, Subject, fold, is_end, moves_of
 from holon.decide.audit_turns import OwnedTurn, owned_turn
+from holon.decide.memory_marks import marks_of
 from holon.model.agent_status import AgentStatus
 from holon.model.closure import ClosureOutcome
 from holon.model.commit import (
@@ -18,10 +19,12 @@ from holon.model.commit import (
     CancelTimer,
     Change,
     ClaimMessage,
+    Commit,
     FinishToolCall,
     FireTimer,
     FocusWorkItem,
     MoveWait,
+    PutWorkItem,
     QueueMessage,
     ResumeTurn,
     SetAgentStatus,
@@ -50,6 +53,7 @@ from holon.model.wait import WaitState
 from holon.model.wake_event import TimerFired, WaitMoved
 from holon.model.work_event import WorkItemWritten
 from holon.model.work_item import WorkItemState
+from holon.testing.builders import a_work_item
 from holon.wire.codec import decode, encode
 from tests.wire.record_strategies import records_of
 
@@ -413,3 +417,38 @@ def test_a_commit_that_moves_no_turn_or_several_says_nothing_of_its_events() -> 
     another = msgspec.structs.replace(SETTLED, turn_id=TurnId("turn_2"))
     assert owned_turn((settle(MessageState.PROCESSED),)) is None
     assert owned_turn((SETTLED, another)) is None
+
+
+def a_commit_of(*changes: Change) -> Commit:
+    return Commit(commit_id="c", at=T1, changes=changes)
+
+
+def test_an_audited_commit_has_the_events_of_each_change_in_its_order() -> None:
+    commit = a_commit_of(settle(MessageState.PROCESSED), SETTLED)
+    found = audited(commit)
+    assert found.commit is commit
+    assert tuple(each.change for each in found.changes) == commit.changes
+    for each in found.changes:
+        told = tuple((logged.agent_id, logged.event) for logged in each.events)
+        assert told == events_of(each.change)
+
+
+def test_what_one_turn_does_is_noted_with_that_turn_unless_the_event_names_it() -> None:
+    (message, turn) = audited(a_commit_of(settle(MessageState.PROCESSED), SETTLED)).changes
+    assert [logged.turn_id for logged in message.events] == [TURN]
+    assert [logged.turn_id for logged in turn.events] == [None]
+    (alone,) = audited(a_commit_of(settle(MessageState.PROCESSED))).changes
+    assert [logged.turn_id for logged in alone.events] == [None]
+
+
+def test_a_record_written_with_the_end_of_a_turn_is_marked_with_that_turn() -> None:
+    written = PutWorkItem(item=a_work_item())
+    (with_turn, _) = audited(a_commit_of(written, SETTLED)).changes
+    (alone,) = audited(a_commit_of(written)).changes
+    assert with_turn.marks == marks_of(written, turn_id=TURN) != alone.marks
+    assert alone.marks == marks_of(written, turn_id=None)
+
+
+def test_a_change_that_cannot_be_is_found_before_any_store_sees_it() -> None:
+    with pytest.raises(ForbiddenTransitionError):
+        audited(a_commit_of(settle(MessageState.QUEUED)))

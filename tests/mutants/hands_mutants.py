@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 
 import anyio
 
+from holon.decide.audit import audited
 from holon.decide.command_promotion import run_id_of
 from holon.model.commit import AdvanceTask, Commit, FinishToolCall
 from holon.model.ids import AgentId, TaskId
@@ -60,7 +61,7 @@ def plant_h4() -> None:
         ahead = await honest(self, task, advance)
         told = tuple(change for change in ahead.changes if not isinstance(change, AdvanceTask))
         early = Commit(commit_id=f"{ahead.commit_id}:ahead", at=ahead.at, changes=told)
-        await self._store.apply(early)
+        await self._store.apply(audited(early))
         return await honest(self, task, advance)
 
     plant_method(TaskDesk, "_end", twice)

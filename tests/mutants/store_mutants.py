@@ -2,6 +2,7 @@
 
 from holon.adapters.sqlite.expectation_checks import ExpectationChecks
 from holon.decide.admission import Admitted
+from holon.decide.audit import audited
 from holon.decide.desk_commits import queue_change
 from holon.decide.task_lifecycle import Advance, decide_advance
 from holon.model.commit import Commit
@@ -23,7 +24,7 @@ def plant_m1() -> None:
             changes=(queue_change(admitted),),
             expects=(AgentAdmits(agent_id=message.agent_id),),
         )
-        self._store.submit(commit)
+        self._store.submit(audited(commit))
         return AdmissionReceipt(agent_id=message.agent_id, message_id=message.id)
 
     plant_method(Ingress, "_queue", hasty)

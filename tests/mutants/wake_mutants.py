@@ -7,6 +7,7 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from holon.decide.activation import ActivationDecision, decide_activation
+from holon.decide.audit import audited
 from holon.decide.continuation import ContinuationFacts, resolve_continuation
 from holon.decide.desk_commits import cancel_timer_changes
 from holon.decide.timer_grid import next_slot
@@ -58,7 +59,7 @@ def plant_m7() -> None:
             changes=first,
             expects=commit.expects,
         )
-        await self._store.apply(ended)
+        await self._store.apply(audited(ended))
         rest = tuple(c for c in commit.changes if isinstance(c, QueueMessage))
         return Commit(commit_id=commit.commit_id, at=commit.at, changes=rest)
 

@@ -13,6 +13,7 @@ from holon.adapters.sqlite.connection import open_writer
 from holon.adapters.sqlite.home_lock import database_path
 from holon.adapters.sqlite.migrate import migrate
 from holon.adapters.sqlite.store import open_store
+from holon.decide.audit import audited
 from holon.model.commit import Commit
 from holon.model.errors import StoreBrokenError
 from holon.model.expectation import Applied
@@ -50,16 +51,20 @@ def test_a_failed_sync_breaks_the_whole_group_and_everything_after(
     writer = CommitWriter(connection)
     run = PowerRun(log=vfs.log)
     for group in ([a_commit("agent", an_agent())], admissions(0, 5), admissions(5, 1)):
-        assert writer.apply_group(group).results == [Applied()] * len(group)
+        assert writer.apply_group([audited(each) for each in group]).results == [Applied()] * len(
+            group
+        )
         run.acks.extend(Ack(len(vfs.log), commit.commit_id) for commit in group)
     vfs.syncs_left = syncs_left
     for number in range(syncs_left):  # what still syncs is still acknowledged
-        assert writer.apply_group(admissions(50 + number, 1)).results == [Applied()]
+        assert writer.apply_group(
+            [audited(each) for each in admissions(50 + number, 1)]
+        ).results == [Applied()]
         run.acks.append(Ack(len(vfs.log), f"admit:msg_{50 + number}"))
 
-    broken = writer.apply_group(admissions(100, 4)).results
+    broken = writer.apply_group([audited(each) for each in admissions(100, 4)]).results
     vfs.syncs_left = None  # the disk recovers; what happened before stays unknown
-    refused = writer.apply_group(admissions(200, 2)).results
+    refused = writer.apply_group([audited(each) for each in admissions(200, 2)]).results
 
     assert [type(result) for result in broken + refused] == [StoreBrokenError] * 6
     connection.close()
@@ -72,15 +77,15 @@ async def test_the_store_tells_every_waiting_caller_and_recovers_on_a_new_start(
 ) -> None:
     vfs, home = disk
     store = open_store(home, vfs=vfs.name)
-    await store.apply(a_commit("agent", an_agent()))
-    await asyncio.gather(*(store.apply(commit) for commit in admissions(0, 8)))
+    await store.apply(audited(a_commit("agent", an_agent())))
+    await asyncio.gather(*(store.apply(audited(commit)) for commit in admissions(0, 8)))
     vfs.syncs_left = 0
 
     told = await asyncio.gather(
-        *(store.apply(commit) for commit in admissions(8, 8)), return_exceptions=True
+        *(store.apply(audited(commit)) for commit in admissions(8, 8)), return_exceptions=True
     )
     with pytest.raises(StoreBrokenError):
-        await store.apply(admissions(16, 1)[0])
+        await store.apply(audited(admissions(16, 1)[0]))
     vfs.syncs_left = None
     with anyio.fail_after(30):
         await store.close()
@@ -99,15 +104,17 @@ async def test_a_checkpoint_that_cannot_sync_breaks_the_store(
 ) -> None:
     vfs, home = disk
     store = open_store(home, vfs=vfs.name)
-    await store.apply(a_commit("agent", an_agent()))
+    await store.apply(audited(a_commit("agent", an_agent())))
     bulky = "x" * 500_000
     for number in range(8):
-        await store.apply(an_admission(a_message(f"msg_{number}", body=TextBody(text=bulky))))
+        await store.apply(
+            audited(an_admission(a_message(f"msg_{number}", body=TextBody(text=bulky))))
+        )
     vfs.syncs_left = 1  # the commit's own sync; the checkpoint after it gets none
-    await store.apply(an_admission(a_message("msg_8", body=TextBody(text=bulky))))
+    await store.apply(audited(an_admission(a_message("msg_8", body=TextBody(text=bulky)))))
 
     with pytest.raises(StoreBrokenError):
-        await store.apply(an_admission(a_message("msg_9")))
+        await store.apply(audited(an_admission(a_message("msg_9"))))
     vfs.syncs_left = None
     await store.close()
     assert_nothing_was_done_after_the_failed_sync(vfs)
@@ -125,15 +132,15 @@ async def test_after_a_failed_sync_neither_a_waiting_job_nor_closing_touches_the
 ) -> None:
     vfs, home = disk
     store = open_store(home, vfs=vfs.name)
-    await store.apply(a_commit("agent", an_agent()))
+    await store.apply(audited(a_commit("agent", an_agent())))
     for commit in admissions(0, 5):
-        await store.apply(commit)
+        await store.apply(audited(commit))
     assert await store.reads.message(a_message("msg_0").id) is not None  # the reader has the log
     monkeypatch.setattr("holon.adapters.sqlite.checkpoints.CHECKPOINT_PAGES", 1)  # one is due
     vfs.syncs_left = 0
 
     told = await asyncio.gather(
-        store.apply(admissions(5, 1)[0]),
+        store.apply(audited(admissions(5, 1)[0])),
         store.prune(EAGER, now=moment(10**10)),  # waits for the group that fails
         return_exceptions=True,
     )
@@ -156,8 +163,8 @@ async def test_a_failed_sync_while_closing_is_the_last_thing_asked_of_the_disk(
 ) -> None:
     vfs, home = disk
     store = open_store(home, vfs=vfs.name)
-    await store.apply(a_commit("agent", an_agent()))
-    await store.apply(admissions(0, 1)[0])
+    await store.apply(audited(a_commit("agent", an_agent())))
+    await store.apply(audited(admissions(0, 1)[0]))
     vfs.syncs_left = 0
     await store.close()
 

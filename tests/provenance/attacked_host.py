@@ -14,6 +14,7 @@ from typing import Final
 import anyio
 
 from holon.decide.agent_identity import public_identity
+from holon.decide.audit import audited
 from holon.model.commit import Commit, OpenWait
 from holon.model.event import Event, MessageProcessed, TurnEnded
 from holon.model.ids import AgentId, TaskId, WaitId
@@ -100,7 +101,7 @@ class AttackedHost:
                 deadline_at=None,
             )
             commit = Commit(commit_id=wait.id, at=now, changes=(OpenWait(wait=wait),))
-            await self.server.host.store.apply(commit)
+            await self.server.host.store.apply(audited(commit))
 
     async def _trigger_secret(self, agent: str) -> str:
         return (await self.trigger_path(agent)).rpartition(".")[2]

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from holon.model.audited_commit import AuditedCommit
 from holon.model.commit import Commit
 from holon.model.errors import StoreBrokenError, StoreBusyError, StoreFullError
 from holon.model.expectation import Applied, CommitOutcome, ConstraintRefused
@@ -29,9 +30,9 @@ class _ScriptedStore:
 
     def __init__(self, answers: Sequence[CommitOutcome | Exception]) -> None:
         self._answers = list(answers)
-        self.applied: list[Commit] = []
+        self.applied: list[AuditedCommit] = []
 
-    async def apply(self, commit: Commit) -> CommitOutcome:
+    async def apply(self, commit: AuditedCommit) -> CommitOutcome:
         self.applied.append(commit)
         answer = self._answers.pop(0)
         if isinstance(answer, Exception):
@@ -63,7 +64,7 @@ def test_a_refused_commit_leads_to_a_fresh_decision() -> None:
             return next(made)
 
         applied = await commit_decided(store, decide)
-        assert applied == seen.applied[-1]
+        assert applied == seen.applied[-1].commit
         assert [c.commit_id for c in seen.applied] == ["control:0", "control:1", "control:2"]
 
     run(scene)

@@ -9,6 +9,7 @@ import pytest
 
 from holon.adapters.files.episode_ledger import FileEpisodeLedger
 from holon.adapters.system.clock import SystemClock
+from holon.decide.audit import audited
 from holon.decide.execution_place import HostRoots
 from holon.model.errors import StoreBrokenError
 from holon.model.ids import EpisodeId
@@ -72,12 +73,12 @@ class Desk:
 
     async def open(self) -> None:
         """Let the agent be born."""
-        await self._store.apply(a_commit("birth", an_agent()))
+        await self._store.apply(audited(a_commit("birth", an_agent())))
 
     async def archive(self, *numbers: int) -> None:
         """Archive episodes, tell the keeper, and let it catch up."""
         changes = tuple(ArchiveEpisode(episode=an_episode(number)) for number in numbers)
-        await self._store.apply(a_commit(f"archive:{numbers}", *changes))
+        await self._store.apply(audited(a_commit(f"archive:{numbers}", *changes)))
         self.keeper.archived(MAIN)
         await self.keeper.catch_up()
 

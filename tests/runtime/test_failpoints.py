@@ -9,7 +9,7 @@ import pytest
 
 from holon.adapters.sqlite.commit_writer import Result
 from holon.model.agent import AgentIdentity, AgentKind, Ownership, ProfilePreset, Visibility
-from holon.model.commit import Commit
+from holon.model.audited_commit import AuditedCommit
 from holon.model.ids import AgentId
 from holon.model.ingress import IngressRequest
 from holon.model.instant import later
@@ -65,7 +65,7 @@ class Story:
         loop = SimLoop(self._clock, Random(0))
         loop.run_life(self._live())
 
-    def _die(self, commits: list[Commit], results: list[Result]) -> None:
+    def _die(self, commits: list[AuditedCommit], results: list[Result]) -> None:
         del results
         if self._dies_after and any(c.commit_id.startswith(self._dies_after) for c in commits):
             self._dies_after = None

@@ -15,6 +15,7 @@ from holon.adapters.files.contained_files import ContainedFiles
 from holon.adapters.sqlite.memory_indexes import SqliteMemoryIndexes
 from holon.adapters.sqlite.store import open_store
 from holon.adapters.system.clock import SystemClock
+from holon.decide.audit import audited
 from holon.model.commit import AppendBrief, Change, PutWorkItem
 from holon.model.errors import StoreBrokenError
 from holon.model.expectation import Applied
@@ -60,7 +61,7 @@ class Shelf:
     async def make(self, *changes: Change) -> None:
         self.commits += 1
         commit = a_commit(f"commit_{self.commits}", *changes)
-        assert await self.store.apply(commit) == Applied()
+        assert await self.store.apply(audited(commit)) == Applied()
 
     async def brief(self, name: str, text: str, *, workspace_id: str | None = None) -> None:
         brief = msgspec.structs.replace(

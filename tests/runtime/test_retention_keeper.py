@@ -10,7 +10,7 @@ from holon.decide.run_retention import tightened
 from holon.decide.work_item_changes import Edit
 from holon.model.agent import Visibility
 from holon.model.agent_event import UnseenLetGo
-from holon.model.commit import Commit
+from holon.model.audited_commit import AuditedCommit
 from holon.model.expectation import CommitOutcome, ExpectationFailed
 from holon.model.ids import AgentId
 from holon.model.limits import (
@@ -277,7 +277,7 @@ def test_what_a_turn_may_have_shown_meanwhile_is_left_to_the_next_pass(
     async def story(house: House) -> None:
         apply = house.disk.apply
 
-        async def late(commit: Commit) -> CommitOutcome:
+        async def late(commit: AuditedCommit) -> CommitOutcome:
             if not commit.commit_id.startswith("unseen:") or len(refused) > 1:
                 return await apply(commit)
             refused.append(commit.commit_id)

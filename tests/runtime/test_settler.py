@@ -2,6 +2,7 @@
 
 import pytest
 
+from holon.decide.audit import audited
 from holon.decide.work_item_changes import Edit
 from holon.model.agent_status import AgentStatus
 from holon.model.commit import SetAgentStatus
@@ -110,7 +111,9 @@ class _FenceOnce:
             reason="another lane",
             new_generation=generation,
         )
-        await self.house.store.apply(a_commit("control:fence", taken, at=self.house.clock.now()))
+        await self.house.store.apply(
+            audited(a_commit("control:fence", taken, at=self.house.clock.now()))
+        )
 
 
 def test_a_lane_that_lost_its_agent_right_before_the_end_settles_nothing() -> None:

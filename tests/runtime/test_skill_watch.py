@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from holon.decide.audit import audited
 from holon.decide.skill_activation import SkillUse, TurnOfUse, activation_of
 from holon.http.table import ROUTES
 from holon.model.expectation import Applied, ConstraintRefused
@@ -169,7 +170,7 @@ def test_nothing_but_use_activates_a_skill() -> None:
     assert change is not None
     _, writer = a_writer()
     (agent, refused) = writer.apply_group(
-        [a_commit("a", an_agent()), a_commit("b", change)]
+        [audited(a_commit("a", an_agent())), audited(a_commit("b", change))]
     ).results
     assert agent == Applied()
     assert refused == ConstraintRefused(constraint="skill_activations_reason_is_known")

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from holon.model.commit import Commit
+from holon.model.audited_commit import AuditedCommit
 from holon.ports.store import Ticket
 from holon.testing.builders import MAIN
 from holon.testing.crash_store import CrashPlan, CrashStore, Side
@@ -68,7 +68,7 @@ def test_a_call_is_not_answered_as_cut_off_while_its_command_runs(asked: str) ->
 
         house: House
 
-        def submit(self, commit: Commit) -> Ticket:
+        def submit(self, commit: AuditedCommit) -> Ticket:
             if commit.commit_id.startswith("resume:"):
                 running_when_told.append(len(self.house.shell.running))
             return super().submit(commit)

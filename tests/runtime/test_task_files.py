@@ -10,6 +10,7 @@ import pytest
 
 from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.sqlite.store import open_store
+from holon.decide.audit import audited
 from holon.model.command import CommandSpec
 from holon.model.commit import CreateTask
 from holon.model.limits import DAY_MS, HOUR_MS, MIB
@@ -96,7 +97,7 @@ class Keeping:
         task = msgspec.structs.replace(
             a_task(f"task_{run_id}", status=status), detail={"run_id": run_id}
         )
-        await self.store.apply(a_commit(f"create:{run_id}", CreateTask(task=task)))
+        await self.store.apply(audited(a_commit(f"create:{run_id}", CreateTask(task=task))))
 
     async def keep(self) -> list[str]:
         """Apply the policy once; return whose folders are still there."""
@@ -115,7 +116,7 @@ class Keeping:
 @pytest.fixture
 async def keeping(tmp_path: Path) -> AsyncIterator[Keeping]:
     made = Keeping(tmp_path)
-    await made.store.apply(a_commit("create agent", an_agent()))
+    await made.store.apply(audited(a_commit("create agent", an_agent())))
     yield made
     for run_id in os.listdir(made.folders):
         await made.shell.forget(run_id)

@@ -13,6 +13,7 @@ from holon.adapters.sqlite.store import SqliteStore, open_store
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.ids import TimeOrderedIds
 from holon.adapters.system.trigger_key import TriggerKeyFile
+from holon.decide.audit import audited
 from holon.decide.trigger_delivery import delivery_key_of
 from holon.model.agent_status import AgentStatus
 from holon.model.commit import SetAgentStatus
@@ -75,7 +76,7 @@ class Bench:
 @pytest.fixture
 async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
     store = open_store(tmp_path)
-    assert await store.apply(a_commit("birth", an_agent())) == Applied()
+    assert await store.apply(audited(a_commit("birth", an_agent()))) == Applied()
     yield Bench(store, tmp_path)
     await store.close()
 
@@ -112,7 +113,7 @@ async def test_an_agent_stopped_while_a_delivery_was_on_its_way_takes_nothing(
     target = await bench.desk.open(token, KEYED)
     assert target is not None
     stop = SetAgentStatus(agent_id=MAIN, status=AgentStatus.STOPPED, reason="r")
-    assert await bench.store.apply(a_commit("stop", stop)) == Applied()
+    assert await bench.store.apply(audited(a_commit("stop", stop))) == Applied()
     with pytest.raises(RefusedError) as refused:
         await bench.desk.deliver(token, KEYED, target)
     assert refused.value.refusal.code is RefusalCode.AGENT_STOPPED

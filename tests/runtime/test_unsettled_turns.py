@@ -5,8 +5,9 @@ from typing import Any, NoReturn
 import pytest
 
 from holon.model.agent_status import AgentStatus
+from holon.model.audited_commit import AuditedCommit
 from holon.model.brief import BriefKind
-from holon.model.commit import AppendTranscript, Commit
+from holon.model.commit import AppendTranscript
 from holon.model.expectation import ConstraintRefused
 from holon.model.limits import HOUR_MS
 from holon.model.transcript import RuntimeFailure
@@ -34,11 +35,11 @@ class Refusing:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def submit(self, commit: Commit) -> Any:
+    def submit(self, commit: AuditedCommit) -> Any:
         is_settlement = commit.commit_id.startswith("settle:")
         is_plain = any(
             isinstance(change, AppendTranscript) and isinstance(change.entry.data, RuntimeFailure)
-            for change in commit.changes
+            for change in commit.commit.changes
         )
         if is_settlement and (self._plain_too or not is_plain):
             return RefusedTicket()

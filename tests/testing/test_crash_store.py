@@ -5,6 +5,7 @@ from random import Random
 import apsw
 import pytest
 
+from holon.decide.audit import audited
 from holon.model.expectation import Applied
 from holon.model.retention import RetentionPolicy
 from holon.testing.builders import START, a_commit, an_agent
@@ -28,9 +29,9 @@ def live(connection: apsw.Connection, plan: CrashPlan, *, submit: bool = False) 
         for name in NAMES:
             commit = a_commit(f"create:{name}", an_agent(name))
             if submit:
-                outcome = await store.submit(commit).outcome()
+                outcome = await store.submit(audited(commit)).outcome()
             else:
-                outcome = await store.apply(commit)
+                outcome = await store.apply(audited(commit))
             assert isinstance(outcome, Applied)
             heard.append(name)
         await store.prune(RetentionPolicy(), now=START)

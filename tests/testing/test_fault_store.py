@@ -7,6 +7,7 @@ from random import Random
 import apsw
 import pytest
 
+from holon.decide.audit import audited
 from holon.model.errors import StoreBrokenError, StoreBusyError, StoreError, StoreFullError
 from holon.model.expectation import Applied
 from holon.model.retention import RetentionPolicy
@@ -53,12 +54,12 @@ def test_a_fault_raises_what_it_should_and_keeps_what_it_says(
     async def act(store: FaultStore, connection: apsw.Connection) -> None:
         store.fault = fault
         with pytest.raises(error):
-            await store.apply(CREATE)
+            await store.apply(audited(CREATE))
         assert agents(connection) == kept
         with pytest.raises(error):
             await store.prune(RetentionPolicy(), now=START)
         store.fault = DiskFault.NONE
-        assert await store.apply(CREATE) == Applied(replayed=bool(kept))
+        assert await store.apply(audited(CREATE)) == Applied(replayed=bool(kept))
         await store.prune(RetentionPolicy(), now=START)
         assert store.refused_count == 1
         assert await store.reads.agent(MAIN) is not None
@@ -70,10 +71,10 @@ def test_a_fault_raises_what_it_should_and_keeps_what_it_says(
 def test_a_fault_may_be_limited_to_some_commits() -> None:
     async def act(store: FaultStore, connection: apsw.Connection) -> None:
         store.fault, store.only = DiskFault.FULL, "settle:"
-        await store.apply(CREATE)
+        await store.apply(audited(CREATE))
         await store.prune(RetentionPolicy(), now=START)
         with pytest.raises(StoreFullError):
-            await store.apply(a_commit("settle:msg_1"))
+            await store.apply(audited(a_commit("settle:msg_1")))
 
     run(act)
 
@@ -83,7 +84,7 @@ def test_a_delay_holds_back_the_answer_and_not_the_write() -> None:
         told: list[int] = []
         store.observe(lambda touched: told.append(len(touched)))
         store.delay_ms = 3_000
-        await store.apply(CREATE)
+        await store.apply(audited(CREATE))
         assert told == [1]
 
     assert run(act).now() == DAWN + timedelta(seconds=3)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from holon.adapters.sqlite.commit_writer import Result
-from holon.model.commit import Commit
+from holon.decide.audit import audited
+from holon.model.audited_commit import AuditedCommit
 from holon.model.errors import StoreBrokenError, StoreFullError
 from holon.model.expectation import Applied, ConstraintRefused
 from holon.model.ids import AgentId
@@ -49,7 +50,7 @@ class Desk:
         self.writer.on_group = self._note
         self.writer.observe(self._hear)
 
-    def _note(self, commits: list[Commit], results: list[Result]) -> None:
+    def _note(self, commits: list[AuditedCommit], results: list[Result]) -> None:
         assert len(commits) == len(results)
         self.groups.append([commit.commit_id for commit in commits])
 
@@ -70,9 +71,11 @@ def test_commits_submitted_together_are_one_group_and_observers_hear_once() -> N
     desk = Desk()
 
     async def scene() -> None:
-        tickets = [desk.writer.submit(a_commit(f"c:{n}", an_agent(n))) for n in ("b", "a")]
+        tickets = [desk.writer.submit(audited(a_commit(f"c:{n}", an_agent(n)))) for n in ("b", "a")]
         assert [await ticket.outcome() for ticket in tickets] == [Applied(), Applied()]
-        assert await desk.writer.submit(a_commit("c:a")).outcome() == Applied(replayed=True)
+        assert await desk.writer.submit(audited(a_commit("c:a"))).outcome() == Applied(
+            replayed=True
+        )
 
     desk.run(scene())
     assert desk.groups == [["c:b", "c:a"], ["c:a"]]
@@ -83,9 +86,9 @@ def test_a_refused_commit_does_not_spoil_its_group() -> None:
     desk = Desk()
 
     async def scene() -> None:
-        first = desk.writer.submit(a_commit("c:1", an_agent("a")))
-        twice = desk.writer.submit(a_commit("c:2", an_agent("a")))
-        other = desk.writer.submit(a_commit("c:3", an_agent("b")))
+        first = desk.writer.submit(audited(a_commit("c:1", an_agent("a"))))
+        twice = desk.writer.submit(audited(a_commit("c:2", an_agent("a"))))
+        other = desk.writer.submit(audited(a_commit("c:3", an_agent("b"))))
         assert await first.outcome() == Applied()
         assert isinstance(await twice.outcome(), ConstraintRefused)
         assert await other.outcome() == Applied()
@@ -99,9 +102,9 @@ def test_a_slow_disk_makes_everybody_behind_it_wait() -> None:
     desk.faults.delay = 5_000
 
     async def scene() -> None:
-        first = desk.writer.submit(a_commit("c:1", an_agent("a")))
+        first = desk.writer.submit(audited(a_commit("c:1", an_agent("a"))))
         await desk.clock.sleep_until(DAWN + timedelta(seconds=1))
-        second = desk.writer.submit(a_commit("c:2", an_agent("b")))
+        second = desk.writer.submit(audited(a_commit("c:2", an_agent("b"))))
         assert desk.agents() == 0
         await first.outcome()
         await second.outcome()
@@ -116,10 +119,12 @@ def test_a_full_disk_writes_nothing_and_may_be_tried_again() -> None:
 
     async def scene() -> None:
         with pytest.raises(StoreFullError):
-            await desk.writer.submit(a_commit("c:1", an_agent("a"))).outcome()
+            await desk.writer.submit(audited(a_commit("c:1", an_agent("a")))).outcome()
         assert desk.agents() == 0
         desk.faults.full = False
-        assert await desk.writer.submit(a_commit("c:1", an_agent("a"))).outcome() == Applied()
+        assert (
+            await desk.writer.submit(audited(a_commit("c:1", an_agent("a")))).outcome() == Applied()
+        )
 
     desk.run(scene())
 
@@ -130,7 +135,7 @@ def test_a_broken_disk_tells_nobody_what_it_kept() -> None:
 
     async def scene() -> None:
         with pytest.raises(StoreBrokenError):
-            await desk.writer.submit(a_commit("c:1", an_agent("a"))).outcome()
+            await desk.writer.submit(audited(a_commit("c:1", an_agent("a")))).outcome()
 
     desk.run(scene())
     assert desk.agents() == 1

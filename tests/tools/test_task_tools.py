@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from holon.decide.audit import audited
 from holon.model.agent import AgentIdentity
 from holon.model.command_limits import COMMAND_INPUT_BYTES_MAX, COMMAND_STOP_GRACE_MS
 from holon.model.commit import AdvanceTask, CreateTask
@@ -95,9 +96,11 @@ def test_the_list_shows_a_few_tasks_that_ended_of_late_newest_first() -> None:
                 created_at=house.clock.now(),
                 updated_at=house.clock.now(),
             )
-            await house.store.apply(a_commit(f"c:{number}", CreateTask(task=task), at=START))
+            await house.store.apply(
+                audited(a_commit(f"c:{number}", CreateTask(task=task), at=START))
+            )
             ended = AdvanceTask(agent_id=MAIN, task_id=task.id, status=TaskStatus.CANCELLED)
-            await house.store.apply(a_commit(f"e:{number}", ended, at=house.clock.now()))
+            await house.store.apply(audited(a_commit(f"e:{number}", ended, at=house.clock.now())))
             await house.rest(10)
         await house.prompt("list")
         await house.rest(1_000)

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from holon.decide.audit import audited
 from holon.model.commit import Commit
 from holon.model.expectation import Applied
 from holon.model.ids import AgentId, MessageId, TurnId, WorkItemId
@@ -118,7 +119,7 @@ async def perform(
             changes=execution.changes,
             expects=execution.expects,
         )
-        assert await house.store.apply(commit) == Applied()
+        assert await house.store.apply(audited(commit)) == Applied()
     return execution
 
 

@@ -1,6 +1,7 @@
-"""Which events each change leaves in the audit log.
+"""What a commit means: which events its changes leave in the audit log, and which marks.
 
-Owns:  the map from a durable change to what the log says about it.
+Owns:  the audited commit, which is what a store takes, and the map from a durable change to what
+       the log says about it. The marks for memory search are in decide/memory_marks.
 Rule 1: total over Change: a new kind of change does not type-check until it has a case here.
 Rule 2: a change that moves an object leaves an event naming the object and its new state, so that
         folding the log gives the rows back (decide/audit_fold, invariant I6).
@@ -13,9 +14,11 @@ from holon.decide.audit_memory import memory_events
 from holon.decide.audit_pace import pace_events
 from holon.decide.audit_skills import skill_events
 from holon.decide.audit_triggers import trigger_event
-from holon.decide.audit_turns import Audited, turn_events
+from holon.decide.audit_turns import Audited, owned_turn, turn_events
 from holon.decide.audit_workspaces import workspace_event
+from holon.decide.memory_marks import marks_of, turn_of
 from holon.model.agent_event import AgentArchived, ModelOverrideChanged
+from holon.model.audited_commit import AuditedChange, AuditedCommit, LoggedEvent
 from holon.model.closure import Continuable, outcome_of, waiting_reason_of
 from holon.model.commit import (
     AdvanceTask,
@@ -26,6 +29,7 @@ from holon.model.commit import (
     CancelTimer,
     Change,
     ClaimMessage,
+    Commit,
     CreateAgent,
     CreateTask,
     CreateTimer,
@@ -141,6 +145,32 @@ _WakeChange: TypeAlias = (
 _SettingChange: TypeAlias = (
     WorkspaceChange | SkillChange | RememberContext | NoteInstructionChange | MemoryChange
 )
+
+
+def audited(commit: Commit) -> AuditedCommit:
+    """Return a commit with the events and marks of its changes, as a store takes it.
+
+    Raises ForbiddenTransitionError for a change that cannot be: a bug of whoever built the commit.
+    """
+    turn, ended_turn_id = owned_turn(commit.changes), turn_of(commit.changes)
+    return AuditedCommit(
+        commit=commit,
+        changes=tuple(
+            AuditedChange(
+                change=change,
+                events=tuple(
+                    LoggedEvent(
+                        agent_id=agent_id,
+                        event=event,
+                        turn_id=None if turn is None else turn.turn_id_for(agent_id, event),
+                    )
+                    for agent_id, event in events_of(change)
+                ),
+                marks=marks_of(change, turn_id=ended_turn_id),
+            )
+            for change in commit.changes
+        ),
+    )
 
 
 def events_of(change: Change) -> Audited:

@@ -2,6 +2,8 @@
 
 Contract (kept by tests/contract/test_store.py, run against every implementation):
 - `submit` keeps order: of two commits, the one submitted first is applied first;
+- what comes in is an audited commit: a store writes its rows, events and marks, compares what it
+  expects and gives out numbers; it decides nothing;
 - a commit is atomic, and applying the same commit_id twice is the same as applying it once;
 - a ticket's outcome is known only after the commit is durable; a refused commit changed nothing;
 - an agent never has two claimed messages, nor two open turns;
@@ -18,7 +20,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Protocol, TypeAlias
 
-from holon.model.commit import Commit
+from holon.model.audited_commit import AuditedCommit
 from holon.model.errors import StoreError
 from holon.model.expectation import CommitOutcome
 from holon.model.ids import AgentId
@@ -53,11 +55,11 @@ class Store(Protocol):
         """Look at what the store lies on; raises StoreError as a commit would."""
         ...
 
-    def submit(self, commit: Commit) -> Ticket:
+    def submit(self, commit: AuditedCommit) -> Ticket:
         """Hand a commit to the writer without waiting for it."""
         ...
 
-    async def apply(self, commit: Commit) -> CommitOutcome:
+    async def apply(self, commit: AuditedCommit) -> CommitOutcome:
         """Submit a commit and wait for its outcome."""
         ...
 

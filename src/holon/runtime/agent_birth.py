@@ -21,6 +21,7 @@ from contextlib import contextmanager
 import anyio
 
 from holon.decide.agent_identity import public_identity
+from holon.decide.audit import audited
 from holon.decide.keyed_record import keyed_request
 from holon.decide.quotas import agent_quota
 from holon.decide.trigger_address import default_trigger
@@ -146,7 +147,7 @@ class AgentBirth:
         """Whether what is refused is this very birth: a commit of its name is known then."""
         if refusal.code is not RefusalCode.AGENT_EXISTS:
             return False
-        return isinstance(await self._store.apply(birth), Applied)
+        return isinstance(await self._store.apply(audited(birth)), Applied)
 
     async def _carry_out(
         self, birth: Commit, identity: AgentIdentity, *, template: str | None

@@ -21,6 +21,7 @@ from holon.decide.agent_control import (
     refuse_target,
 )
 from holon.decide.agent_refusals import refuse_unknown
+from holon.decide.audit import audited
 from holon.decide.failure_artifact import operator_abort
 from holon.decide.recovery_plan import abort_calls
 from holon.decide.turn_replay import cut_off, spent_in
@@ -96,7 +97,7 @@ class ControlDesk:
             at=self._clock.now(),
             changes=(ArchiveAgent(agent_id=agent_id, reason=reason),),
         )
-        return isinstance(await self._store.apply(commit), Applied)
+        return isinstance(await self._store.apply(audited(commit)), Applied)
 
     async def set_model(self, agent_id: AgentId, model: str | None) -> None:
         """Give the agent its own model, or the default back; a running turn keeps what it has.

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias, TypeVar
 
+from holon.decide.audit import audited
 from holon.model.commit import Commit
 from holon.model.errors import StoreFullError
 from holon.model.expectation import Applied, CommitOutcome
@@ -37,7 +38,7 @@ async def commit_decided(store: Store, decide: Decide) -> Commit | None:
             return None
         if isinstance(decided, Refusal):
             raise RefusedError(decided)
-        if isinstance(await store.apply(decided), Applied):
+        if isinstance(await store.apply(audited(decided)), Applied):
             return decided
     raise RefusedError(
         Refusal(
@@ -50,7 +51,8 @@ async def commit_decided(store: Store, decide: Decide) -> Commit | None:
 
 async def apply_patiently(store: Store, commit: Commit, *, clock: Clock) -> CommitOutcome:
     """Apply a commit, waiting as long as the disk is full."""
-    return await patiently(lambda: store.apply(commit), clock=clock)
+    submitted = audited(commit)
+    return await patiently(lambda: store.apply(submitted), clock=clock)
 
 
 async def patiently(attempt: Callable[[], Awaitable[T]], *, clock: Clock) -> T:

@@ -6,6 +6,7 @@ Rule 2: the same idempotency key gives the same message; with another body it is
 """
 
 from holon.decide.admission import Admitted, body_digest, decide_admission
+from holon.decide.audit import audited
 from holon.decide.desk_commits import queue_change
 from holon.model.commit import Commit
 from holon.model.errors import StoreBrokenError
@@ -120,7 +121,7 @@ class Ingress:
         )
         await self._failpoints.reach(Failpoint.ADMIT_BEFORE_COMMIT)
         try:
-            outcome = await self._store.apply(commit)
+            outcome = await self._store.apply(audited(commit))
         except StoreBrokenError as broken:
             self._broken = broken  # durability is unknown from here on: nothing more is admitted
             raise

@@ -26,6 +26,7 @@ from datetime import datetime
 import anyio
 
 from holon.decide.agent_identity import is_temporary
+from holon.decide.audit import audited
 from holon.decide.command_promotion import run_id_of
 from holon.decide.run_retention import runs_to_forget, tightened
 from holon.decide.trusted_time import (
@@ -184,7 +185,7 @@ class RetentionKeeper:
             if not oldest:
                 break
             commit = let_go_commit(agent, oldest, now=self._clock.now())
-            if await self._store.apply(commit) != Applied():
+            if await self._store.apply(audited(commit)) != Applied():
                 break
             has_let_go = True
         return has_let_go

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import anyio
 
+from holon.decide.audit import audited
 from holon.decide.budget import PriceLookup, cost_micros_of
 from holon.decide.context_too_long import is_too_long
 from holon.decide.failure_artifact import failure_of
@@ -164,7 +165,7 @@ class Settler:
         )
 
     async def _apply_whole(self, commit: Commit) -> CommitOutcome:
-        ticket = self._store.submit(commit)
+        ticket = self._store.submit(audited(commit))
         with anyio.CancelScope(shield=True):  # a finished turn is never lost to a shutdown
             await ticket.outcome()
         return await ticket.outcome()  # known by now

@@ -14,6 +14,7 @@ from typing import Final
 import anyio
 
 from holon.decide.agent_refusals import refuse_archived, refuse_unknown
+from holon.decide.audit import audited
 from holon.decide.trigger_address import default_trigger
 from holon.decide.trigger_delivery import (
     Deliver,
@@ -86,7 +87,7 @@ class TriggerDesk:
         """Return the trigger of an agent, giving it one when it has none. Never a second."""
         found = await self.of(agent_id)
         if found is None:
-            await self._store.apply(creation_commit(self._fresh_trigger(agent_id)))
+            await self._store.apply(audited(creation_commit(self._fresh_trigger(agent_id))))
             found = await self.of(agent_id)  # ours, or of whoever was faster
         assert found is not None, "an agent that exists has a trigger once it was asked for"
         return found
@@ -179,7 +180,7 @@ class TriggerDesk:
             commit = delivery_commit(
                 name or self._ids.fresh(IdPrefix.REQUEST), target, delivery, decision
             )
-            outcome = await self._store.apply(commit)
+            outcome = await self._store.apply(audited(commit))
             name = None
             if isinstance(outcome, Applied) and not outcome.replayed:
                 return receipt_of(target.trigger, decision.disposition)
@@ -197,7 +198,7 @@ class TriggerDesk:
 
     async def _note(self, target: TriggerTarget, reason: str) -> None:
         name, now = self._ids.fresh(IdPrefix.REQUEST), self._clock.now()
-        await self._store.apply(refused_commit(name, target.trigger, reason, now=now))
+        await self._store.apply(audited(refused_commit(name, target.trigger, reason, now=now)))
 
     def _fresh_trigger(self, agent_id: AgentId) -> ExternalTrigger:
         fresh = TriggerId(self._ids.fresh(IdPrefix.TRIGGER))

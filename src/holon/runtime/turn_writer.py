@@ -6,6 +6,7 @@ Rule 1: a refused commit means the lane is stale (LaneFencedError): stop, touch 
 Rule 2: the travelling commit has landed before the next one of its turn is written.
 """
 
+from holon.decide.audit import audited
 from holon.model.commit import Commit
 from holon.model.errors import HolonError, StoreFullError
 from holon.model.expectation import Applied, CommitOutcome
@@ -47,7 +48,7 @@ class TurnWriter:
     def send_off(self, commit: Commit) -> bool:
         """Let a commit travel while the turn goes on; False when the writer is swamped."""
         try:
-            self._travelling = (self._store.submit(commit), commit)
+            self._travelling = (self._store.submit(audited(commit)), commit)
         except StoreFullError:
             return False
         return True

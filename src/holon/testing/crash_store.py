@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from holon.model.commit import Commit
+from holon.model.audited_commit import AuditedCommit
 from holon.model.errors import StoreError
 from holon.model.expectation import CommitOutcome
 from holon.model.retention import PruneReport, RetentionPolicy
@@ -38,7 +38,7 @@ class CrashPlan:
     has_struck: bool = False
     commit_ids: list[str] = field(default_factory=list)
 
-    def strikes(self, commit: Commit) -> bool:
+    def strikes(self, commit: AuditedCommit) -> bool:
         """Count a commit; whether it is the one."""
         self.commit_ids.append(commit.commit_id)
         if self.has_struck:
@@ -72,7 +72,7 @@ class CrashStore:
         """Look at what the store lies on."""
         await self._inner.look()
 
-    def submit(self, commit: Commit) -> Ticket:
+    def submit(self, commit: AuditedCommit) -> Ticket:
         """Hand a commit on, or die around it."""
         if not self._plan.strikes(commit):
             return self._inner.submit(commit)
@@ -81,7 +81,7 @@ class CrashStore:
             return _LostTicket()
         return _DeadlyTicket(self._inner.submit(commit), commit.commit_id)
 
-    async def apply(self, commit: Commit) -> CommitOutcome:
+    async def apply(self, commit: AuditedCommit) -> CommitOutcome:
         """Submit a commit and wait for its outcome."""
         return await self.submit(commit).outcome()
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from enum import StrEnum
 
-from holon.model.commit import Commit
+from holon.model.audited_commit import AuditedCommit
 from holon.model.errors import StoreBrokenError, StoreBusyError, StoreError, StoreFullError
 from holon.model.expectation import CommitOutcome
 from holon.model.instant import later
@@ -56,7 +56,7 @@ class FaultStore:
         """Look at what the store lies on."""
         await self._inner.look()
 
-    def submit(self, commit: Commit) -> Ticket:
+    def submit(self, commit: AuditedCommit) -> Ticket:
         """Hand a commit to the writer, or to its fate."""
         fault = self.fault if commit.commit_id.startswith(self.only) else DiskFault.NONE
         if fault is not DiskFault.NONE:
@@ -67,7 +67,7 @@ class FaultStore:
         inner = None if lost else self._inner.submit(commit)
         return _FaultyTicket(inner, fault, self._pause)
 
-    async def apply(self, commit: Commit) -> CommitOutcome:
+    async def apply(self, commit: AuditedCommit) -> CommitOutcome:
         """Submit a commit and wait for its outcome."""
         return await self.submit(commit).outcome()
 

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 import apsw
 
 from holon.adapters.sqlite.commit_writer import CommitWriter, Result
-from holon.model.commit import Commit
+from holon.model.audited_commit import AuditedCommit
 from holon.model.errors import StoreBrokenError, StoreError, StoreFullError
 from holon.model.expectation import CommitOutcome
 from holon.model.ids import AgentId
@@ -84,10 +84,10 @@ class InlineWriter:
         self._writer = CommitWriter(connection)
         self._clock = clock
         self._faults = faults
-        self._waiting: list[tuple[Commit, InlineTicket]] = []
+        self._waiting: list[tuple[AuditedCommit, InlineTicket]] = []
         self._observers: list[CommitObserver] = []
         self._under_way = False
-        self.on_group: Callable[[list[Commit], list[Result]], None] | None = None
+        self.on_group: Callable[[list[AuditedCommit], list[Result]], None] | None = None
 
     @property
     def is_broken(self) -> bool:
@@ -102,7 +102,7 @@ class InlineWriter:
     async def look(self) -> None:
         """There are no files to look at."""
 
-    def submit(self, commit: Commit) -> InlineTicket:
+    def submit(self, commit: AuditedCommit) -> InlineTicket:
         """Queue a commit; the group it falls into is written soon."""
         ticket = InlineTicket()
         self._waiting.append((commit, ticket))
@@ -127,7 +127,7 @@ class InlineWriter:
             self.on_group(commits, results)
         asyncio.get_running_loop().call_soon(self._acknowledge, group, results, touched)
 
-    def _apply(self, commits: list[Commit]) -> tuple[list[Result], list[AgentId]]:
+    def _apply(self, commits: list[AuditedCommit]) -> tuple[list[Result], list[AgentId]]:
         if self._faults.is_full():
             full: Result = StoreFullError("the simulated disk is full")
             return [full] * len(commits), []
@@ -139,7 +139,7 @@ class InlineWriter:
 
     def _acknowledge(
         self,
-        group: list[tuple[Commit, InlineTicket]],
+        group: list[tuple[AuditedCommit, InlineTicket]],
         results: list[Result],
         touched: list[AgentId],
     ) -> None:

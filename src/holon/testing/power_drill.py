@@ -23,6 +23,7 @@ from holon.adapters.sqlite.check.checker import check_database
 from holon.adapters.sqlite.connection import Synchronous
 from holon.adapters.sqlite.home_lock import database_path
 from holon.adapters.sqlite.store import open_store
+from holon.decide.audit import audited
 from holon.model.errors import StoreError
 from holon.model.expectation import Applied
 from holon.testing.builders import a_commit, an_agent, moment
@@ -86,7 +87,7 @@ async def _start_and_end(home: Path) -> None:
     store = open_store(home)
     try:
         commit = a_commit("after-power-cut", an_agent("after-power-cut"), at=moment())
-        outcome = await store.apply(commit)
+        outcome = await store.apply(audited(commit))
         if outcome != Applied():
             raise StoreError(f"a new commit is refused: {outcome}")
     finally:

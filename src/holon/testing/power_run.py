@@ -26,7 +26,7 @@ from holon.adapters.sqlite.connection import Synchronous, open_reader, open_writ
 from holon.adapters.sqlite.migrate import migrate
 from holon.adapters.sqlite.retention import Retention
 from holon.adapters.sqlite.store import SqliteStore
-from holon.model.commit import Commit
+from holon.model.audited_commit import AuditedCommit
 from holon.model.expectation import Applied
 from holon.model.limits import DAY_MS, KIB
 from holon.model.refusal import RefusedError
@@ -99,7 +99,7 @@ class _PowerWriter(InlineWriter):
         self._group_count = 0
         self.on_group = self._note_group
 
-    def _note_group(self, commits: list[Commit], results: list[Result]) -> None:
+    def _note_group(self, commits: list[AuditedCommit], results: list[Result]) -> None:
         moment = len(self._run.log)
         for commit, result in zip(commits, results, strict=True):
             if isinstance(result, Applied):

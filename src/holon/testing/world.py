@@ -29,7 +29,7 @@ from holon.model.agent import (
     ProfilePreset,
     Visibility,
 )
-from holon.model.commit import Commit
+from holon.model.audited_commit import AuditedCommit
 from holon.model.errors import StoreBrokenError
 from holon.model.ids import AgentId
 from holon.model.refusal import RefusedError
@@ -253,7 +253,7 @@ class World:
         except SubscriberLaggedError:
             return
 
-    def _trace_group(self, commits: list[Commit], results: list[Result]) -> None:
+    def _trace_group(self, commits: list[AuditedCommit], results: list[Result]) -> None:
         for commit, result in zip(commits, results, strict=True):
             self._note(commit.commit_id, type(result).__name__)
 

@@ -32,6 +32,7 @@ from holon.adapters.files.whole_folder import SCRATCH_PREFIX, scratch_in
 from holon.adapters.sqlite.check.checker import check_database
 from holon.adapters.sqlite.home_lock import database_path
 from holon.adapters.sqlite.store import open_store
+from holon.decide.audit import audited
 from holon.model.errors import HomeInUseError
 from holon.testing.builders import a_message, an_admission
 from tests.adapters.sqlite.check.story import write_story
@@ -160,14 +161,14 @@ async def test_a_backup_holds_what_was_acknowledged_before_it_and_whole_groups(
     acked = []
     for number in range(30):
         message = a_message(f"msg_live_{number}")
-        await store.apply(an_admission(message))
+        await store.apply(audited(an_admission(message)))
         acked.append(message.id)
         if number % 10 == 9:
             file, _ = made(home, name=f"b{number}.tar")
             target = tmp_path / f"again{number}"
             restored(file, target)
             assert check_database(database_path(target), acked=acked).is_clean
-    await store.apply(an_admission(a_message("msg_after")))
+    await store.apply(audited(an_admission(a_message("msg_after"))))
     await store.close()
 
 

@@ -10,6 +10,7 @@ from holon.adapters.sqlite.commit_writer import CommitWriter
 from holon.adapters.sqlite.connection import Synchronous, open_writer
 from holon.adapters.sqlite.migrate import migrate
 from holon.adapters.sqlite.retention import Retention
+from holon.decide.audit import audited
 from holon.model.commit import (
     AppendBrief,
     AppendTranscript,
@@ -72,7 +73,7 @@ class History:
 
     def make(self, commit_id: str, *changes: Change, at: datetime = START) -> None:
         commit = a_commit(commit_id, *changes, at=at)
-        assert self.writer.apply_group([commit]).results == [Applied()]
+        assert self.writer.apply_group([audited(commit)]).results == [Applied()]
 
     def add_turn(self, n: int, *, at: datetime, key: str | None = None) -> None:
         """Add one settled turn with all that belongs to it."""

@@ -5,6 +5,7 @@ import apsw
 from holon.adapters.sqlite.commit_writer import CommitWriter
 from holon.adapters.sqlite.connection import open_memory
 from holon.adapters.sqlite.migrate import migrate
+from holon.decide.audit import audited
 from holon.decide.workspace_binding import aim_of
 from holon.model.agent import AgentContext
 from holon.model.commit import (
@@ -71,7 +72,7 @@ def a_writer() -> tuple[apsw.Connection, CommitWriter]:
 
 def apply(writer: CommitWriter, commit_id: str, *changes: Change) -> None:
     """Apply changes that must be accepted."""
-    assert writer.apply_group([a_commit(commit_id, *changes)]).results == [Applied()]
+    assert writer.apply_group([audited(a_commit(commit_id, *changes))]).results == [Applied()]
 
 
 def a_source_change(

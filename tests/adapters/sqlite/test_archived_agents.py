@@ -5,6 +5,7 @@ import pytest
 from holon.adapters.sqlite.commit_writer import CommitWriter
 from holon.adapters.sqlite.named_queries import named_queries
 from holon.adapters.sqlite.reads import SqliteReads
+from holon.decide.audit import audited
 from holon.model.agent import IdentityStatus
 from holon.model.commit import (
     ArchiveAgent,
@@ -55,7 +56,7 @@ UNFINISHED: dict[str, tuple[Change, ...]] = {
 
 def archive(writer: CommitWriter, commit_id: str = "archive:main") -> CommitOutcome | StoreError:
     commit = a_commit(commit_id, ArchiveAgent(agent_id=MAIN, reason="over"))
-    (outcome,) = writer.apply_group([commit]).results
+    (outcome,) = writer.apply_group([audited(commit)]).results
     return outcome
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from holon.decide.audit import audited
 from holon.decide.keyed_record import keyed_request
 from holon.model.commit import (
     AppendBrief,
@@ -52,9 +53,9 @@ def a_birth_id(agent_id: str) -> str:
 
 def test_a_birth_is_remembered_as_long_as_its_key(history: History) -> None:
     birth = a_commit(a_birth_id("fresh"), an_agent("fresh"))
-    history.writer.apply_group([birth])
+    history.writer.apply_group([audited(birth)])
     history.prune(FEW, now=moment(IDEMPOTENCY_KEPT_MS_MIN - 1))
-    assert history.writer.apply_group([birth]).results == [Applied(replayed=True)]
+    assert history.writer.apply_group([audited(birth)]).results == [Applied(replayed=True)]
     history.prune(FEW, now=KEYS_FORGOTTEN)
     assert history.count("commits") == 0
 
@@ -62,7 +63,7 @@ def test_a_birth_is_remembered_as_long_as_its_key(history: History) -> None:
 def test_births_that_are_remembered_hold_up_nothing_else(history: History) -> None:
     for n in range(40):
         history.make(a_birth_id(f"agent_{n}"), an_agent(f"agent_{n}"))
-    history.writer.apply_group([an_admission(a_message(f"msg_{n}")) for n in range(40)])
+    history.writer.apply_group([audited(an_admission(a_message(f"msg_{n}"))) for n in range(40)])
     history.make("control:req_1", SetModelOverride(agent_id=MAIN, model=None))
     history.prune(FEW, now=IDS_FORGOTTEN)
     assert history.count("commits") == 40
@@ -70,7 +71,7 @@ def test_births_that_are_remembered_hold_up_nothing_else(history: History) -> No
 
 
 def test_one_pass_forgets_every_commit_that_is_old(history: History) -> None:
-    history.writer.apply_group([an_admission(a_message(f"msg_{n}")) for n in range(100)])
+    history.writer.apply_group([audited(an_admission(a_message(f"msg_{n}"))) for n in range(100)])
     history.prune(FEW, now=IDS_FORGOTTEN)
     assert history.count("commits") == 0
 

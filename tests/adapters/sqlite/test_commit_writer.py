@@ -7,6 +7,7 @@ import pytest
 
 from holon.adapters.sqlite.commit_writer import CommitWriter, Result
 from holon.adapters.sqlite.statements import ROWS_COUNT_MAX, Parameters, Statements
+from holon.decide.audit import audited
 from holon.model.agent_status import AgentStatus
 from holon.model.commit import (
     ClaimMessage,
@@ -38,7 +39,7 @@ MANY = 2 * ROWS_COUNT_MAX + 3  # more than two statements hold
 def connection() -> Iterator[apsw.Connection]:
     """A database with one agent in it."""
     opened = memory_connection()
-    CommitWriter(opened).apply_group([a_commit("birth", an_agent())])
+    CommitWriter(opened).apply_group([audited(a_commit("birth", an_agent()))])
     yield opened
     opened.close()
 
@@ -58,7 +59,7 @@ def guarded(message_id: str) -> Commit:
 
 
 def applied(connection: apsw.Connection, commits: Sequence[Commit]) -> list[Result]:
-    return CommitWriter(connection).apply_group(commits).results
+    return CommitWriter(connection).apply_group([audited(each) for each in commits]).results
 
 
 def queued(connection: apsw.Connection) -> list[str]:
@@ -80,7 +81,7 @@ def assert_the_log_tells_of(connection: apsw.Connection, messages: Sequence[str]
 
 
 def test_many_admissions_come_in_in_their_order(connection: apsw.Connection) -> None:
-    group = CommitWriter(connection).apply_group(admissions(MANY))
+    group = CommitWriter(connection).apply_group([audited(each) for each in admissions(MANY)])
     assert group.results == [Applied()] * MANY
     assert group.touched == {MAIN}
     rows = connection.execute("select message_id, state from messages order by seq").fetchall()
@@ -177,11 +178,11 @@ def test_a_change_that_cannot_be_stored_undoes_its_group_and_stops_the_writer(
     )
     writer = CommitWriter(connection)
     group = [an_admission(a_message("msg_1")), a_commit("bad", unspeakable)]
-    results = writer.apply_group(group).results
+    results = writer.apply_group([audited(each) for each in group]).results
     assert [type(result) for result in results] == [StoreBrokenError] * 2
     assert not connection.in_transaction
     assert queued(connection) == ["msg_0"]
-    assert writer.apply_group([an_admission(a_message("msg_2"))]).results == [results[0]]
+    assert writer.apply_group([audited(an_admission(a_message("msg_2")))]).results == [results[0]]
 
 
 def test_a_bug_while_a_group_is_made_durable_is_told_and_not_raised(
@@ -196,7 +197,7 @@ def test_a_bug_while_a_group_is_made_durable_is_told_and_not_raised(
         plain(statements, sql, parameters)
 
     monkeypatch.setattr(Statements, "run", forgetful)
-    (result,) = writer.apply_group(admissions(1)).results
+    (result,) = writer.apply_group([audited(each) for each in admissions(1)]).results
     assert isinstance(result, StoreBrokenError)
     assert writer.broken is result
     assert not connection.in_transaction

@@ -11,13 +11,14 @@ import pytest
 
 from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home
 from holon.adapters.sqlite.store import open_store
+from holon.decide.audit import audited
 from holon.model.errors import NotAHolonDatabaseError
 from holon.testing.builders import a_commit, an_agent
 
 
 async def a_used_database(home: Path) -> Path:
     store = open_store(home)
-    await store.apply(a_commit("birth", an_agent()))
+    await store.apply(audited(a_commit("birth", an_agent())))
     await store.close()
     return database_path(home)
 
@@ -133,6 +134,7 @@ ON_A_FULL_DISK = """
 import asyncio, subprocess, sys
 from pathlib import Path
 from holon.adapters.sqlite.store import open_store
+from holon.decide.audit import audited
 from holon.model.errors import StoreFullError
 from holon.model.message import TextBody
 from holon.testing.builders import a_commit, a_message, an_admission, an_agent
@@ -141,11 +143,11 @@ home = Path(sys.argv[1])
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", home], check=True)
 
 def admission(n):
-    return an_admission(a_message(f"msg_{n}", body=TextBody(text="x" * 4000)))
+    return audited(an_admission(a_message(f"msg_{n}", body=TextBody(text="x" * 4000))))
 
 async def main():
     store = open_store(home)
-    await store.apply(a_commit("birth", an_agent()))
+    await store.apply(audited(a_commit("birth", an_agent())))
     ballast = home / "ballast"
     ballast.write_bytes(bytes(1_000_000))
     acknowledged, refused = [], None

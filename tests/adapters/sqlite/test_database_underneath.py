@@ -16,6 +16,7 @@ from holon.adapters.sqlite.connection import leave_log, open_inspector, open_wri
 from holon.adapters.sqlite.database_files import DatabaseFiles, record_path
 from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home
 from holon.adapters.sqlite.store import SqliteStore, hold_home, open_store
+from holon.decide.audit import audited
 from holon.model.errors import (
     DatabaseMissingError,
     DatabaseReplacedError,
@@ -35,7 +36,7 @@ def log_of(path: Path) -> Path:
 
 async def a_used_store(home: Path) -> SqliteStore:
     store = open_store(home)
-    await store.apply(a_commit("birth", an_agent()))
+    await store.apply(audited(a_commit("birth", an_agent())))
     return store
 
 
@@ -192,15 +193,15 @@ async def test_nothing_is_acknowledged_once_the_database_is_another(
     home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
     other = await write_story(elsewhere)
     store = await a_used_store(home)
-    await store.apply(an_admission(a_message("msg_before")))
+    await store.apply(audited(an_admission(a_message("msg_before"))))
     swap(database_path(home), other)
 
     with pytest.raises(DatabaseReplacedError) as told:
-        await store.apply(an_admission(a_message("msg_after")))
+        await store.apply(audited(an_admission(a_message("msg_after"))))
     assert str(database_path(home)) in told.value.message
     assert "holon restore" in (told.value.hint or "")
     with pytest.raises(DatabaseReplacedError):
-        await store.apply(an_admission(a_message("msg_later")))
+        await store.apply(audited(an_admission(a_message("msg_later"))))
     await store.close()
 
 
@@ -217,7 +218,7 @@ async def test_a_look_tells_it_though_nothing_is_committed(
     with pytest.raises(DatabaseReplacedError):
         await store.look()
     with pytest.raises(DatabaseReplacedError):
-        await store.apply(an_admission(a_message("msg_after")))
+        await store.apply(audited(an_admission(a_message("msg_after"))))
     await store.close()
 
 
@@ -227,7 +228,7 @@ async def test_what_came_in_place_of_the_database_is_not_written_to(tmp_path: Pa
     store = await a_used_store(home)
     another_in_its_place(database_path(home), other)
     with pytest.raises(DatabaseReplacedError):
-        await store.apply(an_admission(a_message("msg_after")))
+        await store.apply(audited(an_admission(a_message("msg_after"))))
     await store.close()
     assert database_path(home).read_bytes() == other.read_bytes()
 
@@ -239,7 +240,7 @@ async def test_our_own_checkpoints_are_no_exchange(
     monkeypatch.setattr("holon.adapters.sqlite.checkpoints.CHECKPOINT_PAGES", 1)
     store = await a_used_store(tmp_path)
     for number in range(40):
-        await store.apply(an_admission(a_message(f"msg_{number}")))
+        await store.apply(audited(an_admission(a_message(f"msg_{number}"))))
         await store.look()
     await store.close()
     again = open_store(tmp_path)
@@ -265,7 +266,7 @@ async def test_a_log_is_not_laid_over_another_database(
     store = await a_used_store(home)
     swap(database_path(home), other)
     with pytest.raises(DatabaseReplacedError):
-        await store.apply(an_admission(a_message("msg_after")))
+        await store.apply(audited(an_admission(a_message("msg_after"))))
     await store.close()
     before = everything_in(home / "state")
 
@@ -307,7 +308,7 @@ async def test_a_checkpoint_of_the_owner_meanwhile_is_no_exchange(
 async def test_a_copied_home_with_its_log_is_opened(tmp_path: Path) -> None:
     home, copied = tmp_path / "home", tmp_path / "copied"
     store = await a_used_store(home)
-    await store.apply(an_admission(a_message("msg_before")))
+    await store.apply(audited(an_admission(a_message("msg_before"))))
     left_behind(home, copied)
     await store.close()
     again = open_store(copied)
@@ -339,7 +340,7 @@ async def test_a_log_that_is_damaged_in_the_middle_is_not_cut_there_in_silence(
     home, killed = tmp_path / "home", tmp_path / "killed"
     store = await a_used_store(home)
     for number in range(20):
-        await store.apply(an_admission(a_message(f"msg_{number}")))
+        await store.apply(audited(an_admission(a_message(f"msg_{number}"))))
     left_behind(home, killed)
     await store.close()
     log = log_of(database_path(killed))
@@ -366,7 +367,7 @@ async def test_a_last_commit_that_a_power_cut_tore_is_no_damage(tmp_path: Path) 
     store = await a_used_store(home)
     sizes = []
     for number in range(5):
-        await store.apply(an_admission(a_message(f"msg_{number}")))
+        await store.apply(audited(an_admission(a_message(f"msg_{number}"))))
         sizes.append(log_of(database_path(home)).stat().st_size)
     left_behind(home, cut)
     await store.close()
@@ -444,7 +445,7 @@ async def a_killed_home(home: Path) -> None:
     """Make a home in which a process was killed: what is not folded back is in its log alone."""
     store, path = await a_used_store(home), database_path(home)
     for number in range(5):
-        await store.apply(an_admission(a_message(f"msg_{number}")))
+        await store.apply(audited(an_admission(a_message(f"msg_{number}"))))
     await store.look()  # after the checkpoint that the last commit may have led to
     files = [path, log_of(path), record_path(home)]
     was, times = [file.read_bytes() for file in files], path.stat()

@@ -13,6 +13,7 @@ from holon.adapters.sqlite import home_owner
 from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home
 from holon.adapters.sqlite.store import hold_home, open_store
 from holon.adapters.system.python_log import PythonLog
+from holon.decide.audit import audited
 from holon.model.commit import Commit
 from holon.model.errors import (
     DatabaseMissingError,
@@ -54,7 +55,7 @@ async def test_a_home_whose_lock_was_removed_is_not_taken_from_a_process_that_li
     lose_lock(tmp_path)
     with pytest.raises(HomeInUseError, match=f"process {os.getpid()}, although its lock file"):
         open_store(tmp_path)
-    await first.apply(a_commit("one"))
+    await first.apply(audited(a_commit("one")))
     assert row(tmp_path, "generation") == 1
     await first.close()
 
@@ -62,14 +63,14 @@ async def test_a_home_whose_lock_was_removed_is_not_taken_from_a_process_that_li
 @pytest.mark.requirement("home:a-replaced-owner-writes-nothing")
 async def test_an_owner_of_an_older_generation_writes_nothing_more(tmp_path: Path) -> None:
     store = open_store(tmp_path)
-    await store.apply(a_commit("one"))
+    await store.apply(audited(a_commit("one")))
     changed(tmp_path, "update home_owner set generation = generation + 1, pid = 7")
     for attempt in ("two", "three"):
         with pytest.raises(HomeReplacedError, match="taken over by process 7"):
-            await store.apply(a_commit(attempt))
+            await store.apply(audited(a_commit(attempt)))
     await store.close()
     again = open_store(tmp_path)
-    outcomes = [await again.apply(a_commit(name)) for name in ("one", "two", "three")]
+    outcomes = [await again.apply(audited(a_commit(name))) for name in ("one", "two", "three")]
     assert [getattr(outcome, "replayed", None) for outcome in outcomes] == [True, False, False]
     await again.close()
 
@@ -116,8 +117,8 @@ async def test_an_owner_that_cannot_be_seen_and_does_not_answer_is_replaced(
     lose_lock(tmp_path)
     second = open_store(tmp_path)
     with pytest.raises(HomeReplacedError, match=f"process {os.getpid()}"):
-        await first.apply(a_commit("late"))
-    await second.apply(a_commit("new"))
+        await first.apply(audited(a_commit("late")))
+    await second.apply(audited(a_commit("new")))
     await first.close()
     await second.close()
 

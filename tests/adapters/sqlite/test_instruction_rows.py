@@ -8,6 +8,7 @@ from holon.adapters.sqlite.connection import open_memory
 from holon.adapters.sqlite.migrate import known_migrations, migrate
 from holon.adapters.sqlite.retention import Retention
 from holon.adapters.sqlite.store import open_connection_store
+from holon.decide.audit import audited
 from holon.model.commit import RecordEvent
 from holon.model.expectation import Applied
 from holon.model.ids import AgentId
@@ -38,11 +39,11 @@ async def test_the_newest_tainted_change_is_read_with_their_number() -> None:
     store = open_connection_store(
         connection, lambda shared: InlineWriter(shared, ManualClock(START), NoFaults())
     )
-    await store.apply(a_commit("born", an_agent(), an_agent(OTHER)))
-    await store.apply(a_commit("one", noted(FIRST), noted(CLEAN, OTHER)))
+    await store.apply(audited(a_commit("born", an_agent(), an_agent(OTHER))))
+    await store.apply(audited(a_commit("one", noted(FIRST), noted(CLEAN, OTHER))))
     both = a_commit("two", noted(FIRST), noted(SECOND), noted(CLEAN), at=moment(7))
-    assert await store.apply(both) == Applied()
-    assert await store.apply(both) == Applied(replayed=True)
+    assert await store.apply(audited(both)) == Applied()
+    assert await store.apply(audited(both)) == Applied(replayed=True)
     found, clean = await store.reads.agent_surface(MAIN), await store.reads.agent_surface(OTHER)
     assert found is not None
     assert found.tainted == TaintedInstructions(

@@ -8,6 +8,7 @@ import pytest
 from holon.adapters.sqlite.commit_writer import CommitWriter
 from holon.adapters.sqlite.reads import SqliteReads
 from holon.adapters.sqlite.retention import Retention
+from holon.decide.audit import audited
 from holon.model.commit import (
     AdvanceTask,
     AppendBrief,
@@ -70,7 +71,7 @@ class Ledger:
     def make(self, *changes: Change, at_ms: int = 0) -> None:
         self.count += 1
         commit = a_commit(f"commit_{self.count}", *changes, at=moment(at_ms))
-        assert self.writer.apply_group([commit]).results == [Applied()]
+        assert self.writer.apply_group([audited(commit)]).results == [Applied()]
 
     def open_turn(self, n: int, message: MessageEnvelope, *unseen: MessageEnvelope) -> None:
         turn = a_turn(f"turn_{n}", message_id=message.id, index=n)
@@ -178,7 +179,7 @@ async def test_a_refused_commit_leaves_no_mark(ledger: Ledger) -> None:
         PutWorkItem(item=a_work_item()),
         AdvanceTask(agent_id=MAIN, task_id=TaskId("task_none"), status=TaskStatus.COMPLETED),
     )
-    (result,) = ledger.writer.apply_group([bad]).results
+    (result,) = ledger.writer.apply_group([audited(bad)]).results
     assert not isinstance(result, Applied)
     assert (await ledger.page()).sources == ()
 

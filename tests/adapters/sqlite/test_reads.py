@@ -6,6 +6,7 @@ from typing import Final
 import pytest
 
 from holon.adapters.sqlite.store import SqliteStore, open_connection_store
+from holon.decide.audit import audited
 from holon.model.agent import AgentContext, AgentTotals
 from holon.model.agent_status import AgentStatus
 from holon.model.closure import Completed
@@ -94,7 +95,7 @@ class Bench:
     async def make(self, *changes: Change) -> None:
         """Apply changes that must be accepted."""
         self._count += 1
-        assert await self.store.apply(a_commit(f"c{self._count}", *changes)) == Applied()
+        assert await self.store.apply(audited(a_commit(f"c{self._count}", *changes))) == Applied()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 
 from holon.adapters.sqlite.check.checker import check_connection
 from holon.adapters.sqlite.store import open_store
+from holon.decide.audit import audited
 from holon.decide.keyed_record import keyed_id
 from holon.model.commit import (
     AppendBrief,
@@ -400,9 +401,9 @@ def test_a_step_that_was_undone_is_taken_again(
 
 async def test_the_store_prunes_between_two_groups(tmp_path: Path) -> None:
     store = open_store(tmp_path)
-    await store.apply(a_commit("birth", an_agent()))
+    await store.apply(audited(a_commit("birth", an_agent())))
     old = msgspec.structs.replace(a_brief(), created_at=START)
-    await store.apply(a_commit("brief", AppendBrief(brief=old)))
+    await store.apply(audited(a_commit("brief", AppendBrief(brief=old))))
     report = await store.prune(BY_AGE, now=LATER)
     assert not report.more
     assert await store.reads.briefs(MAIN, limit=9) == []

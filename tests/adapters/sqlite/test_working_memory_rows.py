@@ -9,6 +9,7 @@ import pytest
 from holon.adapters.sqlite.check.checker import check_connection
 from holon.adapters.sqlite.retention import Retention
 from holon.adapters.sqlite.store import SqliteStore, open_connection_store
+from holon.decide.audit import audited
 from holon.model.commit import Change
 from holon.model.expectation import Applied, ConstraintRefused
 from holon.model.ids import WorkspaceId
@@ -53,7 +54,7 @@ class Rows:
 
     async def make(self, *changes: Change) -> object:
         self._count += 1
-        return await self.store.apply(a_commit(f"c{self._count}", *changes))
+        return await self.store.apply(audited(a_commit(f"c{self._count}", *changes)))
 
 
 @pytest.fixture

@@ -17,7 +17,9 @@ from holon.adapters.sqlite.message_changes import MessageChanges
 from holon.adapters.sqlite.migrate import migrate
 from holon.adapters.sqlite.store import open_store
 from holon.adapters.sqlite.writer_thread import ThreadWriter
-from holon.model.commit import Commit, QueueMessage
+from holon.decide.audit import audited
+from holon.model.audited_commit import AuditedCommit
+from holon.model.commit import QueueMessage
 from holon.model.errors import (
     StoreBrokenError,
     StoreBusyError,
@@ -39,7 +41,7 @@ def group_sizes(monkeypatch: pytest.MonkeyPatch) -> GroupSizes:
     sizes: GroupSizes = []
     plain = CommitWriter.write_group
 
-    def counted(self: CommitWriter, commits: Sequence[Commit]) -> AppliedGroup:
+    def counted(self: CommitWriter, commits: Sequence[AuditedCommit]) -> AppliedGroup:
         sizes.append(len(commits))
         return plain(self, commits)
 
@@ -53,7 +55,7 @@ async def writer(tmp_path: Path, group_sizes: GroupSizes) -> AsyncIterator[Threa
     connection = open_writer(tmp_path / "test.sqlite", synchronous=Synchronous.OFF)
     migrate(connection)
     opened = ThreadWriter(connection)
-    await opened.submit(a_commit("birth", an_agent())).outcome()
+    await opened.submit(audited(a_commit("birth", an_agent()))).outcome()
     group_sizes.clear()
     yield opened
     await opened.close()
@@ -79,7 +81,7 @@ async def test_everything_that_waits_becomes_one_group(
     writer: ThreadWriter, group_sizes: GroupSizes
 ) -> None:
     async with Held(writer):
-        tickets = [writer.submit(an_admission(a_message(f"msg_{n}"))) for n in range(40)]
+        tickets = [writer.submit(audited(an_admission(a_message(f"msg_{n}")))) for n in range(40)]
     assert [await ticket.outcome() for ticket in tickets] == [Applied()] * 40
     assert group_sizes == [40]
 
@@ -87,7 +89,9 @@ async def test_everything_that_waits_becomes_one_group(
 async def test_a_group_is_bounded(writer: ThreadWriter, group_sizes: GroupSizes) -> None:
     count = GROUP_COMMIT_COUNT_MAX + 3
     async with Held(writer):
-        tickets = [writer.submit(an_admission(a_message(f"msg_{n}"))) for n in range(count)]
+        tickets = [
+            writer.submit(audited(an_admission(a_message(f"msg_{n}")))) for n in range(count)
+        ]
     for ticket in tickets:
         await ticket.outcome()
     assert group_sizes == [GROUP_COMMIT_COUNT_MAX, 3]
@@ -97,7 +101,7 @@ async def test_observers_are_told_once_per_group_on_the_loop(writer: ThreadWrite
     told_on: list[threading.Thread] = []
     writer.observe(lambda _: told_on.append(threading.current_thread()))
     async with Held(writer):
-        tickets = [writer.submit(an_admission(a_message(f"msg_{n}"))) for n in range(5)]
+        tickets = [writer.submit(audited(an_admission(a_message(f"msg_{n}")))) for n in range(5)]
     for ticket in tickets:
         await ticket.outcome()
     assert told_on == [threading.main_thread()]
@@ -109,24 +113,24 @@ async def test_a_commit_too_many_is_turned_away_at_once(
     monkeypatch.setattr("holon.adapters.sqlite.writer_thread.COMMITS_WAITING_COUNT_MAX", 3)
     assert COMMITS_WAITING_COUNT_MAX > GROUP_COMMIT_COUNT_MAX
     async with Held(writer):
-        tickets = [writer.submit(an_admission(a_message(f"msg_{n}"))) for n in range(3)]
+        tickets = [writer.submit(audited(an_admission(a_message(f"msg_{n}")))) for n in range(3)]
         with pytest.raises(StoreBusyError):
-            writer.submit(an_admission(a_message("msg_3")))
+            writer.submit(audited(an_admission(a_message("msg_3"))))
     for ticket in tickets:
         assert await ticket.outcome() == Applied()
-    assert await writer.submit(an_admission(a_message("msg_3"))).outcome() == Applied()
+    assert await writer.submit(audited(an_admission(a_message("msg_3")))).outcome() == Applied()
 
 
 async def test_a_job_runs_after_what_was_submitted_before_it(
     writer: ThreadWriter, group_sizes: GroupSizes
 ) -> None:
-    writer.submit(an_admission(a_message("msg_1")))
+    writer.submit(audited(an_admission(a_message("msg_1"))))
     assert await writer.run(lambda: list(group_sizes)) == [1]
 
 
 async def test_whoever_stops_waiting_does_not_take_the_commit_back(writer: ThreadWriter) -> None:
     async with Held(writer):
-        ticket = writer.submit(an_admission(a_message("msg_1")))
+        ticket = writer.submit(audited(an_admission(a_message("msg_1"))))
         impatient = asyncio.ensure_future(ticket.outcome())
         await asyncio.sleep(0)
         impatient.cancel()
@@ -135,29 +139,29 @@ async def test_whoever_stops_waiting_does_not_take_the_commit_back(writer: Threa
 
 async def test_closing_finishes_what_was_submitted_and_takes_nothing_more(tmp_path: Path) -> None:
     store = open_store(tmp_path)
-    ticket = store.submit(a_commit("birth", an_agent()))
+    ticket = store.submit(audited(a_commit("birth", an_agent())))
     await store.close()
     assert await ticket.outcome() == Applied()
     with pytest.raises(StoreClosedError):
-        store.submit(a_commit("late", an_agent("late")))
+        store.submit(audited(a_commit("late", an_agent("late"))))
     with pytest.raises(StoreClosedError):
-        await store.apply(a_commit("late", an_agent("late")))
+        await store.apply(audited(a_commit("late", an_agent("late"))))
     await store.close()  # closing twice is closing once
 
 
 async def test_a_closed_store_leaves_one_file(tmp_path: Path) -> None:
     store = open_store(tmp_path)
-    await store.apply(a_commit("birth", an_agent()))
+    await store.apply(audited(a_commit("birth", an_agent())))
     await store.close()
     assert [entry.name for entry in (tmp_path / "state").iterdir()] == ["runtime.sqlite"]
 
 
 async def test_the_log_is_folded_back_before_it_grows_large(tmp_path: Path) -> None:
     store = open_store(tmp_path, synchronous=Synchronous.OFF)
-    await store.apply(a_commit("birth", an_agent()))
+    await store.apply(audited(a_commit("birth", an_agent())))
     body = TextBody(text="x" * 60_000)
     for n in range(200):
-        await store.apply(an_admission(a_message(f"msg_{n}", body=body)))
+        await store.apply(audited(an_admission(a_message(f"msg_{n}", body=body))))
     log = tmp_path / "state" / "runtime.sqlite-wal"
     assert log.stat().st_size < 8_000_000 < WAL_BYTES_MAX
     await store.close()
@@ -185,12 +189,12 @@ async def test_a_full_disk_undoes_the_whole_group_and_is_not_the_end(
 ) -> None:
     Failing(monkeypatch, error)
     async with Held(writer):
-        innocent = writer.submit(an_admission(a_message("msg_1")))
-        doomed = writer.submit(an_admission(a_message("msg_doomed")))
+        innocent = writer.submit(audited(an_admission(a_message("msg_1"))))
+        doomed = writer.submit(audited(an_admission(a_message("msg_doomed"))))
     for ticket in (innocent, doomed):
         with pytest.raises(StoreFullError):
             await ticket.outcome()
-    assert await writer.submit(an_admission(a_message("msg_1"))).outcome() == Applied()
+    assert await writer.submit(audited(an_admission(a_message("msg_1")))).outcome() == Applied()
 
 
 @pytest.mark.parametrize("error", [apsw.IOError, apsw.CorruptError])
@@ -199,10 +203,10 @@ async def test_after_any_other_failure_nothing_is_tried_again(
 ) -> None:
     planted = Failing(monkeypatch, error)
     with pytest.raises(StoreBrokenError):
-        await writer.submit(an_admission(a_message("msg_doomed"))).outcome()
+        await writer.submit(audited(an_admission(a_message("msg_doomed")))).outcome()
     for name in ("msg_doomed", "msg_1"):
         with pytest.raises(StoreBrokenError):
-            await writer.submit(an_admission(a_message(name))).outcome()
+            await writer.submit(audited(an_admission(a_message(name)))).outcome()
     assert planted.count == 1
 
 
@@ -213,7 +217,7 @@ async def test_a_job_that_breaks_the_disk_breaks_the_store(writer: ThreadWriter)
     with pytest.raises(StoreBrokenError):
         await writer.run(job)
     with pytest.raises(StoreBrokenError):
-        await writer.submit(an_admission(a_message("msg_1"))).outcome()
+        await writer.submit(audited(an_admission(a_message("msg_1")))).outcome()
 
 
 @pytest.mark.parametrize("error", [MemoryError, RecursionError, KeyError])
@@ -226,7 +230,7 @@ async def test_a_job_with_a_bug_tells_whoever_asked_and_the_writer_goes_on(
     with anyio.fail_after(30):
         with pytest.raises(error, match="planted"):
             await writer.run(job)
-        assert await writer.submit(an_admission(a_message("msg_1"))).outcome() == Applied()
+        assert await writer.submit(audited(an_admission(a_message("msg_1")))).outcome() == Applied()
     assert not writer.is_broken
 
 
@@ -237,9 +241,9 @@ async def test_a_bug_under_a_group_is_told_to_all_who_wait_and_to_all_who_come(
     planted = Failing(monkeypatch, error)
     with anyio.fail_after(30):
         async with Held(writer):
-            innocent = writer.submit(an_admission(a_message("msg_1")))
-            doomed = writer.submit(an_admission(a_message("msg_doomed")))
-        for ticket in (innocent, doomed, writer.submit(an_admission(a_message("msg_2")))):
+            innocent = writer.submit(audited(an_admission(a_message("msg_1"))))
+            doomed = writer.submit(audited(an_admission(a_message("msg_doomed"))))
+        for ticket in (innocent, doomed, writer.submit(audited(an_admission(a_message("msg_2"))))):
             with pytest.raises(StoreBrokenError) as told:
                 await ticket.outcome()
             assert isinstance(told.value.__cause__, error)
@@ -256,9 +260,9 @@ async def test_a_checkpoint_with_a_bug_breaks_the_store_and_hangs_nobody(
         while writer._is_lent:  # what came before the test is checkpointed without a bug
             await anyio.lowlevel.checkpoint()
         monkeypatch.setattr(Checkpoints, "take_if_due", forgetful)
-        assert await writer.submit(an_admission(a_message("msg_1"))).outcome() == Applied()
+        assert await writer.submit(audited(an_admission(a_message("msg_1")))).outcome() == Applied()
         with pytest.raises(StoreBrokenError):
-            await writer.submit(an_admission(a_message("msg_2"))).outcome()
+            await writer.submit(audited(an_admission(a_message("msg_2")))).outcome()
 
 
 async def test_a_broken_writer_runs_no_job(writer: ThreadWriter) -> None:
@@ -279,7 +283,9 @@ async def test_a_program_that_holds_the_database_is_waited_for_elsewhere(
 ) -> None:
     outsider = apsw.Connection(str(tmp_path / "test.sqlite"))
     outsider.execute("begin immediate")
-    ticket = asyncio.ensure_future(writer.submit(an_admission(a_message("msg_1"))).outcome())
+    ticket = asyncio.ensure_future(
+        writer.submit(audited(an_admission(a_message("msg_1")))).outcome()
+    )
     for _ in range(3):
         await asyncio.sleep(0)  # a loop that waited for the lock itself would not come back
     assert not ticket.done()
@@ -289,13 +295,13 @@ async def test_a_program_that_holds_the_database_is_waited_for_elsewhere(
 
 async def test_a_long_reader_does_not_hold_up_the_writer(tmp_path: Path) -> None:
     store = open_store(tmp_path, synchronous=Synchronous.OFF)
-    await store.apply(a_commit("birth", an_agent()))
+    await store.apply(audited(a_commit("birth", an_agent())))
     outsider = apsw.Connection(str(tmp_path / "state" / "runtime.sqlite"))
     outsider.execute("begin")
     outsider.execute("select count(*) from agents").fetchall()
     body = TextBody(text="x" * 60_000)
     for n in range(120):
-        await store.apply(an_admission(a_message(f"msg_{n}", body=body)))
+        await store.apply(audited(an_admission(a_message(f"msg_{n}", body=body))))
     assert await store.reads.message(MessageId("msg_119")) is not None
     outsider.execute("commit")
     outsider.close()
@@ -306,13 +312,13 @@ async def test_closing_with_a_reader_in_the_way_folds_nothing_afterwards(tmp_pat
     connection = open_writer(tmp_path / "test.sqlite", synchronous=Synchronous.OFF)
     migrate(connection)
     writer = ThreadWriter(connection)
-    await writer.submit(a_commit("birth", an_agent())).outcome()
+    await writer.submit(audited(a_commit("birth", an_agent()))).outcome()
     outsider = apsw.Connection(str(tmp_path / "test.sqlite"))
     outsider.execute("begin")
     outsider.execute("select count(*) from agents").fetchall()
     body = TextBody(text="x" * 60_000)
     for n in range(80):  # enough to make a checkpoint due, which stays so
-        await writer.submit(an_admission(a_message(f"msg_{n}", body=body))).outcome()
+        await writer.submit(audited(an_admission(a_message(f"msg_{n}", body=body)))).outcome()
     await writer.close()
     assert not writer.is_broken  # as it would be, had the closed connection been used
     outsider.close()
@@ -320,6 +326,6 @@ async def test_closing_with_a_reader_in_the_way_folds_nothing_afterwards(tmp_pat
 
 async def test_the_newest_commit_is_seen_by_the_next_read(tmp_path: Path) -> None:
     store = open_store(tmp_path)
-    await store.apply(a_commit("birth", an_agent()))
+    await store.apply(audited(a_commit("birth", an_agent())))
     assert await store.reads.agent(MAIN) is not None
     await store.close()

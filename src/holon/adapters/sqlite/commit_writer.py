@@ -8,11 +8,13 @@ Rule 3: when the disk is full or read-only nothing of the group was written. Whe
 Rule 4: each group is written by the owner of the home, which is checked inside its transaction. One
         that was replaced writes nothing more.
 Rule 5: a bug of ours ends like a failed disk. The group is undone, and everyone in it is told.
-Rule 6: a group counts only when the files it went to are still those of the home.
+Rule 6: what a commit means is known before it comes here (decide/audit): this writes rows, events
+        and marks, compares what is expected, and gives out numbers.
+Rule 7: a group counts only when the files it went to are still those of the home.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from typing import NamedTuple, TypeAlias, assert_never
 
 import apsw
@@ -37,9 +39,7 @@ from holon.adapters.sqlite.wake_changes import WakeChanges
 from holon.adapters.sqlite.work_changes import WorkChanges
 from holon.adapters.sqlite.working_memory_changes import WorkingMemoryChanges
 from holon.adapters.sqlite.workspace_changes import WorkspaceChanges
-from holon.decide.audit import events_of
-from holon.decide.audit_turns import OwnedTurn, owned_turn
-from holon.decide.memory_marks import marks_of, turn_of
+from holon.model.audited_commit import AuditedCommit
 from holon.model.commit import (
     AdvanceTask,
     AppendBrief,
@@ -49,7 +49,6 @@ from holon.model.commit import (
     CancelTimer,
     Change,
     ClaimMessage,
-    Commit,
     CreateAgent,
     CreateTask,
     CreateTimer,
@@ -81,7 +80,7 @@ from holon.model.commit import (
     TakeWakeHints,
 )
 from holon.model.context_change import RememberContext
-from holon.model.errors import ForbiddenTransitionError, StoreBrokenError, StoreError
+from holon.model.errors import StoreBrokenError, StoreError
 from holon.model.expectation import Applied, CommitOutcome, ConstraintRefused
 from holon.model.ids import AgentId
 from holon.model.instant import to_micros
@@ -158,12 +157,12 @@ class CommitWriter:
         self._touched: set[AgentId] = set()
         self.broken: StoreBrokenError | None = None
 
-    def apply_group(self, commits: Sequence[Commit]) -> AppliedGroup:
+    def apply_group(self, commits: Sequence[AuditedCommit]) -> AppliedGroup:
         """Apply commits in order, durably, as one transaction; never raises."""
         group = self.write_group(commits)
         return self.make_durable(group) if group.is_open else group
 
-    def write_group(self, commits: Sequence[Commit]) -> AppliedGroup:
+    def write_group(self, commits: Sequence[AuditedCommit]) -> AppliedGroup:
         """Apply commits in order in one transaction, which is left open; never raises."""
         if self.broken is not None:
             return _failed(self.broken, commits)
@@ -203,7 +202,7 @@ class CommitWriter:
             self.broken = failure
         return failure
 
-    def _apply_all(self, commits: Sequence[Commit]) -> list[Result]:
+    def _apply_all(self, commits: Sequence[AuditedCommit]) -> list[Result]:
         """Apply a group. Savepoints are paid for only when a commit of it is refused or known."""
         self._begin()
         if self._remember(commits) == len(commits) and self._carry_out_all(commits):
@@ -218,7 +217,7 @@ class CommitWriter:
         self._statements.run("begin immediate")
         self._require_owner()
 
-    def _apply_guarded(self, commits: Sequence[Commit]) -> list[Result]:
+    def _apply_guarded(self, commits: Sequence[AuditedCommit]) -> list[Result]:
         """Apply a group from its beginning, taking back what refused commits of it wrote."""
         self._begin()
         results: list[Result] = []
@@ -234,12 +233,12 @@ class CommitWriter:
             results.append(outcome)
         return results
 
-    def _remember(self, commits: Sequence[Commit]) -> int:
+    def _remember(self, commits: Sequence[AuditedCommit]) -> int:
         """Note that these were applied; return how many of them are new."""
         rows = [(commit.commit_id, to_micros(commit.at)) for commit in commits]
         return self._statements.insert(self._sql["remember_commit"], rows)
 
-    def _carry_out_all(self, commits: Sequence[Commit]) -> bool:
+    def _carry_out_all(self, commits: Sequence[AuditedCommit]) -> bool:
         """Write what new commits change; stops at the first that is refused and returns False."""
         for queues_only, some in groupby(commits, key=_queues_only):
             if queues_only:
@@ -249,57 +248,59 @@ class CommitWriter:
                 return False
         return True
 
-    def _queue_all(self, commits: Sequence[Commit]) -> bool:
+    def _queue_all(self, commits: Sequence[AuditedCommit]) -> bool:
         """Carry out commits that do nothing but queue, many rows at a time: most of what comes in.
 
         A queued message moves no expectation of another, so all are looked at first.
         """
         if any(self._expectations.first_failure(commit.expects) for commit in commits):
             return False
-        changes = chain.from_iterable(commit.changes for commit in commits)
-        queued = [change for change in changes if isinstance(change, QueueMessage)]
         try:
-            self._messages.queue_all(queued)
+            self._messages.queue_all(
+                [
+                    each.change
+                    for commit in commits
+                    for each in commit.changes
+                    if isinstance(each.change, QueueMessage)
+                ]
+            )
             for commit in commits:
-                at = to_micros(commit.at)
-                for change in commit.changes:
-                    self._touched.update(self._audit(change, at=at, turn=None))
+                self._audit(commit)
         except (apsw.ConstraintError, ChangeRefusedError):
             return False  # one by one it will be seen which of them, and why
         return True
 
-    def _carry_out(self, commit: Commit) -> CommitOutcome:
+    def _carry_out(self, commit: AuditedCommit) -> CommitOutcome:
         """Write what a new commit changes, if what it expects holds."""
         at = to_micros(commit.at)
         failure = self._expectations.first_failure(commit.expects)
         if failure is not None:
             return failure
-        moved: list[AgentId] = []
-        turn_id = turn_of(commit.changes) if len(commit.changes) > 1 else None
-        turn = owned_turn(commit.changes)
         try:
-            for change in commit.changes:
-                self._write(change, at=at)
-                moved.extend(self._audit(change, at=at, turn=turn))
-                if not isinstance(change, QueueMessage):  # which is most of what comes in
+            for each in commit.changes:
+                self._write(each.change, at=at)
+                self._events.append(each.events, at=at)
+                if not isinstance(each.change, QueueMessage):  # which is most of what comes in
                     self._expectations.forget()  # it may have moved the agent
-                    self._memory.write(marks_of(change, turn_id=turn_id), at=at)
+                    self._memory.write(each.marks, at=at)
         except KeyUsedError as used:
             return used.outcome
         except ChangeRefusedError as refused:
             return ConstraintRefused(constraint=refused.constraint)
-        except ForbiddenTransitionError as forbidden:
-            return ConstraintRefused(constraint=f"{forbidden.state}_allows_{forbidden.signal}")
         except apsw.ConstraintError as error:
             return ConstraintRefused(constraint=self._names.name_of(error))
-        self._touched.update(moved)
+        self._note_touched(commit)
         return Applied()
 
-    def _audit(self, change: Change, *, at: int, turn: OwnedTurn | None) -> list[AgentId]:
-        """Log what a change did; return the agents it moved."""
-        audited = events_of(change)
-        self._events.append(audited, at=at, turn=turn)
-        return [agent_id for agent_id, _ in audited]
+    def _audit(self, commit: AuditedCommit) -> None:
+        """Log what a commit that only queues did."""
+        at = to_micros(commit.at)
+        for each in commit.changes:
+            self._events.append(each.events, at=at)
+        self._note_touched(commit)
+
+    def _note_touched(self, commit: AuditedCommit) -> None:
+        self._touched.update(event.agent_id for each in commit.changes for event in each.events)
 
     def _write(self, change: Change, *, at: int) -> None:
         """Hand a change to the part that owns its rows. Exhaustive."""
@@ -377,8 +378,8 @@ class CommitWriter:
                 assert_never(change)
 
 
-def _queues_only(commit: Commit) -> bool:
-    return all(isinstance(change, QueueMessage) for change in commit.changes)
+def _queues_only(commit: AuditedCommit) -> bool:
+    return all(isinstance(each.change, QueueMessage) for each in commit.changes)
 
 
 def _bug(error: Exception) -> StoreBrokenError:

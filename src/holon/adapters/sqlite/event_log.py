@@ -15,8 +15,7 @@ from typing import NamedTuple, TypeAlias
 from holon.adapters.sqlite.change_codec import encode
 from holon.adapters.sqlite.named_queries import named_queries
 from holon.adapters.sqlite.statements import ChangeRefusedError, Statements
-from holon.decide.audit_turns import OwnedTurn
-from holon.model.event import Event
+from holon.model.audited_commit import LoggedEvent
 from holon.model.ids import AgentId, TurnId
 
 _EventRow: TypeAlias = tuple[AgentId, int, int, str, TurnId | None]
@@ -43,18 +42,12 @@ class EventLog:
         self._seqs.clear()
         self._rows.clear()
 
-    def append(
-        self, audited: Iterable[tuple[AgentId, Event]], *, at: int, turn: OwnedTurn | None = None
-    ) -> None:
-        """Append events to the logs of the agents they concern; raises ChangeRefusedError.
-
-        `turn` is the turn whose commit they are written with.
-        """
-        for agent_id, event in audited:
-            event_seq = self._newest(agent_id) + 1
-            turn_id = None if turn is None else turn.turn_id_for(agent_id, event)
-            self._rows.append((agent_id, event_seq, at, encode(event), turn_id))
-            self._seqs[agent_id] = event_seq
+    def append(self, events: Iterable[LoggedEvent], *, at: int) -> None:
+        """Append events to the logs of the agents they concern; raises ChangeRefusedError."""
+        for each in events:
+            event_seq = self._newest(each.agent_id) + 1
+            self._rows.append((each.agent_id, event_seq, at, encode(each.event), each.turn_id))
+            self._seqs[each.agent_id] = event_seq
 
     def mark(self) -> LogMark:
         """Return where the logs stand, to come back to when a commit is refused."""

@@ -41,7 +41,7 @@ from holon.adapters.sqlite.reads import SqliteReads
 from holon.adapters.sqlite.retention import Retention
 from holon.adapters.sqlite.writer_port import Writer
 from holon.adapters.sqlite.writer_thread import ThreadWriter
-from holon.model.commit import Commit
+from holon.model.audited_commit import AuditedCommit
 from holon.model.errors import HomeInUseError, LogTooLongError, StoreError, StoreFullError
 from holon.model.expectation import CommitOutcome
 from holon.model.limits import HOME_WATCH_MS, SECOND_MS, WAL_BYTES_MAX, WAL_WARNED_BYTES
@@ -97,11 +97,11 @@ class SqliteStore:
         """Look at the files; raises StoreBrokenError when they are no longer ours."""
         await self._writer.look()
 
-    def submit(self, commit: Commit) -> Ticket:
+    def submit(self, commit: AuditedCommit) -> Ticket:
         """Hand a commit to the writer without waiting for it."""
         return self._writer.submit(commit)
 
-    async def apply(self, commit: Commit) -> CommitOutcome:
+    async def apply(self, commit: AuditedCommit) -> CommitOutcome:
         """Submit a commit and wait for its outcome."""
         return await self._writer.submit(commit).outcome()
 

@@ -10,7 +10,7 @@ written or synced by anybody: neither by a job, nor by closing.
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from holon.model.commit import Commit
+from holon.model.audited_commit import AuditedCommit
 from holon.model.errors import StoreFullError
 from holon.ports.store import CommitObserver, Ticket
 
@@ -30,7 +30,7 @@ class Writer(Protocol):
         """Why the newest group could not be written, if that was so."""
         ...
 
-    def submit(self, commit: Commit) -> Ticket:
+    def submit(self, commit: AuditedCommit) -> Ticket:
         """Take a commit on its way to disk."""
         ...
 

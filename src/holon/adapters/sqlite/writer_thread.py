@@ -36,7 +36,7 @@ from holon.adapters.sqlite.connection import BUSY_TIMEOUT_MS, leave_log
 from holon.adapters.sqlite.database_files import DatabaseFiles
 from holon.adapters.sqlite.disk_thread import DiskThread, Work
 from holon.adapters.sqlite.error_mapping import running_error
-from holon.model.commit import Commit
+from holon.model.audited_commit import AuditedCommit
 from holon.model.errors import (
     StoreBrokenError,
     StoreBusyError,
@@ -56,7 +56,7 @@ class _Waiting:
 
     __slots__ = ("_loop", "_result", "_waiters", "commit")
 
-    def __init__(self, commit: Commit, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, commit: AuditedCommit, loop: asyncio.AbstractEventLoop) -> None:
         self.commit = commit
         self._loop = loop
         self._result: Result | None = None
@@ -118,7 +118,7 @@ class ThreadWriter:
         """Why the newest group could not be written, if that was so."""
         return self._refused
 
-    def submit(self, commit: Commit) -> Ticket:
+    def submit(self, commit: AuditedCommit) -> Ticket:
         """Queue a commit for the next group."""
         if self._waiting_count >= COMMITS_WAITING_COUNT_MAX:
             raise StoreBusyError(f"{self._waiting_count} commits wait to be written")

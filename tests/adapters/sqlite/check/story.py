@@ -13,6 +13,7 @@ import apsw
 
 from holon.adapters.sqlite.home_lock import database_path
 from holon.adapters.sqlite.store import open_store
+from holon.decide.audit import audited
 from holon.decide.workspace_binding import aim_of
 from holon.model.agent import AgentIdentity, AgentKind, Ownership, ProfilePreset, Visibility
 from holon.model.agent_status import AgentStatus
@@ -375,7 +376,9 @@ async def write_story(home: Path) -> Path:
     store = open_store(home)
     try:
         for commit_id, changes in story():
-            outcome = await store.apply(Commit(commit_id=commit_id, at=DAWN, changes=changes))
+            outcome = await store.apply(
+                audited(Commit(commit_id=commit_id, at=DAWN, changes=changes))
+            )
             assert outcome == Applied(), (commit_id, outcome)
     finally:
         await store.close()

@@ -14,6 +14,7 @@ import pytest
 from holon.adapters.sqlite.check.checker import check_database
 from holon.adapters.sqlite.home_lock import database_path
 from holon.adapters.sqlite.store import open_store
+from holon.decide.audit import audited
 from holon.model.commit import Commit
 from holon.model.errors import HolonError, NotAHolonDatabaseError, SchemaTooNewError, StoreError
 from holon.testing.manual_clock import DAWN
@@ -27,6 +28,7 @@ HOST = """
 import asyncio, sys
 from pathlib import Path
 from holon.adapters.sqlite.store import open_store
+from holon.decide.audit import audited
 from holon.model.commit import Commit
 from holon.testing.manual_clock import DAWN
 from tests.adapters.sqlite.check.story import story
@@ -34,7 +36,8 @@ from tests.adapters.sqlite.check.story import story
 async def run():
     store = open_store(Path(sys.argv[1]))
     for commit_id, changes in story():
-        await store.apply(Commit(commit_id=commit_id, at=DAWN, changes=changes))
+        commit = Commit(commit_id=commit_id, at=DAWN, changes=changes)
+        await store.apply(audited(commit))
     print("told", flush=True)
     await asyncio.to_thread(sys.stdin.read)
 
@@ -120,9 +123,9 @@ async def test_a_store_in_this_process_goes_on_as_before(tmp_path: Path) -> None
     store = open_store(tmp_path)
     *most, (last_id, last_changes) = story()
     for commit_id, changes in most:
-        await store.apply(Commit(commit_id=commit_id, at=DAWN, changes=changes))
+        await store.apply(audited(Commit(commit_id=commit_id, at=DAWN, changes=changes)))
     assert check_database(database_path(tmp_path)).is_clean
-    await store.apply(Commit(commit_id=last_id, at=DAWN, changes=last_changes))
+    await store.apply(audited(Commit(commit_id=last_id, at=DAWN, changes=last_changes)))
     report = check_database(database_path(tmp_path))
     assert report.is_clean
     assert report.counts["commits"] == len(most) + 1
