@@ -19,6 +19,8 @@ from holon.testing.builders import MAIN
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
 
+pytestmark = pytest.mark.long
+
 IDLER = rule("work item", calls("Sleep", reason="not now"))
 
 

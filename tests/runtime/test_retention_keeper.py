@@ -30,6 +30,8 @@ from holon.testing.manual_clock import DAWN
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, Setup, run_house
 
+pytestmark = pytest.mark.long
+
 SHORT = RetentionPolicy(
     age_ms=HOUR_MS, events_count_min=5, turns_count_min=2, batch_count=3, bytes_max=10**12
 )

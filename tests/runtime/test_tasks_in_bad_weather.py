@@ -12,6 +12,8 @@ from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
 from tests.runtime.shellwork import receipts, shell_setup, task_results, tasks
 
+pytestmark = pytest.mark.long
+
 BATCH = [{"cmd": "quick"}, {"cmd": "make", "yield_time_ms": 5_000}, {"cmd": "quick"}]
 SCRIPT = [
     rule(": ended", says("noted")),

@@ -21,6 +21,8 @@ from holon.testing.manual_clock import DAWN
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
 
+pytestmark = pytest.mark.long
+
 SLOW = rule("slow", says("done", after_ms=60_000))
 
 

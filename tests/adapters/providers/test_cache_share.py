@@ -26,6 +26,8 @@ from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
 
+pytestmark = pytest.mark.long
+
 TURNS_COUNT, ROUNDS_PER_TURN_COUNT = 20, 10
 SHARE_MIN = 0.95
 MARK = b',"cache_control":{"type":"ephemeral"}'

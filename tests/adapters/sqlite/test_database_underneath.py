@@ -29,6 +29,8 @@ from holon.model.errors import (
 from holon.testing.builders import a_commit, a_message, an_admission, an_agent
 from tests.adapters.sqlite.check.story import write_story
 
+pytestmark = pytest.mark.long
+
 
 def log_of(path: Path) -> Path:
     return path.with_name(f"{path.name}-wal")

@@ -26,6 +26,8 @@ from holon.tools.patching.plan import paths_of, plan_patch
 from holon.tools.patching.problem import PatchRefusedError
 from tests.tools.patching.edits import begin, plain_file
 
+pytestmark = pytest.mark.long
+
 HEAD: Final = "--- a/x\n+++ b/x\n"
 MANY: Final = PATCH_HUNKS_COUNT_MAX - 1
 STEPS_PER_LINE_MAX: Final = 3  # of a file that is looked through
