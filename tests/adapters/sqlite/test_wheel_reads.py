@@ -5,6 +5,7 @@ from typing import Final
 
 import pytest
 
+from holon.decide.audit import audited
 from holon.model.agent import AgentPace
 from holon.model.agent_status import AgentStatus
 from holon.model.commit import CreateTimer, OpenWait, PutWorkItem, QueueMessage, RememberActivation
@@ -152,7 +153,7 @@ async def test_a_hold_that_ends_later_than_any_can_is_void(bench: Bench) -> None
 
 
 async def test_the_log_says_since_when_it_is_kept(bench: Bench) -> None:
-    later = a_commit("later", queued("msg_1"), at=HOUR)
+    later = audited(a_commit("later", queued("msg_1"), at=HOUR))
     assert await bench.store.apply(later) == Applied()
     assert await bench.reads.logged_since() == START
     fresh = Bench()
