@@ -134,7 +134,8 @@ async def test_without_the_token_nothing_drawn_gets_in(
 
     def answered(case: Drawn, response: schemathesis.Response) -> None:
         seen.append(response.status_code)
-        assert response.status_code == 401 or is_nowhere(response), response.text
+        # 429: with many draws, more wrong tries come in than a minute allows.
+        assert response.status_code in (401, 429) or is_nowhere(response), response.text
         if response.status_code == 401:
             assert response.json()["code"] in ("unauthorized", "bad_signature")
             case.validate_response(response, checks=list(CHECKS))
