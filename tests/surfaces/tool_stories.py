@@ -16,6 +16,7 @@ from holon.model.ids import AgentId, MessageId, TurnId
 from holon.model.json_value import JsonValue
 from holon.model.tool import ToolOk
 from holon.testing.builders import MAIN, an_agent
+from holon.testing.hosts import tool_ports
 from holon.testing.scripted_provider import ScriptedCall, ScriptedRound
 from holon.testing.scripted_shell import CommandScript
 from holon.testing.sequential_ids import SequentialIds
@@ -23,7 +24,7 @@ from holon.tools.apply_patch import ApplyPatch
 from holon.tools.memory_get import MemoryGet
 from holon.tools.memory_search import MemorySearch
 from holon.tools.registry import local_registry
-from holon.tools.tool import ToolPorts, ToolScene
+from holon.tools.tool import ToolScene
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
 from tests.runtime.test_memory_indexer import Shelf
@@ -185,7 +186,7 @@ def _told_of_patches(folder: Path) -> Iterator[Told]:
         cwd=str(folder),
     )
     no_reads: Any = None  # the tool reads files, and nothing of the store
-    ports = ToolPorts(reads=no_reads, ids=SequentialIds(), files=ContainedFiles())
+    ports = tool_ports(reads=no_reads, ids=SequentialIds(), files=ContainedFiles())
     done = asyncio.run(ApplyPatch().run({"patch": patch}, scene, ports))
     assert isinstance(done.outcome, ToolOk), done.outcome
     yield "ApplyPatch", done.outcome.result
@@ -204,7 +205,7 @@ async def _told_of_memory(folder: Path) -> list[Told]:
         effect_id="turn_1.1.1",
         now=datetime(2030, 1, 1, tzinfo=UTC),
     )
-    ports = ToolPorts(reads=shelf.store.reads, ids=SequentialIds(), recall=shelf.memory)
+    ports = tool_ports(reads=shelf.store.reads, ids=SequentialIds(), recall=shelf.memory)
     told: list[Told] = []
     for tool, arguments in (
         (MemorySearch(), {"query": "windmill", "include_all_workspaces": True}),

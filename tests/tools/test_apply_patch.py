@@ -16,10 +16,11 @@ from holon.model.ids import AgentId, CallId, MessageId, TurnId
 from holon.model.json_value import JsonValue
 from holon.model.limits import TOOL_ARGUMENTS_BYTES_MAX, TOOL_ERROR_DETAIL_CHARS_MAX
 from holon.model.tool import ToolOk, ToolRefused
+from holon.testing.hosts import tool_ports
 from holon.testing.sequential_ids import SequentialIds
 from holon.tools.apply_patch import ApplyPatch
 from holon.tools.receipt import receipt_of
-from holon.tools.tool import ToolPorts, ToolScene
+from holon.tools.tool import ToolScene
 from tests.tools.patching.edits import begin
 
 HEAD = "--- a/f\n+++ b/f\n"
@@ -48,7 +49,7 @@ async def call(root: Path, arguments: JsonValue) -> ToolOk | ToolRefused:
         execution_root=str(root),
         cwd=str(root),
     )
-    ports = ToolPorts(reads=_NO_READS, ids=SequentialIds(), files=ContainedFiles())
+    ports = tool_ports(reads=_NO_READS, ids=SequentialIds(), files=ContainedFiles())
     execution = await ApplyPatch().run(arguments, scene, ports)
     assert execution.changes == ()
     return execution.outcome

@@ -10,10 +10,11 @@ from holon.model.ids import CallId, MessageId, TurnId
 from holon.model.json_value import JsonValue
 from holon.model.tool import ToolRefused
 from holon.testing.builders import MAIN
+from holon.testing.hosts import tool_ports
 from holon.tools.arguments import decode_arguments, schema_of
 from holon.tools.enqueue import Enqueue
 from holon.tools.receipt import receipt_of
-from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
+from holon.tools.tool import ToolExecution, ToolScene
 from tests.runtime.house import House, run_house
 
 
@@ -109,7 +110,7 @@ def test_a_refusal_after_a_lenient_reading_tells_what_was_read() -> None:
             effect_id="turn_1.1.0",
             now=house.clock.now(),
         )
-        ports = ToolPorts(reads=house.store.reads, ids=house.ids)
+        ports = tool_ports(reads=house.store.reads, ids=house.ids)
         execution = await Enqueue().run(arguments, scene, ports)
         assert isinstance(execution.outcome, ToolRefused)
         assert execution.outcome.error.field == "priority"

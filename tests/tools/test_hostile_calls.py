@@ -15,11 +15,12 @@ from holon.adapters.system.places import SystemPlaces
 from holon.model.ids import AgentId, MessageId, TurnId
 from holon.model.json_value import JsonValue
 from holon.model.tool import ToolOk, ToolRefused
+from holon.testing.hosts import tool_ports
 from holon.testing.sequential_ids import SequentialIds
 from holon.tools.apply_patch import ApplyPatch
 from holon.tools.exec_command import ExecCommand
 from holon.tools.exec_command_batch import ExecCommandBatch
-from holon.tools.tool import Tool, ToolPorts, ToolScene
+from holon.tools.tool import Tool, ToolScene
 from tests.tools.patching.edits import begin
 
 _NO_READS: Any = None  # nothing here reaches the store
@@ -52,7 +53,7 @@ class Yard:
             execution_root=str(self.root),
             cwd=str(self.cwd),
         )
-        ports = ToolPorts(
+        ports = tool_ports(
             reads=_NO_READS,
             ids=SequentialIds(),
             clock=SystemClock(),

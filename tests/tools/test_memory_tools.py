@@ -12,11 +12,12 @@ from holon.model.json_value import JsonValue
 from holon.model.tool import ToolError, ToolOk, ToolRefused
 from holon.model.transcript import IncomingMessage
 from holon.testing.builders import MAIN, START, a_message, a_turn, an_agent, an_entry
+from holon.testing.hosts import tool_ports
 from holon.testing.sequential_ids import SequentialIds
 from holon.tools.apply_patch import ApplyPatch
 from holon.tools.memory_get import MemoryGet
 from holon.tools.memory_search import MemorySearch
-from holon.tools.tool import Tool, ToolPorts, ToolScene
+from holon.tools.tool import Tool, ToolScene
 from tests.runtime.test_memory_indexer import Shelf
 
 FIELDS = {
@@ -38,7 +39,7 @@ class Bench:
 
     def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf
-        self.ports = ToolPorts(
+        self.ports = tool_ports(
             reads=shelf.store.reads,
             ids=SequentialIds(),
             files=shelf.host.files,
@@ -162,7 +163,7 @@ async def test_what_could_not_be_searched_is_a_note(
 
 
 async def test_a_host_without_an_index_refuses_by_its_code(bench: Bench) -> None:
-    ports = ToolPorts(reads=bench.shelf.store.reads, ids=SequentialIds())
+    ports = tool_ports(reads=bench.shelf.store.reads, ids=SequentialIds())
     for tool, arguments in (
         (MemorySearch(), {"query": "x"}),
         (MemoryGet(), {"source_ref": "brief:x"}),
@@ -180,11 +181,11 @@ async def test_a_patch_to_a_memory_file_has_it_looked_at(bench: Bench) -> None:
         def files_changed(self, agent_id: str, root: str, paths: list[str]) -> None:
             told.append((root, list(paths)))
 
-    ports = ToolPorts(
+    ports = tool_ports(
         reads=bench.ports.reads,
         ids=bench.ports.ids,
         files=bench.ports.files,
-        recall=Listening(),  # type: ignore[arg-type]
+        recall=Listening(),
     )
     patch = "*** Begin Patch\n*** Add File: memory/self.md\n+I like clay\n*** End Patch\n"
     await bench.in_a_turn_of_the_operator()

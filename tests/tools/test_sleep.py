@@ -9,9 +9,10 @@ from holon.model.json_value import JsonValue
 from holon.model.limits import LABEL_CHARS_MAX, SLEEP_DURATION_MS_MAX
 from holon.model.tool import ToolOk, ToolRefused
 from holon.testing.builders import MAIN
+from holon.testing.hosts import tool_ports
 from holon.testing.scripted_provider import ScriptedCall, ScriptedRound
 from holon.tools.sleep import Sleep
-from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
+from holon.tools.tool import ToolExecution, ToolScene
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
 
@@ -25,7 +26,7 @@ async def plan(house: House, arguments: JsonValue) -> ToolExecution:
         effect_id="turn_1.1.0",
         now=house.clock.now(),
     )
-    return await Sleep().run(arguments, scene, ToolPorts(reads=house.store.reads, ids=house.ids))
+    return await Sleep().run(arguments, scene, tool_ports(reads=house.store.reads, ids=house.ids))
 
 
 @pytest.mark.requirement("tools:sleep-without-duration-is-indefinite")

@@ -22,6 +22,7 @@ from holon.ports.files import (
 )
 from holon.ports.unavailable import NoFiles
 from holon.testing.builders import MAIN
+from holon.testing.hosts import tool_ports
 from holon.tools.agent_get import AgentGet
 from holon.tools.complete_work_item import CompleteWorkItem
 from holon.tools.create_work_item import CreateWorkItem
@@ -31,7 +32,7 @@ from holon.tools.list_work_items import ListWorkItems
 from holon.tools.pick_work_item import PickWorkItem
 from holon.tools.registry import ToolRegistry
 from holon.tools.sleep import Sleep
-from holon.tools.tool import Tool, ToolExecution, ToolPorts, ToolScene
+from holon.tools.tool import Tool, ToolExecution, ToolScene
 from holon.tools.update_work_item import UpdateWorkItem
 from tests.runtime.house import House, Setup
 
@@ -104,7 +105,7 @@ async def perform(
         now=house.clock.now(),
         agent_home=home,
     )
-    ports = ToolPorts(
+    ports = tool_ports(
         reads=house.store.reads,
         ids=house.ids,
         files=files or NoFiles(),

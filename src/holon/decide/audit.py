@@ -150,7 +150,7 @@ _SettingChange: TypeAlias = (
 def audited(commit: Commit) -> AuditedCommit:
     """Return a commit with the events and marks of its changes, as a store takes it.
 
-    Raises ForbiddenTransitionError for a change that cannot be: a bug of whoever built the commit.
+    Raises ForbiddenTransitionError for a change that cannot be: a bug in the code that made it.
     """
     turn, ended_turn_id = owned_turn(commit.changes), turn_of(commit.changes)
     return AuditedCommit(

@@ -4,7 +4,10 @@ Owns:  each change of a commit with the events it leaves in the audit log and th
        for memory search.
 Rule 1: all of it is decided before it reaches a store (decide/audit). A store writes rows, compares
         what is expected, gives out sequence numbers, and decides nothing.
+Rule 2: it is handed over in this process and never written down as such; it has no form on a wire.
 """
+
+import msgspec
 
 from holon.model.commit import Change, Commit
 from holon.model.event import Event
@@ -12,10 +15,9 @@ from holon.model.expectation import Expect
 from holon.model.ids import AgentId, TurnId
 from holon.model.instant import Instant
 from holon.model.memory_mark import MemoryMark
-from holon.model.record import Record
 
 
-class LoggedEvent(Record, frozen=True, kw_only=True):
+class LoggedEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An event, the log it goes to, and the turn it belongs to if it names none itself."""
 
     agent_id: AgentId
@@ -23,7 +25,7 @@ class LoggedEvent(Record, frozen=True, kw_only=True):
     turn_id: TurnId | None = None
 
 
-class AuditedChange(Record, frozen=True, kw_only=True):
+class AuditedChange(msgspec.Struct, frozen=True, kw_only=True):
     """A change and what it leaves besides its rows."""
 
     change: Change
@@ -31,7 +33,7 @@ class AuditedChange(Record, frozen=True, kw_only=True):
     marks: tuple[MemoryMark, ...]
 
 
-class AuditedCommit(Record, frozen=True, kw_only=True):
+class AuditedCommit(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes true together, with everything that goes with it."""
 
     commit: Commit

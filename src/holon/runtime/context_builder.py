@@ -17,7 +17,7 @@ from holon.decide.failure_artifact import over_budget
 from holon.model.agent import AgentKind, AgentState
 from holon.model.brief import BriefRecord, FailureArtifact
 from holon.model.closure import outcome_of, waiting_reason_of
-from holon.model.ids import AgentId, MessageId, TurnId
+from holon.model.ids import AgentId
 from holon.model.limits import (
     PROMPT_BRIEFS_COUNT_MAX,
     PROMPT_COMPLETED_COUNT_MAX,
@@ -41,7 +41,6 @@ from holon.model.work_item import PlanArtifact
 from holon.model.workspace import AGENT_HOME, ActiveWorkspace, ExecutionPolicy, ExecutionSnapshot
 from holon.ports.clock import Clock
 from holon.ports.files import Files
-from holon.ports.id_source import IdSource
 from holon.ports.instructions import Instructions
 from holon.ports.shell import Shell
 from holon.ports.skill_catalog import SkillCatalogs
@@ -56,7 +55,6 @@ from holon.runtime.model_routing import ModelRouting
 from holon.runtime.token_calibration import TokenCalibrations
 from holon.tools.plan_artifact import look_at_plan
 from holon.tools.registry import ToolRegistry
-from holon.tools.tool import ToolPorts, ToolScene
 
 if TYPE_CHECKING:
     from holon.runtime.trigger_desk import TriggerDesk
@@ -86,7 +84,6 @@ class ContextBuilder:
         *,
         reads: StoreReads,
         clock: Clock,
-        ids: IdSource,
         routing: ModelRouting,
         tools: ToolRegistry,
         agent_places: AgentPlaces,
@@ -100,7 +97,6 @@ class ContextBuilder:
     ) -> None:
         self._reads = reads
         self._clock = clock
-        self._ids = ids
         self._routing = routing
         self._tools = tools
         self._agent_places = agent_places
@@ -245,16 +241,7 @@ class ContextBuilder:
     async def _plan(self, current: WeighedItem | None, home: str) -> PlanArtifact | None:
         if current is None:
             return None
-        scene = ToolScene(
-            agent_id=current.item.agent_id,
-            turn_id=TurnId(""),
-            message_id=MessageId(""),
-            effect_id="",
-            now=self._clock.now(),
-            agent_home=home,
-        )
-        ports = ToolPorts(reads=self._reads, ids=self._ids, files=self._files)
-        look = await look_at_plan(current.item, scene, ports)
+        look = await look_at_plan(current.item, self._files, agent_home=home, now=self._clock.now())
         return look.artifact
 
     async def _results(

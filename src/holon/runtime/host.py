@@ -100,7 +100,7 @@ if TYPE_CHECKING:
     from holon.runtime.workspace_desk import WorkspaceDesk
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class Host:
     """An in-process Holon."""
 
@@ -140,7 +140,7 @@ class Host:
     memory_indexes: MemoryIndexes
     ledger: EpisodeLedger
 
-    # The way in from outside; without a base URL nothing can be delivered, and agents get none.
+    # External triggers: without a base URL nothing can be delivered, and agents have none.
     trigger_key: TriggerKey
     trigger_base_url: str | None
 
@@ -149,7 +149,7 @@ class Host:
     reminders: ReminderPolicy
     retention_policy: RetentionPolicy
 
-    # Those who watch.
+    # What is recorded, and what is hidden from every record.
     redactor: Redactor
     journal: Journal
     tracer: Tracer
@@ -265,7 +265,6 @@ class Host:
         return ContextBuilder(
             reads=self.reads,
             clock=self.clock,
-            ids=self.ids,
             routing=self._routing,
             tools=self.tools,
             agent_places=self._agent_places,
@@ -447,7 +446,7 @@ class Host:
         """Where events are followed."""
         return EventFeed(self.store, self.clock)
 
-    # The same, but loaded only when somebody asks: a run of one exchange needs none of these. -----
+    # The same, but imported on first use: a run of one exchange needs none of these. --------------
 
     @cached_property
     def timers(self) -> "TimerDesk":

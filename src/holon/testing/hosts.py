@@ -1,6 +1,6 @@
-"""A host for a test: what the test does not name is absent.
+"""A host for a test, or the ports of a tool: what the test does not name is absent.
 
-Owns:  `a_host`, which fills in every port and setting of a host that a test has no say about.
+Owns:  `a_host` and `tool_ports`, which fill in every port and setting that a test has no say about.
 Rule 1: a port that is filled in does nothing: no commands, no files, no journal, no prices.
 """
 
@@ -9,6 +9,7 @@ from typing import Any
 from holon.decide.bounded_text import OutputBudget
 from holon.decide.execution_place import HostRoots
 from holon.model.budget import BudgetPolicy
+from holon.model.ids import AgentId
 from holon.model.reminder import ReminderPolicy
 from holon.model.retention import RetentionPolicy
 from holon.model.task import TaskQuota
@@ -20,21 +21,23 @@ from holon.ports.id_source import IdSource
 from holon.ports.instruction_sources import NoInstructionSources
 from holon.ports.instructions import NoInstructions
 from holon.ports.journal import NoJournal
-from holon.ports.memory_index import NoMemoryIndexes
+from holon.ports.memory_index import NoMemoryIndexes, NoRecall
 from holon.ports.provider import ModelDirectory
 from holon.ports.redactor import NothingToRedact
 from holon.ports.skill_catalog import NoSkills
 from holon.ports.skill_folders import NoSkillFolders
 from holon.ports.store import Store
+from holon.ports.store_reads import StoreReads
 from holon.ports.template_catalog import NoTemplates
 from holon.ports.tracer import NoTracer
 from holon.ports.trigger_key import NoTriggerKey
 from holon.ports.turn_mark import NoTurnMark
-from holon.ports.unavailable import NoFiles, NoPlaces, NoShell, NoWorkspaces
+from holon.ports.unavailable import NoClock, NoFiles, NoPlaces, NoShell, NoTasks, NoWorkspaces
 from holon.runtime.host import Host
 from holon.runtime.provider_gate import ProviderGate
 from holon.serve.compose import unlimited, unpriced, unwatched, unwatched_call
 from holon.tools.registry import builtin_tools
+from holon.tools.tool import ToolPorts
 
 
 def a_host(
@@ -85,3 +88,29 @@ def a_host(
         "failpoints": NoFailpoints(),
     }
     return Host(store=store, clock=clock, ids=ids, models=models, **{**absent, **chosen})
+
+
+def tool_ports(
+    *,
+    reads: StoreReads,
+    ids: IdSource,
+    **chosen: Any,  # any field of ToolPorts
+) -> ToolPorts:
+    """Return what a tool may touch."""
+    absent: dict[str, Any] = {
+        "clock": NoClock(),
+        "shell": NoShell(),
+        "files": NoFiles(),
+        "places": NoPlaces(),
+        "tasks": NoTasks(),
+        "recall": NoRecall(),
+        "redactor": NothingToRedact(),
+        "output_budget": OutputBudget(),
+        "task_quota": TaskQuota(),
+        "summary_of": _unknown,
+    }
+    return ToolPorts(reads=reads, ids=ids, **{**absent, **chosen})
+
+
+async def _unknown(agent_id: AgentId) -> None:
+    """Know no agent."""

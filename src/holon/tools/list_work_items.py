@@ -82,7 +82,9 @@ class ListWorkItems:
         found = await _found(asked, scene, ports)
         views: list[JsonValue] = []
         for seen in found.shown:
-            look = await look_at_plan(seen.item, scene, ports)
+            look = await look_at_plan(
+                seen.item, ports.files, agent_home=scene.agent_home, now=scene.now
+            )
             views.append(
                 work_item_view(
                     msgspec.structs.replace(seen, plan=look.artifact),

@@ -69,7 +69,7 @@ async def seen_now(
     item: WorkItemRecord, waits: Sequence[WaitRecord], scene: ToolScene, ports: ToolPorts
 ) -> tuple[Seen, tuple[str, ...]]:
     """The item as it reads now, and what could not be read of it."""
-    look = await look_at_plan(item, scene, ports)
+    look = await look_at_plan(item, ports.files, agent_home=scene.agent_home, now=scene.now)
     focus = await focus_of(scene, ports)
     seen = Seen(item=item, waits=tuple(waits), focus=focus, plan=look.artifact)
     return seen, look.notes

@@ -8,12 +8,13 @@ Rule 3: the host keeps no file times. A plan that is as it was recorded keeps th
 """
 
 import hashlib
+from datetime import datetime
 
 from holon.model.json_value import JsonValue
 from holon.model.limits import PLAN_BYTES_MAX, PLAN_PREVIEW_CHARS_MAX
 from holon.model.record import Record
 from holon.model.work_item import PlanArtifact, WorkItemRecord
-from holon.ports.files import FileChange, FileRefusedError, PathEscapeError, StoredFile
+from holon.ports.files import FileChange, FileRefusedError, Files, PathEscapeError, StoredFile
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
 
 _MODE = 0o644
@@ -36,19 +37,24 @@ def plan_path(work_item_id: str) -> str:
     return f"work-items/{work_item_id}/plan.md"
 
 
-async def look_at_plan(item: WorkItemRecord, scene: ToolScene, ports: ToolPorts) -> PlanLook:
+async def look_at_plan(
+    item: WorkItemRecord, files: Files, *, agent_home: str, now: datetime
+) -> PlanLook:
     """Look at the file as it is now."""
     try:
-        files = ports.files.under(scene.agent_home)
+        home = files.under(agent_home)
     except FileRefusedError:
         return PlanLook()  # a host without files has no plans
     try:
-        found = await files.read(plan_path(item.id), bytes_max=PLAN_BYTES_MAX)
+        found = await home.read(plan_path(item.id), bytes_max=PLAN_BYTES_MAX)
     except (PathEscapeError, FileRefusedError) as problem:
         return PlanLook(problem=str(problem))
     if found is None:
         return PlanLook()
-    return PlanLook(artifact=_described(item.id, found.content, item.plan_artifact, scene))
+    recorded = item.plan_artifact
+    return PlanLook(
+        artifact=_described(item.id, found.content, recorded, agent_home=agent_home, now=now)
+    )
 
 
 async def seed_plan(
@@ -75,7 +81,7 @@ async def seed_plan(
             hint="create the work item without a plan",
             field="plan",
         )
-    return _described(work_item_id, content, None, scene)
+    return _described(work_item_id, content, None, agent_home=scene.agent_home, now=scene.now)
 
 
 def plan_view(artifact: PlanArtifact, work_item_id: str, *, chars_max: int) -> JsonValue:
@@ -93,16 +99,21 @@ def plan_view(artifact: PlanArtifact, work_item_id: str, *, chars_max: int) -> J
 
 
 def _described(
-    work_item_id: str, content: bytes, recorded: PlanArtifact | None, scene: ToolScene
+    work_item_id: str,
+    content: bytes,
+    recorded: PlanArtifact | None,
+    *,
+    agent_home: str,
+    now: datetime,
 ) -> PlanArtifact:
     digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
     text = content.decode(errors="replace")
     unchanged = recorded is not None and recorded.hash == digest
     return PlanArtifact(
-        path=f"{scene.agent_home}/{plan_path(work_item_id)}",
+        path=f"{agent_home}/{plan_path(work_item_id)}",
         hash=digest,
         bytes=len(content),
-        updated_at=recorded.updated_at if unchanged and recorded is not None else scene.now,
+        updated_at=recorded.updated_at if unchanged and recorded is not None else now,
         preview=text[:PLAN_PREVIEW_CHARS_MAX],
         preview_complete=len(text) <= PLAN_PREVIEW_CHARS_MAX,
     )

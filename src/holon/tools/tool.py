@@ -25,22 +25,17 @@ from holon.model.workspace import ActiveWorkspace
 from holon.ports.clock import Clock
 from holon.ports.files import Files
 from holon.ports.id_source import IdSource
-from holon.ports.memory_index import MemoryRecall, NoRecall
+from holon.ports.memory_index import MemoryRecall
 from holon.ports.places import Places
-from holon.ports.redactor import NothingToRedact, Redactor
+from holon.ports.redactor import Redactor
 from holon.ports.shell import Shell
 from holon.ports.store_reads import StoreReads
 from holon.ports.task_control import TaskControl
-from holon.ports.unavailable import NoClock, NoFiles, NoPlaces, NoShell, NoTasks
 
 if TYPE_CHECKING:
     from holon.projections.agent_summary import AgentSummary
 
 SummaryLook: TypeAlias = "Callable[[AgentId], Awaitable[AgentSummary | None]]"
-
-
-async def unsummed(agent_id: AgentId) -> None:
-    """A host without an inspection knows no agents."""
 
 
 class ToolScene(Record, frozen=True, kw_only=True):
@@ -71,16 +66,16 @@ class ToolPorts(msgspec.Struct, frozen=True, kw_only=True):
 
     reads: StoreReads
     ids: IdSource
-    clock: Clock = msgspec.field(default_factory=NoClock)
-    shell: Shell = msgspec.field(default_factory=NoShell)
-    files: Files = msgspec.field(default_factory=NoFiles)
-    places: Places = msgspec.field(default_factory=NoPlaces)
-    tasks: TaskControl = msgspec.field(default_factory=NoTasks)
-    recall: MemoryRecall = msgspec.field(default_factory=NoRecall)
-    redactor: Redactor = msgspec.field(default_factory=NothingToRedact)
-    output_budget: OutputBudget = msgspec.field(default_factory=OutputBudget)
-    task_quota: TaskQuota = TaskQuota()
-    summary_of: "SummaryLook" = unsummed  # the one summary of an agent
+    clock: Clock
+    shell: Shell
+    files: Files
+    places: Places
+    tasks: TaskControl
+    recall: MemoryRecall
+    redactor: Redactor
+    output_budget: OutputBudget
+    task_quota: TaskQuota
+    summary_of: "SummaryLook"  # the one summary of an agent
 
 
 class Tool(Protocol):
