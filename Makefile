@@ -63,7 +63,7 @@ fmt: $(READY)
 	@$(VENV)/bin/ruff check --fix $(CODE)
 
 sim: $(READY)
-	@$(PY) -m holon.testing.sim --seeds $(SEEDS)
+	@$(PY) -m tests.support.sim --seeds $(SEEDS)
 
 # The tests under every Python we support that this machine has; `make test` uses the first one only.
 # PYTHONS takes paths as well.

@@ -19,14 +19,14 @@ import apsw
 from bench.bare_writer import AdmissionRows, BareWriter
 from bench.hosting import BenchHost, SilentModel, prompt, running_host, temporary_home
 from bench.measure import Measurement, median, timed
-from holon.adapters.sqlite.commit_writer import CommitWriter
-from holon.adapters.sqlite.connection import open_reader, open_writer
-from holon.adapters.sqlite.home_lock import database_path, prepare_home
-from holon.adapters.sqlite.migrate import migrate
-from holon.decide.audit import audited
+from holon.adapters.sqlite.database.connection import open_reader, open_writer
+from holon.adapters.sqlite.database.home_lock import database_path, prepare_home
+from holon.adapters.sqlite.database.migrate import migrate
+from holon.adapters.sqlite.writer.commit_writer import CommitWriter
+from holon.decide.events.audit import audited
 from holon.model.limits import CHECKPOINT_PAGES
-from holon.serve.event_loop import ALLOCATIONS_COUNT
-from holon.testing.builders import a_commit, an_agent
+from holon.serve.foreground import ALLOCATIONS_COUNT
+from tests.support.builders import a_commit, an_agent
 
 CALLERS_COUNT: Final = 64
 AGENTS_COUNT: Final = 8

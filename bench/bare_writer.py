@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol
 
 import apsw
 
-from holon.adapters.sqlite.named_queries import named_queries
+from holon.adapters.sqlite.database.statements import named_queries
 from holon.model.limits import GROUP_COMMIT_COUNT_MAX
 
 Value = str | int | None

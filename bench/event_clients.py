@@ -20,8 +20,8 @@ from bench.measure import Measurement
 from bench.prompt_load import create
 from bench.served import Served, served
 from bench.stream_clients import ReadingClient, StalledClient
-from holon.adapters.sqlite.home_lock import database_path
-from holon.adapters.system.run_paths import RunPaths
+from holon.adapters.sqlite.database.home_lock import database_path
+from holon.adapters.system.run_files import RunPaths
 
 CLIENTS_COUNT: Final = 200
 STALLED_COUNT: Final = 20

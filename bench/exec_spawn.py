@@ -14,7 +14,7 @@ from typing import Final
 from bench.measure import Measurement, median, ratio_of_medians
 from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.system.clock import SystemClock
-from holon.model.command import CommandSpec
+from holon.model.tasks import CommandSpec
 
 ROUNDS_COUNT: Final = 200
 

@@ -9,16 +9,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from holon.adapters.sqlite.checkpoints import truncate_log
-from holon.adapters.sqlite.commit_writer import CommitWriter
-from holon.adapters.sqlite.connection import Synchronous, open_writer
-from holon.adapters.sqlite.home_lock import database_path, prepare_home
-from holon.adapters.sqlite.migrate import migrate
+from holon.adapters.sqlite.database.checkpoints import truncate_log
+from holon.adapters.sqlite.database.connection import Synchronous, open_writer
+from holon.adapters.sqlite.database.home_lock import database_path, prepare_home
+from holon.adapters.sqlite.database.migrate import migrate
+from holon.adapters.sqlite.writer.commit_writer import CommitWriter
 from holon.adapters.system.clock import SystemClock
-from holon.decide.audit import audited
-from holon.model.commit import (
+from holon.decide.events.audit import audited
+from holon.model.commits import (
     AppendBrief,
     AppendTranscript,
+    Applied,
     ClaimMessage,
     Commit,
     OpenTurn,
@@ -27,13 +28,12 @@ from holon.model.commit import (
     SettleMessage,
     SettleTurn,
 )
-from holon.model.event import ProviderRoundCompleted
-from holon.model.expectation import Applied
-from holon.model.message import MessageState, TextBody
-from holon.model.provider_attempt import TokenUsage
-from holon.model.transcript import IncomingMessage
-from holon.model.turn import TurnRecord
-from holon.testing.builders import (
+from holon.model.events.event import ProviderRoundCompleted
+from holon.model.providers.attempts import TokenUsage
+from holon.model.queue import MessageState, TextBody
+from holon.model.turns.transcript import IncomingMessage
+from holon.model.turns.turn import TurnRecord
+from tests.support.builders import (
     MAIN,
     a_brief,
     a_commit,

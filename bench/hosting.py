@@ -16,18 +16,23 @@ import anyio
 from holon.adapters.sqlite.store import SqliteStore, open_store
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.ids import TimeOrderedIds
-from holon.model.answer import ModelAnswer
-from holon.model.ids import AgentId
-from holon.model.ingress import IngressRequest
-from holon.model.message import MessageKind, TextBody
-from holon.model.prompt_frame import ProviderRequest
-from holon.model.provenance import AdmissionContext, DeliverySurface, OperatorOrigin
-from holon.model.retention import RetentionPolicy
-from holon.ports.provider import Hear, Provider
+from holon.model.events.retention import RetentionPolicy
+from holon.model.providers.prompt_frame import ProviderRequest
+from holon.model.queue import (
+    AdmissionContext,
+    DeliverySurface,
+    IngressRequest,
+    MessageKind,
+    OperatorOrigin,
+    TextBody,
+)
+from holon.model.turns.turn import ModelAnswer
+from holon.model.values import AgentId
+from holon.ports.providers import Hear, Provider
 from holon.runtime.host import Host
-from holon.testing.hosts import a_host
-from holon.testing.scripted_provider import ScriptedCall, ScriptedRound, spoken
-from holon.testing.single_model import SingleModel
+from tests.support.hosts import a_host
+from tests.support.scripted_provider import ScriptedCall, ScriptedRound, spoken
+from tests.support.single_model import SingleModel
 
 TEXT: Final = "A message of the length people write, give or take. " * 4
 _TOOL_ROUND: Final = ScriptedRound(

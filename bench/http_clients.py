@@ -25,15 +25,20 @@ from typing import Any, Final
 
 import anyio
 
-from holon.adapters.providers.exchange_errors import ExchangeFacts, broken_exchange, public_url
-from holon.adapters.providers.exchange_errors import Meaning as ErrorMeaning
-from holon.adapters.providers.http_client import HttpClientExchange
-from holon.adapters.providers.http_exchange import ExchangeTimeouts, HttpCall, HttpReply
-from holon.adapters.providers.http_reply import CappedReply, Judge, Patience, headers_of, in_time
-from holon.adapters.providers.local_http import LocalHttpExchange
+from holon.adapters.providers.http.exchange import (
+    ExchangeFacts,
+    ExchangeTimeouts,
+    HttpCall,
+    HttpReply,
+    broken_exchange,
+    public_url,
+)
+from holon.adapters.providers.http.exchange import Meaning as ErrorMeaning
+from holon.adapters.providers.http.local_client import LocalHttpExchange
+from holon.adapters.providers.http.remote_client import HttpClientExchange
+from holon.adapters.providers.http.reply import CappedReply, Judge, Patience, headers_of, in_time
 from holon.adapters.system.clock import SystemClock
-from holon.model.provider_attempt import ExchangeStage
-from holon.model.provider_errors import ProviderError, ProviderUnreachableError
+from holon.model.providers.attempts import ExchangeStage, ProviderError, ProviderUnreachableError
 
 OWN: Final = "own"
 _MS: Final = 1_000
@@ -230,7 +235,7 @@ async def with_pyreqwest() -> AsyncIterator[Opened]:
 
 
 CLIENTS: Final[Mapping[str, tuple[str, Callable[[], AbstractAsyncContextManager[Opened]]]]] = {
-    OWN: ("holon.adapters.providers.local_http", own),
+    OWN: ("holon.adapters.providers.http.local_client", own),
     "httpx2": ("httpx2", with_httpx2),
     "httpcore2": ("httpcore2", with_httpcore2),
     "aiohttp": ("aiohttp", with_aiohttp),
@@ -281,7 +286,7 @@ async def _compared(
 def _import_ms(module: str) -> float:
     """The median time a fresh process takes to import a module, the interpreter not counted."""
     program = (
-        "import asyncio, time, holon.adapters.providers.http_reply, holon.adapters.system.clock;"
+        "import asyncio, time, holon.adapters.providers.http.reply, holon.adapters.system.clock;"
         "began = time.perf_counter();"
         f"import {module}; print(time.perf_counter() - began)"
     )

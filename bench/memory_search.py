@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Final
 
 from bench.measure import Measurement, median
-from holon.adapters.sqlite.memory_index import SqliteMemoryIndex
-from holon.model.ids import AgentId, WorkspaceId
+from holon.adapters.sqlite.memory_index.index import SqliteMemoryIndex
 from holon.model.limits import MEMORY_FEED_COUNT
-from holon.model.memory_index import MemoryDocument, MemoryKind, MemoryScope
-from holon.model.provenance import AuthorityClass
-from holon.ports.memory_index import IndexUpdate
+from holon.model.memory.index import MemoryDocument, MemoryKind, MemoryScope
+from holon.model.queue import AuthorityClass
+from holon.model.values import AgentId, WorkspaceId
+from holon.ports.memory import IndexUpdate
 
 DOCUMENTS_COUNT: Final = 100_000
 SEARCHES_COUNT: Final = 300

@@ -13,20 +13,19 @@ from typing import Final
 from bench.history import make_history
 from bench.hosting import prompt, running_host, temporary_home
 from bench.measure import Measurement
-from holon.adapters.providers.anthropic_messages import lower as anthropic
-from holon.adapters.providers.endpoint import Endpoint
-from holon.adapters.providers.openai_responses import lower as responses
-from holon.model.answer import ModelAnswer
-from holon.model.context_event import HistoryCompacted, TurnCompactionApplied
-from holon.model.conversation import AssistantBlock, TextBlock, ToolUseBlock
-from holon.model.ids import CallId
+from holon.adapters.providers.anthropic_messages import request as anthropic
+from holon.adapters.providers.openai_responses import request as responses
+from holon.adapters.providers.wire_request import Endpoint
 from holon.model.limits import EVENT_PAGE_COUNT_MAX
-from holon.model.prompt_frame import ProviderRequest
-from holon.model.provider_attempt import TokenUsage
-from holon.model.provider_setting import TransportKind
-from holon.model.turn import StopReason
-from holon.ports.provider import Hear
-from holon.testing.builders import MAIN
+from holon.model.providers.attempts import TokenUsage
+from holon.model.providers.models import TransportKind
+from holon.model.providers.prompt_frame import ProviderRequest
+from holon.model.turns.compaction import HistoryCompacted, TurnCompactionApplied
+from holon.model.turns.conversation import AssistantBlock, TextBlock, ToolUseBlock
+from holon.model.turns.turn import ModelAnswer, StopReason
+from holon.model.values import CallId
+from holon.ports.providers import Hear
+from tests.support.builders import MAIN
 
 SHARE_MIN: Final = 90.0
 TURN_ROUNDS: Final = (7,) * 12 + (67,) + (7,) * 7  # 20 turns of 200 rounds in all

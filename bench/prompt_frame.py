@@ -17,25 +17,25 @@ import apsw
 import msgspec
 
 from bench.measure import Measurement, median
-from holon.adapters.sqlite.commit_writer import CommitWriter
-from holon.adapters.sqlite.connection import Synchronous, open_writer
-from holon.adapters.sqlite.home_lock import database_path, prepare_home
-from holon.adapters.sqlite.migrate import migrate
+from holon.adapters.sqlite.database.connection import Synchronous, open_writer
+from holon.adapters.sqlite.database.home_lock import database_path, prepare_home
+from holon.adapters.sqlite.database.migrate import migrate
 from holon.adapters.sqlite.store import open_store
+from holon.adapters.sqlite.writer.commit_writer import CommitWriter
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.ids import TimeOrderedIds
-from holon.decide.audit import audited
-from holon.model.commit import AppendBrief, Change, Commit, PutWorkItem
-from holon.model.expectation import Applied
-from holon.model.instant import later
-from holon.model.message import TextBody
-from holon.model.skill import SkillCatalog, SkillEntry, SkillScope
-from holon.model.transcript import IncomingMessage
-from holon.ports.skill_catalog import NoSkills
+from holon.decide.events.audit import audited
+from holon.model.commits import AppendBrief, Applied, Change, Commit, PutWorkItem
+from holon.model.guidance import SkillCatalog, SkillEntry, SkillScope
+from holon.model.queue import TextBody
+from holon.model.turns.transcript import IncomingMessage
+from holon.model.values import later
+from holon.ports.guidance import NoSkills
 from holon.prompt.frame import AssembledPrompt
-from holon.runtime.context_builder import Moment
 from holon.runtime.host import Host
-from holon.testing.builders import (
+from holon.runtime.turns.context import Moment
+from holon.tools.registry import local_registry
+from tests.support.builders import (
     MAIN,
     START,
     a_brief,
@@ -45,10 +45,9 @@ from holon.testing.builders import (
     an_admission,
     an_agent,
 )
-from holon.testing.hosts import a_host
-from holon.testing.scripted_provider import Script, ScriptedProvider
-from holon.testing.single_model import SingleModel
-from holon.tools.registry import local_registry
+from tests.support.hosts import a_host
+from tests.support.scripted_provider import Script, ScriptedProvider
+from tests.support.single_model import SingleModel
 
 GROUP_COUNT: Final = 500
 ROUNDS_COUNT: Final = 60

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from holon.adapters.providers.endpoint import ContextEditing
-from holon.model.provider_setting import TransportKind
+from holon.adapters.providers.wire_request import ContextEditing
+from holon.model.providers.models import TransportKind
 
 _WORDS: Final = "I will look at the next folder and see what is in it."
 _TOOL: Final = "ExecCommand"

@@ -18,16 +18,16 @@ import httpx2
 
 from bench.measure import Measurement, median
 from bench.provider_streams import STREAMS, Stream
-from holon.adapters.providers.endpoint import Endpoint, NoAuthorization
-from holon.adapters.providers.http_client import HttpClientExchange
-from holon.adapters.providers.transports import TransportParts, provider_at
+from holon.adapters.providers.http.remote_client import HttpClientExchange
+from holon.adapters.providers.resolver import TransportParts, provider_at
+from holon.adapters.providers.wire_request import Endpoint, NoAuthorization
 from holon.adapters.system.clock import SystemClock
-from holon.model.answer import AnswerProgress, TextGrew
-from holon.model.conversation import TextBlock, UserMessage
-from holon.model.ids import AgentId
-from holon.model.prompt_frame import PromptFrame, ProviderRequest
-from holon.model.provider_setting import TransportKind
-from holon.ports.provider import Provider
+from holon.model.providers.models import TransportKind
+from holon.model.providers.prompt_frame import PromptFrame, ProviderRequest
+from holon.model.turns.conversation import TextBlock, UserMessage
+from holon.model.turns.turn import AnswerProgress, TextGrew
+from holon.model.values import AgentId
+from holon.ports.providers import Provider
 
 REQUESTS_COUNT: Final = 250
 DIFFERENCE_MS_MAX: Final = 2.0

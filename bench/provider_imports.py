@@ -26,8 +26,8 @@ print(json.dumps([took_s, sorted(set(sys.modules) - before)]))
 async def run() -> list[Measurement]:
     """Import the plane and every wire, and count."""
     took_s, modules = imported(
-        "holon.adapters.providers.plane",
-        "holon.adapters.providers.http_client",
+        "holon.adapters.providers.resolver",
+        "holon.adapters.providers.http.remote_client",
         *(f"holon.adapters.providers.{wire}.transport" for wire in _WIRES),
     )
     vendor = [name for name in modules if name.partition(".")[0] in VENDORS]

@@ -17,21 +17,12 @@ from typing import Any, Final
 
 from bench.measure import Measurement, median, ratio_of_medians
 from bench.provider_answers import WIRES, Wire
-from holon.adapters.providers.endpoint import Endpoint, NoAuthorization
-from holon.adapters.providers.http_exchange import HttpCall, HttpReply
-from holon.adapters.providers.transports import TransportParts, provider_at
+from holon.adapters.providers.http.exchange import HttpCall, HttpReply
+from holon.adapters.providers.resolver import TransportParts, provider_at
+from holon.adapters.providers.wire_request import Endpoint, NoAuthorization
 from holon.adapters.system.clock import SystemClock
-from holon.model.answer import ModelAnswer
-from holon.model.conversation import (
-    AssistantMessage,
-    ConversationMessage,
-    TextBlock,
-    ToolResultBlock,
-    UserMessage,
-    tool_uses_of,
-)
-from holon.model.ids import AgentId
-from holon.model.prompt_frame import (
+from holon.model.providers.attempts import TransportDiagnostics
+from holon.model.providers.prompt_frame import (
     ConversationPlace,
     PromptBlock,
     PromptCache,
@@ -39,8 +30,17 @@ from holon.model.prompt_frame import (
     ProviderRequest,
     Stability,
 )
-from holon.model.provider_attempt import TransportDiagnostics
-from holon.ports.provider import Provider, unheard
+from holon.model.turns.conversation import (
+    AssistantMessage,
+    ConversationMessage,
+    TextBlock,
+    ToolResultBlock,
+    UserMessage,
+    tool_uses_of,
+)
+from holon.model.turns.turn import ModelAnswer
+from holon.model.values import AgentId
+from holon.ports.providers import Provider, unheard
 from holon.tools.registry import builtin_tools
 
 ROUNDS_COUNT: Final = 200

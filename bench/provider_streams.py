@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from bench.provider_answers import event
-from holon.model.provider_setting import TransportKind
+from holon.model.providers.models import TransportKind
 
 # The bytes up to the first words, which are given, and the bytes behind them.
 Stream: TypeAlias = Callable[[str], tuple[bytes, bytes]]

@@ -10,9 +10,9 @@ from typing import Final
 from bench.hosting import BenchHost, PromptModel, prompt, running_host, temporary_home
 from bench.measure import Measurement
 from bench.sleepers import make_home
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
+from holon.model.events.retention import RetentionPolicy
 from holon.model.limits import DAY_MS, MIB
-from holon.model.retention import RetentionPolicy
 
 CAP_BYTES: Final = 24 * MIB
 OVERSHOOT_MAX: Final = 1.05

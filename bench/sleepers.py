@@ -18,13 +18,13 @@ import anyio
 
 from bench.hosting import PromptModel, prompt, running_host, temporary_home
 from bench.measure import Measurement, median, ratio_of_medians
-from holon.adapters.sqlite.checkpoints import truncate_log
-from holon.adapters.sqlite.commit_writer import CommitWriter
-from holon.adapters.sqlite.connection import open_writer
-from holon.adapters.sqlite.home_lock import database_path, prepare_home
-from holon.adapters.sqlite.migrate import migrate
-from holon.decide.audit import audited
-from holon.testing.builders import a_commit, an_agent
+from holon.adapters.sqlite.database.checkpoints import truncate_log
+from holon.adapters.sqlite.database.connection import open_writer
+from holon.adapters.sqlite.database.home_lock import database_path, prepare_home
+from holon.adapters.sqlite.database.migrate import migrate
+from holon.adapters.sqlite.writer.commit_writer import CommitWriter
+from holon.decide.events.audit import audited
+from tests.support.builders import a_commit, an_agent
 
 AGENTS_COUNT: Final = 100_000
 FEW_COUNT: Final = 10

@@ -20,8 +20,8 @@ from bench.http_line import HttpLine
 from bench.loop_runs import quiet_environment
 from bench.measure import Measurement, median
 from bench.served import process, served
-from holon.adapters.sqlite.home_lock import database_path
-from holon.testing.builders import MAIN
+from holon.adapters.sqlite.database.home_lock import database_path
+from tests.support.builders import MAIN
 
 SHORT_EVENTS_COUNT: Final = 1_000
 LONG_EVENTS_COUNT: Final = 1_000_000

@@ -27,8 +27,8 @@ from bench.measure import Measurement, median
 from bench.prompt_load import create
 from bench.served import Served, process, served
 from bench.wake_latency import trigger_path
-from holon.adapters.sqlite.connection import open_reader
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.connection import open_reader
+from holon.adapters.sqlite.database.home_lock import database_path
 
 CALLERS_COUNT: Final = 64
 SLICES_COUNT: Final = 8  # of each; the first one warms up

@@ -29,15 +29,15 @@ from starlette.routing import Route
 from bench.bare_writer import BareWriter, DeliveryRows
 from bench.hosting import SilentModel, prompt
 from bench.sleepers import make_home
-from holon.adapters.sqlite.connection import open_writer
-from holon.adapters.sqlite.home_lock import database_path
-from holon.decide.trigger_delivery import split_token, trigger_secret
-from holon.http.outside_door import TriggerRates
-from holon.model.ids import AgentId, TriggerId
+from holon.adapters.sqlite.database.connection import open_writer
+from holon.adapters.sqlite.database.home_lock import database_path
+from holon.decide.wake.triggers import split_token, trigger_secret
+from holon.http.access import TriggerRates
 from holon.model.limits import CHECKPOINT_PAGES
-from holon.serve.event_loop import run_service
-from holon.testing.control_server import ControlServer, ServerOptions, control_server
-from holon.testing.single_model import SingleModel
+from holon.model.values import AgentId, TriggerId
+from holon.serve.foreground import run_service
+from tests.support.control_server import ControlServer, ServerOptions, control_server
+from tests.support.single_model import SingleModel
 
 AGENTS_COUNT: Final = 64
 BACKLOG_COUNT: Final = 256

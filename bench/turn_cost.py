@@ -9,7 +9,7 @@ from typing import Final
 from bench.history import make_history
 from bench.hosting import PromptModel, prompt, running_host, temporary_home
 from bench.measure import Measurement, median, ratio_of_medians
-from holon.testing.builders import MAIN
+from tests.support.builders import MAIN
 
 SHORT_COUNT: Final = 100
 LONG_COUNT: Final = 100_000

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 
 import apsw
 
-from holon.adapters.sqlite.connection import open_memory
-from holon.adapters.sqlite.migrate import SCHEMA_FILE, apply_all, known_migrations
+from holon.adapters.sqlite.database.connection import open_memory
+from holon.adapters.sqlite.database.migrate import SCHEMA_FILE, apply_all, known_migrations
 
 _KEPT = """
 select sql from sqlite_schema where sql is not null and name not like 'sqlite_%'

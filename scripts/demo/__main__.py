@@ -15,7 +15,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from holon.testing.served_host import HostGoneError
 from scripts.demo.bug_fix import tell_of_a_bug_fix
 from scripts.demo.killed_host import tell_of_a_killed_host
 from scripts.demo.long_task import nothing_is_left, tell_of_a_long_task
@@ -24,6 +23,7 @@ from scripts.demo.mind import tell_of_a_mind
 from scripts.demo.narrator import Narrator, StoryBrokenError
 from scripts.demo.offline import tell_of_a_real_model
 from scripts.demo.service import tell_of_a_service
+from tests.support.served_host import HostGoneError
 
 
 def tell_story(folder: Path, say: Narrator) -> None:

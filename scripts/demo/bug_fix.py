@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from holon.model.json_value import JsonValue
-from holon.model.transcript import RecordedCall
+from holon.model.turns.transcript import RecordedCall
+from holon.model.values import JsonValue
 from scripts.demo.command_line import check_home, home_in, ran, run_once, scripted
 from scripts.demo.looking import turns_of
 from scripts.demo.narrator import REHEARSALS, Narrator, StoryBrokenError

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from holon.model.json_value import JsonValue
+from holon.model.values import JsonValue
 from scripts.demo.narrator import REHEARSALS, Narrator, StoryBrokenError
 
 BIN: Final = Path(sys.executable).parent

@@ -9,7 +9,7 @@ import json
 import socket
 from pathlib import Path
 
-from holon.model.json_value import JsonValue
+from holon.model.values import JsonValue
 from scripts.demo.command_line import HOLON, ran
 from scripts.demo.narrator import REHEARSALS, Narrator, StoryBrokenError
 

@@ -9,12 +9,12 @@ import time
 from pathlib import Path
 from typing import Final
 
-from holon.model.json_value import JsonValue
-from holon.testing.served_host import Reply, ServedHost
+from holon.model.values import JsonValue
 from holon.wire.codec import json_of
 from scripts.demo.command_line import check_home
 from scripts.demo.looking import briefs_of, events_of, until_seen
 from scripts.demo.narrator import REHEARSALS, Narrator, StoryBrokenError
+from tests.support.served_host import Reply, ServedHost
 
 AGENT: Final = "main"
 SCRIPT: Final = REHEARSALS / "office.json"

@@ -13,9 +13,9 @@ from typing import Final
 
 from holon.adapters.exec.process_table import ProcessIdentity, is_living
 from holon.adapters.exec.run_folder import RunFolder
-from holon.decide.command_promotion import run_id_of
-from holon.model.event import MessageAdmitted, TaskCreated
-from holon.model.message import MessageKind
+from holon.decide.tasks.commands import run_id_of
+from holon.model.events.event import MessageAdmitted, TaskCreated
+from holon.model.queue import MessageKind
 from holon.serve.compose import COMMANDS_FOLDER
 from scripts.demo.command_line import (
     HOLON,

@@ -17,15 +17,15 @@ from typing import Final, TypeVar
 import anyio
 
 from holon.adapters.exec.process_table import ProcessFacts, end_for_certain, living
-from holon.adapters.sqlite.connection import open_inspector
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.connection import open_inspector
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.sqlite.reads import SqliteReads
-from holon.model.brief import BriefRecord
-from holon.model.event import Event
-from holon.model.ids import AgentId, TaskId
+from holon.model.events.briefs import BriefRecord
+from holon.model.events.event import Event
 from holon.model.limits import EVENT_PAGE_COUNT_MAX
-from holon.model.task import TaskRecord
-from holon.model.transcript import TurnLog
+from holon.model.tasks import TaskRecord
+from holon.model.turns.transcript import TurnLog
+from holon.model.values import AgentId, TaskId
 from scripts.demo.narrator import StoryBrokenError
 
 SEEN_S_MAX: Final = 30.0

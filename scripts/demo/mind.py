@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from holon.model.json_value import JsonValue
+from holon.model.values import JsonValue
 from scripts.demo.command_line import check_home, home_in
 from scripts.demo.daemon import Daemon
 from scripts.demo.narrator import Narrator

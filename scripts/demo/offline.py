@@ -5,7 +5,7 @@ Owns:  the story of a machine on which nothing is configured.
 
 from pathlib import Path
 
-from holon.adapters.providers.plane import local_is_installed
+from holon.adapters.providers.resolver import local_is_installed
 from scripts.demo.command_line import run_once
 from scripts.demo.narrator import Narrator
 

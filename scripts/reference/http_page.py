@@ -10,8 +10,8 @@ from typing import get_args, get_origin
 
 from msgspec import inspect
 
+from holon.http.context import Plane
 from holon.http.openapi import refusal_statuses
-from holon.http.plane import Plane
 from holon.http.route import RAW_BODY, Access, NoQuery, Route
 from holon.http.table import ROUTES
 from scripts.reference.refusal_codes import refusals_seen

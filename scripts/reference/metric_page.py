@@ -5,7 +5,7 @@ Owns:  how a row is put into Markdown.
 
 from collections.abc import Iterator
 
-from holon.http.metric_table import METRICS, Metric
+from holon.http.metrics import METRICS, Metric
 
 
 def metric_rows() -> Iterator[str]:

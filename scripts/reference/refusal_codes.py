@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Final, NamedTuple
 
 import holon
-from holon.http.error_mapping import REFUSALS, status_of
+from holon.http.errors import REFUSALS, status_of
 from holon.model.errors import HolonError
 
 PACKAGES: Final = ("model", "decide", "ports", "wire", "runtime", "http")

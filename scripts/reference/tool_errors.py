@@ -17,10 +17,9 @@ from importlib import import_module
 from types import ModuleType
 from typing import Final, NamedTuple, TypeAlias
 
-from holon.model.errors import HolonError
-from holon.model.refusal import Refusal, RefusalCode
-from holon.model.tool import ToolRefused
-from holon.tools.own_work_items import refused
+from holon.model.errors import HolonError, Refusal, RefusalCode
+from holon.model.turns.tools import ToolRefused
+from holon.tools.work.items import refused
 
 FOLLOWED: Final = ("holon.tools", "holon.decide")
 ADMISSION: Final = "decide_admission"
@@ -125,7 +124,7 @@ def _errors_of(
 @cache
 def _patch_hint() -> str:
     """What a refused patch is told where the refusal itself has no hint."""
-    module = import_module("holon.tools.apply_patch")
+    module = import_module("holon.tools.workspaces.apply_patch")
     for part in ast.walk(_definitions(module.__name__)["_refused"]):
         if isinstance(part, ast.Call) and _called(part) == "ToolError":
             return next(_told(word.value, module) for word in part.keywords if word.arg == "hint")

@@ -12,17 +12,17 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from holon.decide.schema_parts import expected_form
-from holon.model.json_value import JsonValue
+from holon.decide.providers.schemas import expected_form
+from holon.model.values import JsonValue
 from holon.tools.registry import ToolRegistry, builtin_tools, local_registry
 from holon.tools.tool import Tool
 from scripts.reference.tool_errors import ErrorSeen, Reached, errors_from
 
 RESULTS: Final = Path(__file__).resolve().parent / "tool_results.toml"
 SHARED_BY_ALL: Final = (
-    ("holon.decide.turn_step", ()),
-    ("holon.decide.recovery_plan", ("INTERRUPTED",)),
-    ("holon.runtime.tool_runner", ()),
+    ("holon.decide.turns.step", ()),
+    ("holon.decide.turns.recovery", ("INTERRUPTED",)),
+    ("holon.runtime.turns.tool_runner", ()),
     ("holon.tools.arguments", ("decode_arguments",)),
 )
 _BOUNDS: Final = (

@@ -8,7 +8,7 @@ Rule 2: Ctrl-C ends it in a sentence from the first moment on, also while it is 
 import gc
 import sys
 
-_INTERRUPTED = 130  # as in holon.cli.exit_codes, which may not be loaded yet
+_INTERRUPTED = 130  # as in holon.cli.console.exit_codes, which may not be loaded yet
 
 
 def start() -> None:

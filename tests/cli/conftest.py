@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
 from tests.adapters.sqlite.check.story import write_story
 from tests.cli.operator_desk import Desk, open_desk
 

@@ -18,17 +18,17 @@ from click.testing import CliRunner, Result
 
 from holon.adapters.system.clock import SystemClock
 from holon.cli.main import main
-from holon.model.budget import BudgetPolicy
+from holon.model.budgets import BudgetPolicy
 from holon.serve.compose import Hands, HostOptions
-from holon.testing.control_server import ControlServer, ServerOptions, control_server
-from holon.testing.scripted_provider import (
+from tests.support.control_server import ControlServer, ServerOptions, control_server
+from tests.support.scripted_provider import (
     Script,
     ScriptedCall,
     ScriptedProvider,
     ScriptedRound,
     ScriptedRule,
 )
-from holon.testing.single_model import SingleModel
+from tests.support.single_model import SingleModel
 
 PATIENCE_S = 60
 EVIL = "I looked.\x1b]0;owned\x07 \x1b[2JAnd saw\u202e it."

@@ -8,12 +8,11 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from holon.cli.access_options import AccessFlags, access_options, serve_request
+from holon.cli.service.access_options import AccessFlags, access_options, serve_request
 from holon.config.environment_names import CALLBACK_BASE_URL
 from holon.ports.journal import LogLevel
 from holon.serve.access_plan import AccessMode, plan_access
-from holon.serve.effective_config import ServeRequest
-from holon.serve.recorded_options import RecordedOptions, recorded_options
+from holon.serve.effective_config import RecordedOptions, ServeRequest, recorded_options
 
 FLAGS = AccessFlags(
     access="local",

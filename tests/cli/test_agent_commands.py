@@ -6,13 +6,13 @@ import pytest
 from anyio import to_thread
 from click.testing import CliRunner
 
-from holon.cli import exit_codes
+from holon.cli.console import exit_codes
 from holon.cli.main import main
-from holon.model.model_ref import ModelRef
-from holon.model.provider_errors import ModelUnavailableError
-from holon.ports.provider import Candidate
-from holon.testing.single_model import SingleModel
+from holon.model.providers.attempts import ModelUnavailableError
+from holon.model.providers.models import ModelRef
+from holon.ports.providers import Candidate
 from tests.cli.operator_desk import Desk
+from tests.support.single_model import SingleModel
 
 
 async def test_an_agent_is_made_listed_and_looked_at(desk: Desk) -> None:

@@ -9,7 +9,7 @@ import pytest
 from anyio import to_thread
 from click.shell_completion import ShellComplete
 
-from holon.cli.completed_names import (
+from holon.cli.console.completion import (
     complete_agent,
     complete_model,
     complete_provider,

@@ -13,11 +13,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from holon.adapters.system.credential_file import CredentialFile
-from holon.cli import exit_codes
-from holon.cli.config_credential_commands import set_credential
+from holon.cli.config.credentials import set_credential
+from holon.cli.console import exit_codes
 from holon.cli.main import main
 from holon.model.limits import CREDENTIAL_BYTES_MAX
-from holon.model.provider_setting import CredentialKind
+from holon.model.providers.models import CredentialKind
 
 SECRET = "sk-very-secret-0123456789"
 

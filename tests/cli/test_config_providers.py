@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from holon.cli import exit_codes
+from holon.cli.console import exit_codes
 from holon.cli.main import main
 from holon.config.load_settings import load_settings
-from holon.model.provider_setting import (
+from holon.model.providers.models import (
     CredentialKind,
     CredentialSource,
     ProviderAuth,

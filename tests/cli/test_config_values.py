@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from holon.adapters.system.run_files import RunFiles, RuntimeRecord, own_identity
-from holon.cli import exit_codes
+from holon.cli.console import exit_codes
 from holon.cli.main import main
 from holon.config.settings import SETTINGS
 from tests.config.samples import KEYS, SAMPLES

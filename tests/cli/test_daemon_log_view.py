@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from holon.cli.daemon_log_view import shown_lines
+from holon.cli.service.daemon_logs import shown_lines
 
 LINE = {
     "at": "2026-11-16T08:30:15.123456Z",

@@ -10,9 +10,9 @@ import apsw
 import pytest
 from click.testing import CliRunner, Result
 
-from holon.adapters.sqlite.home_lock import database_path
-from holon.adapters.sqlite.migrate import known_migrations
-from holon.cli import exit_codes
+from holon.adapters.sqlite.database.home_lock import database_path
+from holon.adapters.sqlite.database.migrate import known_migrations
+from holon.cli.console import exit_codes
 from holon.cli.main import main
 from tests.adapters.sqlite.check.story import plant, tell
 

@@ -7,7 +7,7 @@ import pytest
 from anyio import to_thread
 from click.testing import CliRunner, Result
 
-from holon.cli import exit_codes
+from holon.cli.console import exit_codes
 from holon.cli.main import main
 from tests.cli.operator_desk import open_desk
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from holon.adapters.providers.last_failures import failures_path
-from holon.cli import exit_codes
+from holon.cli.console import exit_codes
 from holon.cli.main import main
 
 SECRET = "sk-plainly-secret-0123456789"

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from holon.cli import exit_codes
-from holon.cli.runtime_call import Target
+from holon.cli.console import exit_codes
+from holon.cli.console.runtime_call import Target
 from tests.cli.operator_desk import HARMLESS, Desk
 
 
@@ -49,7 +49,7 @@ async def test_tail_knows_only_the_modes_of_a_conversation(desk: Desk) -> None:
 
 
 async def test_tail_shows_an_unknown_kind_of_event_by_its_name(desk: Desk) -> None:
-    from holon.cli.presented_events import seen_event
+    from holon.cli.events.presented import seen_event
 
     odd = {"event_seq": 1, "ts": "2026-01-01T00:00:00Z", "agent_id": "main", "type": "new_kind"}
     seen = seen_event({**odd, "payload": {"kind": "new_kind", "x": 1}})

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from holon import __version__
-from holon.cli import exit_codes
+from holon.cli.console import exit_codes
 from holon.cli.main import COMMANDS, main
 from holon.model.errors import BadInputError, HolonError, HomeInUseError, StoreError
 

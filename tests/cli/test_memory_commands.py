@@ -2,7 +2,7 @@
 
 import pytest
 
-from holon.cli import exit_codes
+from holon.cli.console import exit_codes
 from tests.cli.operator_desk import HARMLESS, Desk
 
 

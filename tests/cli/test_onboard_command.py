@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holon.cli import exit_codes
+from holon.cli.console import exit_codes
 
 SECRET = "sk-plainly-secret-0123456789"
 

@@ -12,7 +12,7 @@ from select import select
 import pytest
 from click.testing import CliRunner
 
-from holon.cli import exit_codes
+from holon.cli.console import exit_codes
 from holon.cli.main import main
 from tests.cli.operator_desk import PATIENCE_S, Desk
 from tests.daemon.driving import Place

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from holon.cli import exit_codes
+from holon.cli.console import exit_codes
 from holon.cli.main import main
 
 

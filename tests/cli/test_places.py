@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from holon.cli import exit_codes
+from holon.cli.console import exit_codes
 from holon.cli.main import main
 
 NO_TEXT = os.fsdecode(b"\xff")

@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from holon.cli import exit_codes, prompt_command
-from holon.cli.runtime_call import Target
+from holon.cli import prompt
+from holon.cli.console import exit_codes
+from holon.cli.console.runtime_call import Target
 from holon.client.control_client import ControlError
 from holon.client.endpoint import NoRuntimeError
-from holon.model.budget import Budget, BudgetPolicy
-from holon.model.event import MessageAdmitted
+from holon.model.budgets import Budget, BudgetPolicy
+from holon.model.events.event import MessageAdmitted
 from holon.model.limits import CLIENT_RECONNECTS_COUNT_MAX
-from holon.testing.control_server import MAIN
-from holon.wire.error_body import ErrorBody
+from holon.wire.codec import ErrorBody
 from tests.cli.operator_desk import HARMLESS, Desk, open_desk
+from tests.support.control_server import MAIN
 
 ENDS = ("time_is_up", "too_many_waits", "runtime_ends")
 ONE_TURN = BudgetPolicy(agent=Budget(turns_per_hour=1))
@@ -170,4 +171,4 @@ def waits_for(monkeypatch: pytest.MonkeyPatch, first: Sequence[Any]) -> None:
         return end or control(target, tail, body, **options)
 
     monkeypatch.setattr(Target, "control", played)
-    monkeypatch.setattr(prompt_command, "_PAUSE_S", 0)
+    monkeypatch.setattr(prompt, "_PAUSE_S", 0)

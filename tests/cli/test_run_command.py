@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from holon.adapters.sqlite.check.checker import check_database
-from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home
+from holon.adapters.sqlite.database.home_lock import HomeLock, database_path, prepare_home
 from holon.adapters.sqlite.store import open_store
 from holon.adapters.system.clock import SystemClock
-from holon.model.agent import IdentityStatus
-from holon.model.ids import AgentId
-from holon.projections.run_result import RunResult
+from holon.model.agents import IdentityStatus
+from holon.model.values import AgentId
+from holon.projections.turns.run_result import RunResult
 from holon.serve.compose import open_host
-from holon.testing.scripted_provider import Script, ScriptedProvider
-from holon.testing.single_model import SingleModel
+from tests.support.scripted_provider import Script, ScriptedProvider
+from tests.support.single_model import SingleModel
 
 pytestmark = pytest.mark.long
 

@@ -37,40 +37,40 @@ UNNEEDED = (
     # what an operator asks of a service
     "holon.http",
     "holon.client",
-    "holon.runtime.command_desk",
-    "holon.runtime.prompt_desk",
-    "holon.runtime.skill_desk",
-    "holon.runtime.timer_desk",
-    "holon.runtime.trigger_desk",
-    "holon.runtime.wake_desk",
-    "holon.runtime.work_desk",
-    "holon.runtime.workspace_desk",
+    "holon.runtime.tasks.commands",
+    "holon.runtime.agents.inspection",
+    "holon.runtime.guidance.skills",
+    "holon.runtime.wake.timers",
+    "holon.runtime.wake.triggers",
+    "holon.runtime.wake.hints",
+    "holon.runtime.work.service",
+    "holon.runtime.workspaces.service",
     # what a call of a tool needs
     "holon.adapters.files.replacement",
-    "holon.decide.command_words",
-    "holon.decide.lenient_arguments",
-    "holon.runtime.skill_watch",
+    "holon.decide.guidance.command_words",
+    "holon.decide.providers.lenient_arguments",
+    "holon.runtime.guidance.skill_watch",
     # skills, templates and the memory index
-    "holon.adapters.files.safe_archive",
+    "holon.adapters.files.archives",
     "holon.adapters.files.skill_front_matter",
-    "holon.adapters.files.skill_in_archive",
-    "holon.adapters.sqlite.memory_index",
+    "holon.adapters.files.archives",
+    "holon.adapters.sqlite.memory_index.index",
     # time zones
-    "holon.decide.cron",
+    "holon.decide.wake.cron",
     "zoneinfo",
     # the rarer ways to a model and to a credential
-    "holon.adapters.providers.codex_login",
-    "holon.adapters.providers.credential_process",
-    "holon.adapters.providers.openai_chat.stream",
+    "holon.adapters.providers.external_credentials",
+    "holon.adapters.providers.external_credentials",
+    "holon.adapters.providers.openai_chat.answer",
     "holon.adapters.providers.openai_responses",
     "holon.adapters.providers.anthropic_messages",
     "holon.adapters.providers.scripted",
-    "holon.adapters.providers.traced",
+    "holon.adapters.providers.http.traced",
     "httpx2",
     # what is said and kept elsewhere
     "difflib",
     "holon.adapters.exec.end_now",
-    "holon.adapters.system.journal_file",
+    "holon.adapters.system.journal",
     "holon.wire.codec",
 )
 
@@ -119,7 +119,11 @@ def test_a_run_of_one_exchange_does_not_load(name: str, loaded: frozenset[str]) 
 
 
 def test_the_look_sees_what_a_run_does_load(loaded: frozenset[str]) -> None:
-    assert {"holon.runtime.host", "holon.adapters.providers.openai_chat.lift", "asyncio"} <= loaded
+    assert {
+        "holon.runtime.host",
+        "holon.adapters.providers.openai_chat.answer",
+        "asyncio",
+    } <= loaded
 
 
 def test_every_module_of_ours_that_is_named_exists() -> None:

@@ -5,9 +5,8 @@ import io
 import msgspec
 import pytest
 
-from holon.cli.run_view import LineView, LiveView, NoView, view_for
-from holon.model.answer import CallGrew, TextGrew, ThinkingGrew
-from holon.model.event import (
+from holon.cli.run.view import LineView, LiveView, NoView, view_for
+from holon.model.events.event import (
     Event,
     MessageProcessingStarted,
     ProviderRoundCompleted,
@@ -16,15 +15,13 @@ from holon.model.event import (
     ToolExecuted,
     TurnEnded,
 )
-from holon.model.ids import AgentId, MessageId, TaskId, TurnId
-from holon.model.instant import EPOCH
-from holon.model.json_value import JsonValue
-from holon.model.provider_attempt import TokenUsage
-from holon.model.task import TaskKind, TaskStatus
-from holon.model.tool import ToolCallRecord
-from holon.model.turn import TerminalKind
-from holon.testing.builders import a_tool_call, a_turn
-from holon.testing.manual_clock import ManualClock
+from holon.model.providers.attempts import TokenUsage
+from holon.model.tasks import TaskKind, TaskStatus
+from holon.model.turns.tools import ToolCallRecord
+from holon.model.turns.turn import CallGrew, TerminalKind, TextGrew, ThinkingGrew
+from holon.model.values import EPOCH, AgentId, JsonValue, MessageId, TaskId, TurnId
+from tests.support.builders import a_tool_call, a_turn
+from tests.support.manual_clock import ManualClock
 
 MAIN, TURN, TASK = AgentId("main"), TurnId("turn_1"), TaskId("task_1")
 ENDED = TurnEnded(

@@ -8,25 +8,25 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.sqlite.check.checker import check_database
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.system.clock import SystemClock
-from holon.cli import exit_codes
-from holon.model.skill_event import SkillActivated, SkillInstalled, SkillUninstalled
-from holon.model.template import GITHUB_ARCHIVES
+from holon.cli.console import exit_codes
+from holon.model.agents import GITHUB_ARCHIVES
+from holon.model.guidance import SkillActivated, SkillInstalled, SkillUninstalled
 from holon.serve.compose import Hands, HostOptions
 from holon.serve.identity_parts import UserFiles
-from holon.testing.control_server import ServerOptions, control_server
-from holon.testing.scripted_provider import (
+from tests.adapters.files.archives import serving_repository
+from tests.cli.operator_desk import Desk
+from tests.http.serving import events_of, make_agent, settled
+from tests.support.control_server import ServerOptions, control_server
+from tests.support.scripted_provider import (
     Script,
     ScriptedCall,
     ScriptedProvider,
     ScriptedRound,
     ScriptedRule,
 )
-from holon.testing.single_model import SingleModel
-from tests.adapters.files.archives import serving_repository
-from tests.cli.operator_desk import Desk
-from tests.http.serving import events_of, make_agent, settled
+from tests.support.single_model import SingleModel
 
 BUILTIN = "github-review"
 BORN_WITH = "holon-work-items"  # what the template of a default agent brings

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from holon.cli.status_command import summary_lines
+from holon.cli.agents.status import summary_lines
 from tests.cli.operator_desk import open_desk
 
 AGENT = {"id": "main"}

@@ -8,10 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from holon.adapters.system.run_files import RunFiles, RuntimeRecord, own_identity
-from holon.cli import exit_codes
+from holon.cli.console import exit_codes
+from holon.cli.console.options import home_option, with_home
 from holon.cli.main import main
-from holon.cli.options import home_option
-from holon.cli.suggested_commands import with_home
 from tests.cli.operator_desk import Desk
 from tests.surfaces.test_command_tree import TREE
 

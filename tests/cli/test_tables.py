@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from holon.cli.tables import (
+from holon.cli.console.output import (
     Column,
     fact_lines,
     indented,

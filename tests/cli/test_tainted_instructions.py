@@ -9,18 +9,18 @@ import anyio
 import pytest
 
 from holon.adapters.sqlite.check.checker import check_database
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.system.clock import SystemClock
-from holon.cli.status_command import summary_lines
-from holon.model.event import TurnEnded
-from holon.projections.agent_state_view import AgentStateSnapshot
+from holon.cli.agents.status import summary_lines
+from holon.model.events.event import TurnEnded
+from holon.projections.agents.state import AgentStateSnapshot
 from holon.serve.compose import Hands, HostOptions
-from holon.testing.control_server import MAIN, ServerOptions, control_server
-from holon.testing.scripted_provider import Script, ScriptedProvider
-from holon.testing.single_model import SingleModel
 from holon.wire.codec import decode
 from tests.cli.operator_desk import PATIENCE_S, Desk
 from tests.runtime.cast import calls, prompt_for, rule, says, webhook_for
+from tests.support.control_server import MAIN, ServerOptions, control_server
+from tests.support.scripted_provider import Script, ScriptedProvider
+from tests.support.single_model import SingleModel
 
 LEARN = "mkdir -p memory && echo more >> memory/self.md"
 RULES = (

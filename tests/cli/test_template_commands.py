@@ -9,7 +9,7 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
-from holon.cli import exit_codes
+from holon.cli.console import exit_codes
 from holon.cli.main import main
 from tests.adapters.files.archives import serving_repository
 from tests.cli.operator_desk import Desk

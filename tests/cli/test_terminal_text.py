@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.cli.terminal_text import cells_of, fitted, one_line, plain
+from holon.cli.console.terminal_text import cells_of, fitted, one_line, plain
 
 
 @pytest.mark.requirement("run-once:plain-lines")

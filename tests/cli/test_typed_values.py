@@ -3,21 +3,22 @@
 import pytest
 from click.testing import CliRunner
 
-from holon.cli import exit_codes, typed_values
+from holon.cli.console import exit_codes, options
 from holon.cli.main import main
-from holon.model import command_limits, limits
+from holon.model import limits
+from holon.model import limits as command_limits
 from tests.cli.operator_desk import Desk
 
 
 def test_the_bounds_are_those_of_the_runtime() -> None:
-    after, every = typed_values.TIMER_AFTER, typed_values.TIMER_EVERY
+    after, every = options.TIMER_AFTER, options.TIMER_EVERY
     assert (after.min, after.max) == (limits.TIMER_DURATION_MS_MIN, limits.TIMER_DURATION_MS_MAX)
     assert (every.min, every.max) == (limits.TIMER_INTERVAL_MS_MIN, limits.TIMER_DURATION_MS_MAX)
-    assert typed_values.YIELD_TIME.max == command_limits.COMMAND_YIELD_MS_MAX
-    assert typed_values.OUTPUT_TOKENS.max == limits.TOOL_OUTPUT_SETTING_TOKENS_MAX
-    assert typed_values.LABEL.chars_max == limits.LABEL_CHARS_MAX
-    assert typed_values.OBJECTIVE.chars_max == limits.OBJECTIVE_CHARS_MAX
-    assert typed_values.IDEMPOTENCY_KEY.chars_max == limits.IDEMPOTENCY_KEY_CHARS_MAX
+    assert options.YIELD_TIME.max == command_limits.COMMAND_YIELD_MS_MAX
+    assert options.OUTPUT_TOKENS.max == limits.TOOL_OUTPUT_SETTING_TOKENS_MAX
+    assert options.LABEL.chars_max == limits.LABEL_CHARS_MAX
+    assert options.OBJECTIVE.chars_max == limits.OBJECTIVE_CHARS_MAX
+    assert options.IDEMPOTENCY_KEY.chars_max == limits.IDEMPOTENCY_KEY_CHARS_MAX
 
 
 @pytest.mark.parametrize(

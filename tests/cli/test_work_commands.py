@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from holon.cli import exit_codes
-from holon.decide.command_promotion import spec_of
+from holon.cli.console import exit_codes
+from holon.decide.tasks.commands import spec_of
 from tests.cli.operator_desk import Desk
 
 

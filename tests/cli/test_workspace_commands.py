@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from holon.cli import exit_codes
+from holon.cli.console import exit_codes
 from tests.adapters.system.test_workspace_finder import git
 from tests.cli.operator_desk import Desk
 

@@ -23,9 +23,9 @@ from holon.client.endpoint import (
 )
 from holon.client.event_stream import envelope_of, follow
 from holon.projections.runtime_status import RuntimeStatus
-from holon.testing.control_server import MAIN, TOKEN, ControlServer, control_server
-from holon.wire.control_responses import Enqueued
+from holon.wire.responses import Enqueued
 from holon.wire.server_sent_events import SseEvent
+from tests.support.control_server import MAIN, TOKEN, ControlServer, control_server
 
 STATUS = "/control/runtime/status"
 

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holon.adapters.system.private_file import FileUnusableError
-from holon.config.config_file import leaves_of
+from holon.config.config_file import BadConfigFileError, UnknownSettingError, leaves_of
 from holon.config.edit_file import set_values, unset_value
 from holon.config.load_settings import SourceKind, inspect_settings, load_settings, read_text
-from holon.config.setting_errors import BadConfigFileError, UnknownSettingError
 from holon.config.setting_keys import find_key
 from tests.config.samples import KEYS, SAMPLES
 

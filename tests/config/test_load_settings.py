@@ -5,29 +5,29 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.system.private_file import FileUnusableError
-from holon.config.environment_names import read_family, unknown_names
-from holon.config.load_settings import SourceKind, inspect_settings, load_settings
-from holon.config.setting_errors import (
+from holon.config.config_file import (
     BadConfigError,
     BadConfigFileError,
     BadSettingError,
     UnknownSettingError,
 )
+from holon.config.environment_names import read_family, unknown_names
+from holon.config.load_settings import SourceKind, inspect_settings, load_settings
 from holon.config.settings import VARIABLES
-from holon.decide.bounded_text import OutputBudget
-from holon.model.budget import Budget, BudgetPolicy
+from holon.decide.text.bounded import OutputBudget
+from holon.model.budgets import Budget, BudgetPolicy
 from holon.model.limits import CONFIG_FILE_BYTES_MAX, DAY_MS
-from holon.model.model_ref import ModelRef
-from holon.model.provider_setting import (
+from holon.model.providers.models import (
     AnthropicSetting,
     CredentialKind,
     CredentialSource,
+    ModelRef,
     ModelSetting,
     PlaneSettings,
     ProviderAuth,
     ProviderSetting,
 )
-from holon.model.reminder import ReminderPolicy
+from holon.model.work import ReminderPolicy
 
 WHOLE = """
 [model]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holon.config.setting_errors import UnknownSettingError
+from holon.config.config_file import UnknownSettingError
 from holon.config.setting_keys import dotted, find_key, key_at, path_of
 from tests.config.samples import KEYS
 

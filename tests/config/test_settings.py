@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from holon.config.config_file import BadSettingError
 from holon.config.load_settings import SourceKind, load_settings
-from holon.config.setting_errors import BadSettingError
 from holon.config.setting_keys import SettingKey
 from holon.config.settings import SETTINGS, VARIABLES
-from holon.decide.bounded_text import OutputBudget
-from holon.model.provider_setting import PlaneSettings
-from holon.model.retention import RetentionPolicy
+from holon.decide.text.bounded import OutputBudget
+from holon.model.events.retention import RetentionPolicy
+from holon.model.providers.models import PlaneSettings
 from tests.config.samples import KEYS, SAMPLES
 
 WITH_VARIABLE = [key for key in KEYS if key.variable is not None]

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holon.adapters.system.clock import JUMP_NOTICED_MS, SystemClock
-from holon.model.instant import later, to_micros
+from holon.model.values import later, to_micros
 from holon.ports.clock import Clock
-from holon.testing.manual_clock import DAWN, ManualClock
+from tests.support.manual_clock import DAWN, ManualClock
 
 CLOCKS: list[Callable[[], Clock]] = [SystemClock, ManualClock]
 

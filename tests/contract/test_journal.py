@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from holon.adapters.system.journal_file import JournalFile
-from holon.adapters.system.python_log import PythonLog
+from holon.adapters.system.journal import JournalFile
+from holon.adapters.system.logs import PythonLog
 from holon.adapters.system.secrets import SecretRegistry
 from holon.ports.journal import Journal, LogLevel, NoJournal
-from holon.testing.manual_clock import ManualClock
 from tests.adapters.system.test_journal_file import Paper
+from tests.support.manual_clock import ManualClock
 
 
 class Torn:

@@ -2,24 +2,23 @@
 
 import msgspec
 
-from holon.decide.audit import audited
-from holon.model.commit import AdvanceTask, Change, ClaimMessage, CreateTask, QueueMessage
-from holon.model.expectation import Applied
-from holon.model.ids import AgentId, MessageId, TaskId
-from holon.model.message import MessageKind
-from holon.model.provenance import (
+from holon.decide.events.audit import audited
+from holon.model.commits import AdvanceTask, Applied, Change, ClaimMessage, CreateTask, QueueMessage
+from holon.model.queue import (
     AdmissionContext,
     AuthorityClass,
     DeliverySurface,
+    MessageKind,
     TaskOrigin,
     TrustLevel,
 )
-from holon.model.task import TaskStatus
+from holon.model.tasks import TaskStatus
+from holon.model.values import AgentId, MessageId, TaskId
 from holon.ports.store import Store
-from holon.testing.builders import MAIN, START, a_commit, a_message, a_task, an_agent, moment
-from holon.testing.inline_writer import InlineWriter, NoFaults
-from holon.testing.manual_clock import ManualClock
-from holon.testing.memory_store import memory_connection, memory_store
+from tests.support.builders import MAIN, START, a_commit, a_message, a_task, an_agent, moment
+from tests.support.inline_writer import InlineWriter, NoFaults
+from tests.support.manual_clock import ManualClock
+from tests.support.memory_store import memory_connection, memory_store
 
 OTHER = AgentId("other")
 

@@ -11,14 +11,8 @@ import pytest
 
 from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.system.clock import SystemClock
-from holon.model.command import (
-    CommandExit,
-    CommandLimits,
-    CommandSpec,
-    OutputStream,
-    StopCause,
-)
-from holon.ports.shell import CommandSpawnError, Shell
+from holon.model.tasks import CommandExit, CommandLimits, CommandSpec, OutputStream, StopCause
+from holon.ports.tasks import CommandSpawnError, Shell
 from tests.adapters.exec.processes import gone, line_of
 
 Make = Callable[[Path, Mapping[str, str]], LocalShell]

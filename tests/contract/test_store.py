@@ -6,40 +6,40 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from holon.adapters.sqlite.connection import open_memory
-from holon.adapters.sqlite.migrate import migrate
+from holon.adapters.sqlite.database.connection import open_memory
+from holon.adapters.sqlite.database.migrate import migrate
 from holon.adapters.sqlite.store import open_connection_store, open_store
-from holon.decide.audit import audited
-from holon.model.audited_commit import LoggedEvent
-from holon.model.commit import (
+from holon.decide.events.audit import audited
+from holon.model.commits import (
+    AgentGeneration,
     AppendTranscript,
+    Applied,
     ClaimMessage,
+    ConstraintRefused,
+    ExpectationFailed,
+    KeyAlreadyUsed,
+    LoggedEvent,
     OpenTurn,
     QueueMessage,
     RecordEvent,
     SetAgentStatus,
     SettleMessage,
 )
-from holon.model.event import ControlApplied, MessageAdmitted, MessageProcessed
-from holon.model.expectation import (
-    AgentGeneration,
-    Applied,
-    ConstraintRefused,
-    ExpectationFailed,
-    KeyAlreadyUsed,
-)
-from holon.model.ids import AgentId, MessageId, TaskId, TurnId
-from holon.model.message import MessageKind, MessageState, Priority
-from holon.model.provenance import (
+from holon.model.events.event import ControlApplied, MessageAdmitted, MessageProcessed
+from holon.model.queue import (
     AdmissionContext,
     AuthorityClass,
     DeliverySurface,
+    MessageKind,
+    MessageState,
+    Priority,
     TaskOrigin,
     TrustLevel,
     WebhookOrigin,
 )
+from holon.model.values import AgentId, MessageId, TaskId, TurnId
 from holon.ports.store import Store
-from holon.testing.builders import (
+from tests.support.builders import (
     MAIN,
     START,
     a_commit,
@@ -51,8 +51,8 @@ from holon.testing.builders import (
     an_entry,
     moment,
 )
-from holon.testing.inline_writer import InlineWriter, NoFaults
-from holon.testing.manual_clock import ManualClock
+from tests.support.inline_writer import InlineWriter, NoFaults
+from tests.support.manual_clock import ManualClock
 
 Opener = Callable[[], Store]
 

@@ -1,4 +1,4 @@
-"""The contract of ports/surface_reads.py, run against every implementation of the store."""
+"""The contract of ports/reads.py, run against every implementation of the store."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -8,14 +8,13 @@ import msgspec
 import pytest
 
 from holon.adapters.sqlite.store import open_store
-from holon.decide.audit import audited
-from holon.model.agent import AgentIdentity, IdentityStatus, Visibility
-from holon.model.agent_status import AgentStatus
-from holon.model.brief import BriefKind
-from holon.model.commit import (
+from holon.decide.events.audit import audited
+from holon.model.agents import AgentIdentity, AgentStatus, IdentityStatus, Visibility
+from holon.model.commits import (
     AdvanceTask,
     AppendBrief,
     AppendTranscript,
+    Applied,
     CancelTimer,
     Change,
     ClaimMessage,
@@ -33,23 +32,33 @@ from holon.model.commit import (
     SetAgentStatus,
     SettleTurn,
 )
-from holon.model.event import ControlApplied
-from holon.model.expectation import Applied
-from holon.model.ids import AgentId, BriefId, MessageId, TaskId, TimerId, TurnId, WaitId, WorkItemId
+from holon.model.events.briefs import BriefKind
+from holon.model.events.event import ControlApplied
+from holon.model.events.reads import ActivityCounts, AgentCounts, EventOrder, EventQuery
 from holon.model.limits import (
     EVENT_PAGE_COUNT_MAX,
     STATE_TASKS_COUNT_MAX,
     SURFACE_COUNTED_COUNT_MAX,
     SURFACE_PAGE_COUNT_MAX,
 )
-from holon.model.provider_attempt import TokenUsage
-from holon.model.surface import ActivityCounts, AgentCounts, EventOrder, EventQuery
-from holon.model.task import TaskStatus
-from holon.model.wait import WaitKind, WaitState
-from holon.model.work_item import PlanStatus, WorkItemState
+from holon.model.providers.attempts import TokenUsage
+from holon.model.tasks import TaskStatus
+from holon.model.values import (
+    AgentId,
+    BriefId,
+    MessageId,
+    TaskId,
+    TimerId,
+    TurnId,
+    WaitId,
+    WorkItemId,
+)
+from holon.model.wake import WaitKind, WaitState
+from holon.model.work import PlanStatus, WorkItemState
+from holon.ports.reads import UnknownCursorError
 from holon.ports.store import Store
-from holon.ports.surface_reads import UnknownCursorError
-from holon.testing.builders import (
+from tests.adapters.sqlite.history_rows import settled
+from tests.support.builders import (
     MAIN,
     START,
     a_brief,
@@ -68,10 +77,9 @@ from holon.testing.builders import (
     an_identity,
     moment,
 )
-from holon.testing.inline_writer import InlineWriter, NoFaults
-from holon.testing.manual_clock import ManualClock
-from holon.testing.memory_store import memory_connection, memory_store
-from tests.adapters.sqlite.history_rows import settled
+from tests.support.inline_writer import InlineWriter, NoFaults
+from tests.support.manual_clock import ManualClock
+from tests.support.memory_store import memory_connection, memory_store
 
 T = TypeVar("T", bound=msgspec.Struct)
 OTHER = AgentId("other")

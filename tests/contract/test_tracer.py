@@ -6,14 +6,14 @@ from datetime import timedelta
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
-from holon.adapters.telemetry.open_telemetry import SpanTracer
-from holon.model.brief import FailureArtifact, FailureCategory
-from holon.model.ids import TurnId
-from holon.model.provider_attempt import TokenUsage
-from holon.model.turn import Finish, ModelFailed, RoundTiming
+from holon.adapters.telemetry import SpanTracer
+from holon.model.events.briefs import FailureArtifact, FailureCategory
+from holon.model.providers.attempts import TokenUsage
+from holon.model.turns.turn import Finish, ModelFailed, RoundTiming
+from holon.model.values import TurnId
 from holon.ports.tracer import NoTracer, Tracer
-from holon.testing.builders import MAIN
-from holon.testing.manual_clock import DAWN
+from tests.support.builders import MAIN
+from tests.support.manual_clock import DAWN
 
 FAILED = FailureArtifact(category=FailureCategory.UNKNOWN, kind="broke", summary="it broke")
 TIMING = RoundTiming(

@@ -16,18 +16,18 @@ import apsw
 
 from holon.adapters.sqlite.check.checker import check_database
 from holon.adapters.sqlite.check.untouched import open_untouched
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.sqlite.store import open_store
-from holon.decide.conversation_view import conversation_of, problems_of
-from holon.model.conversation import UserMessage
+from holon.decide.turns.conversation import conversation_of, problems_of
 from holon.model.errors import HolonError
-from holon.model.ids import AgentId, MessageId
-from holon.model.transcript import TurnLog
-from holon.testing.hands_oracle import result_problems
-from holon.testing.world_oracle import safety_problems
+from holon.model.turns.conversation import UserMessage
+from holon.model.turns.transcript import TurnLog
+from holon.model.values import AgentId, MessageId
 from tests.crash.dead_copy import dead_copy
 from tests.crash.hands_aftermath import effect_problems, patch_problems
 from tests.crash.stage import Ledger
+from tests.support.hands_oracle import result_problems
+from tests.support.world_oracle import safety_problems
 
 _ENDS: Final = (
     "message_processed",

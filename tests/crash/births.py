@@ -21,7 +21,7 @@ from pathlib import Path
 from random import Random
 
 from holon.adapters.sqlite.check.checker import check_database
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.sqlite.store import open_store
 from holon.model.errors import HolonError
 

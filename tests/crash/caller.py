@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Final
 
-from holon.model.json_value import JsonValue
-from holon.testing.served_host import Reply, Request
+from holon.model.values import JsonValue
 from tests.crash.stage import RETRY_S, Ledger, Stage
+from tests.support.served_host import Reply, Request
 
 AGENTS: Final = ("ada", "bob", "cyd", "dee")
 STOPPED_NOW_AND_THEN: Final = "dee"

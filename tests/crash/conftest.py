@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holon.testing.served_host import ServedHost
+from tests.support.served_host import ServedHost
 
 StartHost = Callable[..., ServedHost]
 

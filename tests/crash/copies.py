@@ -31,10 +31,10 @@ from typing import Final
 from holon.adapters.exec.process_table import ProcessIdentity, is_living
 from holon.adapters.exec.run_folder import RunFolder
 from holon.adapters.sqlite.check.untouched import open_untouched
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.serve.compose import COMMANDS_FOLDER
-from holon.testing.served_host import HostGoneError, ServedHost
 from tests.crash.hands_aftermath import end_stragglers, open_tasks
+from tests.support.served_host import HostGoneError, ServedHost
 
 TASKS_COUNT: Final = 3
 WAIT_S_MAX: Final = 30.0

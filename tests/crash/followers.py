@@ -15,11 +15,11 @@ from typing import Final
 import apsw
 
 from holon.adapters.sqlite.check.untouched import open_untouched
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.client.event_stream import read_events
-from holon.testing.served_host import HostGoneError, Reply, ServedHost
 from holon.wire.server_sent_events import SseEvent
 from tests.crash.stage import RETRY_S, Stage
+from tests.support.served_host import HostGoneError, Reply, ServedHost
 
 CATCH_UP_S_MAX: Final = 20.0
 ANSWER_BYTES_MAX: Final = 2**20

@@ -21,21 +21,20 @@ from typing import Final
 
 import apsw
 
-from holon.adapters.exec.environment import RUN_MARKER
 from holon.adapters.exec.process_table import is_living, marked_with
-from holon.adapters.exec.run_folder import RunFolder
+from holon.adapters.exec.run_folder import RUN_MARKER, RunFolder
 from holon.adapters.sqlite.check.untouched import open_untouched
-from holon.adapters.sqlite.home_lock import database_path
-from holon.decide.command_promotion import run_id_of, spec_of
-from holon.model.task import TaskRecord
+from holon.adapters.sqlite.database.home_lock import database_path
+from holon.decide.tasks.commands import run_id_of, spec_of
+from holon.model.tasks import TaskRecord
 from holon.serve.compose import COMMANDS_FOLDER
-from holon.testing.hands_oracle import OPEN, effect_of, execution_problems
-from holon.testing.mixed_hands import EFFECTS_FILE, NOTE_PREFIX, note_text
-from holon.testing.served_host import MARKER
 from holon.wire.codec import decode
 from tests.crash.caller import STOPPED_NOW_AND_THEN
 from tests.crash.load import ORDER_PREFIX
 from tests.crash.stage import Ledger
+from tests.support.hands_oracle import OPEN, effect_of, execution_problems
+from tests.support.mixed_hands import EFFECTS_FILE, NOTE_PREFIX, note_text
+from tests.support.served_host import MARKER
 
 LEFT_S_MAX: Final = 5.0  # for what ends by itself once the last host is gone
 _POLL_S: Final = 0.02

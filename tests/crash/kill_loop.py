@@ -41,13 +41,8 @@ from random import Random
 from typing import Final
 
 from holon.adapters.sqlite.check.untouched import open_untouched
-from holon.model.command_limits import COMMAND_STOP_GRACE_MS
-from holon.model.limits import SECOND_MS
+from holon.model.limits import COMMAND_STOP_GRACE_MS, SECOND_MS
 from holon.ports.failpoint import Failpoint
-from holon.testing.mixed_model import mixed_model
-from holon.testing.serve_process import PRUNE_OFTEN
-from holon.testing.served_host import HostGoneError, ServedHost
-from holon.testing.wire_server.beside import wire_server_beside
 from tests.crash.aftermath import problems_after_kill, problems_at_rest
 from tests.crash.caller import AGENTS
 from tests.crash.dead_copy import dead_copy
@@ -65,6 +60,10 @@ from tests.crash.load import Operator, Orderer, Sender, calm_down
 from tests.crash.rest import IDLE_S_MAX, come_to_rest
 from tests.crash.stage import Ledger, Stage
 from tests.hostile.system_library import build_system_library, environ_with, set_wall_clock
+from tests.support.mixed_model import mixed_model
+from tests.support.serve_process import PRUNE_OFTEN
+from tests.support.served_host import HostGoneError, ServedHost
+from tests.support.wire_server.beside import wire_server_beside
 
 KILLS_PER_HOME_MAX: Final = 40
 DEATH_S_MAX: Final = 3.0  # an armed host that lives longer missed its failpoint

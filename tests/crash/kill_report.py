@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from holon.adapters.sqlite.check.untouched import open_untouched
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.ports.failpoint import Failpoint
 from tests.crash.followers import Follower
 from tests.crash.stage import Ledger

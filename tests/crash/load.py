@@ -13,12 +13,12 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from holon.adapters.sqlite.check.untouched import open_untouched
-from holon.adapters.sqlite.home_lock import database_path
-from holon.model.json_value import JsonValue
-from holon.testing.mixed_hands import EFFECTS_FILE
-from holon.testing.served_host import Request
+from holon.adapters.sqlite.database.home_lock import database_path
+from holon.model.values import JsonValue
 from tests.crash.caller import STOPPED_NOW_AND_THEN, Caller
 from tests.crash.stage import Ledger, Stage
+from tests.support.mixed_hands import EFFECTS_FILE
+from tests.support.served_host import Request
 
 ORDER_PREFIX: Final = "order-"
 _ENDINGS: Final = (

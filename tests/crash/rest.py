@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from holon.adapters.sqlite.check.untouched import open_untouched
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.sqlite.reads import SqliteReads
 from holon.adapters.system.clock import SystemClock
-from holon.testing.served_host import ServedHost
 from tests.crash.hands_aftermath import open_tasks
+from tests.support.served_host import ServedHost
 
 IDLE_S_MAX: Final = 25.0  # sooner than the backstop looks, so a lost wake-up shows
 QUIET_HORIZON_MS: Final = 600_000

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
-from holon.testing.served_host import HostGoneError, Reply, Request, ServedHost
+from tests.support.served_host import HostGoneError, Reply, Request, ServedHost
 
 RETRY_S: Final = 0.01
 ACTIONS_PER_LIFE_COUNT_MAX: Final = 40  # more would pile up faster than a short life can serve

@@ -24,10 +24,10 @@ from random import Random
 from typing import Final
 
 from holon.adapters.sqlite.check.checker import check_database
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.model.errors import HolonError
-from holon.model.ids import MessageId
-from holon.testing.served_host import ANSWER_S_MAX, HostGoneError, Request, ServedHost
+from holon.model.values import MessageId
+from tests.support.served_host import ANSWER_S_MAX, HostGoneError, Request, ServedHost
 
 _CALLERS_COUNT: Final = 3
 _PROMPTS_COUNT_MAX: Final = 2_000

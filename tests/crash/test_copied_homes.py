@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.sqlite.check.untouched import open_untouched
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.system.run_files import RunFiles
 from holon.ports.failpoint import Failpoint
-from holon.testing.served_host import ServedHost
 from tests.crash.conftest import StartHost
 from tests.crash.copies import copy_home, holon, run_copy_loop
 from tests.crash.hands_aftermath import end_stragglers, open_tasks
 from tests.crash.test_hand_windows import COMMAND, PROMPT, Stage, wait_until
+from tests.support.served_host import ServedHost
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.sqlite.check.untouched import open_untouched
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.ports.failpoint import Failpoint
-from holon.testing.served_host import HostGoneError
 from tests.crash.aftermath import problems_at_rest
 from tests.crash.conftest import StartHost
 from tests.crash.rest import come_to_rest
 from tests.crash.stage import Ledger
+from tests.support.served_host import HostGoneError
 
 SCRIPT = {
     "rules": [

@@ -21,16 +21,16 @@ from holon.adapters.exec.process_table import (
 )
 from holon.adapters.exec.run_folder import RunFolder
 from holon.adapters.sqlite.check.untouched import open_untouched
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.ports.failpoint import Failpoint
 from holon.serve.compose import COMMANDS_FOLDER
-from holon.testing.mixed_hands import EFFECTS_FILE
-from holon.testing.served_host import HostGoneError, Request, ServedHost
 from tests.crash.aftermath import problems_at_rest
 from tests.crash.conftest import StartHost
 from tests.crash.hands_aftermath import end_stragglers, marker_of_home, open_tasks, runaways
 from tests.crash.rest import come_to_rest
 from tests.crash.stage import Ledger
+from tests.support.mixed_hands import EFFECTS_FILE
+from tests.support.served_host import HostGoneError, Request, ServedHost
 
 WAIT_S_MAX = 20.0
 BEGUN, ENDED = '"$HOLON_EFFECT_ID"', '"$HOLON_EFFECT_ID:end"'

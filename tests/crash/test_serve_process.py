@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from holon.testing.served_host import HostGoneError, Reply, Request, ServedHost
 from tests.crash.aftermath import problems_after_kill, problems_at_rest
 from tests.crash.conftest import StartHost
 from tests.crash.followers import Follower
 from tests.crash.rest import come_to_rest
 from tests.crash.stage import Ledger, Stage
+from tests.support.served_host import HostGoneError, Reply, Request, ServedHost
 
 BIRTHS_COUNT = 25
 RACERS_COUNT = 3

@@ -10,11 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from holon.adapters.system.failure_files import FailureFiles
-from holon.adapters.system.log_file import move_aside, open_log
+from holon.adapters.system.logs import move_aside, open_log
 from holon.adapters.system.run_files import RunFiles, UnsafePlaceError
 from holon.cli.main import main
-from holon.daemon.log_follow import GrowingTail
-from holon.daemon.log_tail import log_report
+from holon.daemon.logs import GrowingTail, log_report
 from holon.model.limits import (
     DAEMON_LOG_BYTES_MAX,
     DAEMON_LOG_LINE_CHARS_MAX,
@@ -136,7 +135,7 @@ def test_following_shows_each_line_until_it_is_interrupted(
     def interrupted(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("holon.cli.daemon_log_view.time.sleep", interrupted)
+    monkeypatch.setattr("holon.cli.service.daemon_logs.time.sleep", interrupted)
     for form, expected in (
         (("--json",), '{"event":"ready"}\n{"message":"not JSON \\u001b[2J"}\n'),
         ((), "last failure  none known\n"),

@@ -4,11 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from holon.daemon.option_words import replacing_command
-from holon.model.ids import AgentId
+from holon.daemon.options import replacing_command
+from holon.model.values import AgentId
 from holon.serve.access_plan import AccessMode, AccessRequest
-from holon.serve.effective_config import ServeRequest
-from holon.serve.recorded_options import RecordedOptions, read_options, recorded_options
+from holon.serve.effective_config import (
+    RecordedOptions,
+    ServeRequest,
+    read_options,
+    recorded_options,
+)
 
 MAIN = AgentId("main")
 PLAIN = ServeRequest(access=AccessRequest(), default_agent=MAIN)

@@ -10,20 +10,26 @@ import pytest
 from click.testing import CliRunner
 
 from holon.adapters.exec.process_table import boot_id, identity_of
-from holon.adapters.sqlite.home_lock import HomeLock
+from holon.adapters.sqlite.database.home_lock import HomeLock
 from holon.adapters.system.detached_process import DetachedProcess, Waited
 from holon.adapters.system.failure_files import FailureFiles
 from holon.adapters.system.run_files import RunFiles, RuntimeRecord, UnsafePlaceError
-from holon.cli import exit_codes
+from holon.cli.console import exit_codes
 from holon.cli.main import main
 from holon.client.control_client import ControlError
 from holon.config.load_settings import load_settings
 from holon.daemon import health, start_stop
 from holon.daemon.health import Foreign, Gone, Look, Running, Silent, look_at
-from holon.daemon.launch import launch_arguments, launch_environment
-from holon.daemon.start_stop import Daemon, DaemonError, OtherConfigError, stop
+from holon.daemon.start_stop import (
+    Daemon,
+    DaemonError,
+    OtherConfigError,
+    launch_arguments,
+    launch_environment,
+    stop,
+)
 from holon.model.errors import HomeInUseError, HomeUnusableError
-from holon.model.ids import AgentId
+from holon.model.values import AgentId
 from holon.projections.runtime_status import DaemonState, FailurePhase
 from holon.serve.access_plan import AccessMode, AccessRequest, BadAccessError
 from holon.serve.effective_config import ServeRequest

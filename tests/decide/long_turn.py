@@ -10,7 +10,8 @@ from typing import NamedTuple
 import msgspec
 from hypothesis import strategies as st
 
-from holon.decide.compaction import (
+from holon.decide.turns.commits import LaneHold, RoundFacts, entry_of, finish_call, round_changes
+from holon.decide.turns.compaction import (
     BaselineOverBudget,
     Compact,
     Fits,
@@ -19,28 +20,26 @@ from holon.decide.compaction import (
     compaction_of,
     decide_window,
 )
-from holon.decide.lane_commits import LaneHold, RoundFacts, entry_of, finish_call, round_changes
-from holon.decide.turn_step import (
+from holon.decide.turns.step import (
     ToolPolicy,
     advance,
     compaction_recorded,
     nudge_recorded,
     open_turn,
 )
-from holon.model.agent import AgentContext
-from holon.model.commit import AppendTranscript
-from holon.model.conversation import ConversationMessage, ToolUseBlock
-from holon.model.ids import CallId, TurnId
-from holon.model.message import TextBody
-from holon.model.tool import ToolCallState
-from holon.model.transcript import (
+from holon.model.agents import AgentContext
+from holon.model.commits import AppendTranscript
+from holon.model.queue import TextBody
+from holon.model.turns.conversation import ConversationMessage, ToolUseBlock
+from holon.model.turns.tools import ToolCallState
+from holon.model.turns.transcript import (
     AssistantRound,
     IncomingMessage,
     Interjection,
     TranscriptData,
     TurnLog,
 )
-from holon.model.turn import (
+from holon.model.turns.turn import (
     CallModel,
     ModelSpoke,
     OperatorInterjected,
@@ -53,7 +52,8 @@ from holon.model.turn import (
     TurnRecord,
     TurnTerminal,
 )
-from holon.runtime.growing_conversation import GrowingConversation
+from holon.model.values import CallId, TurnId
+from holon.runtime.turns.conversation import GrowingConversation
 from tests.decide.sample_rows import AGENT_ID, MESSAGE_ID, NOW
 from tests.decide.turn_rows import prompt, recorded, spoke
 

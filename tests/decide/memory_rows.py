@@ -4,16 +4,14 @@ from typing import Any, Final
 
 import msgspec
 
-from holon.decide.memory_update import SettledTurn
-from holon.decide.turn_evidence import CommandRun, TurnEvidence
-from holon.model.ids import CallId, EpisodeId, TurnId, WorkItemId
-from holon.model.json_value import JsonValue
-from holon.model.memory import EpisodeBoundary, EpisodeRecord, TurnMemoryDelta
-from holon.model.message import MessageEnvelope, MessageKind
-from holon.model.provenance import AuthorityClass
-from holon.model.tool import ToolCallRecord, ToolCallState
-from holon.model.transcript import RecordedCall, TurnLog
-from holon.model.turn import TerminalKind, ToolReceipt, TurnTerminal
+from holon.decide.memory.working_memory import SettledTurn
+from holon.decide.turns.evidence import CommandRun, TurnEvidence
+from holon.model.memory.records import EpisodeBoundary, EpisodeRecord, TurnMemoryDelta
+from holon.model.queue import AuthorityClass, MessageEnvelope, MessageKind
+from holon.model.turns.tools import ToolCallRecord, ToolCallState
+from holon.model.turns.transcript import RecordedCall, TurnLog
+from holon.model.turns.turn import TerminalKind, ToolReceipt, TurnTerminal
+from holon.model.values import CallId, EpisodeId, JsonValue, TurnId, WorkItemId
 from tests.decide.sample_rows import AGENT_ID, NOW
 from tests.decide.turn_rows import TURN, opening, prompt
 

@@ -5,12 +5,13 @@ from typing import Final
 
 import msgspec
 
-from holon.model.agent import (
+from holon.model.agents import (
     AgentFocus,
     AgentIdentity,
     AgentKind,
     AgentPosture,
     AgentState,
+    AgentStatus,
     AgentTotals,
     IdentityStatus,
     ModelChoice,
@@ -18,26 +19,25 @@ from holon.model.agent import (
     ProfilePreset,
     Visibility,
 )
-from holon.model.agent_status import AgentStatus
-from holon.model.ids import AgentId, MessageId, TaskId, TimerId, WaitId, WorkItemId
-from holon.model.ingress import IngressRequest
-from holon.model.message import MessageKind, TextBody
-from holon.model.provenance import (
+from holon.model.events.reads import AdmissionTarget, QueueHead, WeighedItem
+from holon.model.queue import (
     AdmissionContext,
     CallbackOrigin,
     ChannelOrigin,
     DeliverySurface,
+    IngressRequest,
+    MessageKind,
     OperatorOrigin,
     Origin,
     SystemOrigin,
     TaskOrigin,
+    TextBody,
     TimerOrigin,
     WebhookOrigin,
 )
-from holon.model.snapshot import AdmissionTarget, QueueHead, WeighedItem
-from holon.model.wait import WaitKind, WaitRecord, WaitState
-from holon.model.wake import WakeHint
-from holon.model.work_item import ActivationMemory, WorkItemRecord
+from holon.model.values import AgentId, MessageId, TaskId, TimerId, WaitId, WorkItemId
+from holon.model.wake import WaitKind, WaitRecord, WaitState, WakeHint
+from holon.model.work import ActivationMemory, WorkItemRecord
 
 NOW: Final = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 AGENT_ID: Final = AgentId("main")

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.decide.activation import (
+from holon.decide.queue.message_view import hint_tick_body
+from holon.decide.wake.activation import (
     ActivationDecision,
     AskOperator,
     ContinueActive,
@@ -18,10 +19,8 @@ from holon.decide.activation import (
     StayDown,
     decide_activation,
 )
-from holon.decide.tick_texts import hint_tick_body
-from holon.model.agent import AgentPace
-from holon.model.agent_status import AgentStatus
-from holon.model.ids import WorkItemId
+from holon.model.agents import AgentPace, AgentStatus
+from holon.model.events.reads import AgentSnapshot, WeighedItem
 from holon.model.limits import (
     MESSAGE_BODY_BYTES_MAX,
     NO_PROGRESS_ACTIVATIONS_COUNT_MAX,
@@ -29,9 +28,9 @@ from holon.model.limits import (
     NO_PROGRESS_BACKOFF_MS_MIN,
     WAKE_HINT_BODY_BYTES_MAX,
 )
-from holon.model.snapshot import AgentSnapshot, WeighedItem
-from holon.model.wait import WaitKind
-from holon.model.work_item import ActivationMemory, PlanStatus, WorkItemState
+from holon.model.values import WorkItemId
+from holon.model.wake import WaitKind
+from holon.model.work import ActivationMemory, PlanStatus, WorkItemState
 from tests.decide.sample_rows import (
     HEAD,
     HINT,

@@ -5,38 +5,30 @@ from typing import TypedDict
 import msgspec
 import pytest
 
-from holon.decide.activation import RunQueue, decide_activation
-from holon.decide.admission import (
-    Admitted,
-    body_digest,
-    decide_admission,
-    trigger_kind_of,
-)
-from holon.decide.authority import derive_authority, derive_trust, lowest
-from holon.model.agent_status import AgentStatus
-from holon.model.continuation import TriggerKind
-from holon.model.ids import TaskId, WaitId, WorkItemId
-from holon.model.ingress import IngressRequest
-from holon.model.json_value import JsonValue
-from holon.model.message import (
+from holon.decide.queue.admission import Admitted, body_digest, decide_admission, trigger_kind_of
+from holon.decide.queue.authority import derive_authority, derive_trust, lowest
+from holon.decide.wake.activation import RunQueue, decide_activation
+from holon.model.agents import AgentStatus
+from holon.model.errors import RefusalCode
+from holon.model.events.reads import AgentSnapshot, QueueHead
+from holon.model.queue import (
+    AdmissionContext,
+    AuthorityClass,
     BriefBody,
+    DeliverySurface,
+    IngressRequest,
     JsonBody,
     MessageBody,
     MessageEnvelope,
     MessageKind,
+    Origin,
     Priority,
     TextBody,
-)
-from holon.model.provenance import (
-    AdmissionContext,
-    AuthorityClass,
-    DeliverySurface,
-    Origin,
     TrustLevel,
     WebhookOrigin,
 )
-from holon.model.refusal import RefusalCode
-from holon.model.snapshot import AgentSnapshot, QueueHead
+from holon.model.turns.turn import TriggerKind
+from holon.model.values import JsonValue, TaskId, WaitId, WorkItemId
 from tests.decide.sample_rows import (
     ADMISSIBLE,
     AGENT_ID,

@@ -5,11 +5,11 @@ import itertools
 import msgspec
 import pytest
 
-from holon.decide.admission import Admitted, decide_admission
-from holon.decide.admission_checks import first_refusal
-from holon.decide.authority import CAPABILITY_DOORS, OPERATOR_DOORS
-from holon.model.agent_status import AgentStatus
-from holon.model.ingress import IngressRequest
+from holon.decide.queue.admission import Admitted, decide_admission, first_refusal
+from holon.decide.queue.authority import CAPABILITY_DOORS, OPERATOR_DOORS
+from holon.model.agents import AgentStatus
+from holon.model.errors import Refusal, RefusalCode
+from holon.model.events.reads import AdmissionTarget
 from holon.model.limits import (
     IDEMPOTENCY_KEY_CHARS_MAX,
     LABEL_CHARS_MAX,
@@ -18,23 +18,24 @@ from holon.model.limits import (
     PUBLIC_BODY_BYTES_MAX,
     QUEUED_PER_AGENT_COUNT_MAX,
 )
-from holon.model.message import MessageKind, Priority, TextBody
-from holon.model.provenance import (
+from holon.model.queue import (
     AdmissionContext,
     AuthorityClass,
     CallbackOrigin,
     ChannelOrigin,
     DeliverySurface,
+    IngressRequest,
+    MessageKind,
     OperatorOrigin,
     Origin,
+    Priority,
     SystemOrigin,
     TaskOrigin,
+    TextBody,
     TimerOrigin,
     TrustLevel,
     WebhookOrigin,
 )
-from holon.model.refusal import Refusal, RefusalCode
-from holon.model.snapshot import AdmissionTarget
 from tests.decide.sample_rows import (
     ADMISSIBLE,
     IDLE_TARGET,

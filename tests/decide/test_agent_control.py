@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from holon.decide.agent_control import (
+from holon.decide.agents.control import (
     SIGNALS,
     ControlRequest,
     decide_control,
@@ -11,14 +11,18 @@ from holon.decide.agent_control import (
     model_commit,
     refuse_target,
 )
-from holon.model.agent import AgentFocus, IdentityStatus
-from holon.model.agent_status import AgentStatus
-from holon.model.commit import Commit, RecordEvent, ReleaseDeferred, SetAgentStatus
-from holon.model.event import ControlApplied
-from holon.model.expectation import AgentGeneration
-from holon.model.ids import TurnId
-from holon.model.refusal import Refusal, RefusalCode
-from holon.model.snapshot import AgentSnapshot
+from holon.model.agents import AgentFocus, AgentStatus, IdentityStatus
+from holon.model.commits import (
+    AgentGeneration,
+    Commit,
+    RecordEvent,
+    ReleaseDeferred,
+    SetAgentStatus,
+)
+from holon.model.errors import Refusal, RefusalCode
+from holon.model.events.event import ControlApplied
+from holon.model.events.reads import AgentSnapshot
+from holon.model.values import TurnId
 from tests.decide.sample_rows import AGENT_ID, NOW, agent_in
 
 vary = msgspec.structs.replace

@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from holon.decide.agent_lifecycle import TRANSITIONS, admits, may_run, next_status
-from holon.model.agent_status import AgentSignal, AgentStatus
+from holon.decide.agents.lifecycle import TRANSITIONS, admits, may_run, next_status
+from holon.model.agents import AgentSignal, AgentStatus
 from holon.model.errors import ForbiddenTransitionError
 
 S, G = AgentStatus, AgentSignal

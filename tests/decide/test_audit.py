@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holon.decide.audit import audited, events_of
-from holon.decide.audit_fold import NO_FOCUS, SELF, TURN_OPEN, Subject, fold, is_end, moves_of
-from holon.decide.audit_turns import OwnedTurn, owned_turn
-from holon.decide.memory_marks import marks_of
-from holon.model.agent_status import AgentStatus
-from holon.model.closure import ClosureOutcome
-from holon.model.commit import (
+from holon.decide.events.audit import audited, events_of
+from holon.decide.events.log_fold import NO_FOCUS, SELF, TURN_OPEN, Subject, fold, is_end, moves_of
+from holon.decide.events.turn_audit import OwnedTurn, owned_turn
+from holon.decide.memory.documents import marks_of
+from holon.model.agents import AgentStatus
+from holon.model.commits import (
     AdvanceTask,
     CancelTimer,
     Change,
@@ -32,7 +31,7 @@ from holon.model.commit import (
     SettleTurn,
 )
 from holon.model.errors import ForbiddenTransitionError
-from holon.model.event import (
+from holon.model.events.event import (
     AssistantRoundRecorded,
     ClosureDecided,
     Event,
@@ -40,21 +39,35 @@ from holon.model.event import (
     MessageProcessed,
     TaskStatusUpdated,
 )
-from holon.model.ids import AgentId, CallId, MessageId, TaskId, TimerId, TurnId, WaitId, WorkItemId
-from holon.model.instant import EPOCH, later
 from holon.model.limits import EVENT_TEXT_CHARS_MAX
-from holon.model.message import MessageState
-from holon.model.provider_attempt import TokenUsage
+from holon.model.providers.attempts import TokenUsage
+from holon.model.queue import MessageState
 from holon.model.record import Record
-from holon.model.task import TaskStatus
-from holon.model.tool import ToolCallState
-from holon.model.turn import SafePoint, TerminalKind, ToolReceipt, TurnTerminal
-from holon.model.wait import WaitState
-from holon.model.wake_event import TimerFired, WaitMoved
-from holon.model.work_event import WorkItemWritten
-from holon.model.work_item import WorkItemState
-from holon.testing.builders import a_work_item
+from holon.model.tasks import TaskStatus
+from holon.model.turns.tools import ToolCallState
+from holon.model.turns.turn import (
+    ClosureOutcome,
+    SafePoint,
+    TerminalKind,
+    ToolReceipt,
+    TurnTerminal,
+)
+from holon.model.values import (
+    EPOCH,
+    AgentId,
+    CallId,
+    MessageId,
+    TaskId,
+    TimerId,
+    TurnId,
+    WaitId,
+    WorkItemId,
+    later,
+)
+from holon.model.wake import TimerFired, WaitMoved, WaitState
+from holon.model.work import WorkItemState, WorkItemWritten
 from holon.wire.codec import decode, encode
+from tests.support.builders import a_work_item
 from tests.wire.record_strategies import records_of
 
 MAIN = AgentId("main")

@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from holon.decide.authority import OPERATOR_DOORS, derive_authority, derive_trust, doors_of
-from holon.model.provenance import (
+from holon.decide.queue.authority import OPERATOR_DOORS, derive_authority, derive_trust, doors_of
+from holon.model.queue import (
     AdmissionContext,
     AuthorityClass,
     CallbackOrigin,

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.decide.bounded_text import (
+from holon.decide.text.bounded import (
     OutputBudget,
     beginning_of,
     preview_of,
     previews_of,
     transcript_of,
 )
-from holon.model.command import OutputSpan, OutputStream
+from holon.model.tasks import OutputSpan, OutputStream
 
 MARK_CHARS_MAX = 60
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.decide.budget import BudgetFacts, budget_text, cost_micros_of, judge_budget
-from holon.model.budget import (
+from holon.decide.budgets.budget import BudgetFacts, budget_text, cost_micros_of, judge_budget
+from holon.model.budgets import (
     Budget,
     BudgetHold,
     BudgetMeasure,
@@ -17,7 +17,7 @@ from holon.model.budget import (
     UsageStep,
 )
 from holon.model.limits import BUDGET_TURNS_WINDOW_MS, BUDGET_WINDOW_MS, USAGE_STEP_MS
-from holon.model.provider_attempt import (
+from holon.model.providers.attempts import (
     AttemptOutcome,
     AttemptTimeline,
     ProviderAttempt,

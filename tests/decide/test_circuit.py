@@ -2,7 +2,7 @@
 
 import pytest
 
-from holon.decide.circuit import (
+from holon.decide.providers.routes import (
     CLOSED,
     Circuit,
     Closed,

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 import pytest
 
-from holon.decide.closure import (
+from holon.decide.turns.closure import (
     NO_TURN_OBSERVED,
     ClosureFacts,
     CurrentWork,
@@ -15,9 +15,9 @@ from holon.decide.closure import (
     derive_closure,
     posture_of,
 )
-from holon.model.agent import AgentFocus
-from holon.model.agent_status import AgentStatus
-from holon.model.closure import (
+from holon.model.agents import AgentFocus, AgentStatus
+from holon.model.events.reads import AgentSnapshot, WeighedItem
+from holon.model.turns.turn import (
     Closure,
     ClosureOutcome,
     Completed,
@@ -25,17 +25,17 @@ from holon.model.closure import (
     Failed,
     ReactivationMode,
     RuntimePosture,
+    TerminalKind,
+    TurnTerminal,
     Waiting,
     WaitingReason,
     WorkSignalStatus,
     outcome_of,
     waiting_reason_of,
 )
-from holon.model.ids import TurnId, WorkItemId
-from holon.model.snapshot import AgentSnapshot, WeighedItem
-from holon.model.turn import TerminalKind, TurnTerminal
-from holon.model.wait import WaitKind, WaitState
-from holon.model.work_item import PlanStatus, SchedulingState
+from holon.model.values import TurnId, WorkItemId
+from holon.model.wake import WaitKind, WaitState
+from holon.model.work import PlanStatus, SchedulingState
 from tests.decide.sample_rows import ITEM, NOW, agent_in, wait_of, weighed
 
 OPERATOR: Final = WaitingReason.AWAITING_OPERATOR_INPUT

@@ -3,10 +3,9 @@
 import msgspec
 import pytest
 
-from holon.decide.command_end import EndAsked, end_of_task, failure_kind_of, how_it_ended
-from holon.model.command import CommandExit, StopCause
-from holon.model.task import TaskStatus
-from holon.testing.builders import a_task
+from holon.decide.tasks.commands import EndAsked, end_of_task, failure_kind_of, how_it_ended
+from holon.model.tasks import CommandExit, StopCause, TaskStatus
+from tests.support.builders import a_task
 
 TASK = msgspec.structs.replace(a_task(), summary="make all")
 CLEAN = CommandExit(exit_status=0)

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holon.decide.command_promotion import (
+from holon.decide.tasks.commands import (
     PromotionFacts,
     already_running_result,
     command_digest,
@@ -18,12 +18,18 @@ from holon.decide.command_promotion import (
     running_twin,
     spec_of,
 )
-from holon.model.command import CommandExit, CommandSpec, OutputSpan, OutputStream, StopCause
-from holon.model.command_limits import COMMAND_BATCH_ITEMS_COUNT_MAX
-from holon.model.ids import TaskId
-from holon.model.provenance import TrustLevel
-from holon.model.task import TaskStatus
-from holon.testing.builders import MAIN, START, a_task
+from holon.model.limits import COMMAND_BATCH_ITEMS_COUNT_MAX
+from holon.model.queue import TrustLevel
+from holon.model.tasks import (
+    CommandExit,
+    CommandSpec,
+    OutputSpan,
+    OutputStream,
+    StopCause,
+    TaskStatus,
+)
+from holon.model.values import TaskId
+from tests.support.builders import MAIN, START, a_task
 
 COMMAND = CommandSpec(run_id="turn_1.1.0", cmd="make", workdir="/w")
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holon.decide.compaction import (
+from holon.decide.turns.compaction import (
     DELTA_REQUEST,
     FULL_REQUEST,
     BaselineOverBudget,
@@ -17,21 +17,19 @@ from holon.decide.compaction import (
     TurnSizes,
     decide_window,
 )
-from holon.decide.conversation_size import bytes_of
-from holon.decide.conversation_view import problems_of
-from holon.decide.recap import newest_compaction, turn_recap
-from holon.decide.turn_replay import replay
-from holon.decide.turn_step import RESUME
-from holon.model.compaction_limits import COMPACTION_RESERVE_BYTES, RECAP_BYTES_MAX
-from holon.model.conversation import (
+from holon.decide.turns.conversation import bytes_of, newest_compaction, problems_of, turn_recap
+from holon.decide.turns.replay import replay
+from holon.decide.turns.step import RESUME
+from holon.model.turns.compaction import COMPACTION_RESERVE_BYTES, RECAP_BYTES_MAX
+from holon.model.turns.conversation import (
     AssistantMessage,
     ConversationMessage,
     TextBlock,
     ToolResultBlock,
     ToolUseBlock,
 )
-from holon.model.transcript import AssistantRound, ContinuationPrompt, TranscriptEntry
-from holon.model.turn import CallModel, Finish
+from holon.model.turns.transcript import AssistantRound, ContinuationPrompt, TranscriptEntry
+from holon.model.turns.turn import CallModel, Finish
 from tests.decide.long_turn import ROUNDS, TOOLS, LongTurn, Round, a_past
 from tests.decide.turn_rows import spoke
 

@@ -6,36 +6,40 @@ from typing import Final
 import msgspec
 import pytest
 
-from holon.decide.closure import NO_TURN_OBSERVED, ClosureFacts, derive_closure
-from holon.decide.continuation import (
+from holon.decide.turns.closure import (
+    NO_TURN_OBSERVED,
+    ClosureFacts,
     ContinuationFacts,
+    derive_closure,
     is_waiting,
     item_in_question,
     mootness,
     resolve_continuation,
     timer_in_question,
 )
-from holon.decide.ticks import WORK_QUEUE
-from holon.model.closure import (
+from holon.decide.wake.ticks import WORK_QUEUE
+from holon.model.queue import MessageEnvelope, MessageKind, MessageState, QueueEntry, SystemOrigin
+from holon.model.turns.turn import (
     Closure,
     ClosureOutcome,
     Completed,
     Continuable,
     Failed,
+    LivenessOnly,
     ReactivationMode,
+    Reentry,
+    ReentryClass,
+    TriggerKind,
     Waiting,
     WaitingReason,
     WorkSignal,
     WorkSignalStatus,
     outcome_of,
 )
-from holon.model.continuation import LivenessOnly, Reentry, ReentryClass, TriggerKind
-from holon.model.ids import WorkItemId
-from holon.model.message import MessageEnvelope, MessageKind, MessageState, QueueEntry
-from holon.model.provenance import SystemOrigin
+from holon.model.values import WorkItemId
 from holon.model.wake import TimerStatus
-from holon.testing.builders import a_message, a_tick, a_timer, a_timer_tick
 from tests.decide.sample_rows import weighed
+from tests.support.builders import a_message, a_tick, a_timer, a_timer_tick
 
 # The oracle: kind, then the condition under which it says anything, then the class it gets when the
 # prior closure is: not waiting / operator / external / task / timer / a system wait without reason.

@@ -3,17 +3,25 @@
 import msgspec
 import pytest
 
-from holon.decide.conversation_view import (
+from holon.decide.queue.message_view import render_message
+from holon.decide.turns.commits import entry_of
+from holon.decide.turns.conversation import (
     INCOMING_HEADER,
     INTERJECTION_HEADER,
     UNSEEN_HEADER,
     conversation_of,
     problems_of,
 )
-from holon.decide.failure_artifact import operator_abort
-from holon.decide.lane_commits import entry_of
-from holon.decide.message_view import render_message
-from holon.model.conversation import (
+from holon.decide.turns.failures import operator_abort
+from holon.model.queue import (
+    AdmissionContext,
+    AuthorityClass,
+    ChannelOrigin,
+    DeliverySurface,
+    TextBody,
+    TrustLevel,
+)
+from holon.model.turns.conversation import (
     AssistantMessage,
     ConversationMessage,
     TextBlock,
@@ -21,17 +29,8 @@ from holon.model.conversation import (
     ToolResultBlock,
     UserMessage,
 )
-from holon.model.ids import CallId, MessageId
-from holon.model.message import TextBody
-from holon.model.provenance import (
-    AdmissionContext,
-    AuthorityClass,
-    ChannelOrigin,
-    DeliverySurface,
-    TrustLevel,
-)
-from holon.model.tool import ToolCallRecord, ToolCallState
-from holon.model.transcript import (
+from holon.model.turns.tools import ToolCallRecord, ToolCallState
+from holon.model.turns.transcript import (
     AssistantRound,
     ContinuationPrompt,
     IncomingMessage,
@@ -41,7 +40,8 @@ from holon.model.transcript import (
     TranscriptData,
     TurnLog,
 )
-from holon.model.turn import ModelSpoke, SafePoint, StopReason, ToolReceipt
+from holon.model.turns.turn import ModelSpoke, SafePoint, StopReason, ToolReceipt
+from holon.model.values import CallId, MessageId
 from tests.decide.sample_rows import AGENT_ID, NOW
 from tests.decide.turn_rows import TURN, USAGE, bad, interjected, ok, prompt, spoke, use
 

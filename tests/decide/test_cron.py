@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holon.decide.cron import BadCronError, next_cron_slot, read_cron, zone_of
+from holon.decide.wake.cron import BadCronError, next_cron_slot, read_cron, zone_of
 from holon.model.wake import Cron
 
 MINUTE = timedelta(minutes=1)

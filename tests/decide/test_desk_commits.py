@@ -5,8 +5,8 @@ from datetime import datetime
 import msgspec
 import pytest
 
-from holon.decide.admission import Admitted
-from holon.decide.desk_commits import (
+from holon.decide.queue.admission import Admitted
+from holon.decide.queue.commits import (
     OperatorQuestion,
     StatusRequest,
     TaskEnd,
@@ -18,14 +18,18 @@ from holon.decide.desk_commits import (
     queue_change,
     task_end_changes,
 )
-from holon.decide.timer_grid import FireDecision
-from holon.model.agent_status import AgentSignal, AgentStatus
-from holon.model.commit import (
+from holon.decide.wake.timers import FireDecision
+from holon.model.agents import AgentSignal, AgentStatus
+from holon.model.commits import (
     AdvanceTask,
+    AgentAdmits,
+    AgentGeneration,
+    AgentInStatus,
     AppendBrief,
     CancelTimer,
     FireTimer,
     MarkSeen,
+    MessageInState,
     MoveWait,
     OpenWait,
     QueueMessage,
@@ -33,26 +37,18 @@ from holon.model.commit import (
     RememberActivation,
     SetAgentStatus,
     SettleMessage,
-)
-from holon.model.errors import ForbiddenTransitionError
-from holon.model.event import ControlApplied
-from holon.model.expectation import (
-    AgentAdmits,
-    AgentGeneration,
-    AgentInStatus,
-    MessageInState,
     TaskNotTerminal,
     TimerAtSlot,
     WaitInState,
     WorkItemAtRevision,
 )
-from holon.model.ids import BriefId, MessageId, TaskId, TimerId, WaitId
-from holon.model.instant import to_micros
-from holon.model.message import MessageState
-from holon.model.snapshot import AgentSnapshot, DueTimer
-from holon.model.task import TaskStatus
-from holon.model.wait import WaitKind, WaitState
-from holon.model.wake import Every, TimerRecord
+from holon.model.errors import ForbiddenTransitionError
+from holon.model.events.event import ControlApplied
+from holon.model.events.reads import AgentSnapshot, DueTimer
+from holon.model.queue import MessageState
+from holon.model.tasks import TaskStatus
+from holon.model.values import BriefId, MessageId, TaskId, TimerId, WaitId, to_micros
+from holon.model.wake import Every, TimerRecord, WaitKind, WaitState
 from tests.decide.sample_rows import AGENT_ID, MEMORY, NOW, agent_in, seconds, wait_of, weighed
 from tests.decide.turn_rows import prompt
 

@@ -4,18 +4,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holon.decide.episode_building import TurnBoundary, build_on, relevant_episodes
-from holon.decide.memory_documents import documents_of
-from holon.model.ids import TurnId, WorkItemId, WorkspaceId
-from holon.model.memory import EpisodeBoundary, EpisodeBuilder, EpisodeRecord, TurnMemoryDelta
-from holon.model.memory_index import MemoryKind, MemorySource
-from holon.model.memory_limits import (
+from holon.decide.memory.documents import documents_of
+from holon.decide.memory.episodes import TurnBoundary, build_on, relevant_episodes
+from holon.model.memory.index import MemoryKind, MemorySource
+from holon.model.memory.records import (
     EPISODE_SUMMARY_CHARS_MAX,
     EPISODE_TURNS_COUNT_MAX,
     MEMORY_ENTRIES_COUNT_MAX,
     MEMORY_FILES_COUNT_MAX,
+    EpisodeBoundary,
+    EpisodeBuilder,
+    EpisodeRecord,
+    TurnMemoryDelta,
 )
-from holon.model.provenance import AuthorityClass
+from holon.model.queue import AuthorityClass
+from holon.model.values import TurnId, WorkItemId, WorkspaceId
 from holon.wire.codec import decode, encode
 from tests.decide.memory_rows import OPERATOR, OUTSIDE, an_episode, turn_delta
 from tests.decide.sample_rows import AGENT_ID, NOW

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from holon.decide.failure_artifact import (
+from holon.decide.turns.failures import (
     ABORTED_KINDS,
     LostCandidate,
     failure_of,
@@ -14,16 +14,14 @@ from holon.decide.failure_artifact import (
     round_limit,
     task_failure,
 )
-from holon.model.brief import FailureArtifact, FailureCategory
 from holon.model.errors import BadInputError, HolonError, StoreFullError
-from holon.model.ids import TaskId
+from holon.model.events.briefs import FailureArtifact, FailureCategory
 from holon.model.limits import EVENT_TEXT_CHARS_MAX
-from holon.model.model_ref import parse_model_ref
-from holon.model.provider_attempt import ProviderAttempt, TransportDiagnostics
-from holon.model.provider_errors import (
+from holon.model.providers.attempts import (
     AuthRejectedError,
     ContextTooLongError,
     ModelUnavailableError,
+    ProviderAttempt,
     ProviderError,
     ProviderOverloadedError,
     ProviderTimeoutError,
@@ -31,10 +29,13 @@ from holon.model.provider_errors import (
     RateLimitedError,
     RequestRejectedError,
     RouteRestingError,
+    TransportDiagnostics,
     TransportUnsupportedError,
     UnreadableResponseError,
     UsageLimitedError,
 )
+from holon.model.providers.models import parse_model_ref
+from holon.model.values import TaskId
 from tests.decide.turn_rows import ATTEMPT
 
 TRANSPORT = FailureCategory.TRANSPORT

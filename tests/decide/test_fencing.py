@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holon.decide.fencing import (
+from holon.decide.text.fencing import (
     cut_between_fences,
     disarmed,
     disarmed_within,

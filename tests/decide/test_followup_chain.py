@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from holon.decide.followup_chain import ChainUsedUp, FollowupFacts, next_in_chain, root_of
-from holon.model.ids import MessageId
+from holon.decide.budgets.no_progress import ChainUsedUp, FollowupFacts, next_in_chain, root_of
 from holon.model.limits import FOLLOWUPS_PER_CHAIN_COUNT_MAX
-from holon.model.message import FollowupChain, MessageEnvelope
+from holon.model.queue import FollowupChain, MessageEnvelope
+from holon.model.values import MessageId
 from tests.decide.turn_rows import prompt
 
 ROOT = MessageId("msg_root")

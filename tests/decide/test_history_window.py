@@ -6,18 +6,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holon.decide.compaction import ShownPast
-from holon.decide.conversation_size import bytes_of
-from holon.decide.conversation_view import append_recap, append_turn, conversation_of, problems_of
-from holon.decide.history_window import HistoryFacts, marks, plan_history
-from holon.decide.recap import turn_line
-from holon.model.agent import AgentContext
-from holon.model.compaction_limits import HISTORY_TURNS_COUNT_MAX
-from holon.model.conversation import ConversationMessage
+from holon.decide.turns.compaction import HistoryFacts, ShownPast, marks, plan_history
+from holon.decide.turns.conversation import (
+    append_recap,
+    append_turn,
+    bytes_of,
+    conversation_of,
+    problems_of,
+    turn_line,
+)
+from holon.model.agents import AgentContext
 from holon.model.limits import HISTORY_TURNS_COUNT_DEFAULT
-from holon.model.provenance import AuthorityClass
-from holon.model.transcript import IncomingMessage, TurnLog
-from holon.model.turn import TerminalKind
+from holon.model.queue import AuthorityClass
+from holon.model.turns.compaction import HISTORY_TURNS_COUNT_MAX
+from holon.model.turns.conversation import ConversationMessage
+from holon.model.turns.transcript import IncomingMessage, TurnLog
+from holon.model.turns.turn import TerminalKind
 from tests.decide.long_turn import LongTurn, Round, a_past, ended, plain_turn, turn_of, with_entry
 from tests.decide.turn_rows import opened_log, prompt
 

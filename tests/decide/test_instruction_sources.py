@@ -2,14 +2,14 @@
 
 import pytest
 
-from holon.decide.instruction_sources import (
+from holon.decide.guidance.instructions import (
     InstructionPlaces,
     Noticed,
     changes_between,
     is_instruction_source,
 )
-from holon.model.ids import TurnId
-from holon.model.provenance import AuthorityClass
+from holon.model.queue import AuthorityClass
+from holon.model.values import TurnId
 
 HOME, ANCHOR = "/h/agents/main", "/w"
 NOTICED = Noticed(

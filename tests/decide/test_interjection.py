@@ -5,11 +5,10 @@ import itertools
 import msgspec
 import pytest
 
-from holon.decide.interjection import Interject, LeaveQueued, decide_interjection
-from holon.decide.message_view import render_message
-from holon.model.message import MessageKind, Priority
-from holon.model.provenance import OperatorOrigin, TrustLevel
-from holon.model.turn import SafePoint
+from holon.decide.queue.message_view import render_message
+from holon.decide.queue.next_message import Interject, LeaveQueued, decide_interjection
+from holon.model.queue import MessageKind, OperatorOrigin, Priority, TrustLevel
+from holon.model.turns.turn import SafePoint
 from tests.decide.sample_rows import ORIGINS
 from tests.decide.turn_rows import prompt
 

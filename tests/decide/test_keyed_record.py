@@ -2,9 +2,9 @@
 
 import pytest
 
-from holon.decide.keyed_record import key_conflict, keyed_id
-from holon.model.ids import AgentId, IdPrefix, parse_record_id
-from holon.model.refusal import RefusalCode, RefusedError
+from holon.decide.queue.idempotency import key_conflict, keyed_id
+from holon.model.errors import RefusalCode, RefusedError
+from holon.model.values import AgentId, IdPrefix, parse_record_id
 
 A, B = AgentId("a"), AgentId("b")
 

@@ -5,7 +5,7 @@ from typing import TypeVar
 import msgspec
 import pytest
 
-from holon.decide.lane_commits import (
+from holon.decide.turns.commits import (
     ClaimFacts,
     InterjectionFacts,
     LaneHold,
@@ -18,16 +18,19 @@ from holon.decide.lane_commits import (
     round_commit,
     tool_done_commit,
 )
-from holon.decide.recovery_plan import interrupt_call
-from holon.model.agent_status import AgentStatus
-from holon.model.closure import ClosureOutcome
-from holon.model.commit import (
+from holon.decide.turns.recovery import interrupt_call
+from holon.model.agents import AgentStatus
+from holon.model.commits import (
+    AgentAdmits,
+    AgentGeneration,
+    AgentInStatus,
     AppendTranscript,
     Change,
     ClaimMessage,
     Commit,
     FinishToolCall,
     MarkSeen,
+    MessageInState,
     MoveWait,
     OpenTurn,
     ResumeTurn,
@@ -35,15 +38,29 @@ from holon.model.commit import (
     SettleMessage,
     StartToolCall,
 )
-from holon.model.continuation import LivenessOnly, Reentry, ReentryClass, TriggerKind
-from holon.model.expectation import AgentAdmits, AgentGeneration, AgentInStatus, MessageInState
-from holon.model.ids import MessageId, TurnId
-from holon.model.message import MessageState, TextBody
-from holon.model.snapshot import AgentSnapshot
-from holon.model.tool import ToolCallState
-from holon.model.transcript import AssistantRound, ContinuationPrompt, IncomingMessage, Interjection
-from holon.model.turn import CallModel, Finish, RunTools, SafePoint, TurnStep
-from holon.model.wait import WaitKind, WaitState
+from holon.model.events.reads import AgentSnapshot
+from holon.model.queue import MessageState, TextBody
+from holon.model.turns.tools import ToolCallState
+from holon.model.turns.transcript import (
+    AssistantRound,
+    ContinuationPrompt,
+    IncomingMessage,
+    Interjection,
+)
+from holon.model.turns.turn import (
+    CallModel,
+    ClosureOutcome,
+    Finish,
+    LivenessOnly,
+    Reentry,
+    ReentryClass,
+    RunTools,
+    SafePoint,
+    TriggerKind,
+    TurnStep,
+)
+from holon.model.values import MessageId, TurnId
+from holon.model.wake import WaitKind, WaitState
 from tests.decide.sample_rows import AGENT_ID, MESSAGE_ID, NOW, agent_in, wait_of, weighed
 from tests.decide.turn_rows import TURN, bad, ok, prompt, running_snapshot, spoke, use
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.decide.lenient_arguments import Aliases, coerce_arguments
-from holon.model.json_value import JsonValue
+from holon.decide.providers.lenient_arguments import Aliases, coerce_arguments
 from holon.model.limits import ARGUMENT_NOTES_COUNT_MAX
+from holon.model.values import JsonValue
 from holon.tools.arguments import schema_of
 
 

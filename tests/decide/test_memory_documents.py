@@ -3,31 +3,22 @@
 import msgspec
 import pytest
 
-from holon.decide.authority import lowest
-from holon.decide.memory_documents import (
+from holon.decide.memory.documents import (
     MEMORY_FILES,
     documents_of,
     file_document,
     require_source_ref,
 )
-from holon.model.brief import BriefRecord
+from holon.decide.queue.authority import lowest
 from holon.model.errors import BadIdError
-from holon.model.ids import AgentId, EpisodeId, WorkspaceId
-from holon.model.json_value import JsonValue
-from holon.model.memory import EpisodeBoundary, EpisodeRecord
-from holon.model.memory_index import MemoryDocument, MemoryKind, MemorySource, SourceRecord
-from holon.model.provenance import AuthorityClass
-from holon.model.work_item import TodoItem, TodoState
-from holon.model.workspace import WorkspaceEntry
-from holon.testing.builders import (
-    MAIN,
-    START,
-    a_brief,
-    a_task,
-    a_tool_call,
-    a_turn,
-    a_work_item,
-)
+from holon.model.events.briefs import BriefRecord
+from holon.model.memory.index import MemoryDocument, MemoryKind, MemorySource, SourceRecord
+from holon.model.memory.records import EpisodeBoundary, EpisodeRecord
+from holon.model.queue import AuthorityClass
+from holon.model.values import AgentId, EpisodeId, JsonValue, WorkspaceId
+from holon.model.work import TodoItem, TodoState
+from holon.model.workspaces import WorkspaceEntry
+from tests.support.builders import MAIN, START, a_brief, a_task, a_tool_call, a_turn, a_work_item
 
 OPERATOR, RUNTIME, SIGNAL, EVIDENCE = AuthorityClass
 GARDEN = WorkspaceId("ws_garden")

@@ -3,15 +3,13 @@
 import msgspec
 import pytest
 
-from holon.decide.memory_marks import marks_of, turn_of
-from holon.model.commit import AppendBrief, AppendTranscript, StartToolCall
-from holon.model.ids import TurnId
-from holon.model.memory_index import MemoryKind
-from holon.model.memory_mark import SourceChanged, TurnShown
-from holon.model.message import MessageEnvelope, MessageKind
-from holon.model.provenance import AuthorityClass
-from holon.model.transcript import IncomingMessage
-from holon.testing.builders import (
+from holon.decide.memory.documents import marks_of, turn_of
+from holon.model.commits import AppendBrief, AppendTranscript, StartToolCall
+from holon.model.memory.index import MemoryKind, SourceChanged, TurnShown
+from holon.model.queue import AuthorityClass, MessageEnvelope, MessageKind
+from holon.model.turns.transcript import IncomingMessage
+from holon.model.values import TurnId
+from tests.support.builders import (
     MAIN,
     a_brief,
     a_message,

@@ -7,26 +7,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holon.decide.memory_update import (
+from holon.decide.memory.working_memory import (
     SettledTurn,
     changed_fields,
     next_memory,
     remembered,
     summary_of,
 )
-from holon.decide.turn_evidence import TurnEvidence
-from holon.model.ids import WaitId, WorkItemId, WorkspaceId
-from holon.model.memory import MemoryDeltaReason, MemoryState, WorkingMemory
-from holon.model.memory_limits import (
+from holon.decide.turns.evidence import TurnEvidence
+from holon.model.memory.records import (
     MEMORY_ENTRIES_COUNT_MAX,
     MEMORY_FILES_COUNT_MAX,
     MEMORY_LINE_CHARS_MAX,
     MEMORY_SUMMARY_CHARS_MAX,
+    MemoryDeltaReason,
+    MemoryState,
+    WorkingMemory,
 )
-from holon.model.message import MessageKind
-from holon.model.turn import TerminalKind
-from holon.model.wait import WaitKind, WaitRecord, WaitState
-from holon.model.work_item import PlanStatus, TodoItem, TodoState, WorkItemRecord
+from holon.model.queue import MessageKind
+from holon.model.turns.turn import TerminalKind
+from holon.model.values import WaitId, WorkItemId, WorkspaceId
+from holon.model.wake import WaitKind, WaitRecord, WaitState
+from holon.model.work import PlanStatus, TodoItem, TodoState, WorkItemRecord
 from tests.decide.memory_rows import OPERATOR, OUTSIDE, check, settled, terminal
 from tests.decide.sample_rows import AGENT_ID, ITEM, NOW
 

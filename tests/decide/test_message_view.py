@@ -3,28 +3,25 @@
 import msgspec
 import pytest
 
-from holon.decide.fencing import fence_name
-from holon.decide.message_view import render_message
-from holon.decide.tick_texts import hint_tick_body
-from holon.model.ids import MessageId, TaskId
-from holon.model.message import (
+from holon.decide.queue.message_view import hint_tick_body, render_message
+from holon.decide.text.fencing import fence_name
+from holon.model.queue import (
+    AdmissionContext,
+    AuthorityClass,
     BriefBody,
+    ChannelOrigin,
+    DeliverySurface,
     JsonBody,
     MessageBody,
     MessageEnvelope,
     MessageKind,
-    TextBody,
-)
-from holon.model.provenance import (
-    AdmissionContext,
-    AuthorityClass,
-    ChannelOrigin,
-    DeliverySurface,
     Origin,
     SystemOrigin,
     TaskOrigin,
+    TextBody,
     TrustLevel,
 )
+from holon.model.values import MessageId, TaskId
 from tests.decide.sample_rows import HINT
 from tests.decide.turn_rows import prompt
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from holon.decide.no_progress import (
+from holon.decide.budgets.no_progress import (
     GiveUp,
     HoldBack,
     KeepSilent,
@@ -15,18 +15,17 @@ from holon.decide.no_progress import (
     is_self_started,
     pace_after,
 )
-from holon.model.agent import AgentPace
+from holon.model.agents import AgentPace
 from holon.model.limits import (
     SELF_STARTED_APART_MS,
     SELF_STARTED_COUNT_MAX,
     SELF_STARTED_FREE_COUNT_MAX,
     SELF_STARTED_HOLD_MS_MIN,
 )
-from holon.model.message import JsonBody, MessageEnvelope, MessageKind, TextBody
-from holon.model.provenance import SystemOrigin
-from holon.model.transcript import RecordedCall
-from holon.testing.builders import a_message, a_receipt, a_timer_tick, a_tool_call, a_turn
+from holon.model.queue import JsonBody, MessageEnvelope, MessageKind, SystemOrigin, TextBody
+from holon.model.turns.transcript import RecordedCall
 from tests.decide.sample_rows import NOW
+from tests.support.builders import a_message, a_receipt, a_timer_tick, a_tool_call, a_turn
 
 FREE, MOST = SELF_STARTED_FREE_COUNT_MAX, SELF_STARTED_COUNT_MAX
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.decide.pick_next import Pick, pick_next
-from holon.model.ids import MessageId
+from holon.decide.queue.next_message import Pick, pick_next
+from holon.model.events.reads import QueueHead
 from holon.model.limits import CLAIMS_PASSED_OVER_COUNT_MAX
-from holon.model.message import Priority
-from holon.model.snapshot import QueueHead
+from holon.model.queue import Priority
+from holon.model.values import MessageId
 
 PRIORITIES = st.sampled_from(Priority)
 

@@ -2,8 +2,15 @@
 
 import pytest
 
-from holon.decide.prompt_layout import layout_of
-from holon.model.conversation import (
+from holon.decide.providers.prompt_layout import layout_of
+from holon.model.providers.prompt_frame import (
+    ConversationPlace,
+    PromptBlock,
+    PromptFrame,
+    ProviderRequest,
+    Stability,
+)
+from holon.model.turns.conversation import (
     AssistantMessage,
     ConversationMessage,
     TextBlock,
@@ -11,14 +18,7 @@ from holon.model.conversation import (
     ToolUseBlock,
     UserMessage,
 )
-from holon.model.ids import AgentId, CallId
-from holon.model.prompt_frame import (
-    ConversationPlace,
-    PromptBlock,
-    PromptFrame,
-    ProviderRequest,
-    Stability,
-)
+from holon.model.values import AgentId, CallId
 
 STABLE, AGENT, TURN = Stability.STABLE, Stability.AGENT_SCOPED, Stability.TURN_SCOPED
 CALL = AssistantMessage(blocks=(ToolUseBlock(call_id=CallId("c"), name="Look", input={}),))

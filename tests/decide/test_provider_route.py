@@ -2,8 +2,8 @@
 
 import pytest
 
-from holon.decide.provider_route import RouteFacts, ordered_models
-from holon.model.model_ref import ModelRef, parse_model_ref
+from holon.decide.providers.routes import RouteFacts, ordered_models
+from holon.model.providers.models import ModelRef, parse_model_ref
 
 ONE, TWO, THREE, OWN = (parse_model_ref(f"lab/{name}") for name in ("one", "two", "three", "own"))
 

@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from holon.decide.quotas import agent_quota, timer_quota, work_item_quota
+from holon.decide.budgets.budget import agent_quota, timer_quota, work_item_quota
+from holon.model.errors import Refusal, RefusalCode
 from holon.model.limits import (
     AGENTS_COUNT_MAX,
     TIMERS_ACTIVE_COUNT_MAX,
     WORK_ITEMS_OPEN_COUNT_MAX,
 )
-from holon.model.refusal import Refusal, RefusalCode
 
 
 @pytest.mark.requirement("scheduling-large:quotas")

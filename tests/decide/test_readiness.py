@@ -5,9 +5,9 @@ import itertools
 import msgspec
 import pytest
 
-from holon.decide.readiness import readiness_of, scheduling_state
-from holon.model.wait import WaitKind, WaitState
-from holon.model.work_item import PlanStatus, Readiness, SchedulingState, WorkItemState
+from holon.decide.work.projection import readiness_of, scheduling_state
+from holon.model.wake import WaitKind, WaitState
+from holon.model.work import PlanStatus, Readiness, SchedulingState, WorkItemState
 from tests.decide.sample_rows import ITEM, wait_of
 
 vary = msgspec.structs.replace

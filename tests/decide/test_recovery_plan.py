@@ -5,9 +5,9 @@ import itertools
 import msgspec
 import pytest
 
-from holon.decide.failure_artifact import ABORTED_KINDS, INTERRUPTED_BY_RESTART
-from holon.decide.lane_commits import TurnCrashes
-from holon.decide.recovery_plan import (
+from holon.decide.turns.commits import TurnCrashes
+from holon.decide.turns.failures import ABORTED_KINDS, INTERRUPTED_BY_RESTART
+from holon.decide.turns.recovery import (
     AbandonTurnPlan,
     InterruptTask,
     KeepTask,
@@ -17,12 +17,12 @@ from holon.decide.recovery_plan import (
     plan_tasks,
     plan_turn,
 )
-from holon.model.brief import FailureCategory
-from holon.model.ids import CallId, TaskId
+from holon.model.events.briefs import FailureCategory
 from holon.model.limits import TURN_CRASHES_COUNT_MAX, TURN_RESUMES_COUNT_MAX
-from holon.model.task import TaskKind, TaskRecord, TaskStatus
-from holon.model.tool import ToolCallRecord, ToolCallState
-from holon.model.transcript import RecordedCall, TurnLog
+from holon.model.tasks import TaskKind, TaskRecord, TaskStatus
+from holon.model.turns.tools import ToolCallRecord, ToolCallState
+from holon.model.turns.transcript import RecordedCall, TurnLog
+from holon.model.values import CallId, TaskId
 from tests.decide.sample_rows import AGENT_ID, NOW
 from tests.decide.turn_rows import TURN, ok
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.decide.redaction import Redacting, SecretMatcher, _WrittenForm
+from holon.decide.text.secrets import Redacting, SecretMatcher, _WrittenForm
 from holon.model.limits import SECRET_CHARS_MIN
 
 KEY = 'sk-ant/api03+Zz9 "é\\%'

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.decide.retry import (
+from holon.decide.providers.routes import (
     ATTEMPTS_COUNT_MAX,
     FailedAttempt,
     GiveUp,
@@ -18,23 +18,24 @@ from holon.decide.retry import (
     jitter_of,
     moment_named,
 )
-from holon.model.ids import AgentId
 from holon.model.limits import (
     PROVIDER_BACKOFF_MS_MAX,
     PROVIDER_BACKOFF_MS_MIN,
     PROVIDER_DEFERRAL_MS_MAX,
     PROVIDER_WAIT_INLINE_MS_MAX,
 )
-from holon.model.model_ref import parse_model_ref
-from holon.model.provider_attempt import AttemptOutcome, LeftBecause
-from holon.model.provider_errors import (
+from holon.model.providers.attempts import (
+    AttemptOutcome,
     AuthRejectedError,
+    LeftBecause,
     ProviderError,
     ProviderOverloadedError,
     ProviderTimeoutError,
     RateLimitedError,
     UsageLimitedError,
 )
+from holon.model.providers.models import parse_model_ref
+from holon.model.values import AgentId
 
 EXHAUSTED = AttemptOutcome.RETRIES_EXHAUSTED
 FAST = AttemptOutcome.FAIL_FAST_ABORTED

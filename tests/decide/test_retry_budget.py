@@ -2,7 +2,7 @@
 
 import pytest
 
-from holon.decide.retry_budget import (
+from holon.decide.providers.routes import (
     FULL_BUDGET,
     PARTS_PER_RETRY,
     RetryBudget,

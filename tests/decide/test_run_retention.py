@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from holon.decide import run_retention
-from holon.decide.run_retention import runs_to_forget, tightened
-from holon.model.command import EndedRun
+from holon.decide.events import retention
+from holon.decide.events.retention import runs_to_forget, tightened
+from holon.model.events.retention import RetentionPolicy
 from holon.model.limits import (
     COMMIT_IDS_KEPT_FULL_MS_MIN,
     DAY_MS,
@@ -15,8 +15,8 @@ from holon.model.limits import (
     RETENTION_FULL_EVENTS_COUNT_MIN,
     RUN_KEPT_MS_MIN,
 )
-from holon.model.retention import RetentionPolicy
-from holon.testing.manual_clock import DAWN
+from holon.model.tasks import EndedRun
+from tests.support.manual_clock import DAWN
 
 POLICY = RetentionPolicy(age_ms=DAY_MS, bytes_max=1_000, batch_count=10)
 
@@ -64,7 +64,7 @@ def test_what_goes(runs: tuple[EndedRun, ...], in_use: tuple[str, ...], gone: li
 
 
 def test_more_folders_than_are_kept_lose_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_retention, "RUN_FOLDERS_COUNT_MAX", 3)
+    monkeypatch.setattr(retention, "RUN_FOLDERS_COUNT_MAX", 3)
     runs = [run(f"r{n}", ago_ms=HOUR_MS * n, size_bytes=1) for n in (1, 2, 3, 4, 5)]
     assert forgotten(*runs, in_use=("r5",)) == ["r4", "r3"]
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.decide.schema_emission import (
+from holon.decide.providers.schemas import (
     arguments_from_strict,
     emit_schema,
     emitted_problems,
     source_problems,
 )
-from holon.model.provider_setting import SchemaMode
+from holon.model.providers.models import SchemaMode
 
 NULL: Final = {"type": "null"}
 TEXT: Final = {"type": "string", "description": "words"}

@@ -2,10 +2,10 @@
 
 import pytest
 
-from holon.decide.schema_parts import accepts, expected_form, schema_at
-from holon.model.json_value import JsonValue
+from holon.decide.providers.schemas import accepts, expected_form, schema_at
+from holon.model.values import JsonValue
 from holon.tools.arguments import schema_of
-from holon.tools.update_work_item import UpdateWorkItemArguments
+from holon.tools.work.change import UpdateWorkItemArguments
 
 SCHEMA = schema_of(UpdateWorkItemArguments)
 

@@ -7,21 +7,19 @@ from typing import TypeVar
 import msgspec
 import pytest
 
-from holon.decide.closure import closure_facts, derive_closure
-from holon.decide.failure_artifact import (
+from holon.decide.turns.closure import closure_facts, derive_closure
+from holon.decide.turns.commits import entry_of
+from holon.decide.turns.failures import (
     ABORTED_KINDS,
     failure_of,
     operator_abort,
     poison_turn,
     round_limit,
 )
-from holon.decide.lane_commits import entry_of
-from holon.decide.settlement import SettlementFacts, settle_turn
-from holon.model.agent import AgentFocus
-from holon.model.agent_status import AgentStatus
-from holon.model.brief import BriefKind, BriefRecord, FailureArtifact
-from holon.model.closure import Completed, Continuable, Failed, RuntimePosture, Waiting
-from holon.model.commit import (
+from holon.decide.turns.settlement import SettlementFacts, settle_turn
+from holon.model.agents import AgentFocus, AgentStatus
+from holon.model.commits import (
+    AgentGeneration,
     AppendBrief,
     AppendDeliverySummary,
     AppendTranscript,
@@ -34,18 +32,27 @@ from holon.model.commit import (
     SetAgentStatus,
     SettleMessage,
     SettleTurn,
+    WorkItemAtRevision,
 )
-from holon.model.event import RuntimeErrorRecorded
-from holon.model.expectation import AgentGeneration, WorkItemAtRevision
-from holon.model.ids import BriefId, SummaryId, TaskId, WaitId, WorkItemId, WorkspaceId
-from holon.model.message import MessageState
-from holon.model.provider_attempt import TokenUsage
-from holon.model.provider_errors import ContextTooLongError, ProviderTimeoutError
-from holon.model.snapshot import AgentSnapshot, WeighedItem
-from holon.model.transcript import AssistantRound, RuntimeFailure
-from holon.model.turn import Completion, Finish, TerminalKind
-from holon.model.wait import WaitKind, WaitState
-from holon.model.work_item import ActivationMemory, WorkItemState
+from holon.model.events.briefs import BriefKind, BriefRecord, FailureArtifact
+from holon.model.events.event import RuntimeErrorRecorded
+from holon.model.events.reads import AgentSnapshot, WeighedItem
+from holon.model.providers.attempts import ContextTooLongError, ProviderTimeoutError, TokenUsage
+from holon.model.queue import MessageState
+from holon.model.turns.transcript import AssistantRound, RuntimeFailure
+from holon.model.turns.turn import (
+    Completed,
+    Completion,
+    Continuable,
+    Failed,
+    Finish,
+    RuntimePosture,
+    TerminalKind,
+    Waiting,
+)
+from holon.model.values import BriefId, SummaryId, TaskId, WaitId, WorkItemId, WorkspaceId
+from holon.model.wake import WaitKind, WaitState
+from holon.model.work import ActivationMemory, WorkItemState
 from tests.decide.sample_rows import (
     AGENT_ID,
     HEAD,

@@ -3,9 +3,8 @@
 import msgspec
 import pytest
 
-from holon.decide.shown_authority import is_tainted, turn_authority, worth_of
-from holon.model.message import JsonBody, MessageEnvelope
-from holon.model.provenance import AuthorityClass, SystemOrigin
+from holon.decide.queue.message_view import is_tainted, turn_authority, worth_of
+from holon.model.queue import AuthorityClass, JsonBody, MessageEnvelope, SystemOrigin
 from tests.decide.memory_rows import OPERATOR, OUTSIDE, from_outside, log_of
 from tests.decide.turn_rows import prompt
 

@@ -3,18 +3,10 @@
 import msgspec
 import pytest
 
-from holon.decide.command_words import Surroundings, named_paths
-from holon.decide.skill_activation import (
-    SkillUse,
-    TurnOfUse,
-    activation_of,
-    commands_of,
-    uses_of,
-)
+from holon.decide.guidance.command_words import Surroundings, named_paths
+from holon.decide.guidance.skills import SkillUse, TurnOfUse, activation_of, commands_of, uses_of
 from holon.model import limits
-from holon.model.ids import AgentId, TurnId
-from holon.model.json_value import JsonValue
-from holon.model.skill import (
+from holon.model.guidance import (
     ActivationSource,
     ActivationState,
     LoadReason,
@@ -22,7 +14,8 @@ from holon.model.skill import (
     SkillEntry,
     SkillScope,
 )
-from holon.testing.builders import START
+from holon.model.values import AgentId, JsonValue, TurnId
+from tests.support.builders import START
 
 READ, RUN = LoadReason.READ_SKILL_MD, LoadReason.RUN_SKILL_SCRIPT
 ROOFS = "/home/ann/.agents/skills/roofs"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from holon.decide.skill_owner import refuse_not_installed
-from holon.model.skill import SkillCatalog, SkillEntry, SkillScope
+from holon.decide.guidance.skills import refuse_not_installed
+from holon.model.guidance import SkillCatalog, SkillEntry, SkillScope
 
 ROOT = "/h/agents/main/skills"
 CATALOG = SkillCatalog(

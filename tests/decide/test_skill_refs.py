@@ -2,14 +2,9 @@
 
 import pytest
 
-from holon.decide.skill_refs import parse_skill_ref, read_manifest
-from holon.model.json_value import JsonValue
-from holon.model.skill_ref import (
-    BadSkillRefError,
-    BuiltinSkillRef,
-    GithubSkillRef,
-    LocalSkillRef,
-)
+from holon.decide.guidance.skills import parse_skill_ref, read_manifest
+from holon.model.guidance import BadSkillRefError, BuiltinSkillRef, GithubSkillRef, LocalSkillRef
+from holon.model.values import JsonValue
 
 
 @pytest.mark.requirement("agent-init:skill-refs-are-typed")

@@ -1,25 +1,31 @@
 """What a report about a task makes durable."""
 
-from holon.decide.admission import Admitted
-from holon.decide.task_commits import (
+from holon.decide.queue.admission import Admitted
+from holon.decide.tasks.commits import (
     advance_commit,
     end_commit,
     opening_of,
     result_request,
     wait_commit,
 )
-from holon.model.agent_status import AgentStatus
-from holon.model.commit import AdvanceTask, Commit, CreateTask, MoveWait, OpenWait, QueueMessage
-from holon.model.expectation import TaskNotTerminal
-from holon.model.ids import WaitId
-from holon.model.instant import later
+from holon.model.agents import AgentStatus
+from holon.model.commits import (
+    AdvanceTask,
+    Commit,
+    CreateTask,
+    MoveWait,
+    OpenWait,
+    QueueMessage,
+    TaskNotTerminal,
+)
+from holon.model.errors import Refusal, RefusalCode
 from holon.model.limits import WAIT_DEADLINE_DEFAULT_MS
-from holon.model.message import TextBody
-from holon.model.refusal import Refusal, RefusalCode
-from holon.model.task import TaskStatus
-from holon.model.wait import WaitState
-from holon.testing.builders import MAIN, START, a_message, a_task, a_wait
+from holon.model.queue import TextBody
+from holon.model.tasks import TaskStatus
+from holon.model.values import WaitId, later
+from holon.model.wake import WaitState
 from tests.decide.sample_rows import agent_in
+from tests.support.builders import MAIN, START, a_message, a_task, a_wait
 
 TASK = a_task()
 DONE = AdvanceTask(agent_id=MAIN, task_id=TASK.id, status=TaskStatus.COMPLETED)

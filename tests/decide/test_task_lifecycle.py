@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from holon.decide.task_lifecycle import Advance, IgnoreLate, decide_advance, is_terminal, phase_of
-from holon.model.task import TaskStatus
+from holon.decide.tasks.commands import Advance, IgnoreLate, decide_advance, is_terminal, phase_of
+from holon.model.tasks import TaskStatus
 
 LIVE = [TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.CANCELLING]
 ENDINGS = [

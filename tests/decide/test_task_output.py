@@ -3,10 +3,9 @@
 import msgspec
 import pytest
 
-from holon.decide.task_lifecycle import is_terminal
-from holon.decide.task_output import RetrievalStatus, retrieval_status_of
-from holon.model.task import TaskStatus
-from holon.testing.builders import a_task
+from holon.decide.tasks.commands import RetrievalStatus, is_terminal, retrieval_status_of
+from holon.model.tasks import TaskStatus
+from tests.support.builders import a_task
 
 
 @pytest.mark.requirement("task-tools:output-readiness-follows-the-record")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from holon.decide.template_selector import parse_selector
-from holon.model.template import (
+from holon.decide.agents.templates import parse_selector
+from holon.model.agents import (
     BadTemplateError,
     GithubTree,
     NamedTemplate,

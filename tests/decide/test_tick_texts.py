@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from holon.decide.tick_texts import (
+from holon.decide.queue.message_view import (
     continue_text,
     expired_text,
     hint_refs,
@@ -13,11 +13,10 @@ from holon.decide.tick_texts import (
     recheck_text,
     timer_text,
 )
-from holon.model.ids import TimerId
 from holon.model.limits import EVENT_TEXT_CHARS_MAX
-from holon.model.message import JsonBody, TextBody, is_contentful
-from holon.model.wait import WaitKind
-from holon.model.wake import OneShot, TimerRecord
+from holon.model.queue import JsonBody, TextBody, is_contentful
+from holon.model.values import TimerId
+from holon.model.wake import OneShot, TimerRecord, WaitKind
 from tests.decide.sample_rows import AGENT_ID, HINT, NOW, wait_of, weighed
 
 TIMER = TimerRecord(

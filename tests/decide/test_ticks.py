@@ -2,9 +2,9 @@
 
 import msgspec
 
-from holon.decide.activation import AskOperator, ContinueActive, EmitRecheckTick, OfferQueued
-from holon.decide.admission import Admitted
-from holon.decide.ticks import (
+from holon.decide.queue.admission import Admitted
+from holon.decide.wake.activation import AskOperator, ContinueActive, EmitRecheckTick, OfferQueued
+from holon.decide.wake.ticks import (
     BLANK_HINTS,
     NEWS,
     WORK_QUEUE,
@@ -16,22 +16,31 @@ from holon.decide.ticks import (
     timer_tick,
     work_tick,
 )
-from holon.decide.timer_grid import decide_fire
-from holon.model.agent_status import AgentStatus
-from holon.model.commit import MoveWait, PutWorkItem, QueueMessage, TakeWakeHints
-from holon.model.expectation import (
+from holon.decide.wake.timers import decide_fire
+from holon.model.agents import AgentStatus
+from holon.model.commits import (
     AgentGeneration,
+    MoveWait,
+    PutWorkItem,
+    QueueMessage,
+    TakeWakeHints,
     WaitInState,
     WakeHintAtRevision,
     WorkItemAtRevision,
 )
-from holon.model.ids import BriefId, WaitId
-from holon.model.message import MessageKind, Priority, TextBody
-from holon.model.provenance import AdmissionContext, SystemOrigin, TimerOrigin
-from holon.model.snapshot import DueTimer
-from holon.model.wait import WaitKind, WaitState
-from holon.testing.builders import a_tick, a_timer, an_activation
+from holon.model.events.reads import DueTimer
+from holon.model.queue import (
+    AdmissionContext,
+    MessageKind,
+    Priority,
+    SystemOrigin,
+    TextBody,
+    TimerOrigin,
+)
+from holon.model.values import BriefId, WaitId
+from holon.model.wake import WaitKind, WaitState
 from tests.decide.sample_rows import AGENT_ID, HINT, NOW, agent_in, wait_of, weighed
+from tests.support.builders import a_tick, a_timer, an_activation
 
 vary = msgspec.structs.replace
 MEMORY = an_activation()

@@ -7,16 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.decide.timer_grid import (
-    FireDecision,
-    decide_fire,
-    next_slot,
-    put_forward,
-    set_back,
-)
-from holon.model.ids import TimerId
+from holon.decide.wake.timers import FireDecision, decide_fire, next_slot, put_forward, set_back
+from holon.model.events.reads import DueTimer
 from holon.model.limits import DAY_MS, TIMER_INTERVAL_MS_MIN
-from holon.model.snapshot import DueTimer
+from holon.model.values import TimerId
 from holon.model.wake import Cron, Every, OneShot, TimerRecord, TimerSchedule
 from tests.decide.sample_rows import AGENT_ID, NOW, seconds
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from holon.decide.timer_requests import (
+from holon.decide.wake.timer_requests import (
     Armed,
     armed_after,
     armed_cron,
@@ -12,10 +12,10 @@ from holon.decide.timer_requests import (
     kept_timer,
     new_timer,
 )
-from holon.model.agent_status import AgentStatus
-from holon.model.commit import CancelTimer, Commit, CreateTimer, MoveWait, SettleMessage
-from holon.model.ids import MessageId, TimerId
-from holon.model.instant import later
+from holon.model.agents import AgentStatus
+from holon.model.commits import CancelTimer, Commit, CreateTimer, MoveWait, SettleMessage
+from holon.model.errors import Refusal, RefusalCode
+from holon.model.events.reads import AgentSnapshot
 from holon.model.limits import (
     LABEL_CHARS_MAX,
     TIMER_DURATION_MS_MAX,
@@ -23,12 +23,10 @@ from holon.model.limits import (
     TIMER_INTERVAL_MS_MIN,
     TIMERS_ACTIVE_COUNT_MAX,
 )
-from holon.model.refusal import Refusal, RefusalCode
-from holon.model.snapshot import AgentSnapshot
-from holon.model.wait import WaitKind, WaitState
-from holon.model.wake import Cron, Every, OneShot, TimerRecord
-from holon.testing.builders import a_wait
+from holon.model.values import MessageId, TimerId, later
+from holon.model.wake import Cron, Every, OneShot, TimerRecord, WaitKind, WaitState
 from tests.decide.sample_rows import AGENT_ID, NOW, agent_in, wait_of
+from tests.support.builders import a_wait
 
 vary = msgspec.structs.replace
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.decide.token_estimate import (
+from holon.decide.providers.token_estimate import (
     UNCALIBRATED,
     Calibration,
     bytes_of_tokens,
@@ -14,7 +14,7 @@ from holon.decide.token_estimate import (
     tokens_of_bytes,
 )
 from holon.model.limits import ESTIMATED_TOKEN_BYTES
-from holon.model.provider_attempt import TokenUsage
+from holon.model.providers.attempts import TokenUsage
 
 
 @pytest.mark.requirement("compaction:estimates-are-calibrated")

@@ -5,11 +5,11 @@ import hashlib
 import msgspec
 import pytest
 
-from holon.decide.tool_receipt import error_receipt
-from holon.model.ids import CallId
+from holon.decide.turns.receipts import error_receipt
 from holon.model.limits import TOOL_ERROR_DETAIL_CHARS_MAX
-from holon.model.tool import ToolError
-from holon.model.turn import ToolReceipt
+from holon.model.turns.tools import ToolError
+from holon.model.turns.turn import ToolReceipt
+from holon.model.values import CallId
 
 
 @pytest.mark.requirement("turn:refused-call-gets-an-envelope")

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from holon.decide.trigger_address import MARK, descriptor, log_with_address
-from holon.model.transcript import RecordedCall, TurnLog
-from holon.testing.builders import a_receipt, a_tool_call, a_trigger, a_turn
+from holon.decide.wake.triggers import MARK, descriptor, log_with_address
+from holon.model.turns.transcript import RecordedCall, TurnLog
+from tests.support.builders import a_receipt, a_tool_call, a_trigger, a_turn
 
 URL = "http://127.0.0.1:7878/callbacks/wake/trig_1.secret"
 

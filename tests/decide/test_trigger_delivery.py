@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from holon.decide.agent_refusals import refuse_stopped
-from holon.decide.trigger_delivery import (
+from holon.decide.agents.lifecycle import refuse_stopped
+from holon.decide.wake.triggers import (
     BadDeliveryIdError,
     Deliver,
     TurnAway,
@@ -20,12 +20,17 @@ from holon.decide.trigger_delivery import (
     trigger_path,
     trigger_secret,
 )
-from holon.model.agent_status import AgentStatus
-from holon.model.ids import AgentId, TriggerId
+from holon.model.agents import AgentStatus
 from holon.model.limits import WAKE_HINT_SOURCES_COUNT_MAX
-from holon.model.trigger import TriggerDelivery, TriggerTarget
-from holon.model.wake import TriggerDeliveryMode, TriggerStatus, WakeDisposition
-from holon.testing.builders import MAIN, START, a_trigger
+from holon.model.values import AgentId, TriggerId
+from holon.model.wake import (
+    TriggerDelivery,
+    TriggerDeliveryMode,
+    TriggerStatus,
+    TriggerTarget,
+    WakeDisposition,
+)
+from tests.support.builders import MAIN, START, a_trigger
 
 KEY = b"k" * 32
 ID = a_trigger().external_trigger_id

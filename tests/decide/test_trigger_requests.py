@@ -3,22 +3,28 @@
 import msgspec
 import pytest
 
-from holon.decide.trigger_delivery import Deliver, content_digest_of, decide_delivery
-from holon.decide.trigger_requests import (
+from holon.decide.wake.triggers import (
+    Deliver,
+    content_digest_of,
     creation_commit,
+    decide_delivery,
     delivery_commit,
     move_commit,
     receipt_of,
     refused_commit,
     repeated,
 )
-from holon.model.agent_status import AgentStatus
-from holon.model.commit import CreateTrigger, DeliverTrigger, MoveTrigger, RecordEvent
-from holon.model.expectation import AgentAdmits
-from holon.model.refusal import Refusal, RefusalCode
-from holon.model.trigger import EarlierDelivery, TriggerDelivery, TriggerTarget
-from holon.model.wake import TriggerStatus, WakeDisposition
-from holon.testing.builders import MAIN, START, a_trigger
+from holon.model.agents import AgentStatus
+from holon.model.commits import AgentAdmits, CreateTrigger, DeliverTrigger, MoveTrigger, RecordEvent
+from holon.model.errors import Refusal, RefusalCode
+from holon.model.wake import (
+    EarlierDelivery,
+    TriggerDelivery,
+    TriggerStatus,
+    TriggerTarget,
+    WakeDisposition,
+)
+from tests.support.builders import MAIN, START, a_trigger
 
 vary = msgspec.structs.replace
 TRIGGER = a_trigger()

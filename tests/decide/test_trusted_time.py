@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.decide.trusted_time import (
+from holon.decide.events.retention import (
     ClockTrust,
     asked_moments,
     borne_out,

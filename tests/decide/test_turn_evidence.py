@@ -5,18 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holon.decide.shown_authority import authority_of
-from holon.decide.turn_evidence import CommandRun, TurnEvidence, evidence_of, memory_line
-from holon.model.json_value import JsonValue
-from holon.model.memory_limits import (
+from holon.decide.queue.message_view import authority_of
+from holon.decide.turns.evidence import CommandRun, TurnEvidence, evidence_of, memory_line
+from holon.model.memory.records import (
     EVIDENCE_CALLS_COUNT_MAX,
     MEMORY_ENTRIES_COUNT_MAX,
     MEMORY_FILES_COUNT_MAX,
     MEMORY_LINE_CHARS_MAX,
 )
-from holon.model.message import MessageKind
-from holon.model.provenance import AuthorityClass
-from holon.model.transcript import IncomingMessage, RecordedCall, TurnLog
+from holon.model.queue import AuthorityClass, MessageKind
+from holon.model.turns.transcript import IncomingMessage, RecordedCall, TurnLog
+from holon.model.values import JsonValue
 from tests.decide.memory_rows import (
     OPERATOR,
     OUTSIDE,

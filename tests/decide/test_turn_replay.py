@@ -4,24 +4,17 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from holon.decide.conversation_view import conversation_of, problems_of
-from holon.decide.failure_artifact import operator_abort
-from holon.decide.lane_commits import entry_of
-from holon.decide.recovery_plan import ResumeTurnPlan, plan_turn
-from holon.decide.turn_replay import Spent, cut_off, replay, spent_in
-from holon.decide.turn_step import NUDGE, advance
+from holon.decide.turns.commits import entry_of
+from holon.decide.turns.conversation import conversation_of, problems_of
+from holon.decide.turns.failures import operator_abort
+from holon.decide.turns.recovery import ResumeTurnPlan, plan_turn
+from holon.decide.turns.replay import Spent, cut_off, replay, spent_in
+from holon.decide.turns.step import NUDGE, advance
 from holon.model.errors import ForbiddenTransitionError
-from holon.model.provider_attempt import TokenUsage
-from holon.model.tool import ToolCallState
-from holon.model.transcript import RuntimeFailure, TurnLog
-from holon.model.turn import (
-    CallModel,
-    Completion,
-    Finish,
-    RunTools,
-    SafePoint,
-    StopReason,
-)
+from holon.model.providers.attempts import TokenUsage
+from holon.model.turns.tools import ToolCallState
+from holon.model.turns.transcript import RuntimeFailure, TurnLog
+from holon.model.turns.turn import CallModel, Completion, Finish, RunTools, SafePoint, StopReason
 from tests.decide.sample_rows import ITEM, NOW
 from tests.decide.turn_rows import (
     TIMELINE,

@@ -5,24 +5,16 @@ from functools import reduce
 import msgspec
 import pytest
 
-from holon.decide.failure_artifact import ROUND_LIMIT, operator_abort
-from holon.decide.turn_step import (
-    NUDGE,
-    TurnState,
-    advance,
-    first_step,
-    nudge_recorded,
-    open_turn,
-)
-from holon.model.conversation import ThinkingBlock, ToolUseBlock
+from holon.decide.turns.failures import ROUND_LIMIT, operator_abort
+from holon.decide.turns.step import NUDGE, TurnState, advance, first_step, nudge_recorded, open_turn
 from holon.model.errors import ForbiddenTransitionError
-from holon.model.ids import WorkItemId
 from holon.model.limits import (
     MAX_OUTPUT_CONTINUATIONS_COUNT_MAX,
     TOOL_CALLS_PER_ROUND_COUNT_MAX,
     TURN_ROUNDS_COUNT_MAX,
 )
-from holon.model.turn import (
+from holon.model.turns.conversation import ThinkingBlock, ToolUseBlock
+from holon.model.turns.turn import (
     CallModel,
     Completion,
     Finish,
@@ -36,6 +28,7 @@ from holon.model.turn import (
     TurnInput,
     TurnStep,
 )
+from holon.model.values import WorkItemId
 from tests.decide.turn_rows import (
     TOOLS,
     USAGE,

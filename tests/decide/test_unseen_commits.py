@@ -1,11 +1,9 @@
 """Nothing that was taken in goes unseen without a word."""
 
-from holon.decide.unseen_commits import let_go_commit
-from holon.model.agent_event import UnseenLetGo
-from holon.model.agent_status import AgentStatus
-from holon.model.commit import MarkSeen, RecordEvent
-from holon.model.expectation import AgentGeneration
-from holon.model.ids import MessageId
+from holon.decide.events.retention import let_go_commit
+from holon.model.agents import AgentStatus, UnseenLetGo
+from holon.model.commits import AgentGeneration, MarkSeen, RecordEvent
+from holon.model.values import MessageId
 from tests.decide.sample_rows import AGENT_ID, NOW, agent_in
 
 

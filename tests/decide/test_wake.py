@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.decide.tick_texts import hint_tick_body
-from holon.decide.wake import (
+from holon.decide.queue.message_view import hint_tick_body
+from holon.decide.wake.hints import (
     Coalesce,
     IgnoreHint,
     Park,
@@ -17,19 +17,17 @@ from holon.decide.wake import (
     decide_wake,
     take_hint,
 )
-from holon.model.agent_status import AgentStatus
-from holon.model.commit import Commit, ParkWakeHint, RecordEvent
-from holon.model.expectation import AgentAdmits, WakeHintAtRevision
-from holon.model.ids import TriggerId, WaitId
-from holon.model.json_value import JsonValue
+from holon.model.agents import AgentStatus
+from holon.model.commits import AgentAdmits, Commit, ParkWakeHint, RecordEvent, WakeHintAtRevision
+from holon.model.errors import Refusal, RefusalCode
+from holon.model.events.reads import AgentSnapshot
 from holon.model.limits import (
     JSON_DEPTH_MAX,
     WAKE_HINT_BODY_BYTES_MAX,
     WAKE_HINT_SOURCES_COUNT_MAX,
 )
-from holon.model.message import JsonBody
-from holon.model.refusal import Refusal, RefusalCode
-from holon.model.snapshot import AgentSnapshot
+from holon.model.queue import JsonBody
+from holon.model.values import JsonValue, TriggerId, WaitId
 from holon.model.wake import WakeDisposition, WakeHint
 from tests.decide.sample_rows import HEAD, HINT, NOW, agent_in, seconds
 

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.decide.bounded_text import preview_of
-from holon.decide.without_secrets import outcome_without_secrets, span_without_secrets
-from holon.model.command import OutputSpan, OutputStream
-from holon.model.command_limits import COMMAND_LOOK_MARGIN_BYTES
-from holon.model.tool import ToolError, ToolOk, ToolRefused
+from holon.decide.text.bounded import preview_of
+from holon.decide.text.secrets import outcome_without_secrets, span_without_secrets
+from holon.model.limits import COMMAND_LOOK_MARGIN_BYTES
+from holon.model.tasks import OutputSpan, OutputStream
+from holon.model.turns.tools import ToolError, ToolOk, ToolRefused
 
 SECRET = "sk-0123456789abcdef"
 LETTERS_SHOWN_MAX = 6

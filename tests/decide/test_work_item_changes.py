@@ -6,17 +6,11 @@ from datetime import datetime
 import msgspec
 import pytest
 
-from holon.decide import work_item_changes
-from holon.decide.readiness import scheduling_state
-from holon.decide.work_item_changes import Edit, objective_refusal
+from holon.decide.work import items
+from holon.decide.work.items import Edit, objective_refusal
+from holon.decide.work.projection import scheduling_state
 from holon.model.limits import OBJECTIVE_CHARS_MAX
-from holon.model.work_item import (
-    PlanStatus,
-    SchedulingState,
-    TodoItem,
-    WorkItemRecord,
-    WorkItemState,
-)
+from holon.model.work import PlanStatus, SchedulingState, TodoItem, WorkItemRecord, WorkItemState
 from tests.decide.sample_rows import ITEM, NOW, seconds
 
 LATER = NOW + seconds(60)
@@ -26,15 +20,15 @@ BLOCKED = msgspec.structs.replace(
 
 
 def _blocked(item: WorkItemRecord, now: datetime) -> WorkItemRecord:
-    return work_item_changes.block(item, blocked_by="rain", recheck_at=LATER, now=now)
+    return items.block(item, blocked_by="rain", recheck_at=LATER, now=now)
 
 
 CHANGES: dict[str, Callable[[WorkItemRecord, datetime], WorkItemRecord]] = {
-    "consume_recheck": lambda item, now: work_item_changes.consume_recheck(item, now=now),
+    "consume_recheck": lambda item, now: items.consume_recheck(item, now=now),
     "block": _blocked,
-    "unblock": lambda item, now: work_item_changes.unblock(item, now=now),
-    "complete": lambda item, now: work_item_changes.complete(item, now=now),
-    "edit": lambda item, now: work_item_changes.edit(item, Edit(), now=now),
+    "unblock": lambda item, now: items.unblock(item, now=now),
+    "complete": lambda item, now: items.complete(item, now=now),
+    "edit": lambda item, now: items.edit(item, Edit(), now=now),
 }
 
 
@@ -58,7 +52,7 @@ def test_a_new_blocker_brings_a_new_reminder() -> None:
 
 
 def test_a_reminder_that_was_delivered_leaves_the_blocker_standing() -> None:
-    changed = work_item_changes.consume_recheck(BLOCKED, now=LATER)
+    changed = items.consume_recheck(BLOCKED, now=LATER)
     assert changed.blocked_by == "the weather"
     assert changed.recheck_consumed_at == LATER
     assert scheduling_state(changed, ()) is SchedulingState.BLOCKED
@@ -86,7 +80,7 @@ def test_only_completion_ends_the_item() -> None:
     ],
 )
 def test_an_edit_touches_what_it_names_and_leaves_the_blocker_alone(change: Edit) -> None:
-    changed = work_item_changes.edit(BLOCKED, change, now=LATER)
+    changed = items.edit(BLOCKED, change, now=LATER)
     named = {k: v for k, v in msgspec.structs.asdict(change).items() if v is not None}
     assert changed == msgspec.structs.replace(
         BLOCKED, revision=BLOCKED.revision + 1, updated_at=LATER, **named

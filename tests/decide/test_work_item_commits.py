@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from holon.decide import work_item_changes
-from holon.decide.work_item_commits import (
+from holon.decide.work import items
+from holon.decide.work.items import (
     Planned,
     answer_questions,
     needs_reminder,
@@ -14,12 +14,19 @@ from holon.decide.work_item_commits import (
     released_focus,
     waits_after,
 )
-from holon.model.commit import FocusWorkItem, MoveWait, OpenWait, PutWorkItem
-from holon.model.expectation import WaitInState, WorkItemAtRevision, WorkItemWaitsForOnly
-from holon.model.ids import WaitId, WorkItemId
-from holon.model.refusal import Refusal, RefusalCode
-from holon.model.wait import WaitKind, WaitRecord, WaitState
-from holon.model.work_item import WorkItemRecord
+from holon.model.commits import (
+    FocusWorkItem,
+    MoveWait,
+    OpenWait,
+    PutWorkItem,
+    WaitInState,
+    WorkItemAtRevision,
+    WorkItemWaitsForOnly,
+)
+from holon.model.errors import Refusal, RefusalCode
+from holon.model.values import WaitId, WorkItemId
+from holon.model.wake import WaitKind, WaitRecord, WaitState
+from holon.model.work import WorkItemRecord
 from tests.decide.sample_rows import ITEM, NOW, seconds
 
 LATER = NOW + seconds(60)
@@ -45,9 +52,9 @@ WAITS = (
     a_wait(2, WaitKind.TASK),
     a_wait(3, WaitKind.EXTERNAL, WaitState.TRIGGERED),
 )
-BLOCKED = work_item_changes.block(ITEM, blocked_by="rain", recheck_at=LATER, now=NOW)
-FREE = work_item_changes.unblock(ITEM, now=NOW)
-DONE = work_item_changes.complete(ITEM, now=NOW)
+BLOCKED = items.block(ITEM, blocked_by="rain", recheck_at=LATER, now=NOW)
+FREE = items.unblock(ITEM, now=NOW)
+DONE = items.complete(ITEM, now=NOW)
 
 
 def test_a_plain_revision_moves_nothing_else() -> None:

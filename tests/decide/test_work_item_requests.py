@@ -4,25 +4,29 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from holon.decide.work_item_changes import Edit, complete
-from holon.decide.work_item_requests import (
+from holon.decide.work.items import Edit, complete
+from holon.decide.work.requests import (
     creation_of,
     edited_item,
     focus_commit,
     kept_item,
     revision_commit,
 )
-from holon.model.agent import AgentFocus
-from holon.model.agent_status import AgentStatus
-from holon.model.commit import Commit, FocusWorkItem, MoveWait, OpenWait, PutWorkItem
-from holon.model.expectation import WorkItemAtRevision
-from holon.model.ids import WaitId
-from holon.model.instant import later
+from holon.model.agents import AgentFocus, AgentStatus
+from holon.model.budgets import RememberPace
+from holon.model.commits import (
+    Commit,
+    FocusWorkItem,
+    MoveWait,
+    OpenWait,
+    PutWorkItem,
+    WorkItemAtRevision,
+)
+from holon.model.errors import Refusal, RefusalCode
 from holon.model.limits import RECHECK_DEFAULT_MS, WORK_ITEMS_OPEN_COUNT_MAX
-from holon.model.pace_change import RememberPace
-from holon.model.refusal import Refusal, RefusalCode
-from holon.model.wait import WaitKind, WaitState
-from holon.model.work_item import WorkItemRecord
+from holon.model.values import WaitId, later
+from holon.model.wake import WaitKind, WaitState
+from holon.model.work import WorkItemRecord
 from tests.decide.sample_rows import AGENT_ID, ITEM, NOW, agent_in, wait_of
 
 vary = msgspec.structs.replace

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.decide.lane_commits import LaneHold
-from holon.decide.turn_step import TurnState, advance, open_turn, reminder_recorded
-from holon.decide.work_reminder import (
+from holon.decide.turns.commits import LaneHold
+from holon.decide.turns.step import TurnState, advance, open_turn, reminder_recorded
+from holon.decide.work.reminder import (
     HEADER,
     REQUEST,
     Remind,
@@ -18,13 +18,20 @@ from holon.decide.work_reminder import (
     is_reminder_due,
     reminder_commit,
 )
-from holon.model.commit import AppendTranscript, RecordEvent
+from holon.model.commits import AppendTranscript, RecordEvent
 from holon.model.limits import ESTIMATED_TOKEN_BYTES
-from holon.model.reminder import ReminderPolicy
-from holon.model.transcript import WorkReminder
-from holon.model.turn import ToolReceipt, ToolsReturned
-from holon.model.work_event import ReminderObstacle, WorkReminderSkipped
-from holon.model.work_item import PlanArtifact, PlanStatus, TodoItem, TodoState, WorkItemRecord
+from holon.model.turns.transcript import WorkReminder
+from holon.model.turns.turn import ToolReceipt, ToolsReturned
+from holon.model.work import (
+    PlanArtifact,
+    PlanStatus,
+    ReminderObstacle,
+    ReminderPolicy,
+    TodoItem,
+    TodoState,
+    WorkItemRecord,
+    WorkReminderSkipped,
+)
 from tests.decide.sample_rows import AGENT_ID, ITEM, NOW
 from tests.decide.turn_rows import TOOLS, TURN, bad, interjected, ok, spoke, use
 

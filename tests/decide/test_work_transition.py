@@ -3,17 +3,22 @@
 import msgspec
 import pytest
 
-from holon.decide.work_transition import (
+from holon.decide.work.completion import (
     CompletionRound,
     decide_work_transition,
     promotions_of,
     report_problem,
 )
-from holon.model.commit import AppendDeliverySummary, Change, PutWorkItem, RecordEvent
-from holon.model.ids import SummaryId, WorkItemId
-from holon.model.turn import Completion, Finish
-from holon.model.work_event import CompletionReportMissing, ReportProblem
-from holon.model.work_item import DeliverySummary, WorkItemRecord, WorkItemState
+from holon.model.commits import AppendDeliverySummary, Change, PutWorkItem, RecordEvent
+from holon.model.turns.turn import Completion, Finish
+from holon.model.values import SummaryId, WorkItemId
+from holon.model.work import (
+    CompletionReportMissing,
+    DeliverySummary,
+    ReportProblem,
+    WorkItemRecord,
+    WorkItemState,
+)
 from tests.decide.sample_rows import AGENT_ID, ITEM, NOW, seconds
 from tests.decide.turn_rows import TURN
 

@@ -3,34 +3,40 @@
 import msgspec
 import pytest
 
-from holon.decide.execution_place import HostRoots, agent_home_of, place_of
-from holon.decide.workspace_binding import (
+from holon.decide.workspaces import (
     Aim,
     Enter,
     Forget,
+    HostRoots,
     Leave,
     Stay,
+    agent_home_of,
     aim_of,
     decide_attach,
     decide_detach,
     decide_exit,
     entering,
+    place_of,
+    refuse_form,
+    refuse_private,
+    refuse_problem,
     workspace_id_of,
 )
-from holon.decide.workspace_path import refuse_form, refuse_private, refuse_problem
-from holon.model.ids import RECORD_ID_PATTERN, AgentId, WorkspaceId
+from holon.model.errors import Refusal, RefusalCode
 from holon.model.limits import WORKSPACE_PATH_CHARS_MAX, WORKSPACES_ATTACHED_COUNT_MAX
-from holon.model.refusal import Refusal, RefusalCode
-from holon.model.workspace import (
+from holon.model.values import RECORD_ID_PATTERN, AgentId, WorkspaceId
+from holon.model.workspaces import (
     AccessMode,
+    AttachWorkspace,
+    EnterWorkspace,
+    ExitWorkspace,
     FoundPlace,
     PathProblem,
     ProjectionKind,
     WorkspaceBindings,
     WorkspaceOccupancy,
 )
-from holon.model.workspace_change import AttachWorkspace, EnterWorkspace, ExitWorkspace
-from holon.testing.builders import MAIN, START
+from tests.support.builders import MAIN, START
 
 OTHER = AgentId("other")
 PLAIN = FoundPlace(path="/srv/plain")

@@ -3,28 +3,31 @@
 from collections.abc import Iterable
 from typing import Final
 
-from holon.decide.turn_step import ToolPolicy
-from holon.model.agent_status import AgentStatus
-from holon.model.commit import AppendTranscript, Change, FinishToolCall, StartToolCall
-from holon.model.conversation import AssistantBlock, TextBlock, ToolUseBlock
-from holon.model.ids import CallId, MessageId, TurnId, WorkItemId
-from holon.model.message import MessageBody, MessageEnvelope, MessageKind, Priority, TextBody
-from holon.model.provenance import (
-    AdmissionContext,
-    AuthorityClass,
-    DeliverySurface,
-    OperatorOrigin,
-    TrustLevel,
-)
-from holon.model.provider_attempt import (
+from holon.decide.turns.step import ToolPolicy
+from holon.model.agents import AgentStatus
+from holon.model.commits import AppendTranscript, Change, FinishToolCall, StartToolCall
+from holon.model.events.reads import AgentSnapshot
+from holon.model.providers.attempts import (
     AttemptOutcome,
     AttemptTimeline,
     ProviderAttempt,
     TokenUsage,
 )
-from holon.model.snapshot import AgentSnapshot
-from holon.model.transcript import IncomingMessage, RecordedCall, TranscriptEntry, TurnLog
-from holon.model.turn import (
+from holon.model.queue import (
+    AdmissionContext,
+    AuthorityClass,
+    DeliverySurface,
+    MessageBody,
+    MessageEnvelope,
+    MessageKind,
+    OperatorOrigin,
+    Priority,
+    TextBody,
+    TrustLevel,
+)
+from holon.model.turns.conversation import AssistantBlock, TextBlock, ToolUseBlock
+from holon.model.turns.transcript import IncomingMessage, RecordedCall, TranscriptEntry, TurnLog
+from holon.model.turns.turn import (
     ModelSpoke,
     OperatorInterjected,
     SafePoint,
@@ -32,6 +35,7 @@ from holon.model.turn import (
     ToolReceipt,
     TurnRecord,
 )
+from holon.model.values import CallId, MessageId, TurnId, WorkItemId
 from tests.decide.sample_rows import AGENT_ID, ITEM, MESSAGE_ID, NOW, agent_in
 
 TURN: Final = TurnRecord(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from holon.decide.lane_commits import (
+from holon.decide.turns.commits import (
     InterjectionFacts,
     LaneHold,
     RoundFacts,
@@ -18,18 +18,12 @@ from holon.decide.lane_commits import (
     interjection_entry,
     round_changes,
 )
-from holon.decide.turn_step import (
-    TurnState,
-    advance,
-    nudge_recorded,
-    open_turn,
-    reminder_recorded,
-)
-from holon.model.commit import AppendTranscript
-from holon.model.provider_attempt import TokenUsage
-from holon.model.tool import ToolCallState
-from holon.model.transcript import Interjection, TurnLog, WorkReminder
-from holon.model.turn import (
+from holon.decide.turns.step import TurnState, advance, nudge_recorded, open_turn, reminder_recorded
+from holon.model.commits import AppendTranscript
+from holon.model.providers.attempts import TokenUsage
+from holon.model.turns.tools import ToolCallState
+from holon.model.turns.transcript import Interjection, TurnLog, WorkReminder
+from holon.model.turns.turn import (
     CallModel,
     Finish,
     RunTools,

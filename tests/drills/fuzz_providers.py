@@ -70,7 +70,7 @@ def sse_target() -> Target:
 def refusals_target() -> Target:
     """Any status, body and header is one ProviderError with one bounded line."""
     refusals = importlib.import_module("holon.adapters.providers.refusals")
-    attempts = importlib.import_module("holon.model.provider_attempt")
+    attempts = importlib.import_module("holon.model.providers.attempts")
 
     def try_one(data: bytes) -> None:
         status = 300 + data[0] + data[1] % 45 if len(data) > 1 else 500
@@ -88,7 +88,7 @@ def refusals_target() -> Target:
 
 def redaction_target() -> Target:
     """A secret is gone in every form it takes, and chunks make no difference."""
-    redaction = importlib.import_module("holon.decide.redaction")
+    redaction = importlib.import_module("holon.decide.text.secrets")
     shortest = importlib.import_module("holon.model.limits").SECRET_CHARS_MIN
 
     def try_one(data: bytes) -> None:
@@ -118,8 +118,8 @@ def redaction_target() -> Target:
 def wire_target(transport: str) -> Target:
     """A wire gives an answer or a ProviderError, for whole and streamed bodies alike."""
     canned = importlib.import_module("tests.adapters.providers.canned_exchange")
-    setting = importlib.import_module("holon.model.provider_setting")
-    errors = importlib.import_module("holon.model.provider_errors")
+    setting = importlib.import_module("holon.model.providers.models")
+    errors = importlib.import_module("holon.model.providers.attempts")
     wire = setting.TransportKind(transport)
 
     def try_one(data: bytes) -> None:
@@ -133,7 +133,7 @@ def wire_target(transport: str) -> Target:
 def seeds_of(name: str) -> list[bytes]:
     """Good inputs to begin with."""
     samples = importlib.import_module("tests.adapters.providers.answer_samples")
-    kinds = importlib.import_module("holon.model.provider_setting").TransportKind
+    kinds = importlib.import_module("holon.model.providers.models").TransportKind
     if name in WIRE_TARGETS:
         wire = kinds(WIRE_TARGETS[name])
         return [

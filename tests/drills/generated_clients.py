@@ -23,7 +23,7 @@ import msgspec
 
 from holon.http.openapi import openapi_document
 from holon.http.table import ROUTES
-from holon.testing.control_server import MAIN, TOKEN, control_server
+from tests.support.control_server import MAIN, TOKEN, control_server
 
 _GENERATORS = ("datamodel_code_generator", "openapi_python_client")
 

@@ -34,7 +34,7 @@ class Drill:
 
 
 DRILLS = (
-    Drill("simulation", "holon.testing.sim", "--seeds", 20_000, ("--first", "1000000")),
+    Drill("simulation", "tests.support.sim", "--seeds", 20_000, ("--first", "1000000")),
     Drill("sigkill", "tests.crash.kill_loop", "--kills", 2_000, ("--jobs", "2")),
     Drill("clock jumps", "tests.crash.kill_loop", "--kills", 200, ("--clock", "--jobs", "2")),
     Drill("copied homes", "tests.crash.copies", "--rounds", 150),

@@ -29,14 +29,14 @@ from typing import Final
 
 import apsw
 
-from holon.adapters.sqlite.home_lock import database_path
-from holon.model.json_value import JsonValue
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.model.limits import MIB
-from holon.testing.mixed_model import mixed_model
-from holon.testing.served_host import HostGoneError, ServedHost
-from holon.testing.wire_server.beside import wire_server_beside
+from holon.model.values import JsonValue
 from holon.wire.server_sent_events import SseParser
 from tests.crash.kill_loop import environ_of
+from tests.support.mixed_model import mixed_model
+from tests.support.served_host import HostGoneError, ServedHost
+from tests.support.wire_server.beside import wire_server_beside
 
 CALLERS_COUNT: Final = 4
 REQUESTS_PER_S: Final = 5.0  # of each caller

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from holon.__main__ import start
-from holon.decide import fencing
+from holon.decide.text import fencing
 
 WORDS = "never read this"
 _honest = fencing.visible

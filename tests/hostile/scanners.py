@@ -18,35 +18,28 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import holon
-from holon.adapters.files import safe_archive
+from holon.adapters.files import archives
 from holon.adapters.files.skill_front_matter import read_front_matter, text_fields
 from holon.adapters.providers import refusals, reset_times
 from holon.adapters.providers.local import prompt as local_prompt
-from holon.adapters.providers.wire_names import plain_name
-from holon.adapters.sqlite import cjk_bigrams, memory_search
+from holon.adapters.providers.wire_request import plain_name
+from holon.adapters.sqlite.memory_index import cjk_bigrams, index
 from holon.adapters.system.secrets import SecretRegistry
-from holon.cli import suggested_commands, tables, terminal_text
+from holon.cli.console import options, output, terminal_text
 from holon.config import environment_names
-from holon.decide import (
-    bounded_text,
-    command_words,
-    cron,
-    fencing,
-    lenient_arguments,
-    recap,
-    schema_parts,
-    skill_refs,
-    template_selector,
-    trigger_delivery,
-    turn_evidence,
-)
+from holon.decide.agents import templates
+from holon.decide.guidance import command_words, skills
+from holon.decide.providers import lenient_arguments, schemas
+from holon.decide.text import bounded, fencing
+from holon.decide.turns import conversation, evidence
+from holon.decide.wake import cron, triggers
 from holon.model.errors import HolonError
-from holon.model.provider_attempt import TransportDiagnostics
+from holon.model.providers.attempts import TransportDiagnostics
 from holon.tools.arguments import decode_arguments
-from holon.tools.patching.parse import parse_patch
-from holon.tools.sleep import SleepArguments
-from holon.wire.control_requests import PromptRequest
+from holon.tools.wake import SleepArguments
+from holon.tools.workspaces.patching.parse import parse_patch
 from holon.wire.http_response import NotHttpError, parsed_head
+from holon.wire.requests import PromptRequest
 from holon.wire.server_sent_events import SseParser
 from holon.wire.strict_body import decode_body
 from tests.hostile.growth import Scan
@@ -228,11 +221,11 @@ def _events(text: str) -> None:
 def _snippet(text: str) -> object:
     words = cjk_bigrams.query_words(text) or cjk_bigrams.query_words("word")
     assert words is not None
-    return memory_search._snippet(text, memory_search._shown_pattern(words))
+    return index._snippet(text, index._shown_pattern(words))
 
 
 def _with_home(text: str) -> object:
-    return suggested_commands._COMMANDS.sub(lambda found: found[0] + " --home x", text)
+    return options._COMMANDS.sub(lambda found: found[0] + " --home x", text)
 
 
 def _header(text: str) -> object:
@@ -288,8 +281,8 @@ SCANS: Final[Mapping[str, Scan]] = {
     ),
     "quoted words": fencing.quoted,
     "a text without tags": fencing.without_tags,
-    "a shortened text": lambda text: bounded_text.shortened(_sound(text), bytes_max=len(text) // 2),
-    "the beginning of a text": lambda text: bounded_text.beginning_of(
+    "a shortened text": lambda text: bounded.shortened(_sound(text), bytes_max=len(text) // 2),
+    "the beginning of a text": lambda text: bounded.beginning_of(
         text, chars_max=max(2, len(text) - 1)
     ),
     "the paths of a command": lambda text: list(command_words.named_paths(text, _AROUND)),
@@ -301,10 +294,8 @@ SCANS: Final[Mapping[str, Scan]] = {
     "the front matter of a skill, opened": lambda text: _refusing(
         lambda each: read_front_matter(f"---\nname: a\ndescription: {each}\n---\n".encode())
     )(text),
-    "an extended header of an archive": _refusing(
-        lambda text: safe_archive._pax_records(_bytes(text))
-    ),
-    "many records in a header of an archive": lambda text: safe_archive._pax_records(
+    "an extended header of an archive": _refusing(lambda text: archives._pax_records(_bytes(text))),
+    "many records in a header of an archive": lambda text: archives._pax_records(
         b"6 a=b\n" * len(text)
     ),
     "YAML fields": _refusing(lambda text: text_fields(text[:65_536], ("name", "description"))),
@@ -328,46 +319,46 @@ SCANS: Final[Mapping[str, Scan]] = {
         terminal_text.one_line(text), cells_max=len(text) // 2
     ),
     "a hint with the home in it": _with_home,
-    "moments in a table": tables.with_moments,
-    "the cell of a table": tables.cell_text,
+    "moments in a table": output.with_moments,
+    "the cell of a table": output.cell_text,
     "a cron expression": _refusing(cron.read_fields),
-    "a place in a schema": lambda text: schema_parts.schema_at({"type": "object"}, text),
+    "a place in a schema": lambda text: schemas.schema_at({"type": "object"}, text),
     "a tool's arguments": _refusing(_arguments),
     "a request's body": _refusing(_body),
     "a request's body that is no JSON": _refusing(_bare_body),
     "a patch": _refusing(parse_patch),
     "a patch with a long line": _refusing(_placed_patch),
     "hunks of a patch": _refusing(_hunks),
-    "a template's address": _refusing(template_selector.parse_selector),
-    "a skill's address": _refusing(skill_refs.parse_package),
-    "a trigger's token": _refusing(trigger_delivery.split_token),
-    "evidence of a delivery": _refusing(lambda text: trigger_delivery.evidence_of(text.encode())),
+    "a template's address": _refusing(templates.parse_selector),
+    "a skill's address": _refusing(skills.parse_package),
+    "a trigger's token": _refusing(triggers.split_token),
+    "evidence of a delivery": _refusing(lambda text: triggers.evidence_of(text.encode())),
     "a provider's name in the environment": environment_names.provider_word,
-    "a line of working memory": turn_evidence.memory_line,
-    "a line of a recap": recap._preview,
+    "a line of working memory": evidence.memory_line,
+    "a line of a recap": conversation._preview,
     "a command that may be a check": lambda text: (
-        turn_evidence.CommandRun(cmd=text[: turn_evidence._CMD_CHARS_MAX], outcome="done").is_check
+        evidence.CommandRun(cmd=text[: evidence._CMD_CHARS_MAX], outcome="done").is_check
     ),
 }
 
 # Expressions that no scan above and no measurement by name goes through, and why that is well.
 COVERED: Final[Mapping[str, str]] = {
-    "decide/fencing.py:_patterns": "disarmed words",
-    "decide/fencing.py:fenced": "a body that holds its fence's name",
-    "decide/redaction.py:_written": "a text without secrets",
-    "decide/redaction.py:_compiled": "a text without secrets",
-    "decide/turn_evidence.py:CommandRun.is_check": "a command that may be a check",
-    "adapters/sqlite/cjk_bigrams.py:_patterns": "a query's words",
-    "adapters/sqlite/memory_search.py:_shown_pattern": "a snippet of memory",
+    "decide/text/fencing.py:_patterns": "disarmed words",
+    "decide/text/fencing.py:fenced": "a body that holds its fence's name",
+    "decide/text/secrets.py:_written": "a text without secrets",
+    "decide/text/secrets.py:_compiled": "a text without secrets",
+    "decide/turns/evidence.py:CommandRun.is_check": "a command that may be a check",
+    "adapters/sqlite/memory_index/cjk_bigrams.py:_patterns": "a query's words",
+    "adapters/sqlite/memory_index/index.py:_shown_pattern": "a snippet of memory",
     "adapters/providers/refusals.py:_by_message": "a provider's refusal in JSON",
     "adapters/providers/refusals.py:_unsupported_name": "a provider's refusal in JSON",
-    "decide/trigger_address.py:TRIGGER_SHAPE": "a text without secrets",
+    "decide/wake/triggers.py:TRIGGER_SHAPE": "a text without secrets",
     "adapters/providers/reset_times.py:_number": "when a provider is back",
     "config/environment_names.py:provider_word": "a provider's name in the environment",
-    "wire/body_faults.py:_SURROGATE": "a request's body",
+    "wire/strict_body.py:_SURROGATE": "a request's body",
     "wire/strict_body.py:_PLAIN_NUL": "a request's body",
 }
 EXEMPT: Final[Mapping[str, str]] = {
-    "adapters/providers/scripted/read_script.py:_line_at": "scripts are the tester's own files",
+    "adapters/providers/scripted/provider.py:_line_at": "scripts are the tester's own files",
     "config/value_forms.py:PlainText.from_text": "settings are the operator's, and one line each",
 }

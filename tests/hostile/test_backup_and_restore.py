@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.sqlite.check.checker import check_database
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.client.control_client import ControlClient, ControlError
 from holon.client.endpoint import UnixEndpoint
 from holon.client.event_stream import follow
-from holon.model.ids import MessageId
+from holon.model.values import MessageId
 from tests.hostile.served import PATIENCE_S, World, until
 from tests.hostile.test_database_exchanged import holon
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.sqlite.check.checker import check_database
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.client.connection import SilentRuntimeError
 from holon.client.control_client import ControlError
 from holon.client.endpoint import NoRuntimeError
-from holon.model.ids import MessageId
+from holon.model.values import MessageId
 from tests.adapters.sqlite.test_database_underneath import overwrite_pages_of
 from tests.hostile.served import PATIENCE_S, Served, World, until
 

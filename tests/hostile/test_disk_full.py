@@ -14,9 +14,9 @@ import pytest
 
 from holon.adapters.sqlite.check.checker import check_database
 from holon.adapters.sqlite.check.untouched import open_untouched
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.client.control_client import ControlError
-from holon.model.ids import MessageId
+from holon.model.values import MessageId
 from tests.hostile.conftest import require_own_disk
 from tests.hostile.served import Served, World, declined, own_disk, until
 

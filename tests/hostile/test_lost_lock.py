@@ -15,7 +15,7 @@ import apsw
 import pytest
 
 from holon.adapters.sqlite.check.untouched import open_untouched
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.system.run_files import RunFiles
 from tests.hostile.served import PATIENCE_S, Served, World, until
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holon.adapters.exec.spawning import COMMAND_OOM_SCORE
+from holon.adapters.exec.supervisor import COMMAND_OOM_SCORE
 from tests.hostile.served import World, until
 
 HOG = f"exec {sys.executable} -c 'x = bytearray(1 << 30)'"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from holon.decide.failure_artifact import TURN_SET_ASIDE
+from holon.decide.turns.failures import TURN_SET_ASIDE
 from tests.hostile.hanging_service import WORDS
 from tests.hostile.served import PATIENCE_S, Served, World, until
 

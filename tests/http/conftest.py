@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from holon.testing.control_server import ControlServer, control_server
+from tests.support.control_server import ControlServer, control_server
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import anyio
 import msgspec
 
-from holon.decide.agent_identity import public_identity
-from holon.model.agent import Visibility
-from holon.model.event import BriefCreated, Event
-from holon.model.ids import AgentId
+from holon.decide.agents.lifecycle import public_identity
+from holon.model.agents import Visibility
+from holon.model.events.event import BriefCreated, Event
+from holon.model.values import AgentId
 from holon.runtime.host import Host
-from holon.testing.control_server import MAIN, ControlServer
+from tests.support.control_server import MAIN, ControlServer
 
 PATIENCE_S = 20
 

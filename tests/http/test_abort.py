@@ -5,11 +5,11 @@ from pathlib import Path
 import anyio
 
 from holon.adapters.system.clock import SystemClock
-from holon.model.event import TurnStarted
-from holon.testing.control_server import MAIN, ServerOptions, control_server
-from holon.testing.scripted_provider import ScriptedProvider, read_script
-from holon.testing.single_model import SingleModel
+from holon.model.events.event import TurnStarted
 from tests.http.serving import PATIENCE_S, until_event
+from tests.support.control_server import MAIN, ServerOptions, control_server
+from tests.support.scripted_provider import ScriptedProvider, read_script
+from tests.support.single_model import SingleModel
 
 ABORT = f"/control/agents/{MAIN}/current-run/abort"
 

@@ -7,17 +7,17 @@ import msgspec
 import pytest
 
 from holon.adapters.system.clock import SystemClock
-from holon.model.ids import AgentId
-from holon.model.model_ref import parse_model_ref
-from holon.projections.agent_list import AgentListEntry
-from holon.projections.agent_state_view import AgentStateSnapshot
-from holon.projections.agent_summary import AgentSummary
+from holon.model.providers.models import parse_model_ref
+from holon.model.values import AgentId
+from holon.projections.agents.list import AgentListEntry
+from holon.projections.agents.state import AgentStateSnapshot
+from holon.projections.agents.summary import AgentSummary
 from holon.serve.compose import HostOptions
-from holon.testing.control_server import MAIN, ControlServer, ServerOptions, control_server
-from holon.testing.scripted_provider import Script, ScriptedProvider
-from holon.testing.single_model import SingleModel
 from holon.wire.codec import decode
 from tests.http.serving import make_agent, settled
+from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
+from tests.support.scripted_provider import Script, ScriptedProvider
+from tests.support.single_model import SingleModel
 
 HEAVY = frozenset(
     {"skills", "active_children", "waiting_intents", "external_triggers", "notifications", "events"}

@@ -7,18 +7,18 @@ import pytest
 
 from holon.client.control_client import ControlClient
 from holon.client.endpoint import UnixEndpoint
-from holon.decide.shown_authority import is_tainted
-from holon.model.message import MessageEnvelope
-from holon.model.provenance import (
+from holon.decide.queue.message_view import is_tainted
+from holon.model.queue import (
     AdmissionContext,
     AuthorityClass,
     DeliverySurface,
+    MessageEnvelope,
     TrustLevel,
 )
-from holon.testing.control_server import MAIN, ControlServer, control_server
-from holon.testing.http_caller import Answer, Caller
-from holon.wire.control_responses import Enqueued
+from holon.wire.responses import Enqueued
 from tests.http.test_public_ingress import BODY, ENQUEUE, WEBHOOK, options, signed
+from tests.support.control_server import MAIN, ControlServer, control_server
+from tests.support.http_caller import Answer, Caller
 
 PROMPT = f"/control/agents/{MAIN}/prompt"
 SIGNAL, EVIDENCE = AuthorityClass.INTEGRATION_SIGNAL, AuthorityClass.EXTERNAL_EVIDENCE

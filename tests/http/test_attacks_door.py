@@ -11,15 +11,12 @@ import anyio
 import pytest
 
 from holon.adapters.system.control_token import GivenToken
-from holon.http import connection
-from holon.http.access import Gatekeeper, Unauthenticated
-from holon.http.app import App
+from holon.http.access import Gatekeeper, OwnNames, RateLimiter, Unauthenticated
+from holon.http.app import App, RouteTable
+from holon.http.context import Plane
 from holon.http.exchange import Door, Header, Peer, Reply, RequestHead
-from holon.http.head_checks import OwnNames
-from holon.http.plane import Plane
-from holon.http.rate_limiter import RateLimiter
 from holon.http.route import Access, Route
-from holon.http.routing import RouteTable
+from holon.http.server import connection
 from holon.http.table import ROUTES
 from holon.model.limits import (
     CONTROL_TOKEN_CHARS_MAX,
@@ -28,9 +25,9 @@ from holon.model.limits import (
     HTTP_BODY_BYTES_MAX,
     HTTP_HEADLESS_COUNT_MAX,
 )
-from holon.testing.control_server import MAIN, TOKEN, ControlServer, ServerOptions, control_server
-from holon.testing.http_caller import JSON, Answer
-from holon.testing.manual_clock import ManualClock
+from tests.support.control_server import MAIN, TOKEN, ControlServer, ServerOptions, control_server
+from tests.support.http_caller import JSON, Answer
+from tests.support.manual_clock import ManualClock
 
 PROMPT = f"/control/agents/{MAIN}/prompt"
 HALF_OPEN_COUNT = 500

@@ -17,18 +17,9 @@ from anyio import to_thread
 from click.testing import CliRunner
 
 from holon.adapters.system.clock import SystemClock
+from holon.cli.console.terminal_text import cells_of, plain
 from holon.cli.main import main
-from holon.cli.terminal_text import cells_of, plain
 from holon.serve.compose import Hands, HostOptions
-from holon.testing.control_server import MAIN, TOKEN, ControlServer, ServerOptions, control_server
-from holon.testing.scripted_provider import (
-    Script,
-    ScriptedCall,
-    ScriptedProvider,
-    ScriptedRound,
-    ScriptedRule,
-)
-from holon.testing.single_model import SingleModel
 from tests.cli.operator_desk import Desk
 from tests.daemon.conftest import place, run
 from tests.daemon.driving import Place, failure, until
@@ -36,6 +27,15 @@ from tests.daemon.strangers import stranger_on
 from tests.http.serving import settled
 from tests.http.test_tasks import begun, ended
 from tests.http.test_triggers import the_path
+from tests.support.control_server import MAIN, TOKEN, ControlServer, ServerOptions, control_server
+from tests.support.scripted_provider import (
+    Script,
+    ScriptedCall,
+    ScriptedProvider,
+    ScriptedRound,
+    ScriptedRule,
+)
+from tests.support.single_model import SingleModel
 
 pytestmark = pytest.mark.long
 

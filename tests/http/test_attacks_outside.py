@@ -10,19 +10,19 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from holon.adapters.sqlite.home_lock import database_path
-from holon.adapters.system.log_redaction import install_log_redaction
-from holon.decide import quotas
+from holon.adapters.sqlite.database.home_lock import database_path
+from holon.adapters.system.logs import install_log_redaction
+from holon.decide.budgets import budget
 from holon.model.errors import StoreBrokenError
-from holon.model.trigger_event import CallbackDelivered, CallbackRefused
-from holon.testing.control_server import MAIN, TOKEN, ControlServer, ServerOptions, control_server
-from holon.testing.http_caller import Answer, Caller
+from holon.model.wake import CallbackDelivered, CallbackRefused
 from holon.wire.codec import encode
 from tests.daemon.conftest import place
 from tests.daemon.driving import Place
 from tests.http.serving import events_of, make_agent, settled
 from tests.http.test_public_ingress import BODY, FORGERIES, WEBHOOK, message_of, options, signed
 from tests.http.test_triggers import a_stranger_sees, hints, hold_back, same, the_path
+from tests.support.control_server import MAIN, TOKEN, ControlServer, ServerOptions, control_server
+from tests.support.http_caller import Answer, Caller
 
 __all__ = ["place"]
 
@@ -333,9 +333,9 @@ async def test_s51_a_bug_tells_the_caller_nothing_and_its_log_no_secret(
 async def test_s76_one_too_many_of_anything_is_declined_by_name(
     server: ControlServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quotas, "AGENTS_COUNT_MAX", 2)
-    monkeypatch.setattr(quotas, "WORK_ITEMS_OPEN_COUNT_MAX", 2)
-    monkeypatch.setattr(quotas, "TIMERS_ACTIVE_COUNT_MAX", 2)
+    monkeypatch.setattr(budget, "AGENTS_COUNT_MAX", 2)
+    monkeypatch.setattr(budget, "WORK_ITEMS_OPEN_COUNT_MAX", 2)
+    monkeypatch.setattr(budget, "TIMERS_ACTIVE_COUNT_MAX", 2)
     await make_agent(server, "second")
     asked: tuple[tuple[str, dict[str, object]], ...] = (
         (f"/control/agents/{MAIN}/timers", {"duration_ms": 3_600_000}),

@@ -8,10 +8,10 @@ import pytest
 
 from holon.http.exchange import Header
 from holon.model.limits import HTTP_AUTH_FAILURES_COUNT_MAX
-from holon.model.provenance import AuthorityClass, WebhookOrigin
-from holon.testing.control_server import MAIN, ControlServer
-from holon.testing.http_caller import JSON
+from holon.model.queue import AuthorityClass, WebhookOrigin
 from tests.http.serving import make_agent, settled
+from tests.support.control_server import MAIN, ControlServer
+from tests.support.http_caller import JSON
 
 PROMPT = f"/control/agents/{MAIN}/prompt"
 ENQUEUE = f"/agents/{MAIN}/enqueue"

@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.system.clock import SystemClock
-from holon.model.budget import Budget, BudgetPolicy
-from holon.projections.agent_state_view import AgentStateSnapshot
-from holon.projections.agent_summary import AgentSummary
-from holon.projections.budget_view import MeasureView
+from holon.model.budgets import Budget, BudgetPolicy
+from holon.projections.agents.state import AgentStateSnapshot
+from holon.projections.agents.summary import AgentSummary
+from holon.projections.budgets import MeasureView
 from holon.projections.runtime_status import RuntimeStatus
 from holon.serve.compose import HostOptions
-from holon.testing.control_server import MAIN, ControlServer, ServerOptions, control_server
-from holon.testing.scripted_provider import ScriptedProvider, read_script
-from holon.testing.single_model import SingleModel
 from holon.wire.codec import decode
 from tests.http.serving import make_agent, settled
+from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
+from tests.support.scripted_provider import ScriptedProvider, read_script
+from tests.support.single_model import SingleModel
 
 SCRIPT = b'{"rules": [{"rounds": [{"text": "Hello yourself."}]}]}'
 POLICY = BudgetPolicy(agent=Budget(turns_per_hour=1), runtime=Budget(turns_per_hour=50))

@@ -8,8 +8,6 @@ import pytest
 from anyio.abc import ByteStream
 from anyio.streams.stapled import StapledByteStream
 
-from holon.http import connection as module
-from holon.http.connection import Connection
 from holon.http.exchange import (
     AnyReply,
     BodySource,
@@ -21,6 +19,8 @@ from holon.http.exchange import (
     RequestHead,
     StreamReply,
 )
+from holon.http.server import connection as module
+from holon.http.server.connection import Connection
 
 
 class _Receiving:

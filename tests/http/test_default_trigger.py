@@ -11,22 +11,20 @@ import anyio
 import msgspec
 import pytest
 
-from holon.model.answer import ModelAnswer
-from holon.model.conversation import TextBlock, ToolResultBlock, ToolUseBlock, UserMessage
-from holon.model.event import BriefCreated, TaskStatusUpdated
-from holon.model.ids import AgentId, CallId
-from holon.model.json_value import JsonValue
-from holon.model.prompt_frame import ProviderRequest
-from holon.model.turn import StopReason
+from holon.model.events.event import BriefCreated, TaskStatusUpdated
+from holon.model.providers.prompt_frame import ProviderRequest
+from holon.model.turns.conversation import TextBlock, ToolResultBlock, ToolUseBlock, UserMessage
+from holon.model.turns.turn import ModelAnswer, StopReason
+from holon.model.values import AgentId, CallId, JsonValue
 from holon.model.wake import TriggerStatus
-from holon.ports.provider import Hear
+from holon.ports.providers import Hear
 from holon.serve.compose import Hands, Hooks, HostOptions, open_host
-from holon.testing.control_server import MAIN, ControlServer, ServerOptions, control_server
-from holon.testing.single_model import SingleModel
 from tests.http.serving import settled, until_event
 from tests.provenance.verdicts import rows_of
 from tests.runtime.cast import prompt_for
 from tests.runtime.notes import Notes
+from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
+from tests.support.single_model import SingleModel
 
 URL = re.compile(r"http://127\.0\.0\.1:\d+/callbacks/wake/trig_[a-z0-9]+\.[A-Za-z0-9_-]{43}")
 SECTION = "## External trigger"

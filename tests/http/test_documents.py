@@ -1,7 +1,7 @@
 """The surface about itself, over a real server."""
 
 from holon.http.table import ROUTES
-from holon.testing.control_server import ControlServer
+from tests.support.control_server import ControlServer
 
 
 async def test_the_server_describes_every_route_it_has(server: ControlServer) -> None:

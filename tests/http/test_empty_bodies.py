@@ -4,10 +4,10 @@ import pytest
 
 from holon.http.table import ROUTES
 from holon.model.limits import HTTP_BODY_BYTES_MAX, HTTP_NO_BODY_BYTES_MAX
-from holon.model.provenance import AuthorityClass
-from holon.testing.control_server import MAIN, ControlServer
-from holon.testing.http_caller import JSON
-from holon.wire.control_requests import ControlBody
+from holon.model.queue import AuthorityClass
+from holon.wire.requests import ControlBody
+from tests.support.control_server import MAIN, ControlServer
+from tests.support.http_caller import JSON
 
 STOP = f"/control/agents/{MAIN}/stop"
 MODEL = f"/control/agents/{MAIN}/model"

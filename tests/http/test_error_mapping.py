@@ -2,7 +2,7 @@
 
 import pytest
 
-from holon.http.error_mapping import reply_for
+from holon.http.errors import reply_for
 from holon.http.exchange import Header
 from holon.model.errors import (
     StoreBrokenError,
@@ -13,8 +13,8 @@ from holon.model.errors import (
     StoreReadOnlyError,
 )
 from holon.model.limits import HTTP_BODY_BYTES_MAX
-from holon.testing.control_server import MAIN, ControlServer
-from holon.testing.http_caller import JSON
+from tests.support.control_server import MAIN, ControlServer
+from tests.support.http_caller import JSON
 
 
 @pytest.mark.requirement("hostile:full-disk-refuses-writes")

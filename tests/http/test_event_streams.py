@@ -10,17 +10,18 @@ from anyio.abc import TaskStatus
 from holon.adapters.sqlite.reads import SqliteReads
 from holon.adapters.sqlite.store import open_store
 from holon.adapters.system.clock import SystemClock
-from holon.http import event_stream, token_watch
-from holon.http.event_frames import EventFrames
-from holon.http.token_watch import TokenWatch
-from holon.model.instant import later
-from holon.model.retention import RetentionPolicy
-from holon.runtime import event_feed
-from holon.testing.control_server import MAIN, ControlServer, control_server
-from holon.testing.http_caller import StreamedAnswer
-from holon.testing.manual_clock import ManualClock
-from holon.wire.error_body import STREAM_CLOSED
+from holon.http.events import stream as event_stream
+from holon.http.events import stream as token_watch
+from holon.http.events.frames import EventFrames
+from holon.http.events.stream import TokenWatch
+from holon.model.events.retention import RetentionPolicy
+from holon.model.values import later
+from holon.runtime.events import feed
+from holon.wire.codec import STREAM_CLOSED
 from tests.http.serving import make_agent, settled
+from tests.support.control_server import MAIN, ControlServer, control_server
+from tests.support.http_caller import StreamedAnswer
+from tests.support.manual_clock import ManualClock
 
 STREAM = f"/agents/{MAIN}/events/stream"
 ALL = "/events/stream"
@@ -82,7 +83,7 @@ async def test_what_happens_while_one_catches_up_comes_after_what_was_missed(
     server: ControlServer, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     await settled(server)
-    monkeypatch.setattr(event_feed, "EVENT_PAGE_COUNT_DEFAULT", 3)
+    monkeypatch.setattr(feed, "EVENT_PAGE_COUNT_DEFAULT", 3)
     async with server.operator.stream(f"{path}?after_seq=0") as stream:
         await in_order(stream, upto=1)
         await settled(server, "again")
@@ -107,7 +108,7 @@ async def test_a_reader_that_was_held_up_gets_no_gap_but_the_end(
         await settled(server)
         await held.wait()
         await settled(server, "again")
-        monkeypatch.setattr(event_feed, "FEED_LAG_EVENTS_MAX", 2)
+        monkeypatch.setattr(feed, "FEED_LAG_EVENTS_MAX", 2)
         released.set()
         seen = begun
         while (frame := await stream.event()).event != STREAM_CLOSED:
@@ -163,13 +164,13 @@ async def test_a_reader_that_falls_behind_is_told_and_let_go(
     server: ControlServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await settled(server)
-    monkeypatch.setattr(event_feed, "FEED_LAG_EVENTS_MAX", 2)
+    monkeypatch.setattr(feed, "FEED_LAG_EVENTS_MAX", 2)
     for path in (STREAM, ALL):
         refused = await server.operator.get(f"{path}?after_seq=0")
         assert (refused.status, refused.json()["code"]) == (409, "subscriber_lagged")
     async with server.operator.stream(STREAM) as stream:
         await stream.frame()
-        monkeypatch.setattr(event_feed, "FEED_LAG_EVENTS_MAX", -1)
+        monkeypatch.setattr(feed, "FEED_LAG_EVENTS_MAX", -1)
         await server.operator.post(f"/control/agents/{MAIN}/prompt", {"text": "more"})
         while (frame := await stream.event()).event != STREAM_CLOSED:
             continue

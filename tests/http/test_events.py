@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from holon.projections.event_envelope import EventPage
-from holon.testing.control_server import MAIN, ControlServer
+from holon.projections.events.envelope import EventPage
 from holon.wire.codec import decode
 from tests.http.serving import make_agent, settled
+from tests.support.control_server import MAIN, ControlServer
 
 EVENTS = f"/agents/{MAIN}/events"
 REQUIRED = ("event_id", "event_seq", "ts", "event_kind", "agent_id")

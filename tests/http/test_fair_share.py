@@ -8,10 +8,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from holon.http.connection import Connection
 from holon.http.exchange import BodySource, Door, Peer, Reply, RequestHead
-from holon.http.fair_share import FairShare
-from holon.http.socket_stream import SocketStream
+from holon.http.server.connection import Connection, FairShare
+from holon.http.server.listeners import SocketStream
 
 PASSES = 20  # of the event loop: enough for everything that may happen without a turn
 GET = b"GET /%d HTTP/1.1\r\nHost: h\r\n%s\r\n"

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from holon.http.app import Found, NoSuchPath, RouteTable
 from holon.http.exchange import Header
 from holon.http.openapi import openapi_document
-from holon.http.routing import Found, NoSuchPath, RouteTable
 from holon.http.table import ROUTES
-from holon.model.provenance import AdmissionContext, AuthorityClass, WebhookOrigin
-from holon.testing.control_server import MAIN, ControlServer, ServerOptions, control_server
+from holon.model.queue import AdmissionContext, AuthorityClass, WebhookOrigin
+from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
 
 WEBHOOK = f"/webhooks/generic/{MAIN}"
 SECRET, BODY = b"It's a Secret to Everybody", b'{"action":"opened"}'

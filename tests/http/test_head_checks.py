@@ -3,14 +3,8 @@
 import msgspec
 import pytest
 
+from holon.http.access import OwnNames, check_body_head, check_framing, check_host, check_origin
 from holon.http.exchange import Door, Header, Peer, RequestHead
-from holon.http.head_checks import (
-    OwnNames,
-    check_body_head,
-    check_framing,
-    check_host,
-    check_origin,
-)
 from holon.http.route import RAW_BODY, Access, Call, Route
 
 NAMES = OwnNames(hosts=frozenset({b"127.0.0.1:7878", b"localhost:7878", b"[::1]:7878"}))

@@ -8,15 +8,15 @@ import pytest
 
 from holon.adapters.system.clock import SystemClock
 from holon.serve.compose import Hands, Hooks, HostOptions
-from holon.testing.control_server import MAIN, ControlServer, ServerOptions, control_server
-from holon.testing.scripted_provider import Script, ScriptedProvider
-from holon.testing.single_model import SingleModel
 from tests.cli.operator_desk import Desk
 from tests.http.serving import settled
 from tests.http.test_default_trigger import end_task
 from tests.provenance.verdicts import rows_of
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.notes import Notes
+from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
+from tests.support.scripted_provider import Script, ScriptedProvider
+from tests.support.single_model import SingleModel
 
 SECRET: Final = "sk-hunter2-AbCdEfGhIjKlMnOp"
 ORIGINALS: Final = {"tool_calls", "transcript", "tasks"}  # what a resumed call goes on with

@@ -2,8 +2,8 @@
 
 import pytest
 
-from holon.testing.control_server import MAIN, ControlServer
 from tests.http.serving import make_agent, settled
+from tests.support.control_server import MAIN, ControlServer
 
 BASE = f"/agents/{MAIN}"
 

@@ -15,9 +15,9 @@ import pytest
 
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.listening_sockets import bind_tcp, bind_unix
-from holon.http.connection import Knows, nobody_known
 from holon.http.exchange import Answerer, BodySource, Door, PeerGoneError, Reply, RequestHead
-from holon.http.listeners import Listeners
+from holon.http.server.connection import Knows, nobody_known
+from holon.http.server.listeners import Listeners
 
 PATIENCE_S = 20.0
 ASKED = b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
@@ -87,7 +87,7 @@ class Warned(logging.Handler):
 @pytest.fixture
 def warned() -> Iterator[Warned]:
     """Whatever the listeners complain about."""
-    heard, log = Warned(), logging.getLogger("holon.http.listeners")
+    heard, log = Warned(), logging.getLogger("holon.http.server.listeners")
     log.addHandler(heard)
     yield heard
     log.removeHandler(heard)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from holon.testing.control_server import MAIN, ControlServer
 from tests.http.serving import settled
+from tests.support.control_server import MAIN, ControlServer
 
 PAGE = f"/agents/{MAIN}/events"
 STREAMS = (f"{PAGE}/stream", "/events/stream")

@@ -3,10 +3,10 @@
 import anyio
 import pytest
 
-from holon.model.event import BriefCreated
-from holon.model.message import MessageKind
-from holon.testing.control_server import MAIN, ControlServer
+from holon.model.events.event import BriefCreated
+from holon.model.queue import MessageKind
 from tests.http.serving import make_agent, settled, until_event
+from tests.support.control_server import MAIN, ControlServer
 
 
 @pytest.mark.requirement("memory-index:surfaces")

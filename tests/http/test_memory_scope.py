@@ -8,16 +8,16 @@ import pytest
 
 from holon.adapters.system.clock import SystemClock
 from holon.serve.compose import Hands, HostOptions
-from holon.testing.control_server import MAIN, ControlServer, ServerOptions, control_server
-from holon.testing.scripted_provider import (
+from tests.http.serving import settled
+from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
+from tests.support.scripted_provider import (
     Script,
     ScriptedCall,
     ScriptedProvider,
     ScriptedRound,
     ScriptedRule,
 )
-from holon.testing.single_model import SingleModel
-from tests.http.serving import settled
+from tests.support.single_model import SingleModel
 
 
 def planting(word: str) -> ScriptedRule:

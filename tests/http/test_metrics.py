@@ -8,21 +8,20 @@ from typing import cast
 
 import pytest
 
-from holon.http.event_tally import EventTally
-from holon.http.metric_table import METRICS, metric_lines
-from holon.model.agent_status import AgentStatus
-from holon.model.budget import UsageStep
-from holon.model.event import AuditEvent
-from holon.model.ids import AgentId
+from holon.http.metrics import METRICS, EventTally, metric_lines
+from holon.model.agents import AgentStatus
+from holon.model.budgets import UsageStep
+from holon.model.events.event import AuditEvent
+from holon.model.events.retention import RetentionPolicy
 from holon.model.limits import USAGE_STEP_MS
-from holon.model.retention import RetentionPolicy
-from holon.model.wake_event import TimerFired
-from holon.ports.store_reads import StoreReads
+from holon.model.values import AgentId
+from holon.model.wake import TimerFired
+from holon.ports.reads import StoreReads
 from holon.serve.compose import HostOptions
-from holon.testing.control_server import MAIN, ControlServer, ServerOptions, control_server
-from holon.testing.manual_clock import DAWN
 from tests.http.serving import make_agent, settled, until_event
 from tests.http.test_triggers import the_path
+from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
+from tests.support.manual_clock import DAWN
 
 SAMPLE = re.compile(r'[a-z_]+(\{[a-z_]+="[^"]*"\})? [0-9.e+-]+')
 STEP = timedelta(milliseconds=USAGE_STEP_MS)
@@ -118,8 +117,8 @@ async def test_agents_and_sizes_are_told_as_they_are(server: ControlServer) -> N
 async def test_a_long_log_is_counted_page_by_page_and_nothing_before_the_start(
     server: ControlServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holon.http.event_tally.TALLY_PAGES_COUNT_MAX", 2)
-    monkeypatch.setattr("holon.http.event_tally.EVENT_PAGE_COUNT_MAX", 4)
+    monkeypatch.setattr("holon.http.metrics.TALLY_PAGES_COUNT_MAX", 2)
+    monkeypatch.setattr("holon.http.metrics.EVENT_PAGE_COUNT_MAX", 4)
     reads, tally = server.host.reads, server.plane.tally
     await settled(server)
     await tally.begin(reads, now=server.plane.facts.started_at)

@@ -7,16 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from holon.adapters.sqlite.history_reads import SqliteHistoryReads
-from holon.adapters.sqlite.record_reads import SqliteRecordReads
+from holon.adapters.sqlite.records import SqliteHistoryReads, SqliteRecordReads
 from holon.adapters.system.clock import SystemClock
-from holon.model.event import AuditEvent, BriefCreated, ClosureDecided
-from holon.testing.control_server import MAIN, ControlServer, ServerOptions, control_server
-from holon.testing.scripted_provider import Script, ScriptedProvider
-from holon.testing.single_model import SingleModel
+from holon.model.events.event import AuditEvent, BriefCreated, ClosureDecided
 from tests.http.serving import settled
 from tests.projections.presented import present_all
 from tests.runtime.cast import calls, rule, says
+from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
+from tests.support.scripted_provider import Script, ScriptedProvider
+from tests.support.single_model import SingleModel
 
 EVENTS = f"/agents/{MAIN}/events"
 STREAMS = (f"{EVENTS}/stream", "/events/stream")

@@ -14,27 +14,27 @@ from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.control_token import GivenToken
 from holon.adapters.system.listening_sockets import bind_tcp
 from holon.http.routes import agent_control
-from holon.model.answer import ModelAnswer
-from holon.model.budget import Budget, BudgetPolicy
+from holon.model.budgets import Budget, BudgetPolicy
 from holon.model.errors import StoreBusyError
-from holon.model.event import MessageAdmitted
+from holon.model.events.event import MessageAdmitted
 from holon.model.limits import HOUR_MS, PROMPT_WAIT_MS_MAX, PROMPT_WAITS_COUNT_MAX
-from holon.model.prompt_frame import ProviderRequest
-from holon.model.provider_errors import UsageLimitedError
-from holon.ports.provider import Hear
+from holon.model.providers.attempts import UsageLimitedError
+from holon.model.providers.prompt_frame import ProviderRequest
+from holon.model.turns.turn import ModelAnswer
+from holon.ports.providers import Hear
 from holon.serve.compose import HostOptions
 from holon.serve.control_server import serve_control_plane
-from holon.testing.control_server import MAIN, TOKEN, ControlServer, ServerOptions, control_server
-from holon.testing.http_caller import Caller
-from holon.testing.scripted_provider import (
+from tests.http.serving import PATIENCE_S, events_of, make_agent
+from tests.support.control_server import MAIN, TOKEN, ControlServer, ServerOptions, control_server
+from tests.support.http_caller import Caller
+from tests.support.scripted_provider import (
     Script,
     ScriptedCall,
     ScriptedProvider,
     ScriptedRound,
     ScriptedRule,
 )
-from holon.testing.single_model import SingleModel
-from tests.http.serving import PATIENCE_S, events_of, make_agent
+from tests.support.single_model import SingleModel
 
 PROMPT = f"/control/agents/{MAIN}/prompt"
 KEY = ((b"idempotency-key", b"once"),)

@@ -8,8 +8,8 @@ import pytest
 from holon.prompt.prompt_view import PromptView
 from holon.serve.compose import HostOptions
 from holon.serve.identity_parts import UserFiles
-from holon.testing.control_server import MAIN, ControlServer, ServerOptions, control_server
 from holon.wire.codec import decode
+from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
 
 NOWHERE = "http://127.0.0.1:9"
 CANARY = "canary-0123456789-abcdef"

@@ -9,15 +9,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from holon.decide.agent_identity import public_identity
+from holon.decide.agents.lifecycle import public_identity
 from holon.http.exchange import Header
-from holon.model.agent import Visibility
-from holon.model.ids import AgentId
-from holon.model.message import MessageEnvelope
-from holon.model.provenance import AuthorityClass, ChannelOrigin, TrustLevel, WebhookOrigin
-from holon.testing.control_server import MAIN, ControlServer, ServerOptions, control_server
-from holon.testing.http_caller import Answer
-from holon.testing.manual_clock import DAWN, ManualClock
+from holon.model.agents import Visibility
+from holon.model.queue import (
+    AuthorityClass,
+    ChannelOrigin,
+    MessageEnvelope,
+    TrustLevel,
+    WebhookOrigin,
+)
+from holon.model.values import AgentId
+from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
+from tests.support.http_caller import Answer
+from tests.support.manual_clock import DAWN, ManualClock
 
 SECRET = b"a secret both sides know"
 NOW_S = int(DAWN.timestamp())

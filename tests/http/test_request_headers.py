@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from holon.http.idempotency import idempotency_key
+from holon.http.context import Plane
 from holon.http.openapi import openapi_document
-from holon.http.plane import Plane
-from holon.http.route import Call, RequestHeader
+from holon.http.route import Call, RequestHeader, idempotency_key
 from holon.http.table import ROUTES
 
 ROWS = {f"{route.method} {route.path}": route for route in ROUTES}

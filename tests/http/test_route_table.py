@@ -8,7 +8,7 @@ from holon.http.access import Allowed, Forbidden, Gatekeeper
 from holon.http.exchange import Door, Peer, RequestHead
 from holon.http.route import Access
 from holon.http.table import ROUTES
-from holon.testing.control_server import ControlServer
+from tests.support.control_server import ControlServer
 
 ROWS = {f"{route.method} {route.path}": route for route in ROUTES}
 TOKEN_ROWS = [

@@ -2,8 +2,8 @@
 
 import pytest
 
+from holon.http.app import Found, NoSuchPath, RouteTable, WrongMethod
 from holon.http.route import Access, Call, Route
-from holon.http.routing import Found, NoSuchPath, RouteTable, WrongMethod
 
 
 async def nothing(plane: None, call: Call) -> None:

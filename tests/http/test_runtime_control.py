@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.system.clock import SystemClock
-from holon.model.event import BriefCreated, TurnStarted
+from holon.model.events.event import BriefCreated, TurnStarted
 from holon.projections.runtime_status import RuntimeStatus
-from holon.testing.control_server import MAIN, ControlServer, ServerOptions, control_server
-from holon.testing.scripted_provider import ScriptedProvider, read_script
-from holon.testing.single_model import SingleModel
 from holon.wire.codec import decode
 from tests.http.serving import until_event
+from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
+from tests.support.scripted_provider import ScriptedProvider, read_script
+from tests.support.single_model import SingleModel
 
 STATUS = "/control/runtime/status"
 READINESS = "/control/runtime/readiness"

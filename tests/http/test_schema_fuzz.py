@@ -21,13 +21,13 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from holon.http.context import Plane
 from holon.http.exchange import EVENT_STREAM_TYPE
 from holon.http.openapi import openapi_document, operation_id
-from holon.http.plane import Plane
 from holon.http.route import Access, Route
 from holon.http.table import ROUTES
-from holon.testing.control_server import MAIN, TOKEN, ControlServer
 from scripts.reference.refusal_codes import refusals_seen
+from tests.support.control_server import MAIN, TOKEN, ControlServer
 
 pytestmark = pytest.mark.long
 

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from holon.adapters.system.listening_sockets import bind_unix
-from holon.http.socket_stream import SocketStream, accepted
+from holon.http.server.listeners import SocketStream, accepted
 
 FILLING = b"x" * 65_536
 

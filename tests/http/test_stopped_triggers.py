@@ -2,8 +2,7 @@
 
 import pytest
 
-from holon.model.trigger_event import CallbackRefused
-from holon.testing.control_server import MAIN, ControlServer
+from holon.model.wake import CallbackRefused
 from tests.http.serving import events_of
 from tests.http.test_triggers import (
     a_stranger_sees,
@@ -13,6 +12,7 @@ from tests.http.test_triggers import (
     the_path,
     the_trigger,
 )
+from tests.support.control_server import MAIN, ControlServer
 
 
 @pytest.mark.requirement("triggers:stopped")

@@ -12,10 +12,10 @@ from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.control_token import GivenToken
 from holon.adapters.system.listening_sockets import bind_tcp
 from holon.http.exchange import BodySource, RequestHead, StreamReply
-from holon.http.listeners import Listeners
+from holon.http.server.listeners import Listeners
 from holon.serve.control_server import serve_control_plane
-from holon.testing.control_server import MAIN, TOKEN, ControlServer, control_server
 from tests.http.serving import settled
+from tests.support.control_server import MAIN, TOKEN, ControlServer, control_server
 
 
 async def read_to_the_end(stream: anyio.abc.ByteStream, wire: h11.Connection) -> list[object]:

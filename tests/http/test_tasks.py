@@ -9,12 +9,12 @@ import pytest
 
 from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.system.clock import SystemClock
-from holon.decide.keyed_record import keyed_id
-from holon.model.command import CommandSpec
-from holon.model.ids import IdPrefix
+from holon.decide.queue.idempotency import keyed_id
+from holon.model.tasks import CommandSpec
+from holon.model.values import IdPrefix
 from holon.serve.compose import COMMANDS_FOLDER, Hands, HostOptions
-from holon.testing.control_server import MAIN, ControlServer, ServerOptions, control_server
 from tests.http.serving import PATIENCE_S
+from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
 
 CONTROL = f"/control/agents/{MAIN}/tasks"
 READ = f"/agents/{MAIN}/tasks"

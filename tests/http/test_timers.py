@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from holon.http.exchange import Header
-from holon.model.wake_event import TimerFired
-from holon.testing.control_server import MAIN, ControlServer
+from holon.model.wake import TimerFired
 from tests.http.serving import until_event
+from tests.support.control_server import MAIN, ControlServer
 
 CONTROL = f"/control/agents/{MAIN}/timers"
 READ = f"/agents/{MAIN}/timers"

@@ -8,19 +8,18 @@ import anyio
 import pytest
 
 from holon.adapters.sqlite.check.checker import check_database
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
+from holon.http.access import TriggerRates
 from holon.http.exchange import Door, Header, Peer, RequestHead
-from holon.http.outside_door import TriggerRates
 from holon.http.route import Call, CallerClass, NoQuery
 from holon.http.routes.triggers import show
-from holon.model.event import BriefCreated, MessageAdmitted
-from holon.model.ids import AgentId
-from holon.model.trigger_event import CallbackDelivered, CallbackRefused
-from holon.model.wake import TriggerDeliveryMode, WakeHint
-from holon.testing.control_server import MAIN, ControlServer, ServerOptions, control_server
-from holon.testing.http_caller import Answer
-from holon.testing.manual_clock import ManualClock
+from holon.model.events.event import BriefCreated, MessageAdmitted
+from holon.model.values import AgentId
+from holon.model.wake import CallbackDelivered, CallbackRefused, TriggerDeliveryMode, WakeHint
 from tests.http.serving import events_of, until_event
+from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
+from tests.support.http_caller import Answer
+from tests.support.manual_clock import ManualClock
 
 NOBODY = AgentId("nobody")
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from holon.model.wake_event import WakeHintTriggered
-from holon.testing.control_server import MAIN, ControlServer
+from holon.model.wake import WakeHintTriggered
 from tests.http.serving import until_event
+from tests.support.control_server import MAIN, ControlServer
 
 WAKE = f"/control/agents/{MAIN}/wake"
 

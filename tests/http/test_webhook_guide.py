@@ -9,7 +9,6 @@ import msgspec
 import pytest
 from anyio import run_process
 
-from holon.model.ids import MessageId
 from holon.model.limits import (
     IDEMPOTENCY_KEY_CHARS_MAX,
     KIB,
@@ -17,8 +16,9 @@ from holon.model.limits import (
     PUBLIC_BODY_BYTES_MAX,
     WEBHOOK_CLOCK_SKEW_MS_MAX,
 )
-from holon.model.provenance import AuthorityClass, WebhookOrigin
-from holon.testing.control_server import MAIN, ServerOptions, control_server
+from holon.model.queue import AuthorityClass, WebhookOrigin
+from holon.model.values import MessageId
+from tests.support.control_server import MAIN, ServerOptions, control_server
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "receive-signed-webhooks.md"
 SECRET = "a secret both sides know"

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from holon.http.exchange import Header
-from holon.testing.control_server import MAIN, ControlServer
 from tests.http.serving import events_of, make_agent
+from tests.support.control_server import MAIN, ControlServer
 
 CONTROL = f"/control/agents/{MAIN}/work-items"
 READ = f"/agents/{MAIN}/work-items"

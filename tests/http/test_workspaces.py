@@ -9,25 +9,25 @@ import anyio
 import pytest
 
 from holon.adapters.sqlite.check.checker import check_database
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.system.clock import SystemClock
 from holon.http.access import Forbidden, Gatekeeper
 from holon.http.exchange import Door, Peer, RequestHead
 from holon.http.routes.workspaces import ROUTES
-from holon.model.event import MessageAdmitted, TaskStatusUpdated
-from holon.model.message import MessageKind
+from holon.model.events.event import MessageAdmitted, TaskStatusUpdated
+from holon.model.queue import MessageKind
 from holon.serve.compose import Hands, HostOptions
-from holon.testing.control_server import MAIN, ControlServer, ServerOptions, control_server
-from holon.testing.scripted_provider import (
+from tests.adapters.system.test_workspace_finder import git
+from tests.http.serving import events_of, settled, until_event
+from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
+from tests.support.scripted_provider import (
     Script,
     ScriptedCall,
     ScriptedProvider,
     ScriptedRound,
     ScriptedRule,
 )
-from holon.testing.single_model import SingleModel
-from tests.adapters.system.test_workspace_finder import git
-from tests.http.serving import events_of, settled, until_event
+from tests.support.single_model import SingleModel
 
 PATCH = "*** Begin Patch\n*** Add File: made.txt\n+by a patch\n*** End Patch\n"
 SCRIPT = Script(

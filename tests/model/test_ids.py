@@ -3,8 +3,8 @@
 import pytest
 
 from holon.model.errors import BadIdError
-from holon.model.ids import parse_agent_id, parse_record_id
 from holon.model.limits import ID_CHARS_MAX
+from holon.model.values import parse_agent_id, parse_record_id
 
 BAD_ANYWHERE = [
     pytest.param("", id="empty"),

@@ -6,23 +6,25 @@ from typing import Any
 import msgspec
 import pytest
 
-from holon.model.agent_status import AgentStatus
-from holon.model.closure import (
+from holon.model.agents import AgentStatus
+from holon.model.errors import DecodeError, NotJsonError
+from holon.model.events.event import AgentCreated
+from holon.model.queue import BriefBody, JsonBody, MessageState, TextBody, is_contentful
+from holon.model.turns.turn import (
     Closure,
     ClosureOutcome,
     Completed,
     Continuable,
+    Continuation,
     Failed,
+    LivenessOnly,
+    Reentry,
     Waiting,
     WaitingReason,
     outcome_of,
     waiting_reason_of,
 )
-from holon.model.continuation import Continuation, LivenessOnly, Reentry
-from holon.model.errors import DecodeError, NotJsonError
-from holon.model.event import AgentCreated
-from holon.model.json_value import require_json
-from holon.model.message import BriefBody, JsonBody, MessageState, TextBody, is_contentful
+from holon.model.values import require_json
 from holon.wire.codec import decode
 
 SIGNAL = (

@@ -4,12 +4,14 @@ import re
 
 import pytest
 
-from holon.model import command_limits, compaction_limits, limits
+from holon.model import limits
+from holon.model import limits as command_limits
+from holon.model.turns import compaction
 
 UNITS = r"(BYTES|COUNT|MS|CHARS|DEPTH|PAGES|PERCENT|EVENTS|TOKENS|DAYS)(_(MAX|MIN|DEFAULT))*"
 NUMBERS = {
     name: value
-    for module in (limits, command_limits, compaction_limits)
+    for module in (limits, command_limits, compaction)
     for name, value in vars(module).items()
     if name.isupper()
 }

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.decide.bounded_text import bounded
+from holon.decide.text.bounded import bounded
 from holon.model.text_size import cut, one_line
 
 

@@ -6,33 +6,46 @@ from typing import get_args
 import msgspec
 import pytest
 
-from holon.model.agent import (
+from holon.model.agents import (
     AgentKind,
+    AgentStatus,
     IdentityStatus,
     Ownership,
     ProfilePreset,
     Visibility,
 )
-from holon.model.agent_status import AgentStatus
-from holon.model.brief import AttachmentKind, BriefKind, FailureCategory
-from holon.model.closure import ClosureOutcome, ReactivationMode, RuntimePosture, WaitingReason
-from holon.model.continuation import TriggerKind
-from holon.model.memory import EpisodeBoundary, MemoryDeltaReason
-from holon.model.message import MessageBody, MessageKind, Priority
-from holon.model.prompt_frame import Stability
-from holon.model.provenance import (
+from holon.model.events.briefs import AttachmentKind, BriefKind, FailureCategory
+from holon.model.memory.records import EpisodeBoundary, MemoryDeltaReason
+from holon.model.providers.prompt_frame import Stability
+from holon.model.queue import (
     AdmissionContext,
     AuthorityClass,
     DeliverySurface,
+    MessageBody,
+    MessageKind,
     Origin,
+    Priority,
     TrustLevel,
 )
-from holon.model.task import TaskKind, TaskRecovery, TaskStatus, WorkspaceMode
-from holon.model.turn import TerminalKind
-from holon.model.wait import WaitKind, WaitState
-from holon.model.wake import TimerStatus, TriggerDeliveryMode, TriggerStatus, WakeDisposition
-from holon.model.work_item import PlanStatus, Readiness, WorkItemState
-from holon.model.workspace import AccessMode, ProjectionKind
+from holon.model.tasks import TaskKind, TaskRecovery, TaskStatus, WorkspaceMode
+from holon.model.turns.turn import (
+    ClosureOutcome,
+    ReactivationMode,
+    RuntimePosture,
+    TerminalKind,
+    TriggerKind,
+    WaitingReason,
+)
+from holon.model.wake import (
+    TimerStatus,
+    TriggerDeliveryMode,
+    TriggerStatus,
+    WaitKind,
+    WaitState,
+    WakeDisposition,
+)
+from holon.model.work import PlanStatus, Readiness, WorkItemState
+from holon.model.workspaces import AccessMode, ProjectionKind
 
 CONTRACT: list[tuple[type[StrEnum], str]] = [
     (

@@ -5,11 +5,11 @@ from datetime import datetime
 
 from holon.adapters.sqlite.log_stretches import LogStretches, Place, Span
 from holon.adapters.sqlite.retention import _aged, _Moments
-from holon.decide.timer_grid import put_forward, set_back
-from holon.decide.trusted_time import borne_out
+from holon.decide.events.retention import borne_out
+from holon.decide.wake.timers import put_forward, set_back
 from holon.model.wake import TimerRecord
-from holon.runtime.retention_keeper import RetentionKeeper
-from holon.runtime.timer_wheel import TimerWheel
+from holon.runtime.events.retention import RetentionKeeper
+from holon.runtime.wake.dispatcher import TimerWheel
 from tests.mutants.planting import plant_function, plant_method
 
 

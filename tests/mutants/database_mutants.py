@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from holon.adapters.backup import home_restore
-from holon.adapters.sqlite.database_files import (
+from holon.adapters.sqlite.database.database_files import (
     DatabaseFiles,
     require_log_kept,
     require_not_lost,
     require_own_log,
 )
-from holon.adapters.sqlite.migrate import begin_epoch
+from holon.adapters.sqlite.database.migrate import begin_epoch
 from tests.mutants.planting import plant_function, plant_method
 
 

@@ -4,16 +4,15 @@ from collections.abc import Collection, Sequence
 
 import anyio
 
-from holon.decide.audit import audited
-from holon.decide.command_promotion import run_id_of
-from holon.model.commit import AdvanceTask, Commit, FinishToolCall
-from holon.model.ids import AgentId, TaskId
-from holon.model.task import TaskRecord
-from holon.runtime.command_desk import CommandDesk, CommandOrder
-from holon.runtime.command_task import CommandTask
-from holon.runtime.recovery import Recovery
-from holon.runtime.task_desk import TaskDesk
-from holon.runtime.task_supervisor import TaskSupervisor
+from holon.decide.events.audit import audited
+from holon.decide.tasks.commands import run_id_of
+from holon.model.commits import AdvanceTask, Commit, FinishToolCall
+from holon.model.tasks import TaskRecord
+from holon.model.values import AgentId, TaskId
+from holon.runtime.tasks.commands import CommandDesk, CommandOrder
+from holon.runtime.tasks.records import TaskDesk
+from holon.runtime.tasks.supervisor import CommandTask, TaskSupervisor
+from holon.runtime.turns.recovery import Recovery
 from tests.mutants.planting import plant_method
 
 

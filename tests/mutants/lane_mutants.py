@@ -7,23 +7,23 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
-from holon.decide import fencing
-from holon.decide.recovery_plan import (
+from holon.decide.text import fencing
+from holon.decide.turns.recovery import (
     AbandonTurnPlan,
     ResumeTurnPlan,
     SetAsideTurnPlan,
     TurnPlan,
     plan_turn,
 )
-from holon.model.commit import Commit, FinishToolCall
-from holon.model.ids import AgentId
-from holon.model.message import MessageKind
-from holon.model.tool import ToolCallRecord
-from holon.model.transcript import TurnLog
-from holon.model.turn import ToolReceipt
-from holon.runtime.lane import Lane, _Claimed
-from holon.runtime.scheduler import Scheduler
-from holon.runtime.turn_driver import TurnDriver
+from holon.model.commits import Commit, FinishToolCall
+from holon.model.queue import MessageKind
+from holon.model.turns.tools import ToolCallRecord
+from holon.model.turns.transcript import TurnLog
+from holon.model.turns.turn import ToolReceipt
+from holon.model.values import AgentId
+from holon.runtime.turns.driver import TurnDriver
+from holon.runtime.turns.lane import Lane, _Claimed
+from holon.runtime.wake.scheduler import Scheduler
 from tests.mutants.planting import plant_function, plant_method
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import apsw
 
 from holon.adapters.exec.run_folder import RunFacts
-from holon.adapters.sqlite.home_owner import HomeOwner, _Owner, _owner, require_no_owner
+from holon.adapters.sqlite.database.home_owner import HomeOwner, _Owner, _owner, require_no_owner
 from holon.adapters.system.home_identity import HomeIdentity, HomePlace, is_other_home
 from tests.mutants.planting import plant_function, plant_method
 

@@ -4,25 +4,24 @@ import contextlib
 from collections.abc import Callable
 from datetime import datetime
 
-from holon.decide.admission import Admitted
-from holon.decide.desk_commits import fire_commit
-from holon.decide.recovery_plan import TurnPlan, plan_turn
-from holon.decide.ticks import timer_tick
-from holon.decide.timer_grid import decide_fire
-from holon.model.expectation import AgentAdmits
-from holon.model.ids import AgentId
-from holon.model.ingress import AdmissionReceipt
-from holon.model.instant import later
+from holon.decide.queue.admission import Admitted
+from holon.decide.queue.commits import fire_commit
+from holon.decide.turns.recovery import TurnPlan, plan_turn
+from holon.decide.wake.ticks import timer_tick
+from holon.decide.wake.timers import decide_fire
+from holon.model.commits import AgentAdmits
+from holon.model.events.reads import DueTimer
 from holon.model.limits import HOUR_MS
-from holon.model.snapshot import DueTimer
-from holon.model.transcript import TurnLog
+from holon.model.queue import AdmissionReceipt
+from holon.model.turns.transcript import TurnLog
+from holon.model.values import AgentId, later
 from holon.model.wake import Cron
 from holon.ports.store import Store
-from holon.runtime.decided_commit import apply_patiently
-from holon.runtime.ingress import Ingress
-from holon.runtime.lane import Lane, _Claimed
-from holon.runtime.recovery import Recovery
-from holon.runtime.timer_wheel import TimerWheel
+from holon.runtime.commits import apply_patiently
+from holon.runtime.queue import Ingress
+from holon.runtime.turns.lane import Lane, _Claimed
+from holon.runtime.turns.recovery import Recovery
+from holon.runtime.wake.dispatcher import TimerWheel
 from tests.mutants.planting import plant_function, plant_method
 
 

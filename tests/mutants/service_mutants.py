@@ -8,16 +8,15 @@ import anyio
 
 from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.exec.run_folder import RunFolder
-from holon.http.listeners import Listeners, _Room
-from holon.http.socket_stream import accepted
-from holon.model.command import CommandSpec
-from holon.model.event import AuditEvent
-from holon.model.ids import AgentId
-from holon.model.model_ref import ModelRef, parse_model_ref
-from holon.model.prompt_frame import ProviderRequest
-from holon.model.turn import ModelFailed, ModelSpoke
-from holon.runtime.event_feed import EventFeed, EventReader, SubscriberLaggedError
-from holon.runtime.provider_caller import ProviderCaller, _Walk
+from holon.http.server.listeners import Listeners, _Room, accepted
+from holon.model.events.event import AuditEvent
+from holon.model.providers.models import ModelRef, parse_model_ref
+from holon.model.providers.prompt_frame import ProviderRequest
+from holon.model.tasks import CommandSpec
+from holon.model.turns.turn import ModelFailed, ModelSpoke
+from holon.model.values import AgentId
+from holon.runtime.events.feed import EventFeed, EventReader, SubscriberLaggedError
+from holon.runtime.providers.caller import ProviderCaller, _Walk
 from tests.mutants.planting import plant_method
 
 

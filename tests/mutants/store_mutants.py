@@ -1,15 +1,14 @@
 """Mutants in admission, fencing and the lifecycle of tasks."""
 
-from holon.adapters.sqlite.expectation_checks import ExpectationChecks
-from holon.decide.admission import Admitted
-from holon.decide.audit import audited
-from holon.decide.desk_commits import queue_change
-from holon.decide.task_lifecycle import Advance, decide_advance
-from holon.model.commit import Commit
-from holon.model.expectation import AgentAdmits, AgentGeneration, Expect, ExpectationFailed
-from holon.model.ingress import AdmissionReceipt
-from holon.model.task import TaskStatus
-from holon.runtime.ingress import Ingress
+from holon.adapters.sqlite.writer.commit_writer import ExpectationChecks
+from holon.decide.events.audit import audited
+from holon.decide.queue.admission import Admitted
+from holon.decide.queue.commits import queue_change
+from holon.decide.tasks.commands import Advance, decide_advance
+from holon.model.commits import AgentAdmits, AgentGeneration, Commit, Expect, ExpectationFailed
+from holon.model.queue import AdmissionReceipt
+from holon.model.tasks import TaskStatus
+from holon.runtime.queue import Ingress
 from tests.mutants.planting import plant_function, plant_method
 
 

@@ -6,24 +6,30 @@ from datetime import datetime, timedelta
 import msgspec
 from anyio.abc import TaskGroup
 
-from holon.decide.activation import ActivationDecision, decide_activation
-from holon.decide.audit import audited
-from holon.decide.continuation import ContinuationFacts, resolve_continuation
-from holon.decide.desk_commits import cancel_timer_changes
-from holon.decide.timer_grid import next_slot
-from holon.model.commit import AdvanceTask, Change, Commit, MoveWait, QueueMessage, SettleMessage
-from holon.model.continuation import Continuation
-from holon.model.expectation import Expect
-from holon.model.ids import MessageId
-from holon.model.message import MessageState
-from holon.model.snapshot import AgentSnapshot
-from holon.model.task import TaskRecord
-from holon.model.wait import WaitKind, WaitRecord, WaitState
-from holon.model.wake import Every, TimerRecord
-from holon.runtime.task_desk import TaskDesk
-from holon.runtime.timer_wheel import TimerWheel
-from holon.tools.sleep import _replaced_rest
+from holon.decide.events.audit import audited
+from holon.decide.queue.commits import cancel_timer_changes
+from holon.decide.turns.closure import ContinuationFacts, resolve_continuation
+from holon.decide.wake.activation import ActivationDecision, decide_activation
+from holon.decide.wake.timers import next_slot
+from holon.model.commits import (
+    AdvanceTask,
+    Change,
+    Commit,
+    Expect,
+    MoveWait,
+    QueueMessage,
+    SettleMessage,
+)
+from holon.model.events.reads import AgentSnapshot
+from holon.model.queue import MessageState
+from holon.model.tasks import TaskRecord
+from holon.model.turns.turn import Continuation
+from holon.model.values import MessageId
+from holon.model.wake import Every, TimerRecord, WaitKind, WaitRecord, WaitState
+from holon.runtime.tasks.records import TaskDesk
+from holon.runtime.wake.dispatcher import TimerWheel
 from holon.tools.tool import ToolPorts, ToolScene
+from holon.tools.wake import _replaced_rest
 from tests.mutants.planting import plant_function, plant_method
 
 

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from holon.testing.power_drill import run_power_drill
+from tests.support.power_drill import run_power_drill
 
 PROBLEMS_SHOWN = 20
 

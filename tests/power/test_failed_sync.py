@@ -8,21 +8,20 @@ import anyio
 import pytest
 
 from holon.adapters.sqlite.check.checker import check_database
-from holon.adapters.sqlite.commit_writer import CommitWriter
-from holon.adapters.sqlite.connection import open_writer
-from holon.adapters.sqlite.home_lock import database_path
-from holon.adapters.sqlite.migrate import migrate
+from holon.adapters.sqlite.database.connection import open_writer
+from holon.adapters.sqlite.database.home_lock import database_path
+from holon.adapters.sqlite.database.migrate import migrate
 from holon.adapters.sqlite.store import open_store
-from holon.decide.audit import audited
-from holon.model.commit import Commit
+from holon.adapters.sqlite.writer.commit_writer import CommitWriter
+from holon.decide.events.audit import audited
+from holon.model.commits import Applied, Commit
 from holon.model.errors import StoreBrokenError
-from holon.model.expectation import Applied
-from holon.model.message import TextBody
-from holon.model.retention import RetentionPolicy
-from holon.testing.builders import a_commit, a_message, an_admission, an_agent, moment
-from holon.testing.power_drill import judge_run
-from holon.testing.power_run import DATABASE, Ack, PowerRun, power_vfs
-from holon.testing.power_vfs import PowerVfs
+from holon.model.events.retention import RetentionPolicy
+from holon.model.queue import TextBody
+from tests.support.builders import a_commit, a_message, an_admission, an_agent, moment
+from tests.support.power_drill import judge_run
+from tests.support.power_run import DATABASE, Ack, PowerRun, power_vfs
+from tests.support.power_vfs import PowerVfs
 
 
 def admissions(first: int, count: int) -> list[Commit]:
@@ -136,7 +135,9 @@ async def test_after_a_failed_sync_neither_a_waiting_job_nor_closing_touches_the
     for commit in admissions(0, 5):
         await store.apply(audited(commit))
     assert await store.reads.message(a_message("msg_0").id) is not None  # the reader has the log
-    monkeypatch.setattr("holon.adapters.sqlite.checkpoints.CHECKPOINT_PAGES", 1)  # one is due
+    monkeypatch.setattr(
+        "holon.adapters.sqlite.database.checkpoints.CHECKPOINT_PAGES", 1
+    )  # one is due
     vfs.syncs_left = 0
 
     told = await asyncio.gather(

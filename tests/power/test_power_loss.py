@@ -2,10 +2,10 @@
 
 import pytest
 
-from holon.adapters.sqlite.connection import Synchronous
-from holon.testing.power_drill import cut_power, judge_run, recorded, run_power_drill
-from holon.testing.power_run import record_run
-from holon.testing.power_vfs import Unlink
+from holon.adapters.sqlite.database.connection import Synchronous
+from tests.support.power_drill import cut_power, judge_run, recorded, run_power_drill
+from tests.support.power_run import record_run
+from tests.support.power_vfs import Unlink
 
 STATES_PER_HISTORY = 100
 FIRST_HISTORY = 4100

@@ -2,16 +2,8 @@
 
 from collections.abc import Sequence
 
-from holon.testing.power_states import SECTOR_BYTES, draw_states
-from holon.testing.power_vfs import (
-    DiskOperation,
-    Link,
-    Sync,
-    SyncNames,
-    Truncate,
-    Unlink,
-    Write,
-)
+from tests.support.power_states import SECTOR_BYTES, draw_states
+from tests.support.power_vfs import DiskOperation, Link, Sync, SyncNames, Truncate, Unlink, Write
 
 MANY = range(300)
 BORN: tuple[DiskOperation, ...] = (Link("a", 1), SyncNames())

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from holon.model.event import AuditEvent
-from holon.projections.operator_event import OperatorEvent, context_at, present
+from holon.model.events.event import AuditEvent
+from holon.projections.events.presented import OperatorEvent, context_at, present
 
 
 def present_all(events: Sequence[AuditEvent]) -> list[OperatorEvent]:

@@ -2,23 +2,22 @@
 
 from typing import TypedDict, Unpack
 
-from holon.model.agent import (
+from holon.model.agents import (
     AgentFocus,
     AgentIdentity,
     AgentPosture,
     AgentState,
+    AgentStatus,
     AgentTotals,
     ModelChoice,
 )
-from holon.model.agent_status import AgentStatus
-from holon.model.closure import Closure
-from holon.model.ids import TurnId, WorkItemId, WorkspaceId
-from holon.model.surface import AgentCounts, AgentSurface, ListedAgent
-from holon.model.turn import TurnTerminal
-from holon.model.wait import WaitRecord
-from holon.model.work_item import WorkItemRecord
-from holon.model.workspace import AccessMode, ActiveWorkspace, ProjectionKind
-from holon.testing.builders import START, an_identity
+from holon.model.events.reads import AgentCounts, AgentSurface, ListedAgent
+from holon.model.turns.turn import Closure, TurnTerminal
+from holon.model.values import TurnId, WorkItemId, WorkspaceId
+from holon.model.wake import WaitRecord
+from holon.model.work import WorkItemRecord
+from holon.model.workspaces import AccessMode, ActiveWorkspace, ProjectionKind
+from tests.support.builders import START, an_identity
 
 
 class AgentFields(TypedDict, total=False):

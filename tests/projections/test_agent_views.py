@@ -3,31 +3,36 @@
 import msgspec
 import pytest
 
-from holon.model.agent import IdentityStatus
-from holon.model.agent_status import AgentStatus
-from holon.model.brief import BriefKind, FailureArtifact, FailureCategory
-from holon.model.closure import (
+from holon.model.agents import AgentStatus, IdentityStatus
+from holon.model.events.briefs import BriefKind, FailureArtifact, FailureCategory
+from holon.model.events.reads import AgentCounts, LastExchange, ListedAgent, WeighedItem
+from holon.model.limits import SUMMARY_CHARS_MAX
+from holon.model.providers.attempts import TokenUsage
+from holon.model.tasks import TaskStatus
+from holon.model.turns.turn import (
     ClosureOutcome,
     Continuable,
     Failed,
+    LivenessOnly,
     ReactivationMode,
+    TriggerKind,
     Waiting,
     WaitingReason,
     WorkSignal,
     WorkSignalStatus,
 )
-from holon.model.continuation import LivenessOnly, TriggerKind
-from holon.model.ids import TriggerId, TurnId, WorkItemId
-from holon.model.limits import SUMMARY_CHARS_MAX
-from holon.model.provider_attempt import TokenUsage
-from holon.model.snapshot import WeighedItem
-from holon.model.surface import AgentCounts, LastExchange, ListedAgent
-from holon.model.task import TaskStatus
+from holon.model.values import TriggerId, TurnId, WorkItemId
 from holon.model.wake import ExternalTrigger, TriggerDeliveryMode, TriggerStatus
-from holon.projections.agent_list import RuntimeModels, agent_list_entry, could_wait
-from holon.projections.agent_state_view import agent_state_snapshot, task_slim_view
-from holon.projections.agent_summary import Surroundings, agent_summary, closure_view
-from holon.testing.builders import (
+from holon.projections.agents.list import RuntimeModels, agent_list_entry, could_wait
+from holon.projections.agents.state import agent_state_snapshot, task_slim_view
+from holon.projections.agents.summary import Surroundings, agent_summary, closure_view
+from tests.projections.surface_facts import (
+    a_listed_agent,
+    a_surface,
+    a_workspace,
+    an_agent_state,
+)
+from tests.support.builders import (
     MAIN,
     START,
     a_brief,
@@ -39,12 +44,6 @@ from holon.testing.builders import (
     a_wait,
     a_work_item,
     an_identity,
-)
-from tests.projections.surface_facts import (
-    a_listed_agent,
-    a_surface,
-    a_workspace,
-    an_agent_state,
 )
 
 TRIGGER = ExternalTrigger(

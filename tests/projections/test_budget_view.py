@@ -2,11 +2,11 @@
 
 from datetime import timedelta
 
-from holon.decide.budget import BudgetFacts, judge_budget
-from holon.model.agent import AgentPace
-from holon.model.budget import Budget, BudgetMeasure, BudgetPolicy, BudgetScope, UsageStep
+from holon.decide.budgets.budget import BudgetFacts, judge_budget
+from holon.model.agents import AgentPace
+from holon.model.budgets import Budget, BudgetMeasure, BudgetPolicy, BudgetScope, UsageStep
 from holon.model.limits import BUDGET_TURNS_WINDOW_MS, BUDGET_WINDOW_MS
-from holon.projections.budget_view import pace_view
+from holon.projections.budgets import pace_view
 from tests.decide.sample_rows import NOW
 
 RECENT = UsageStep(began_at=NOW - timedelta(minutes=5), turn_count=3, tokens=70, cost_micros=11)

@@ -2,16 +2,16 @@
 
 import pytest
 
-from holon.model.brief import OperatorVisibility
-from holon.projections.display_mode import (
+from holon.model.events.briefs import OperatorVisibility
+from holon.projections.events.presented import (
+    Category,
     DisplayMode,
+    OperatorEvent,
     UnknownDisplayModeError,
     is_within,
     parse_display_mode,
     shows,
 )
-from holon.projections.operator_event import OperatorEvent
-from holon.projections.operator_event_rows import Category
 
 TRACE = OperatorVisibility.TRACE
 

@@ -4,9 +4,8 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from holon.model.brief import BriefKind
-from holon.model.closure import ClosureOutcome
-from holon.model.event import (
+from holon.model.events.briefs import BriefKind
+from holon.model.events.event import (
     AuditEvent,
     BriefCreated,
     ClosureDecided,
@@ -16,20 +15,21 @@ from holon.model.event import (
     TaskCreated,
     TurnStarted,
 )
-from holon.model.ids import BriefId, MessageId, TaskId, TurnId, WorkItemId
-from holon.model.message import MessageKind, Priority
-from holon.model.provenance import (
+from holon.model.events.reads import EventOrder, EventQuery, EventSlice
+from holon.model.queue import (
     AdmissionContext,
     AuthorityClass,
     DeliverySurface,
+    MessageKind,
+    Priority,
     TrustLevel,
     WebhookOrigin,
 )
-from holon.model.surface import EventOrder, EventQuery, EventSlice
-from holon.model.task import TaskKind, TaskStatus
-from holon.model.work_event import WorkItemWritten
-from holon.model.work_item import WorkItemState
-from holon.projections.event_envelope import (
+from holon.model.tasks import TaskKind, TaskStatus
+from holon.model.turns.turn import ClosureOutcome
+from holon.model.values import BriefId, MessageId, TaskId, TurnId, WorkItemId
+from holon.model.work import WorkItemState, WorkItemWritten
+from holon.projections.events.envelope import (
     EventEnvelope,
     EventProjection,
     EventSurroundings,
@@ -37,7 +37,7 @@ from holon.projections.event_envelope import (
     event_page,
     message_of,
 )
-from holon.testing.builders import MAIN, a_message, a_turn, moment
+from tests.support.builders import MAIN, a_message, a_turn, moment
 from tests.wire.record_strategies import records_of
 
 ADMITTED = MessageAdmitted(

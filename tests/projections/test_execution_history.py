@@ -2,9 +2,9 @@
 
 import pytest
 
-from holon.model.agent import AgentTotals
-from holon.model.tool import ToolLatency
-from holon.projections.execution_history import ExecutionHistory, execution_history
+from holon.model.agents import AgentTotals
+from holon.model.turns.tools import ToolLatency
+from holon.projections.agents.summary import ExecutionHistory, execution_history
 
 
 def a_latency(name: str, *, calls: int, total_ms: int) -> ToolLatency:

@@ -4,8 +4,8 @@ from datetime import datetime
 
 import pytest
 
-from holon.decide.failure_artifact import failure_of
-from holon.model.event import (
+from holon.decide.turns.failures import failure_of
+from holon.model.events.event import (
     AuditEvent,
     Event,
     MessageAdmitted,
@@ -17,24 +17,25 @@ from holon.model.event import (
     TurnEnded,
     TurnStarted,
 )
-from holon.model.ids import MessageId, TurnId
-from holon.model.message import MessageKind, Priority
-from holon.model.provenance import (
-    AdmissionContext,
-    AuthorityClass,
-    DeliverySurface,
-    OperatorOrigin,
-    TrustLevel,
-)
-from holon.model.provider_attempt import (
+from holon.model.providers.attempts import (
     AttemptOutcome,
     AttemptTimeline,
     ProviderAttempt,
     TokenUsage,
 )
-from holon.model.turn import TerminalKind
-from holon.projections.latency import TurnLatency, latency_report
-from holon.testing.builders import MAIN, moment
+from holon.model.queue import (
+    AdmissionContext,
+    AuthorityClass,
+    DeliverySurface,
+    MessageKind,
+    OperatorOrigin,
+    Priority,
+    TrustLevel,
+)
+from holon.model.turns.turn import TerminalKind
+from holon.model.values import MessageId, TurnId
+from holon.projections.turns.latency import TurnLatency, latency_report
+from tests.support.builders import MAIN, moment
 
 
 class Log:

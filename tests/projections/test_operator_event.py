@@ -7,16 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holon.model.agent_event import ModelOverrideChanged
-from holon.model.brief import (
+from holon.model.agents import ModelOverrideChanged
+from holon.model.events.briefs import (
     BriefKind,
     BriefRecord,
     FailureArtifact,
     FailureCategory,
     OperatorVisibility,
 )
-from holon.model.closure import ClosureOutcome, WaitingReason
-from holon.model.event import (
+from holon.model.events.event import (
     AgentStateChanged,
     AssistantRoundRecorded,
     AuditEvent,
@@ -29,25 +28,24 @@ from holon.model.event import (
     ToolExecutionFailed,
     TurnStarted,
 )
-from holon.model.ids import BriefId, MessageId, TurnId, WaitId, WorkItemId
 from holon.model.limits import SUMMARY_CHARS_MAX, SURFACE_TEXT_CHARS_MAX
-from holon.model.provider_attempt import TokenUsage
+from holon.model.providers.attempts import TokenUsage
 from holon.model.record import Record
-from holon.model.turn import StopReason
-from holon.model.wait import WaitKind
-from holon.model.wake_event import WaitOpened
-from holon.model.work_event import WorkItemWritten
-from holon.model.work_item import WorkItemState
-from holon.projections.operator_event import (
+from holon.model.turns.turn import ClosureOutcome, StopReason, WaitingReason
+from holon.model.values import BriefId, MessageId, TurnId, WaitId, WorkItemId
+from holon.model.wake import WaitKind, WaitOpened
+from holon.model.work import WorkItemState, WorkItemWritten
+from holon.projections.events.presented import (
+    ROWS,
+    Category,
     OperatorEvent,
     PresentationContext,
     after,
     kind_of,
     present,
 )
-from holon.projections.operator_event_rows import ROWS, Category
-from holon.testing.builders import MAIN, a_brief, moment
 from tests.projections.presented import present_all
+from tests.support.builders import MAIN, a_brief, moment
 from tests.wire.record_strategies import records_of
 
 EVENTS: tuple[type[Record], ...] = get_args(Event)

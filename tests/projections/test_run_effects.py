@@ -5,11 +5,11 @@ import json
 import msgspec
 import pytest
 
-from holon.model.json_value import JsonValue
-from holon.model.tool import ToolCallState
-from holon.model.transcript import RecordedCall, TurnLog
-from holon.projections.run_effects import RunEffects, effects_of
-from holon.testing.builders import a_receipt, a_tool_call, a_turn
+from holon.model.turns.tools import ToolCallState
+from holon.model.turns.transcript import RecordedCall, TurnLog
+from holon.model.values import JsonValue
+from holon.projections.turns.run_result import RunEffects, effects_of
+from tests.support.builders import a_receipt, a_tool_call, a_turn
 
 TURN = a_turn()
 

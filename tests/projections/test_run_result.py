@@ -5,21 +5,10 @@ from typing import Final
 import msgspec
 import pytest
 
-from holon.decide.failure_artifact import failure_of, run_round_limit
-from holon.model.agent_status import AgentStatus
-from holon.model.brief import BriefKind, BriefRecord
-from holon.model.closure import (
-    Closure,
-    Completed,
-    Continuable,
-    Failed,
-    ReactivationMode,
-    Waiting,
-    WaitingReason,
-    WorkSignal,
-    WorkSignalStatus,
-)
-from holon.model.event import (
+from holon.decide.turns.failures import failure_of, run_round_limit
+from holon.model.agents import AgentStatus
+from holon.model.events.briefs import BriefKind, BriefRecord
+from holon.model.events.event import (
     AgentStateChanged,
     AssistantRoundRecorded,
     Event,
@@ -30,14 +19,24 @@ from holon.model.event import (
     ToolExecuted,
     TurnEnded,
 )
-from holon.model.ids import AgentId, BriefId, MessageId, TurnId, WorkItemId
-from holon.model.instant import EPOCH
-from holon.model.provider_attempt import AttemptTimeline, TokenUsage
-from holon.model.provider_errors import ProviderTimeoutError
-from holon.model.transcript import TurnLog
-from holon.model.turn import StopReason, TerminalKind
-from holon.projections.run_result import FinalStatus, RunFacts, run_result
-from holon.testing.builders import a_task, a_terminal, a_turn, a_work_item
+from holon.model.providers.attempts import AttemptTimeline, ProviderTimeoutError, TokenUsage
+from holon.model.turns.transcript import TurnLog
+from holon.model.turns.turn import (
+    Closure,
+    Completed,
+    Continuable,
+    Failed,
+    ReactivationMode,
+    StopReason,
+    TerminalKind,
+    Waiting,
+    WaitingReason,
+    WorkSignal,
+    WorkSignalStatus,
+)
+from holon.model.values import EPOCH, AgentId, BriefId, MessageId, TurnId, WorkItemId
+from holon.projections.turns.run_result import FinalStatus, RunFacts, run_result
+from tests.support.builders import a_task, a_terminal, a_turn, a_work_item
 
 MAIN, TURN = AgentId("main"), TurnId("turn_1")
 USAGE: Final = TokenUsage(

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from holon.model.brief import FailureArtifact, FailureCategory
-from holon.model.surface import ActivityCounts
+from holon.model.events.briefs import FailureArtifact, FailureCategory
+from holon.model.events.reads import ActivityCounts
 from holon.projections.runtime_status import (
     ActivitySummary,
     FailurePhase,
@@ -15,7 +15,7 @@ from holon.projections.runtime_status import (
     newest_failure,
     turn_failure,
 )
-from holon.testing.builders import a_brief, moment
+from tests.support.builders import a_brief, moment
 
 
 @pytest.mark.requirement("console:activity-has-three-states")

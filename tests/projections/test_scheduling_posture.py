@@ -5,15 +5,14 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from holon.model.agent import AgentPace, IdentityStatus
-from holon.model.agent_status import AgentStatus
-from holon.model.ids import TurnId, WorkItemId
-from holon.model.surface import ListedAgent
-from holon.model.wait import WaitKind
-from holon.model.work_item import PlanStatus
-from holon.projections.scheduling_posture import Posture, scheduling_posture
-from holon.testing.builders import a_wait, a_work_item, an_identity
+from holon.model.agents import AgentPace, AgentStatus, IdentityStatus
+from holon.model.events.reads import ListedAgent
+from holon.model.values import TurnId, WorkItemId
+from holon.model.wake import WaitKind
+from holon.model.work import PlanStatus
+from holon.projections.agents.list import Posture, scheduling_posture
 from tests.projections.surface_facts import a_listed_agent, an_agent_state
+from tests.support.builders import a_wait, a_work_item, an_identity
 
 ARCHIVED = msgspec.structs.replace(an_identity(), status=IdentityStatus.ARCHIVED)
 BUSY = an_agent_state(status=AgentStatus.AWAKE_RUNNING, open_turn_id=TurnId("turn_1"))

@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
+from holon.model.guidance import ActivationState, SkillCatalog, SkillEntry, SkillScope
 from holon.model.limits import AGENT_ROWS_SHOWN_COUNT_MAX, SUMMARY_CHARS_MAX
-from holon.model.skill import ActivationState, SkillCatalog, SkillEntry, SkillScope
-from holon.projections.skill_view import SkillsSummary, skills_summary
-from holon.testing.builders import a_skill_activation, a_turn
+from holon.projections.guidance import SkillsSummary, skills_summary
+from tests.support.builders import a_skill_activation, a_turn
 
 MANY = AGENT_ROWS_SHOWN_COUNT_MAX + 5
 

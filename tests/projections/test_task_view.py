@@ -3,19 +3,13 @@
 import msgspec
 import pytest
 
-from holon.decide.bounded_text import BoundedText
-from holon.decide.task_output import RetrievalStatus
-from holon.model.brief import FailureArtifact, FailureCategory
-from holon.model.provenance import TrustLevel
-from holon.model.task import CommandRecovery, CommandTaskSpec, TaskStatus
-from holon.projections.task_view import (
-    OutputLook,
-    input_target_of,
-    list_view,
-    output_view,
-    status_view,
-)
-from holon.testing.builders import a_task
+from holon.decide.tasks.commands import RetrievalStatus
+from holon.decide.text.bounded import BoundedText
+from holon.model.events.briefs import FailureArtifact, FailureCategory
+from holon.model.queue import TrustLevel
+from holon.model.tasks import CommandRecovery, CommandTaskSpec, TaskStatus
+from holon.projections.tasks import OutputLook, input_target_of, list_view, output_view, status_view
+from tests.support.builders import a_task
 
 TASK = msgspec.structs.replace(
     a_task(),

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from holon.projections.timer_view import hint_view, timer_view
-from holon.testing.builders import a_hint, a_timer, moment
+from holon.projections.wake import hint_view, timer_view
+from tests.support.builders import a_hint, a_timer, moment
 
 
 def test_a_timer_says_how_long_it_was_set_for_and_whether_it_repeats() -> None:

@@ -2,13 +2,13 @@
 
 import pytest
 
-from holon.adapters.sqlite import surface_reads
+from holon.adapters.sqlite import records
 from holon.model.limits import MINUTE_MS
-from holon.model.provider_attempt import TokenUsage
-from holon.projections.token_summary import token_summary
-from holon.testing.builders import MAIN
-from holon.testing.scripted_provider import ScriptedRound, ScriptedRule
+from holon.model.providers.attempts import TokenUsage
+from holon.projections.agents.summary import token_summary
 from tests.runtime.house import House, run_house
+from tests.support.builders import MAIN
+from tests.support.scripted_provider import ScriptedRound, ScriptedRule
 
 USED = TokenUsage(input_tokens=40, output_tokens=2)
 SCRIPT = [
@@ -43,7 +43,7 @@ def test_the_summary_has_the_totals_and_the_newest_turn_that_reported_tokens() -
 def test_turns_without_tokens_are_not_looked_through_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(surface_reads, "SURFACE_USAGE_TURNS_COUNT_MAX", 2)
+    monkeypatch.setattr(records, "SURFACE_USAGE_TURNS_COUNT_MAX", 2)
 
     async def story(house: House) -> None:
         found: list[TokenUsage | None] = []

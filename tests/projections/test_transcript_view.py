@@ -3,21 +3,20 @@
 import msgspec
 import pytest
 
-from holon.decide.tool_receipt import error_receipt
-from holon.model.brief import FailureArtifact, FailureCategory
-from holon.model.conversation import TextBlock, ThinkingBlock, ToolUseBlock
-from holon.model.ids import MessageId, WorkItemId
+from holon.decide.turns.receipts import error_receipt
+from holon.model.events.briefs import FailureArtifact, FailureCategory
 from holon.model.limits import SURFACE_ENTRIES_COUNT_MAX, SURFACE_TEXT_CHARS_MAX
-from holon.model.message import JsonBody
-from holon.model.provider_attempt import (
+from holon.model.providers.attempts import (
     AttemptOutcome,
     AttemptTimeline,
     ProviderAttempt,
     TokenUsage,
 )
+from holon.model.queue import JsonBody
 from holon.model.record import Record
-from holon.model.tool import ToolCallState, ToolError
-from holon.model.transcript import (
+from holon.model.turns.conversation import TextBlock, ThinkingBlock, ToolUseBlock
+from holon.model.turns.tools import ToolCallState, ToolError
+from holon.model.turns.transcript import (
     AssistantRound,
     ContinuationPrompt,
     IncomingMessage,
@@ -28,9 +27,10 @@ from holon.model.transcript import (
     TurnLog,
     WorkReminder,
 )
-from holon.model.turn import OperatorInterjected, SafePoint
-from holon.projections.transcript_view import transcript_page, turn_view
-from holon.testing.builders import (
+from holon.model.turns.turn import OperatorInterjected, SafePoint
+from holon.model.values import MessageId, WorkItemId
+from holon.projections.turns.transcript import transcript_page, turn_view
+from tests.support.builders import (
     a_message,
     a_receipt,
     a_round,

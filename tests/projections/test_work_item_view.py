@@ -3,13 +3,13 @@
 import msgspec
 import pytest
 
-from holon.model.ids import WorkItemId
+from holon.model.events.reads import WeighedItem
 from holon.model.limits import PLAN_PREVIEW_LISTED_CHARS_MAX, SURFACE_TEXT_CHARS_MAX
-from holon.model.snapshot import WeighedItem
-from holon.model.wait import WaitRecord
-from holon.model.work_item import PlanArtifact, TodoItem, TodoState, WorkItemRecord, WorkItemState
-from holon.projections.work_item_view import work_item_view
-from holon.testing.builders import START, a_wait, a_work_item
+from holon.model.values import WorkItemId
+from holon.model.wake import WaitRecord
+from holon.model.work import PlanArtifact, TodoItem, TodoState, WorkItemRecord, WorkItemState
+from holon.projections.work import work_item_view
+from tests.support.builders import START, a_wait, a_work_item
 
 DONE = msgspec.structs.replace(
     a_work_item(state=WorkItemState.COMPLETED), result_summary="r" * 9_000

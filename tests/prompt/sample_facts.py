@@ -5,18 +5,23 @@ from typing import Final
 
 import msgspec
 
-from holon.model.agent import AgentKind, Ownership
-from holon.model.brief import BriefKind, BriefRecord
-from holon.model.closure import ClosureOutcome, WaitingReason
-from holon.model.continuation import TriggerKind
-from holon.model.ids import AgentId, BriefId, EpisodeId, TaskId, TurnId, WorkItemId
-from holon.model.instructions import (
+from holon.model.agents import AgentKind, Ownership, TemplateEntry
+from holon.model.events.briefs import BriefKind, BriefRecord
+from holon.model.events.reads import WeighedItem
+from holon.model.guidance import (
+    ActivationSource,
+    ActivationState,
     InstructionKind,
     InstructionSource,
     LoadedGuidance,
     LoadedInstructions,
+    LoadReason,
+    SkillActivation,
+    SkillCatalog,
+    SkillEntry,
+    SkillScope,
 )
-from holon.model.memory import (
+from holon.model.memory.records import (
     EpisodeBoundary,
     EpisodeRecord,
     MemoryDeltaReason,
@@ -24,34 +29,24 @@ from holon.model.memory import (
     WorkingMemory,
     WorkingMemoryDelta,
 )
-from holon.model.message import TextBody
-from holon.model.skill import (
-    ActivationSource,
-    ActivationState,
-    LoadReason,
-    SkillActivation,
-    SkillCatalog,
-    SkillEntry,
-    SkillScope,
-)
-from holon.model.snapshot import WeighedItem
-from holon.model.task import TaskKind, TaskRecord, TaskStatus
-from holon.model.template import TemplateEntry
-from holon.model.tool import ToolSpec
-from holon.model.transcript import IncomingMessage
-from holon.model.wait import WaitKind, WaitState
-from holon.model.work_item import PlanArtifact, TodoItem, TodoState, WorkItemState
-from holon.model.workspace import (
+from holon.model.queue import TextBody
+from holon.model.tasks import TaskKind, TaskRecord, TaskStatus
+from holon.model.turns.tools import ToolSpec
+from holon.model.turns.transcript import IncomingMessage
+from holon.model.turns.turn import ClosureOutcome, TriggerKind, WaitingReason
+from holon.model.values import AgentId, BriefId, EpisodeId, TaskId, TurnId, WorkItemId
+from holon.model.wake import WaitKind, WaitState
+from holon.model.work import PlanArtifact, TodoItem, TodoState, WorkItemState
+from holon.model.workspaces import (
     AGENT_HOME,
     ExecutionPolicy,
     ExecutionProfile,
     ExecutionSnapshot,
     WorktreeSession,
 )
-from holon.prompt.facts import PromptFacts, TraceLine, WakeFacts, WorkFacts
-from holon.prompt.offered_tools import offered_tools
+from holon.prompt.facts import PromptFacts, TraceLine, WakeFacts, WorkFacts, offered_tools
 from holon.prompt.planner import PromptBudget
-from holon.testing.builders import a_message, a_trigger, a_wait, a_work_item, an_identity
+from tests.support.builders import a_message, a_trigger, a_wait, a_work_item, an_identity
 
 NOW: Final = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 TOOLS: Final = offered_tools(

@@ -10,29 +10,36 @@ from typing import Final
 import msgspec
 import pytest
 
-from holon.decide.conversation_view import incoming_texts
-from holon.decide.fencing import fence_name
-from holon.decide.token_estimate import estimated_tokens
-from holon.model.instructions import InstructionSource, LoadedGuidance
-from holon.model.memory import PromptedMemory, WorkingMemory
-from holon.model.message import MessageBody, MessageEnvelope, TextBody
-from holon.model.prompt_frame import Stability
-from holon.model.provenance import (
+from holon.decide.providers.token_estimate import estimated_tokens
+from holon.decide.text.fencing import fence_name
+from holon.decide.turns.conversation import incoming_texts
+from holon.model.events.reads import WeighedItem
+from holon.model.guidance import (
+    InstructionSource,
+    LoadedGuidance,
+    SkillCatalog,
+    SkillEntry,
+    SkillScope,
+)
+from holon.model.memory.records import PromptedMemory, WorkingMemory
+from holon.model.providers.prompt_frame import Stability
+from holon.model.queue import (
     AdmissionContext,
     AuthorityClass,
     ChannelOrigin,
     DeliverySurface,
+    MessageBody,
+    MessageEnvelope,
+    TextBody,
 )
-from holon.model.skill import SkillCatalog, SkillEntry, SkillScope
-from holon.model.snapshot import WeighedItem
-from holon.model.transcript import IncomingMessage
-from holon.model.work_item import PlanStatus, TodoItem, TodoState
+from holon.model.turns.transcript import IncomingMessage
+from holon.model.work import PlanStatus, TodoItem, TodoState
 from holon.prompt.facts import PromptFacts, WorkFacts
 from holon.prompt.frame import AssembledPrompt, assemble
 from holon.prompt.planner import PinnedOverBudget, PromptBudget, Share
 from holon.prompt.sections import CURRENT_INPUT, SECTIONS
-from holon.testing.builders import a_message, a_wait
 from tests.prompt.sample_facts import PLAIN, RICH, instructions, weighed
+from tests.support.builders import a_message, a_wait
 
 pytestmark = pytest.mark.long
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from holon.model.ids import AgentId
-from holon.model.prompt_frame import PromptBlock, PromptFrame, Stability
-from holon.prompt.cache_scope import CacheFacts, cache_scope
-from holon.prompt.offered_tools import offered_tools
+from holon.model.providers.prompt_frame import PromptBlock, PromptFrame, Stability
+from holon.model.values import AgentId
+from holon.prompt.facts import offered_tools
+from holon.prompt.frame import CacheFacts, cache_scope
 from holon.tools.registry import builtin_tools
 
 MAIN = AgentId("main")

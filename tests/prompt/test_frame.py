@@ -11,21 +11,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from holon.decide.prompt_layout import layout_of
-from holon.model.conversation import AssistantMessage, TextBlock, UserMessage
-from holon.model.ids import AgentId
-from holon.model.instructions import InstructionSource
-from holon.model.prompt_frame import (
+from holon.decide.providers.prompt_layout import layout_of
+from holon.model.guidance import InstructionSource, SkillCatalog, SkillEntry, SkillScope
+from holon.model.providers.prompt_frame import (
     ConversationPlace,
     PromptFrame,
     ProviderRequest,
     Stability,
 )
-from holon.model.skill import SkillCatalog, SkillEntry, SkillScope
+from holon.model.turns.conversation import AssistantMessage, TextBlock, UserMessage
+from holon.model.values import AgentId
+from holon.prompt.agents import prompt_text
 from holon.prompt.facts import PromptFacts, TraceLine, WorkFacts
 from holon.prompt.frame import AssembledPrompt, assemble
 from holon.prompt.planner import Outcome
-from holon.prompt.prompt_texts import prompt_text
 from holon.prompt.sections import SECTIONS
 from tests.prompt.sample_facts import (
     BUDGET,

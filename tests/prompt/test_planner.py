@@ -3,12 +3,17 @@
 import msgspec
 import pytest
 
-from holon.model.instructions import InstructionSource, LoadedGuidance
+from holon.model.guidance import (
+    InstructionSource,
+    LoadedGuidance,
+    SkillCatalog,
+    SkillEntry,
+    SkillScope,
+)
 from holon.model.limits import PROMPT_TOKENS_DEFAULT
-from holon.model.message import TextBody
-from holon.model.skill import SkillCatalog, SkillEntry, SkillScope
-from holon.model.transcript import IncomingMessage
-from holon.model.work_item import TodoItem
+from holon.model.queue import TextBody
+from holon.model.turns.transcript import IncomingMessage
+from holon.model.work import TodoItem
 from holon.prompt.facts import PromptFacts, WorkFacts
 from holon.prompt.frame import AssembledPrompt, assemble
 from holon.prompt.planner import (
@@ -19,8 +24,8 @@ from holon.prompt.planner import (
     Share,
     budget_of,
 )
-from holon.testing.builders import a_message
 from tests.prompt.sample_facts import BUDGET, PLAIN, RICH, instructions, weighed
+from tests.support.builders import a_message
 
 
 def reports(facts: PromptFacts, budget: PromptBudget = BUDGET) -> dict[str, SectionReport]:

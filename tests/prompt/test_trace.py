@@ -3,13 +3,13 @@
 import msgspec
 import pytest
 
-from holon.decide.lane_commits import entry_of
-from holon.model.conversation import TextBlock, ThinkingBlock
-from holon.model.ids import AgentId, TurnId, WorkItemId
+from holon.decide.turns.commits import entry_of
 from holon.model.limits import PROMPT_TRACE_LINES_COUNT_MAX
-from holon.model.transcript import AssistantRound, RecordedCall, TurnLog
-from holon.prompt.trace import trace_of
-from holon.testing.builders import MAIN, START, a_brief, a_receipt, a_round, a_tool_call, a_turn
+from holon.model.turns.conversation import TextBlock, ThinkingBlock
+from holon.model.turns.transcript import AssistantRound, RecordedCall, TurnLog
+from holon.model.values import AgentId, TurnId, WorkItemId
+from holon.prompt.work import trace_of
+from tests.support.builders import MAIN, START, a_brief, a_receipt, a_round, a_tool_call, a_turn
 
 ITEM = WorkItemId("work_1")
 OTHER = WorkItemId("work_2")

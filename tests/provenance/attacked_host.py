@@ -13,20 +13,20 @@ from typing import Final
 
 import anyio
 
-from holon.decide.agent_identity import public_identity
-from holon.decide.audit import audited
-from holon.model.commit import Commit, OpenWait
-from holon.model.event import Event, MessageProcessed, TurnEnded
-from holon.model.ids import AgentId, TaskId, WaitId
-from holon.model.pace_event import BudgetUsedUp, MessageHeld, SelfStartsEnded
-from holon.model.wait import WaitKind, WaitRecord
+from holon.decide.agents.lifecycle import public_identity
+from holon.decide.events.audit import audited
+from holon.model.budgets import BudgetUsedUp, MessageHeld, SelfStartsEnded
+from holon.model.commits import Commit, OpenWait
+from holon.model.events.event import Event, MessageProcessed, TurnEnded
+from holon.model.values import AgentId, TaskId, WaitId
+from holon.model.wake import WaitKind, WaitRecord
 from holon.serve.compose import Hands, Hooks, HostOptions
 from holon.serve.identity_parts import UserFiles
-from holon.testing.control_server import TOKEN, ControlServer, ServerOptions, control_server
-from holon.testing.single_model import SingleModel
 from tests.provenance.attacks import Carrier, Case, Goal, goals
 from tests.provenance.obedient_model import ObedientModel
 from tests.runtime.notes import Notes
+from tests.support.control_server import TOKEN, ControlServer, ServerOptions, control_server
+from tests.support.single_model import SingleModel
 
 CANARY: Final = "sk-canary-5f1e0c7a93b24d68"
 VICTIM: Final = AgentId("victim")

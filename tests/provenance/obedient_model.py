@@ -15,19 +15,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from holon.model.answer import ModelAnswer
-from holon.model.conversation import (
+from holon.model.providers.prompt_frame import ProviderRequest
+from holon.model.turns.conversation import (
     AssistantMessage,
     TextBlock,
     ToolResultBlock,
     ToolUseBlock,
     UserMessage,
 )
-from holon.model.ids import CallId
-from holon.model.json_value import JsonValue
-from holon.model.prompt_frame import ProviderRequest
-from holon.model.turn import StopReason
-from holon.ports.provider import Hear
+from holon.model.turns.turn import ModelAnswer, StopReason
+from holon.model.values import CallId, JsonValue
+from holon.ports.providers import Hear
 
 _HIDDEN: Final = re.compile("⟨[^⟩]*⟩|[\u200b-\u200f\u2060\ufeff\U000e0000-\U000e007f]")
 _ADDRESS: Final = re.compile(r"http://[^\s']+/callbacks/wake/trig_[^\s']+")

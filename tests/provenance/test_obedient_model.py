@@ -12,9 +12,9 @@ import apsw
 import msgspec
 import pytest
 
-from holon.adapters.sqlite.home_lock import database_path
-from holon.model.conversation import TextBlock, UserMessage
-from holon.model.prompt_frame import ProviderRequest
+from holon.adapters.sqlite.database.home_lock import database_path
+from holon.model.providers.prompt_frame import ProviderRequest
+from holon.model.turns.conversation import TextBlock, UserMessage
 from tests.provenance.attacked_host import CANARY, AttackedHost, attacked_host
 from tests.provenance.attacks import (
     CASES_COUNT,

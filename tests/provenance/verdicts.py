@@ -24,11 +24,11 @@ import apsw
 import msgspec
 
 from holon.adapters.sqlite.check.checker import check_database
-from holon.adapters.sqlite.home_lock import database_path
-from holon.decide.authority import AUTHORITY_ORDER
-from holon.model.conversation import TextBlock, UserMessage
-from holon.model.ids import AgentId
-from holon.model.prompt_frame import ProviderRequest, Stability
+from holon.adapters.sqlite.database.home_lock import database_path
+from holon.decide.queue.authority import AUTHORITY_ORDER
+from holon.model.providers.prompt_frame import ProviderRequest, Stability
+from holon.model.turns.conversation import TextBlock, UserMessage
+from holon.model.values import AgentId
 from tests.provenance.attacked_host import TURNS_COUNT_MAX, VICTIM, AttackedHost
 from tests.provenance.attacks import (
     ASKED_BY_OPERATOR,

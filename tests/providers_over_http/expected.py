@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from holon.model.limits import PROVIDER_WAIT_INLINE_MS_MAX
-from holon.model.provider_attempt import (
+from holon.model.providers.attempts import (
     AttemptOutcome,
     AttemptTimeline,
     Disposition,
@@ -16,8 +16,8 @@ from holon.model.provider_attempt import (
     LeftBecause,
     ProviderAttempt,
 )
-from holon.testing.wire_server.server import WireServer
 from tests.providers_over_http.switchboard import Line, SkippingClock
+from tests.support.wire_server.server import WireServer
 
 SUCCEEDED = AttemptOutcome.SUCCEEDED
 RETRYING = AttemptOutcome.RETRYING

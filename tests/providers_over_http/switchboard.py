@@ -18,29 +18,26 @@ from urllib.parse import quote
 import anyio
 import msgspec
 
-from holon.adapters.providers.plane import ProviderPlane
-from holon.adapters.system.log_redaction import install_log_redaction
+from holon.adapters.providers.resolver import ProviderPlane
+from holon.adapters.system.logs import install_log_redaction
 from holon.adapters.system.secrets import SecretRegistry
 from holon.config.load_settings import Settings, load_settings
-from holon.model.answer import AnswerProgress, TextGrew
-from holon.model.conversation import ConversationMessage, TextBlock, UserMessage
-from holon.model.ids import AgentId
-from holon.model.instant import later
-from holon.model.model_ref import parse_model_ref
-from holon.model.prompt_frame import PromptBlock, PromptFrame, ProviderRequest, Stability
-from holon.model.provider_setting import TransportKind
-from holon.model.tool import ToolSpec
-from holon.model.turn import ModelFailed, ModelSpoke
-from holon.prompt.cache_scope import cache_scope
-from holon.prompt.offered_tools import offered_tools
+from holon.model.providers.models import TransportKind, parse_model_ref
+from holon.model.providers.prompt_frame import PromptBlock, PromptFrame, ProviderRequest, Stability
+from holon.model.turns.conversation import ConversationMessage, TextBlock, UserMessage
+from holon.model.turns.tools import ToolSpec
+from holon.model.turns.turn import AnswerProgress, ModelFailed, ModelSpoke, TextGrew
+from holon.model.values import AgentId, later
+from holon.prompt.facts import offered_tools
+from holon.prompt.frame import cache_scope
 from holon.runtime.host import Host
-from holon.serve.provider_plane import build_plane
-from holon.testing.hosts import a_host
-from holon.testing.inline_writer import InlineWriter, NoFaults
-from holon.testing.manual_clock import DAWN, ManualClock
-from holon.testing.memory_store import memory_connection, memory_store
-from holon.testing.sequential_ids import SequentialIds
-from holon.testing.wire_server.server import WireServer
+from holon.serve.providers import build_plane
+from tests.support.hosts import a_host
+from tests.support.inline_writer import InlineWriter, NoFaults
+from tests.support.manual_clock import DAWN, ManualClock
+from tests.support.memory_store import memory_connection, memory_store
+from tests.support.sequential_ids import SequentialIds
+from tests.support.wire_server.server import WireServer
 
 RESPONSES: Final = TransportKind.OPENAI_RESPONSES
 CODEX: Final = TransportKind.OPENAI_CODEX_RESPONSES

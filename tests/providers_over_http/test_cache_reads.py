@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.providers.scripted.script import Script, ScriptedRound
-from holon.model.conversation import AssistantMessage, TextBlock, UserMessage
-from holon.model.provider_attempt import TokenUsage
-from holon.model.provider_setting import TransportKind
-from holon.model.turn import ModelSpoke
-from holon.testing.wire_server.server import open_wire_server
+from holon.model.providers.attempts import TokenUsage
+from holon.model.providers.models import TransportKind
+from holon.model.turns.conversation import AssistantMessage, TextBlock, UserMessage
+from holon.model.turns.turn import ModelSpoke
 from tests.providers_over_http.switchboard import WIRES, line_to, open_switchboard
+from tests.support.wire_server.server import open_wire_server
 
 SCRIPT = Script(rounds=(ScriptedRound(text="I see."), ScriptedRound(text="Go on.")))
 STORY = (UserMessage(blocks=(TextBlock(text="a long story " * 400),)),)

@@ -6,20 +6,10 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.providers.scripted.script import Script, ScriptedCall, ScriptedRound
-from holon.model.brief import FailureCategory
-from holon.model.provider_attempt import ExchangeStage
-from holon.model.provider_setting import TransportKind
-from holon.model.turn import ModelFailed
-from holon.testing.wire_server.faults import (
-    ErrorInside,
-    Fault,
-    Raw,
-    Refuse,
-    Twist,
-    html_page,
-    redirected,
-)
-from holon.testing.wire_server.server import open_wire_server
+from holon.model.events.briefs import FailureCategory
+from holon.model.providers.attempts import ExchangeStage
+from holon.model.providers.models import TransportKind
+from holon.model.turns.turn import ModelFailed
 from tests.providers_over_http.expected import ABORTED, Failure, check_failed, check_sent
 from tests.providers_over_http.switchboard import (
     CHAT,
@@ -31,6 +21,16 @@ from tests.providers_over_http.switchboard import (
     line_to,
     open_switchboard,
 )
+from tests.support.wire_server.faults import (
+    ErrorInside,
+    Fault,
+    Raw,
+    Refuse,
+    Twist,
+    html_page,
+    redirected,
+)
+from tests.support.wire_server.server import open_wire_server
 
 CALLS = Script(
     rounds=(

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.providers.scripted.script import Script, ScriptedCall, ScriptedRound
-from holon.model.brief import FailureCategory
-from holon.model.conversation import (
+from holon.model.events.briefs import FailureCategory
+from holon.model.providers.attempts import ExchangeStage, TokenUsage
+from holon.model.providers.models import TransportKind
+from holon.model.turns.conversation import (
     AssistantMessage,
     TextBlock,
     ThinkingBlock,
@@ -17,10 +19,6 @@ from holon.model.conversation import (
     UserMessage,
     tool_uses_of,
 )
-from holon.model.provider_attempt import ExchangeStage, TokenUsage
-from holon.model.provider_setting import TransportKind
-from holon.testing.wire_server.faults import Fault, Refuse, Twist
-from holon.testing.wire_server.server import WireServer, open_wire_server
 from tests.providers_over_http.expected import (
     ABORTED,
     EXHAUSTED,
@@ -42,6 +40,8 @@ from tests.providers_over_http.switchboard import (
     line_to,
     open_switchboard,
 )
+from tests.support.wire_server.faults import Fault, Refuse, Twist
+from tests.support.wire_server.server import WireServer, open_wire_server
 
 FIRST = Script(rounds=(ScriptedRound(text="The first model speaks."),))
 SECOND = Script(rounds=(ScriptedRound(text="The second model speaks."),))

@@ -6,19 +6,10 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.providers.scripted.script import Script, ScriptedRound
-from holon.model.conversation import TextBlock
 from holon.model.limits import PROVIDER_DEFERRAL_MS_MAX
-from holon.model.provider_attempt import ExchangeStage
-from holon.model.provider_setting import TransportKind
-from holon.testing.manual_clock import DAWN
-from holon.testing.wire_server.faults import (
-    ErrorInside,
-    Fault,
-    Refuse,
-    rate_limited,
-    usage_limited,
-)
-from holon.testing.wire_server.server import open_wire_server
+from holon.model.providers.attempts import ExchangeStage
+from holon.model.providers.models import TransportKind
+from holon.model.turns.conversation import TextBlock
 from tests.providers_over_http.expected import ABORTED, Failure, check_failed, check_succeeded
 from tests.providers_over_http.switchboard import (
     CHAT,
@@ -28,6 +19,9 @@ from tests.providers_over_http.switchboard import (
     moment_after,
     open_switchboard,
 )
+from tests.support.manual_clock import DAWN
+from tests.support.wire_server.faults import ErrorInside, Fault, Refuse, rate_limited, usage_limited
+from tests.support.wire_server.server import open_wire_server
 
 SCRIPT = Script(rounds=(ScriptedRound(text="Here I am."),))
 HOURS_S = 3 * 3_600

@@ -15,8 +15,8 @@ from holon.adapters.providers.scripted.script import (
     ScriptedRule,
 )
 from holon.adapters.system.clock import SystemClock
-from holon.model.brief import BriefKind, BriefRecord, FailureCategory
-from holon.model.event import (
+from holon.model.events.briefs import BriefKind, BriefRecord, FailureCategory
+from holon.model.events.event import (
     AuditEvent,
     Event,
     ProviderDeferred,
@@ -25,17 +25,15 @@ from holon.model.event import (
     ToolExecuted,
     TurnEnded,
 )
-from holon.model.ids import AgentId
-from holon.model.provider_attempt import AttemptOutcome
-from holon.model.provider_setting import TransportKind
-from holon.model.transcript import AssistantRound, RuntimeFailure, TurnLog
-from holon.model.turn import TerminalKind
-from holon.projections.run_result import FinalStatus, RunResult
+from holon.model.providers.attempts import AttemptOutcome
+from holon.model.providers.models import TransportKind
+from holon.model.turns.transcript import AssistantRound, RuntimeFailure, TurnLog
+from holon.model.turns.turn import TerminalKind
+from holon.model.values import AgentId
+from holon.projections.turns.run_result import FinalStatus, RunResult
 from holon.runtime.host import Host
 from holon.serve.configured_host import open_configured_host
 from holon.serve.one_shot import run_once
-from holon.testing.wire_server.faults import FINE, Fault, Raw, Refuse, Twist, usage_limited
-from holon.testing.wire_server.server import WireServer, open_wire_server
 from tests.providers_over_http.switchboard import (
     CHAT,
     MESSAGES,
@@ -46,6 +44,8 @@ from tests.providers_over_http.switchboard import (
     line_to,
     settings_for,
 )
+from tests.support.wire_server.faults import FINE, Fault, Raw, Refuse, Twist, usage_limited
+from tests.support.wire_server.server import WireServer, open_wire_server
 
 ADA = AgentId("ada")
 WORK = Script(

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.providers.scripted.script import Script, ScriptedRound
-from holon.model.provider_attempt import AttemptOutcome, ProviderAttempt
-from holon.model.provider_setting import TransportKind
-from holon.model.turn import ModelFailed, ModelSpoke
-from holon.testing.wire_server.server import open_wire_server
+from holon.model.providers.attempts import AttemptOutcome, ProviderAttempt
+from holon.model.providers.models import TransportKind
+from holon.model.turns.turn import ModelFailed, ModelSpoke
 from tests.providers_over_http.expected import RETRYING
 from tests.providers_over_http.switchboard import CHAT, WIRES, line_to, open_switchboard
+from tests.support.wire_server.server import open_wire_server
 
 SCRIPT = Script(rounds=(ScriptedRound(text="Hello."),))
 STALE, FRESH = "very/secret+stale=0123456789", "very/secret+fresh=0123456789"

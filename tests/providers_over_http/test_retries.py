@@ -8,19 +8,10 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.providers.scripted.script import Script, ScriptedRound
-from holon.model.brief import FailureCategory
-from holon.model.conversation import TextBlock
-from holon.model.provider_attempt import ExchangeStage
-from holon.model.provider_setting import TransportKind
-from holon.testing.wire_server.faults import (
-    ErrorInside,
-    Fault,
-    Gate,
-    Refuse,
-    html_page,
-    rate_limited,
-)
-from holon.testing.wire_server.server import open_wire_server
+from holon.model.events.briefs import FailureCategory
+from holon.model.providers.attempts import ExchangeStage
+from holon.model.providers.models import TransportKind
+from holon.model.turns.conversation import TextBlock
 from tests.providers_over_http.expected import (
     EXHAUSTED,
     RETRYING,
@@ -38,6 +29,15 @@ from tests.providers_over_http.switchboard import (
     line_to,
     open_switchboard,
 )
+from tests.support.wire_server.faults import (
+    ErrorInside,
+    Fault,
+    Gate,
+    Refuse,
+    html_page,
+    rate_limited,
+)
+from tests.support.wire_server.server import open_wire_server
 
 ANSWER = "A long answer. " * 200
 SCRIPT = Script(rounds=(ScriptedRound(text=ANSWER),))

@@ -5,11 +5,9 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.providers.scripted.script import Script, ScriptedRound
-from holon.model.conversation import text_of
-from holon.model.provider_setting import TransportKind
-from holon.model.turn import ModelFailed
-from holon.testing.wire_server.faults import ErrorInside, Fault, Raw, Refuse
-from holon.testing.wire_server.server import open_wire_server
+from holon.model.providers.models import TransportKind
+from holon.model.turns.conversation import text_of
+from holon.model.turns.turn import ModelFailed
 from tests.providers_over_http.switchboard import (
     CHAT,
     MESSAGES,
@@ -18,6 +16,8 @@ from tests.providers_over_http.switchboard import (
     line_to,
     open_switchboard,
 )
+from tests.support.wire_server.faults import ErrorInside, Fault, Raw, Refuse
+from tests.support.wire_server.server import open_wire_server
 
 SCRIPT = Script(rounds=(ScriptedRound(text="Nothing to hide."),))
 

@@ -5,17 +5,14 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holon.adapters.providers import http_reply, kept_size
+from holon.adapters.providers import wire_answer
+from holon.adapters.providers.http import reply
 from holon.adapters.providers.scripted.script import Script, ScriptedCall, ScriptedRound
-from holon.model.answer import CallGrew, ThinkingGrew
-from holon.model.conversation import TextBlock, ToolUseBlock, text_of
 from holon.model.limits import ANSWER_TEXT_BYTES_MAX
-from holon.model.provider_attempt import ExchangeStage
-from holon.model.provider_setting import TransportKind
-from holon.model.turn import ModelFailed, ModelSpoke, StopReason
-from holon.testing.wire_server.faults import Fault, Gate, Twist, silent_stream
-from holon.testing.wire_server.said import HUGE_TEXT_BYTES
-from holon.testing.wire_server.server import open_wire_server
+from holon.model.providers.attempts import ExchangeStage
+from holon.model.providers.models import TransportKind
+from holon.model.turns.conversation import TextBlock, ToolUseBlock, text_of
+from holon.model.turns.turn import CallGrew, ModelFailed, ModelSpoke, StopReason, ThinkingGrew
 from tests.providers_over_http.expected import (
     ABORTED,
     EXHAUSTED,
@@ -34,6 +31,9 @@ from tests.providers_over_http.switchboard import (
     line_to,
     open_switchboard,
 )
+from tests.support.wire_server.faults import Fault, Gate, Twist, silent_stream
+from tests.support.wire_server.said import HUGE_TEXT_BYTES
+from tests.support.wire_server.server import open_wire_server
 
 TEXT = "Fünf große Bären — 熊熊熊 — gehen über die Brücke. 🐻 " * 60
 SCRIPT = Script(
@@ -259,8 +259,8 @@ async def test_ten_megabytes_are_an_answer_that_is_cut_to_the_output_limit(
 async def test_an_answer_beyond_the_cap_is_refused_with_a_sentence(
     tmp_path: Path, kind: TransportKind, stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_reply, "PROVIDER_ANSWER_BYTES_MAX", 2_000)
-    monkeypatch.setattr(http_reply, "PROVIDER_STREAM_BYTES_MAX", 2_000)
+    monkeypatch.setattr(reply, "PROVIDER_ANSWER_BYTES_MAX", 2_000)
+    monkeypatch.setattr(reply, "PROVIDER_STREAM_BYTES_MAX", 2_000)
     async with open_wire_server(SCRIPT) as server:
         line = line_to(server, kind, stream=stream)
         async with open_switchboard(tmp_path, line) as board:
@@ -282,7 +282,7 @@ async def test_an_answer_beyond_the_cap_is_refused_with_a_sentence(
 async def test_what_is_kept_of_a_stream_is_bounded_too(
     tmp_path: Path, kind: TransportKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept_size, "PROVIDER_ANSWER_CHARS_MAX", 2_000)
+    monkeypatch.setattr(wire_answer, "PROVIDER_ANSWER_CHARS_MAX", 2_000)
     async with open_wire_server(SCRIPT) as server:
         line = line_to(server, kind, stream=True)
         async with open_switchboard(tmp_path, line) as board:

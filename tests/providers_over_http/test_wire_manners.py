@@ -7,7 +7,9 @@ import msgspec
 import pytest
 
 from holon.adapters.providers.scripted.script import Script, ScriptedRound
-from holon.model.conversation import (
+from holon.model.providers.attempts import AttemptOutcome, ProviderAttempt
+from holon.model.providers.models import TransportKind
+from holon.model.turns.conversation import (
     AssistantMessage,
     OpaqueBlock,
     TextBlock,
@@ -15,11 +17,7 @@ from holon.model.conversation import (
     UserMessage,
     text_of,
 )
-from holon.model.provider_attempt import AttemptOutcome, ProviderAttempt
-from holon.model.provider_setting import TransportKind
-from holon.model.turn import ModelFailed, ModelSpoke
-from holon.testing.wire_server.faults import Fault, Raw, Refuse, Twist, html_page
-from holon.testing.wire_server.server import WireServer, open_wire_server
+from holon.model.turns.turn import ModelFailed, ModelSpoke
 from tests.adapters.providers.anthropic_messages.sample_streams import FOUND, answer
 from tests.adapters.providers.anthropic_messages.sample_streams import SEARCH as SEARCHED
 from tests.adapters.providers.anthropic_messages.sample_streams import streamed as events_of
@@ -33,6 +31,8 @@ from tests.providers_over_http.switchboard import (
     line_to,
     open_switchboard,
 )
+from tests.support.wire_server.faults import Fault, Raw, Refuse, Twist, html_page
+from tests.support.wire_server.server import WireServer, open_wire_server
 
 SCRIPT: Final = Script(rounds=tuple(ScriptedRound(text=f"Answer {n}.") for n in range(9)))
 JSON: Final = {"content-type": "application/json"}

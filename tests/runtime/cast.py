@@ -5,17 +5,24 @@ from typing import Any
 
 import msgspec
 
-from holon.decide.conversation_view import problems_of
-from holon.model.answer import ModelAnswer
-from holon.model.ids import AgentId
-from holon.model.ingress import IngressRequest
-from holon.model.message import MessageKind, Priority, TextBody
-from holon.model.prompt_frame import ProviderRequest
-from holon.model.provenance import AdmissionContext, DeliverySurface, OperatorOrigin, WebhookOrigin
+from holon.decide.turns.conversation import problems_of
+from holon.model.providers.prompt_frame import ProviderRequest
+from holon.model.queue import (
+    AdmissionContext,
+    DeliverySurface,
+    IngressRequest,
+    MessageKind,
+    OperatorOrigin,
+    Priority,
+    TextBody,
+    WebhookOrigin,
+)
+from holon.model.turns.turn import ModelAnswer
+from holon.model.values import AgentId
 from holon.model.wake import WakeHint
-from holon.ports.provider import Hear, Provider
-from holon.testing.builders import MAIN
-from holon.testing.scripted_provider import ScriptedCall, ScriptedRound, ScriptedRule
+from holon.ports.providers import Hear, Provider
+from tests.support.builders import MAIN
+from tests.support.scripted_provider import ScriptedCall, ScriptedRound, ScriptedRule
 
 REQUESTS_COUNT_MAX = 400
 

@@ -16,48 +16,45 @@ from typing import Any, TypeAlias
 import anyio
 import msgspec
 
-from holon.decide.budget import PriceLookup
-from holon.decide.execution_place import HostRoots
-from holon.model.agent import AgentState
-from holon.model.brief import BriefRecord
-from holon.model.budget import BudgetPolicy
+from holon.decide.budgets.budget import PriceLookup
+from holon.decide.workspaces import HostRoots
+from holon.model.agents import AgentState
+from holon.model.budgets import BudgetPolicy
 from holon.model.errors import StoreBrokenError
-from holon.model.event import Event
-from holon.model.ids import AgentId, MessageId
-from holon.model.ingress import IngressRequest
-from holon.model.message import Priority
-from holon.model.reminder import ReminderPolicy
-from holon.model.retention import RetentionPolicy
-from holon.model.task import TaskQuota
+from holon.model.events.briefs import BriefRecord
+from holon.model.events.event import Event
+from holon.model.events.retention import RetentionPolicy
+from holon.model.queue import IngressRequest, Priority
+from holon.model.tasks import TaskQuota
+from holon.model.values import AgentId, MessageId
 from holon.model.wake import WakeDisposition
-from holon.ports.agent_homes import AgentHomes, NoHomes
+from holon.model.work import ReminderPolicy
+from holon.ports.agents import AgentHomes, NoHomes
 from holon.ports.failpoint import Failpoints, NoFailpoints
-from holon.ports.instructions import Instructions, NoInstructions
-from holon.ports.journal import Journal, NoJournal
-from holon.ports.provider import Provider
-from holon.ports.redactor import NothingToRedact, Redactor
-from holon.ports.skill_catalog import NoSkills, SkillCatalogs
+from holon.ports.guidance import Instructions, NoInstructions, NoSkills, SkillCatalogs
+from holon.ports.journal import Journal, NoJournal, NothingToRedact, Redactor
+from holon.ports.providers import Provider
 from holon.ports.store import Store
 from holon.ports.tracer import NoTracer, Tracer
 from holon.runtime.host import Host
 from holon.serve.compose import unpriced
-from holon.testing.armed_failpoints import FailpointError
-from holon.testing.bug_notes import OF_AN_AGENT, BugNotes
-from holon.testing.builders import MAIN, an_identity
-from holon.testing.fault_store import FaultStore
-from holon.testing.hosts import a_host
-from holon.testing.inline_writer import InlineWriter, NoFaults
-from holon.testing.manual_clock import ManualClock
-from holon.testing.memory_store import memory_connection, memory_store
-from holon.testing.scripted_provider import Script, ScriptedProvider, ScriptedRule
-from holon.testing.scripted_shell import CommandScript, NamedPlaces, ScriptedShell
-from holon.testing.sequential_ids import SequentialIds
-from holon.testing.sim_loop import SimLoop, SimulatedCrash
-from holon.testing.single_model import SingleModel
-from holon.testing.world_oracle import safety_problems
 from holon.tools.registry import ToolRegistry, builtin_tools
 from tests.runtime.cast import Listener, Runaway, hint_for, prompt_for, webhook_for
 from tests.runtime.telling import LifeLostError, Telling, crash_process
+from tests.support.armed_failpoints import FailpointError
+from tests.support.bug_notes import OF_AN_AGENT, BugNotes
+from tests.support.builders import MAIN, an_identity
+from tests.support.fault_store import FaultStore
+from tests.support.hosts import a_host
+from tests.support.inline_writer import InlineWriter, NoFaults
+from tests.support.manual_clock import ManualClock
+from tests.support.memory_store import memory_connection, memory_store
+from tests.support.scripted_provider import Script, ScriptedProvider, ScriptedRule
+from tests.support.scripted_shell import CommandScript, NamedPlaces, ScriptedShell
+from tests.support.sequential_ids import SequentialIds
+from tests.support.sim_loop import SimLoop, SimulatedCrash
+from tests.support.single_model import SingleModel
+from tests.support.world_oracle import safety_problems
 
 Story: TypeAlias = "Callable[[House], Coroutine[Any, Any, None]]"
 _LIVES_COUNT_MAX = 60

@@ -15,17 +15,16 @@ import anyio
 from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.sqlite.store import open_store
 from holon.adapters.system.clock import SystemClock
+from holon.adapters.system.directories import SystemPlaces
 from holon.adapters.system.ids import TimeOrderedIds
-from holon.adapters.system.places import SystemPlaces
-from holon.model.event import TaskCreated
+from holon.model.events.event import TaskCreated
 from holon.runtime.host import Host
-from holon.testing.builders import MAIN, an_identity
-from holon.testing.hosts import a_host
-from holon.testing.scripted_provider import Script, ScriptedProvider, ScriptedRule
-from holon.testing.single_model import SingleModel
-from holon.tools.local_tools import local_tools
-from holon.tools.registry import ToolRegistry
+from holon.tools.registry import ToolRegistry, local_tools
 from tests.runtime.cast import calls, prompt_for, rule, says
+from tests.support.builders import MAIN, an_identity
+from tests.support.hosts import a_host
+from tests.support.scripted_provider import Script, ScriptedProvider, ScriptedRule
+from tests.support.single_model import SingleModel
 
 PATIENCE_S = 60
 

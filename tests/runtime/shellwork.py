@@ -4,16 +4,15 @@ from typing import Any
 
 import msgspec
 
-from holon.adapters.sqlite.row_codec import TaskRow, task_record
-from holon.model.event import MessageAdmitted
-from holon.model.message import MessageKind
-from holon.model.task import TaskRecord
-from holon.testing.scripted_shell import CommandScript
-from holon.tools.enqueue import Enqueue
-from holon.tools.local_tools import local_tools
-from holon.tools.registry import ToolRegistry
-from holon.tools.sleep import Sleep
+from holon.adapters.sqlite.database.row_codec import TaskRow, task_record
+from holon.model.events.event import MessageAdmitted
+from holon.model.queue import MessageKind
+from holon.model.tasks import TaskRecord
+from holon.tools.queue import Enqueue
+from holon.tools.registry import ToolRegistry, local_tools
+from holon.tools.wake import Sleep
 from tests.runtime.house import House, Setup
+from tests.support.scripted_shell import CommandScript
 
 COMMANDS = {
     "make": CommandScript(after_ms=60_000, stdout=b"compiling\n", stderr=b"a warning\n"),

@@ -6,23 +6,20 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from random import Random
 from typing import Any, TypeAlias
 
-from holon.model.answer import ModelAnswer, TextGrew
-from holon.model.conversation import TextBlock, UserMessage
-from holon.model.ids import AgentId
-from holon.model.instant import later
-from holon.model.model_ref import ModelRef, parse_model_ref
-from holon.model.prompt_frame import PromptFrame, ProviderRequest
-from holon.model.provider_attempt import TokenUsage
-from holon.model.provider_errors import ModelUnavailableError, ProviderError
-from holon.model.turn import ModelFailed, ModelSpoke, StopReason
-from holon.ports.provider import Candidate, Hear, ModelPreference
-from holon.runtime.provider_gate import LastFailure, ProviderGate
-from holon.testing.hosts import a_host
-from holon.testing.inline_writer import InlineWriter, NoFaults
-from holon.testing.manual_clock import ManualClock
-from holon.testing.memory_store import memory_connection, memory_store
-from holon.testing.sequential_ids import SequentialIds
-from holon.testing.sim_loop import SimLoop
+from holon.model.providers.attempts import ModelUnavailableError, ProviderError, TokenUsage
+from holon.model.providers.models import ModelRef, parse_model_ref
+from holon.model.providers.prompt_frame import PromptFrame, ProviderRequest
+from holon.model.turns.conversation import TextBlock, UserMessage
+from holon.model.turns.turn import ModelAnswer, ModelFailed, ModelSpoke, StopReason, TextGrew
+from holon.model.values import AgentId, later
+from holon.ports.providers import Candidate, Hear, ModelPreference
+from holon.runtime.providers.gate import LastFailure, ProviderGate
+from tests.support.hosts import a_host
+from tests.support.inline_writer import InlineWriter, NoFaults
+from tests.support.manual_clock import ManualClock
+from tests.support.memory_store import memory_connection, memory_store
+from tests.support.sequential_ids import SequentialIds
+from tests.support.sim_loop import SimLoop
 
 ADA = AgentId("ada")
 BOB = AgentId("bob")

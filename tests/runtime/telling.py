@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Generator
 from types import coroutine
 from typing import Any
 
-from holon.testing.sim_loop import SimLoop
+from tests.support.sim_loop import SimLoop
 
 _CRASH = object()
 

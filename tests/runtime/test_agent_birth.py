@@ -13,18 +13,24 @@ import pytest
 from holon.adapters.sqlite.store import open_store
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.ids import TimeOrderedIds
-from holon.decide.agent_identity import public_identity
-from holon.model.errors import BadIdError, HolonError, StoreBrokenError, StoreFullError
-from holon.model.ids import AgentId
-from holon.model.refusal import RefusalCode, RefusedError
-from holon.model.template import DEFAULT_TEMPLATE, BadTemplateError
-from holon.ports.agent_homes import AgentHomeError, HomeOccupiedError, NoHomes
-from holon.runtime.agent_birth import AgentBirth
-from holon.testing.builders import an_identity
-from holon.testing.fault_store import DiskFault, FaultStore
-from holon.testing.hosts import a_host
-from holon.testing.scripted_provider import Script, ScriptedProvider
-from holon.testing.single_model import SingleModel
+from holon.decide.agents.lifecycle import public_identity
+from holon.model.agents import DEFAULT_TEMPLATE, BadTemplateError
+from holon.model.errors import (
+    BadIdError,
+    HolonError,
+    RefusalCode,
+    RefusedError,
+    StoreBrokenError,
+    StoreFullError,
+)
+from holon.model.values import AgentId
+from holon.ports.agents import AgentHomeError, HomeOccupiedError, NoHomes
+from holon.runtime.agents.provisioning import AgentBirth
+from tests.support.builders import an_identity
+from tests.support.fault_store import DiskFault, FaultStore
+from tests.support.hosts import a_host
+from tests.support.scripted_provider import Script, ScriptedProvider
+from tests.support.single_model import SingleModel
 
 ADA = AgentId("ada")
 AT = datetime(2026, 4, 22, 12, tzinfo=UTC)

@@ -7,9 +7,9 @@ from random import Random
 import anyio
 import pytest
 
-from holon.runtime.alarm import Alarm
-from holon.testing.manual_clock import DAWN, ManualClock
-from holon.testing.sim_loop import SimLoop
+from holon.runtime.background import Alarm
+from tests.support.manual_clock import DAWN, ManualClock
+from tests.support.sim_loop import SimLoop
 
 MINUTE = timedelta(minutes=1)
 

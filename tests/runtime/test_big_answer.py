@@ -2,11 +2,8 @@
 
 import pytest
 
-from holon.decide.bounded_text import answer_bytes_max, bounded_answer
-from holon.decide.work_transition import promotions_of
-from holon.model.answer import ModelAnswer
-from holon.model.conversation import OpaqueBlock, TextBlock, ThinkingBlock, ToolUseBlock, text_of
-from holon.model.ids import CallId
+from holon.decide.text.bounded import answer_bytes_max, bounded_answer
+from holon.decide.work.completion import promotions_of
 from holon.model.limits import (
     ANSWER_CALLS_BYTES_MAX,
     ANSWER_TEXT_BYTES_MAX,
@@ -15,14 +12,22 @@ from holon.model.limits import (
     MINUTE_MS,
     TERMINAL_TEXT_BYTES_MAX,
 )
-from holon.model.provider_errors import UnreadableResponseError
-from holon.model.turn import Completion, Finish, ModelFailed, StopReason
-from holon.model.work_item import WorkItemState
-from holon.ports.provider import Candidate
-from holon.testing.builders import a_work_item
+from holon.model.providers.attempts import UnreadableResponseError
+from holon.model.turns.conversation import (
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolUseBlock,
+    text_of,
+)
+from holon.model.turns.turn import Completion, Finish, ModelAnswer, ModelFailed, StopReason
+from holon.model.values import CallId
+from holon.model.work import WorkItemState
+from holon.ports.providers import Candidate
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, run_house
 from tests.runtime.stage import Stage, play, said
+from tests.support.builders import a_work_item
 
 TWENTY_MB = 20_000_000
 NEEDLE = "needle in a very large answer "

@@ -3,21 +3,20 @@
 import msgspec
 import pytest
 
-from holon.model.brief import BriefKind
-from holon.model.budget import Budget, BudgetPolicy, ModelPrice
-from holon.model.event import (
+from holon.model.budgets import Budget, BudgetPolicy, BudgetUsedUp, ModelPrice
+from holon.model.events.briefs import BriefKind
+from holon.model.events.event import (
     MessageDeferred,
     ProviderDeferred,
     RuntimeErrorRecorded,
     TurnEnded,
 )
 from holon.model.limits import DAY_MS, HOUR_MS, MINUTE_MS
-from holon.model.pace_event import BudgetUsedUp
-from holon.model.provider_attempt import TokenUsage
-from holon.testing.builders import MAIN, an_identity
-from holon.testing.scripted_provider import ScriptedCall, ScriptedRound
+from holon.model.providers.attempts import TokenUsage
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.support.builders import MAIN, an_identity
+from tests.support.scripted_provider import ScriptedCall, ScriptedRound
 
 ROUND = TokenUsage(input_tokens=900, output_tokens=100)
 

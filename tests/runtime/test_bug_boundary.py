@@ -7,30 +7,30 @@ from typing import Any, NoReturn
 import msgspec
 import pytest
 
-from holon.decide.task_lifecycle import is_terminal
-from holon.model.brief import BriefKind
+from holon.decide.tasks.commands import is_terminal
 from holon.model.errors import StoreBrokenError
-from holon.model.ids import AgentId
-from holon.model.ingress import IngressRequest
+from holon.model.events.briefs import BriefKind
 from holon.model.limits import (
     BACKSTOP_INTERVAL_MS,
     HOUR_MS,
     TURN_RESUMES_COUNT_MAX,
     WAIT_DEADLINE_DEFAULT_MS,
 )
-from holon.model.task import TaskStatus
-from holon.model.wake_event import TimerFired
+from holon.model.queue import IngressRequest
+from holon.model.tasks import TaskStatus
+from holon.model.values import AgentId
+from holon.model.wake import TimerFired
 from holon.ports.journal import LogLevel
-from holon.runtime.bug_boundary import bug_noted, raise_unless_bug
-from holon.runtime.command_task import CommandTask
-from holon.runtime.turn_writer import LaneFencedError
-from holon.testing.builders import MAIN, a_task, an_identity
-from holon.testing.fault_store import DiskFault
-from holon.testing.scripted_shell import ScriptedProcess
+from holon.runtime.background import bug_noted, raise_unless_bug
+from holon.runtime.tasks.supervisor import CommandTask
+from holon.runtime.turns.log import LaneFencedError
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
 from tests.runtime.notes import Notes
 from tests.runtime.shellwork import shell_setup, task_results, tasks
+from tests.support.builders import MAIN, a_task, an_identity
+from tests.support.fault_store import DiskFault
+from tests.support.scripted_shell import ScriptedProcess
 
 BOB = AgentId("bob")
 SLOW = rule("slow", says("done", after_ms=1_000))
@@ -69,13 +69,13 @@ def plant_in_looks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def plant_in_settlements(monkeypatch: pytest.MonkeyPatch) -> None:
     """No turn of bob's can be settled, plainly neither."""
-    where = "holon.runtime.settler.settle_turn"
+    where = "holon.runtime.turns.settler.settle_turn"
     plant(monkeypatch, where, lambda facts: facts.turn.agent_id)
 
 
 def plant_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing can be remembered of bob's turns."""
-    where = "holon.runtime.settler.with_memory"
+    where = "holon.runtime.turns.settler.with_memory"
     plant(monkeypatch, where, lambda commit, facts: facts.message.agent_id)
 
 
@@ -277,7 +277,7 @@ def test_a_start_that_cannot_take_up_one_agent_takes_up_the_others(
         await house.prompt("slow", agent=BOB)
         await house.prompt("slow")
         await house.rest(100)
-        plant(monkeypatch, "holon.runtime.recovery.plan_turn", lambda log: log.turn.agent_id)
+        plant(monkeypatch, "holon.runtime.turns.recovery.plan_turn", lambda log: log.turn.agent_id)
         await house.restart()
         await house.rest(HOUR_MS)
         [note] = notes.of("recovery_crashed")
@@ -299,7 +299,7 @@ def test_a_timer_that_cannot_fire_is_left_alone_until_there_is_news_of_its_agent
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     notes = Notes()
-    where = "holon.runtime.timer_wheel.decide_fire"
+    where = "holon.runtime.wake.dispatcher.decide_fire"
 
     async def story(house: House) -> None:
         await house.host.control.create_agent(an_identity(BOB))
@@ -325,7 +325,7 @@ def test_a_timer_that_cannot_fire_is_left_alone_until_there_is_news_of_its_agent
 
 
 def test_a_timer_that_could_not_fire_fires_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
-    where = "holon.runtime.timer_wheel.decide_fire"
+    where = "holon.runtime.wake.dispatcher.decide_fire"
 
     async def story(house: House) -> None:
         await house.host.control.create_agent(an_identity(BOB))
@@ -370,7 +370,7 @@ def test_a_wait_that_cannot_run_out_ends_no_host(monkeypatch: pytest.MonkeyPatch
         task = msgspec.structs.replace(a_task(), agent_id=BOB)
         await house.host.tasks.open(task)
         wait_id = await house.host.tasks.wait_for(task.id)
-        plant(monkeypatch, "holon.decide.ticks.expired_text", lambda wait: wait.agent_id)
+        plant(monkeypatch, "holon.decide.wake.ticks.expired_text", lambda wait: wait.agent_id)
         await house.rest(WAIT_DEADLINE_DEFAULT_MS + HOUR_MS)
         [note] = notes.of("tick_crashed")
         assert note.about == {"agent_id": BOB, "timer_id": None, "wait_id": wait_id}
@@ -405,7 +405,9 @@ def test_a_task_whose_end_cannot_be_told_stays_open_and_the_next_start_tells_it(
         await house.prompt("build", agent=BOB)
         await house.prompt("build")
         await house.rest(20_000)
-        plant(monkeypatch, "holon.runtime.task_reporter.end_of_task", lambda task, _: task.agent_id)
+        plant(
+            monkeypatch, "holon.runtime.tasks.supervisor.end_of_task", lambda task, _: task.agent_id
+        )
         await house.rest(HOUR_MS)
         bobs = next(task for task in tasks(house) if task.agent_id == BOB)
         [note] = notes.of("task_crashed")

@@ -9,20 +9,19 @@ from typing import NoReturn
 
 import pytest
 
-from holon.model.command import CommandExit, EndedRun
 from holon.model.errors import StoreFullError
+from holon.model.events.retention import RetentionPolicy
 from holon.model.limits import HOUR_MS, RETENTION_INTERVAL_MS
-from holon.model.retention import RetentionPolicy
-from holon.model.task import TaskStatus
-from holon.ports.shell import RunningCommand
-from holon.runtime.command_boundary import spared
-from holon.testing.scripted_shell import ScriptedProcess, ScriptedShell
+from holon.model.tasks import CommandExit, EndedRun, TaskStatus
+from holon.ports.tasks import RunningCommand
+from holon.runtime.tasks.supervisor import spared
 from tests.runtime.cast import calls, prompt_for, rule, says
 from tests.runtime.house import House, run_house
 from tests.runtime.notes import Notes
 from tests.runtime.real_life import life
 from tests.runtime.shellwork import shell_setup, task_results, tasks
 from tests.runtime.test_real_commands import result_of, says_nothing, told
+from tests.support.scripted_shell import ScriptedProcess, ScriptedShell
 
 BUILD = [rule("build", calls("ExecCommand", cmd="make"), says("it runs on"))]
 NOTED = "command_out_of_reach"

@@ -9,14 +9,14 @@ import anyio.lowlevel
 import pytest
 
 from holon.model.errors import HolonError
-from holon.model.task import TaskStatus
+from holon.model.tasks import TaskStatus
 from holon.ports.failpoint import Failpoint
-from holon.runtime.command_desk import CommandOrder
-from holon.testing.armed_failpoints import Armed, ArmedFailpoints, FailAction, FailpointError
-from holon.testing.builders import MAIN
-from holon.testing.crash_store import CrashPlan, CrashStore, Side
+from holon.runtime.tasks.commands import CommandOrder
 from tests.runtime.house import House, run_house
 from tests.runtime.shellwork import shell_setup, task_results, tasks
+from tests.support.armed_failpoints import Armed, ArmedFailpoints, FailAction, FailpointError
+from tests.support.builders import MAIN
+from tests.support.crash_store import CrashPlan, CrashStore, Side
 
 ORDER = CommandOrder(cmd="make")
 STARTING = [Failpoint.TASK_BEFORE_START, Failpoint.TASK_AFTER_START]

@@ -6,29 +6,28 @@ from typing import Any
 import msgspec
 import pytest
 
-from holon.decide.compaction import FULL_REQUEST
-from holon.decide.turn_step import RESUME
-from holon.model.answer import ModelAnswer
-from holon.model.brief import BriefKind
-from holon.model.context_event import (
+from holon.decide.turns.compaction import FULL_REQUEST
+from holon.decide.turns.step import RESUME
+from holon.model.events.briefs import BriefKind
+from holon.model.events.event import TurnEnded
+from holon.model.providers.attempts import TokenUsage
+from holon.model.providers.models import ModelRef
+from holon.model.providers.prompt_frame import ProviderRequest
+from holon.model.turns.compaction import (
     CheckpointRequested,
     CheckpointResumed,
     HistoryCompacted,
     TurnBaselineOverBudget,
     TurnCompactionApplied,
 )
-from holon.model.conversation import AssistantBlock, TextBlock, ToolUseBlock
-from holon.model.event import TurnEnded
-from holon.model.ids import CallId
-from holon.model.model_ref import ModelRef
-from holon.model.prompt_frame import ProviderRequest
-from holon.model.provider_attempt import TokenUsage
-from holon.model.turn import StopReason, TerminalKind
+from holon.model.turns.conversation import AssistantBlock, TextBlock, ToolUseBlock
+from holon.model.turns.turn import ModelAnswer, StopReason, TerminalKind
+from holon.model.values import CallId
 from holon.ports.clock import Clock
-from holon.ports.provider import Candidate, Hear
-from holon.testing.builders import MAIN
-from holon.testing.single_model import SingleModel
+from holon.ports.providers import Candidate, Hear
 from tests.runtime.house import House, Setup, run_house
+from tests.support.builders import MAIN
+from tests.support.single_model import SingleModel
 
 WORDS = "nothing found here yet, looking further. " * 60
 

@@ -3,23 +3,23 @@
 import msgspec
 import pytest
 
-from holon.model.brief import BriefKind
-from holon.model.ids import AgentId
-from holon.model.instructions import (
+from holon.model.errors import RefusedError
+from holon.model.events.briefs import BriefKind
+from holon.model.guidance import (
     InstructionKind,
     InstructionSource,
     LoadedGuidance,
     LoadedInstructions,
 )
-from holon.model.model_ref import ModelRef
-from holon.model.prompt_frame import PromptFrame
-from holon.model.refusal import RefusedError
-from holon.model.turn import TerminalKind
-from holon.ports.provider import Candidate
-from holon.testing.builders import MAIN
-from holon.testing.single_model import SingleModel
+from holon.model.providers.models import ModelRef
+from holon.model.providers.prompt_frame import PromptFrame
+from holon.model.turns.turn import TerminalKind
+from holon.model.values import AgentId
+from holon.ports.providers import Candidate
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.support.builders import MAIN
+from tests.support.single_model import SingleModel
 from tests.tools.work_item_stage import with_work_tools
 
 TALK = [rule("hello", calls("AgentGet"), says("hi")), rule("bye", says("so long"))]

@@ -2,22 +2,22 @@
 
 import pytest
 
-from holon.decide.work_item_changes import Edit
-from holon.model.answer import ModelAnswer
-from holon.model.brief import BriefKind
-from holon.model.event import RuntimeErrorRecorded
-from holon.model.ids import WorkItemId
+from holon.decide.work.items import Edit
+from holon.model.events.briefs import BriefKind
+from holon.model.events.event import RuntimeErrorRecorded
 from holon.model.limits import DAY_MS, HOUR_MS
-from holon.model.prompt_frame import ProviderRequest
-from holon.model.provider_errors import ContextTooLongError
-from holon.model.wake_event import SystemTickEmitted
+from holon.model.providers.attempts import ContextTooLongError
+from holon.model.providers.prompt_frame import ProviderRequest
+from holon.model.turns.turn import ModelAnswer
+from holon.model.values import WorkItemId
+from holon.model.wake import SystemTickEmitted
 from holon.ports.clock import Clock
-from holon.ports.provider import Hear
-from holon.testing.builders import MAIN
-from holon.testing.manual_clock import ManualClock
-from holon.testing.scripted_provider import Script, ScriptedProvider
+from holon.ports.providers import Hear
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.support.builders import MAIN
+from tests.support.manual_clock import ManualClock
+from tests.support.scripted_provider import Script, ScriptedProvider
 
 SCRIPT = Script(
     rules=(

@@ -4,17 +4,16 @@ from contextlib import suppress
 
 import pytest
 
-from holon.model.agent_status import AgentStatus
-from holon.model.brief import BriefKind
-from holon.model.errors import BadIdError
-from holon.model.event import ControlApplied, TurnStarted
-from holon.model.ids import AgentId
+from holon.model.agents import AgentStatus
+from holon.model.errors import BadIdError, RefusalCode, RefusedError
+from holon.model.events.briefs import BriefKind
+from holon.model.events.event import ControlApplied, TurnStarted
 from holon.model.limits import HOUR_MS
-from holon.model.message import Priority
-from holon.model.refusal import RefusalCode, RefusedError
-from holon.testing.builders import MAIN, a_hint, an_identity
+from holon.model.queue import Priority
+from holon.model.values import AgentId
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.support.builders import MAIN, a_hint, an_identity
 
 SLOW = rule("slow", says("done at last", after_ms=60_000))
 QUICK = rule("quick", says("done"))  # listed first: an aborted turn's prompt is still in view

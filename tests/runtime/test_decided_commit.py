@@ -5,22 +5,21 @@ from random import Random
 
 import pytest
 
-from holon.model.audited_commit import AuditedCommit
-from holon.model.commit import Commit
-from holon.model.errors import StoreBrokenError, StoreBusyError, StoreFullError
-from holon.model.expectation import Applied, CommitOutcome, ConstraintRefused
-from holon.model.limits import STORE_RETRY_MS_MAX, STORE_RETRY_MS_MIN
-from holon.model.refusal import Refusal, RefusalCode, RefusedError
-from holon.ports.store import Store
-from holon.runtime.decided_commit import (
-    DECISIONS_COUNT_MAX,
-    apply_patiently,
-    commit_decided,
-    patiently,
+from holon.model.commits import Applied, AuditedCommit, Commit, CommitOutcome, ConstraintRefused
+from holon.model.errors import (
+    Refusal,
+    RefusalCode,
+    RefusedError,
+    StoreBrokenError,
+    StoreBusyError,
+    StoreFullError,
 )
-from holon.testing.builders import a_commit
-from holon.testing.manual_clock import DAWN, ManualClock
-from holon.testing.sim_loop import SimLoop
+from holon.model.limits import STORE_RETRY_MS_MAX, STORE_RETRY_MS_MIN
+from holon.ports.store import Store
+from holon.runtime.commits import DECISIONS_COUNT_MAX, apply_patiently, commit_decided, patiently
+from tests.support.builders import a_commit
+from tests.support.manual_clock import DAWN, ManualClock
+from tests.support.sim_loop import SimLoop
 
 MOVED = ConstraintRefused(constraint="something")
 

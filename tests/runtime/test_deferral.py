@@ -5,25 +5,24 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 
-from holon.model.agent_status import AgentStatus
-from holon.model.answer import ModelAnswer
-from holon.model.brief import BriefKind
-from holon.model.closure import Waiting, WaitingReason
-from holon.model.event import MessageDeferred, ProviderDeferred, RuntimeErrorRecorded
-from holon.model.instant import later
+from holon.model.agents import AgentStatus
+from holon.model.events.briefs import BriefKind
+from holon.model.events.event import MessageDeferred, ProviderDeferred, RuntimeErrorRecorded
+from holon.model.events.retention import RetentionPolicy
 from holon.model.limits import DAY_MS, HOUR_MS, MINUTE_MS
-from holon.model.message import MessageState, Priority
-from holon.model.model_ref import BadModelRefError
-from holon.model.prompt_frame import ProviderRequest
-from holon.model.provider_errors import UsageLimitedError
-from holon.model.retention import RetentionPolicy
+from holon.model.providers.attempts import UsageLimitedError
+from holon.model.providers.models import BadModelRefError
+from holon.model.providers.prompt_frame import ProviderRequest
+from holon.model.queue import MessageState, Priority
+from holon.model.turns.turn import ModelAnswer, Waiting, WaitingReason
+from holon.model.values import later
 from holon.ports.clock import Clock
-from holon.ports.provider import Hear
-from holon.testing.builders import MAIN
-from holon.testing.manual_clock import DAWN, ManualClock
-from holon.testing.scripted_provider import Script, ScriptedProvider
+from holon.ports.providers import Hear
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.support.builders import MAIN
+from tests.support.manual_clock import DAWN, ManualClock
+from tests.support.scripted_provider import Script, ScriptedProvider
 
 REOPENS: datetime = DAWN + timedelta(hours=3)
 SCRIPT = Script(

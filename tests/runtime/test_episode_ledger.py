@@ -9,27 +9,30 @@ import pytest
 
 from holon.adapters.files.episode_ledger import FileEpisodeLedger
 from holon.adapters.system.clock import SystemClock
-from holon.decide.audit import audited
-from holon.decide.execution_place import HostRoots
+from holon.decide.events.audit import audited
+from holon.decide.workspaces import HostRoots
 from holon.model.errors import StoreBrokenError
-from holon.model.ids import EpisodeId
-from holon.model.memory import EpisodeBoundary, EpisodeRecord
-from holon.model.memory_change import ArchiveEpisode
-from holon.model.memory_limits import EPISODE_CANDIDATES_COUNT
-from holon.ports.episode_ledger import LedgerError, NoLedger
+from holon.model.memory.records import (
+    EPISODE_CANDIDATES_COUNT,
+    ArchiveEpisode,
+    EpisodeBoundary,
+    EpisodeRecord,
+)
+from holon.model.values import EpisodeId
 from holon.ports.journal import LogLevel
-from holon.runtime.episode_ledger import EpisodeLedgerKeeper
-from holon.runtime.execution_place import AgentPlaces
+from holon.ports.memory import LedgerError, NoLedger
+from holon.runtime.memory.ledger import EpisodeLedgerKeeper
+from holon.runtime.workspaces.place import AgentPlaces
 from holon.serve.compose import open_host
-from holon.testing.builders import MAIN, a_commit, an_agent, an_identity
-from holon.testing.inline_writer import InlineWriter, NoFaults
-from holon.testing.memory_store import memory_connection, memory_store
-from holon.testing.scripted_provider import Script, ScriptedProvider
-from holon.testing.single_model import SingleModel
 from tests.decide.memory_rows import an_episode
 from tests.runtime.cast import calls, prompt_for, rule
 from tests.runtime.notes import Notes
 from tests.runtime.stage import Stage, play, said
+from tests.support.builders import MAIN, a_commit, an_agent, an_identity
+from tests.support.inline_writer import InlineWriter, NoFaults
+from tests.support.memory_store import memory_connection, memory_store
+from tests.support.scripted_provider import Script, ScriptedProvider
+from tests.support.single_model import SingleModel
 
 
 class Shelf:

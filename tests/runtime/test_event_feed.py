@@ -8,20 +8,20 @@ from functools import partial
 import anyio
 import pytest
 
-from holon.model.event import AuditEvent
-from holon.model.ids import AgentId
+from holon.model.events.event import AuditEvent
+from holon.model.events.retention import RetentionPolicy
 from holon.model.limits import EVENT_PAGE_COUNT_DEFAULT, HOUR_MS
-from holon.model.retention import RetentionPolicy
-from holon.runtime.event_feed import (
+from holon.model.values import AgentId
+from holon.runtime.events.feed import (
     GATHER_MS,
     CursorAheadError,
     CursorLostError,
     SubscriberLaggedError,
     require_kept,
 )
-from holon.testing.builders import MAIN, an_identity
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.support.builders import MAIN, an_identity
 
 
 async def newest(house: House) -> int:
@@ -87,7 +87,7 @@ def test_a_live_follower_is_woken_by_each_commit() -> None:
 def test_a_reader_at_the_end_lets_a_moment_pass_and_one_that_is_behind_does_not(
     monkeypatch: pytest.MonkeyPatch, page_count: int, waits: bool
 ) -> None:
-    monkeypatch.setattr("holon.runtime.event_feed.EVENT_PAGE_COUNT_DEFAULT", page_count)
+    monkeypatch.setattr("holon.runtime.events.feed.EVENT_PAGE_COUNT_DEFAULT", page_count)
 
     async def story(house: House) -> None:
         await house.prompt("hello")
@@ -104,8 +104,8 @@ def test_a_reader_at_the_end_lets_a_moment_pass_and_one_that_is_behind_does_not(
 def test_a_follower_who_falls_behind_is_told_and_never_skipped_ahead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("holon.runtime.event_feed.FEED_LAG_EVENTS_MAX", 10)
-    monkeypatch.setattr("holon.runtime.event_feed.EVENT_PAGE_COUNT_DEFAULT", 4)
+    monkeypatch.setattr("holon.runtime.events.feed.FEED_LAG_EVENTS_MAX", 10)
+    monkeypatch.setattr("holon.runtime.events.feed.EVENT_PAGE_COUNT_DEFAULT", 4)
 
     async def story(house: House) -> None:
         start = await newest(house)
@@ -249,7 +249,7 @@ def test_a_reader_of_all_is_told_of_what_was_pruned_and_one_that_has_read_on_is_
 def test_a_reader_of_all_comes_to_a_hole_page_by_page_and_not_past_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("holon.runtime.event_feed.EVENT_PAGE_COUNT_DEFAULT", 2)
+    monkeypatch.setattr("holon.runtime.events.feed.EVENT_PAGE_COUNT_DEFAULT", 2)
 
     async def story(house: House) -> None:
         for number in range(2):

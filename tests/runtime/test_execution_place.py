@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from holon.model.workspace import GuaranteeLevel
+from holon.model.workspaces import GuaranteeLevel
 from holon.ports.unavailable import NoShell
-from holon.runtime.execution_place import profile_of
+from holon.runtime.workspaces.place import profile_of
 from holon.tools.registry import local_registry
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house

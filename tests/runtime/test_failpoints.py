@@ -7,35 +7,39 @@ import anyio
 import apsw
 import pytest
 
-from holon.adapters.sqlite.commit_writer import Result
-from holon.model.agent import AgentIdentity, AgentKind, Ownership, ProfilePreset, Visibility
-from holon.model.audited_commit import AuditedCommit
-from holon.model.ids import AgentId
-from holon.model.ingress import IngressRequest
-from holon.model.instant import later
+from holon.adapters.sqlite.writer.commit_writer import Result
+from holon.model.agents import AgentIdentity, AgentKind, Ownership, ProfilePreset, Visibility
+from holon.model.commits import AuditedCommit
 from holon.model.limits import RETENTION_INTERVAL_MS
-from holon.model.message import MessageKind, TextBody
-from holon.model.provenance import AdmissionContext, DeliverySurface, OperatorOrigin
+from holon.model.queue import (
+    AdmissionContext,
+    DeliverySurface,
+    IngressRequest,
+    MessageKind,
+    OperatorOrigin,
+    TextBody,
+)
+from holon.model.values import AgentId, later
 from holon.model.wake import WakeHint
 from holon.ports.failpoint import Failpoint
-from holon.runtime.command_desk import CommandOrder
 from holon.runtime.host import Host
-from holon.testing.armed_failpoints import ArmedFailpoints
-from holon.testing.hosts import a_host
-from holon.testing.inline_writer import InlineWriter, NoFaults
-from holon.testing.manual_clock import ManualClock
-from holon.testing.memory_store import memory_connection, memory_store
-from holon.testing.scripted_provider import (
+from holon.runtime.tasks.commands import CommandOrder
+from tests.support.armed_failpoints import ArmedFailpoints
+from tests.support.hosts import a_host
+from tests.support.inline_writer import InlineWriter, NoFaults
+from tests.support.manual_clock import ManualClock
+from tests.support.memory_store import memory_connection, memory_store
+from tests.support.scripted_provider import (
     Script,
     ScriptedCall,
     ScriptedProvider,
     ScriptedRound,
     ScriptedRule,
 )
-from holon.testing.scripted_shell import NamedPlaces, ScriptedShell
-from holon.testing.sequential_ids import SequentialIds
-from holon.testing.sim_loop import SimLoop, SimulatedCrash
-from holon.testing.single_model import SingleModel
+from tests.support.scripted_shell import NamedPlaces, ScriptedShell
+from tests.support.sequential_ids import SequentialIds
+from tests.support.sim_loop import SimLoop, SimulatedCrash
+from tests.support.single_model import SingleModel
 
 ADA = AgentId("ada")
 SCRIPT = Script(

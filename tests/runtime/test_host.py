@@ -5,15 +5,14 @@ import dataclasses
 import anyio
 import pytest
 
-from holon.model.errors import StoreBrokenError, StoreFullError
+from holon.model.errors import RefusalCode, RefusedError, StoreBrokenError, StoreFullError
 from holon.model.limits import RETENTION_INTERVAL_MS
-from holon.model.refusal import RefusalCode, RefusedError
 from holon.ports.failpoint import Failpoint
-from holon.testing.armed_failpoints import Armed, ArmedFailpoints, FailAction
-from holon.testing.builders import MAIN
-from holon.testing.fault_store import DiskFault
 from tests.runtime.cast import prompt_for, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.support.armed_failpoints import Armed, ArmedFailpoints, FailAction
+from tests.support.builders import MAIN
+from tests.support.fault_store import DiskFault
 
 
 @pytest.mark.requirement("runtime:nothing-is-admitted-before-recovery")

@@ -5,18 +5,24 @@ from typing import Any
 import msgspec
 import pytest
 
-from holon.model.errors import BadIdError
-from holon.model.ids import AgentId
-from holon.model.ingress import IngressRequest
+from holon.model.errors import BadIdError, RefusalCode, RefusedError
 from holon.model.limits import MESSAGE_BODY_BYTES_MAX
-from holon.model.message import MessageKind, Priority, TextBody
-from holon.model.provenance import AdmissionContext, DeliverySurface, SystemOrigin, WebhookOrigin
-from holon.model.refusal import RefusalCode, RefusedError
-from holon.testing.builders import MAIN
-from holon.testing.crash_store import CrashPlan, CrashStore, Side
+from holon.model.queue import (
+    AdmissionContext,
+    DeliverySurface,
+    IngressRequest,
+    MessageKind,
+    Priority,
+    SystemOrigin,
+    TextBody,
+    WebhookOrigin,
+)
+from holon.model.values import AgentId
 from tests.runtime.cast import prompt_for, rule, says, webhook_for
 from tests.runtime.house import House, Setup, run_house
 from tests.runtime.telling import LifeLostError
+from tests.support.builders import MAIN
+from tests.support.crash_store import CrashPlan, CrashStore, Side
 
 HELLO = prompt_for("hello")
 Dump = dict[str, list[tuple[Any, ...]]]
@@ -245,7 +251,7 @@ def test_an_agent_that_never_holds_still_is_busy_and_the_sender_may_try_again() 
 
 
 def test_a_full_queue_refuses_until_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holon.decide.admission_checks.QUEUED_PER_AGENT_COUNT_MAX", 2)
+    monkeypatch.setattr("holon.decide.queue.admission.QUEUED_PER_AGENT_COUNT_MAX", 2)
 
     async def story(house: House) -> None:
         await house.host.control.pause(MAIN)

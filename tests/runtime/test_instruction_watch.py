@@ -10,15 +10,15 @@ import anyio
 import pytest
 
 from holon.adapters.system.clock import SystemClock
-from holon.decide.agent_identity import public_identity
-from holon.model.event import TurnEnded
-from holon.model.instruction_event import InstructionSourceChanged
+from holon.decide.agents.lifecycle import public_identity
+from holon.model.events.event import TurnEnded
+from holon.model.guidance import InstructionSourceChanged
 from holon.runtime.host import Host
 from holon.serve.compose import Hands, HostOptions, open_host
-from holon.testing.builders import MAIN
-from holon.testing.scripted_provider import Script, ScriptedProvider, ScriptedRule
-from holon.testing.single_model import SingleModel
 from tests.runtime.cast import calls, prompt_for, rule, says, webhook_for
+from tests.support.builders import MAIN
+from tests.support.scripted_provider import Script, ScriptedProvider, ScriptedRule
+from tests.support.single_model import SingleModel
 
 PATCH = "*** Begin Patch\n*** Add File: AGENTS.md\n+Be kind.\n*** End Patch\n"
 KIND = hashlib.sha256(b"Be kind.\n").hexdigest()

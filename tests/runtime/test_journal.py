@@ -4,12 +4,12 @@ import pytest
 
 from holon.model.errors import StoreBrokenError
 from holon.ports.journal import LogLevel
-from holon.testing.builders import MAIN
 from holon.tools.registry import ToolRegistry
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
 from tests.runtime.notes import Notes
 from tests.runtime.test_lane import Grenade, _BrokenModel
+from tests.support.builders import MAIN
 
 
 @pytest.mark.requirement("journal:a-crash-is-told-with-its-ids")

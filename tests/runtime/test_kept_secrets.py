@@ -4,13 +4,13 @@ import msgspec
 import pytest
 
 from holon.model.limits import ESTIMATED_TOKEN_BYTES, TASK_OUTPUT_TOKENS, TOOL_RESULT_BYTES_MAX
-from holon.model.prompt_frame import ProviderRequest
-from holon.projections.transcript_view import transcript_page
-from holon.testing.builders import MAIN
-from holon.testing.scripted_shell import CommandScript
+from holon.model.providers.prompt_frame import ProviderRequest
+from holon.projections.turns.transcript import transcript_page
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
 from tests.runtime.shellwork import COMMANDS, results, shell_setup, tasks
+from tests.support.builders import MAIN
+from tests.support.scripted_shell import CommandScript
 
 
 class Hides:

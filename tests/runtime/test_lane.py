@@ -3,27 +3,26 @@
 import msgspec
 import pytest
 
-from holon.decide.work_item_changes import Edit
-from holon.model.agent_status import AgentStatus
-from holon.model.answer import ModelAnswer
-from holon.model.brief import BriefKind, FailureCategory
-from holon.model.event import ContinuationResolved, MessageProcessingStarted
-from holon.model.ids import AgentId
-from holon.model.json_value import JsonValue
+from holon.decide.work.items import Edit
+from holon.model.agents import AgentStatus
+from holon.model.events.briefs import BriefKind, FailureCategory
+from holon.model.events.event import ContinuationResolved, MessageProcessingStarted
 from holon.model.limits import CLAIMS_PASSED_OVER_COUNT_MAX
-from holon.model.message import Priority
-from holon.model.prompt_frame import ProviderRequest
-from holon.model.tool import ToolSpec
-from holon.model.work_item import PlanStatus
-from holon.ports.provider import Hear
-from holon.testing.builders import MAIN, an_identity
-from holon.testing.fault_store import DiskFault
-from holon.testing.scripted_provider import ScriptedRound, spoken
+from holon.model.providers.prompt_frame import ProviderRequest
+from holon.model.queue import Priority
+from holon.model.turns.tools import ToolSpec
+from holon.model.turns.turn import ModelAnswer
+from holon.model.values import AgentId, JsonValue
+from holon.model.work import PlanStatus
+from holon.ports.providers import Hear
 from holon.tools.registry import ToolRegistry
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
 from tests.runtime.cast import calls, rule, says, webhook_for
 from tests.runtime.house import House, Setup, run_house
 from tests.runtime.notes import Notes
+from tests.support.builders import MAIN, an_identity
+from tests.support.fault_store import DiskFault
+from tests.support.scripted_provider import ScriptedRound, spoken
 
 
 async def served(house: House) -> list[str]:
@@ -240,7 +239,7 @@ def test_a_bug_in_the_middle_of_a_tool_round_leaves_a_sendable_conversation(
     async def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a bug in the runner")
 
-    monkeypatch.setattr("holon.runtime.tool_runner.ToolRunner.run", broken)
+    monkeypatch.setattr("holon.runtime.turns.tool_runner.ToolRunner.run", broken)
 
     async def story(house: House) -> None:
         await house.prompt("pull")

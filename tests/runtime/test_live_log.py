@@ -1,10 +1,12 @@
 """The log in memory is the log on disk."""
 
-from holon.model.commit import AppendTranscript, StartToolCall
-from holon.model.ids import TurnId
-from holon.model.transcript import RecordedCall, TurnLog
-from holon.runtime.live_log import LiveLog
-from holon.testing.builders import (
+from holon.model.commits import AppendTranscript, StartToolCall
+from holon.model.turns.transcript import RecordedCall, TurnLog
+from holon.model.values import TurnId
+from holon.runtime.turns.log import LiveLog
+from tests.runtime.cast import calls, rule, says
+from tests.runtime.house import House, run_house
+from tests.support.builders import (
     MAIN,
     a_commit,
     a_receipt,
@@ -14,8 +16,6 @@ from holon.testing.builders import (
     an_agent,
     an_entry,
 )
-from tests.runtime.cast import calls, rule, says
-from tests.runtime.house import House, run_house
 
 TURN = a_turn()
 CALLS = [a_tool_call(TURN, position=n) for n in range(2)]

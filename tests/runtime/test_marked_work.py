@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from holon.model.ids import TurnId
-from holon.runtime.marked_work import Marked
+from holon.model.values import TurnId
+from holon.runtime.turns.lane import Marked
 
 TURN = TurnId("turn_1")
 

@@ -12,27 +12,26 @@ import msgspec
 import pytest
 
 from holon.adapters.files.contained_files import ContainedFiles
-from holon.adapters.sqlite.memory_indexes import SqliteMemoryIndexes
+from holon.adapters.sqlite.memory_index.indexes import SqliteMemoryIndexes
 from holon.adapters.sqlite.store import open_store
 from holon.adapters.system.clock import SystemClock
-from holon.decide.audit import audited
-from holon.model.commit import AppendBrief, Change, PutWorkItem
+from holon.decide.events.audit import audited
+from holon.model.commits import AppendBrief, Applied, Change, PutWorkItem
 from holon.model.errors import StoreBrokenError
-from holon.model.expectation import Applied
-from holon.model.ids import AgentId, WorkspaceId
+from holon.model.events.retention import RetentionPolicy
 from holon.model.limits import DAY_MS, MEMORY_FILE_BYTES_MAX, MEMORY_GONE_KEPT_MS
-from holon.model.memory_index import IndexState
-from holon.model.provenance import AuthorityClass
-from holon.model.retention import RetentionPolicy
+from holon.model.memory.index import IndexState
+from holon.model.queue import AuthorityClass
+from holon.model.values import AgentId, WorkspaceId
 from holon.ports.journal import LogLevel
-from holon.ports.memory_index import IndexLostError, IndexUpdate, MemoryIndexError, NoRecall
-from holon.runtime.memory_feeder import MemoryFeeder
-from holon.testing.builders import MAIN, a_brief, a_commit, a_work_item, an_agent, moment
-from holon.testing.hosts import a_host
-from holon.testing.scripted_provider import Script, ScriptedProvider
-from holon.testing.sequential_ids import SequentialIds
-from holon.testing.single_model import SingleModel
+from holon.ports.memory import IndexLostError, IndexUpdate, MemoryIndexError, NoRecall
+from holon.runtime.memory.indexer import MemoryFeeder
 from tests.runtime.notes import Notes
+from tests.support.builders import MAIN, a_brief, a_commit, a_work_item, an_agent, moment
+from tests.support.hosts import a_host
+from tests.support.scripted_provider import Script, ScriptedProvider
+from tests.support.sequential_ids import SequentialIds
+from tests.support.single_model import SingleModel
 
 POLICY = RetentionPolicy(age_ms=DAY_MS, events_count_min=1, turns_count_min=1, batch_count=50)
 
@@ -214,9 +213,9 @@ async def test_an_index_that_was_lost_is_fed_from_the_beginning(shelf: Shelf) ->
 async def test_a_search_does_not_wait_for_a_long_rebuild_and_says_so(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holon.runtime.memory_indexer.MEMORY_FEED_SEARCH_COUNT_MAX", 3)
-    monkeypatch.setattr("holon.runtime.memory_feeder.MEMORY_FEED_COUNT", 3)
-    monkeypatch.setattr("holon.runtime.memory_indexer.MEMORY_FEED_PAUSE_MS", 0)
+    monkeypatch.setattr("holon.runtime.memory.indexer.MEMORY_FEED_SEARCH_COUNT_MAX", 3)
+    monkeypatch.setattr("holon.runtime.memory.indexer.MEMORY_FEED_COUNT", 3)
+    monkeypatch.setattr("holon.runtime.memory.indexer.MEMORY_FEED_PAUSE_MS", 0)
     for n in range(10):
         await shelf.brief(f"brief_{n}", "a page of the almanac")
     found = await shelf.memory.search(MAIN, "almanac", limit=10)
@@ -235,7 +234,7 @@ async def test_a_search_does_not_wait_for_a_long_rebuild_and_says_so(
 async def test_a_rebuild_that_was_asked_for_comes_to_its_end_behind_the_answer(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holon.runtime.memory_indexer.MEMORY_FEED_PAUSE_MS", 0)
+    monkeypatch.setattr("holon.runtime.memory.indexer.MEMORY_FEED_PAUSE_MS", 0)
     await shelf.brief("brief_1", "the well is deep")
     assert await shelf.found("well") == ["brief:brief_1"]
     status = await shelf.memory.rebuild(MAIN)
@@ -251,7 +250,7 @@ async def test_a_rebuild_that_was_asked_for_comes_to_its_end_behind_the_answer(
 async def test_what_has_changed_is_fed_in_the_background(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holon.runtime.memory_indexer.MEMORY_FEED_PAUSE_MS", 0)
+    monkeypatch.setattr("holon.runtime.memory.indexer.MEMORY_FEED_PAUSE_MS", 0)
     shelf.store.observe(shelf.memory.commit_applied)
     assert await shelf.found("anything") == []
     with anyio.fail_after(60):
@@ -270,7 +269,7 @@ async def test_what_has_changed_is_fed_in_the_background(
 async def test_a_bug_about_one_index_is_noted_and_ends_no_feeding(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holon.runtime.memory_indexer.MEMORY_FEED_PAUSE_MS", 0)
+    monkeypatch.setattr("holon.runtime.memory.indexer.MEMORY_FEED_PAUSE_MS", 0)
     notes, honest = Notes(), MemoryFeeder.feed
     memory = dataclasses.replace(shelf.host, journal=notes).memory
     await memory.search(MAIN, "anything", limit=1)
@@ -333,7 +332,7 @@ async def test_an_index_that_is_lost_again_and_again_is_an_error(
     async def lost(self: object, update: IndexUpdate) -> None:
         raise IndexLostError("gone again")
 
-    monkeypatch.setattr("holon.adapters.sqlite.memory_index.SqliteMemoryIndex.apply", lost)
+    monkeypatch.setattr("holon.adapters.sqlite.memory_index.index.SqliteMemoryIndex.apply", lost)
     await shelf.brief("brief_1", "one")
     with pytest.raises(MemoryIndexError):
         await shelf.found("one")

@@ -4,14 +4,18 @@ import pytest
 
 from holon.adapters.providers.catalog import provider_route
 from holon.model.limits import MINUTE_MS
-from holon.model.provider_attempt import AttemptOutcome, LeftBecause
-from holon.model.provider_errors import ProviderTimeoutError, TransportUnsupportedError
-from holon.model.provider_setting import PlaneSettings, ProviderSetting
-from holon.projections.agent_list import AgentModelState, RuntimeModels, agent_model_state
-from holon.testing.builders import MAIN
+from holon.model.providers.attempts import (
+    AttemptOutcome,
+    LeftBecause,
+    ProviderTimeoutError,
+    TransportUnsupportedError,
+)
+from holon.model.providers.models import PlaneSettings, ProviderSetting
+from holon.projections.agents.list import AgentModelState, RuntimeModels, agent_model_state
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, run_house
 from tests.runtime.stage import Stage, play, said
+from tests.support.builders import MAIN
 
 ONE, TWO = "lab/one", "lab/two"
 

@@ -5,9 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from holon.decide.work_item_changes import Edit
-from holon.model.brief import BriefRecord
-from holon.model.ids import WorkItemId
+from holon.decide.work.items import Edit
+from holon.model.events.briefs import BriefRecord
 from holon.model.limits import (
     DAY_MS,
     HOUR_MS,
@@ -15,9 +14,10 @@ from holon.model.limits import (
     SELF_STARTED_COUNT_MAX,
     WORK_ITEMS_WEIGHED_COUNT_MAX,
 )
-from holon.testing.builders import MAIN
+from holon.model.values import WorkItemId
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
+from tests.support.builders import MAIN
 
 pytestmark = pytest.mark.long
 

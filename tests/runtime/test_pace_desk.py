@@ -5,8 +5,15 @@ from itertools import pairwise
 
 import pytest
 
-from holon.model.brief import BriefRecord
-from holon.model.budget import Budget, BudgetPolicy
+from holon.model.budgets import (
+    Budget,
+    BudgetFreed,
+    BudgetPolicy,
+    BudgetUsedUp,
+    MessageHeld,
+    SelfStartsEnded,
+)
+from holon.model.events.briefs import BriefRecord
 from holon.model.limits import (
     BUDGET_WINDOW_MS,
     DAY_MS,
@@ -17,10 +24,9 @@ from holon.model.limits import (
     SELF_STARTED_HOLD_MS_MIN,
     USAGE_STEP_MS,
 )
-from holon.model.pace_event import BudgetFreed, BudgetUsedUp, MessageHeld, SelfStartsEnded
-from holon.testing.builders import MAIN, an_identity
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.support.builders import MAIN, an_identity
 
 pytestmark = pytest.mark.long
 

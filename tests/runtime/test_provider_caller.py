@@ -6,38 +6,35 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from holon.decide.retry import backoff_ms, jitter_of
-from holon.model.answer import AnswerProgress, ModelAnswer, TextGrew
-from holon.model.conversation import TextBlock, ThinkingBlock, ToolUseBlock
-from holon.model.ids import AgentId, CallId
-from holon.model.model_ref import parse_model_ref
-from holon.model.provider_attempt import (
+from holon.decide.providers.routes import backoff_ms, jitter_of
+from holon.model.providers.attempts import (
     AttemptOutcome,
     AttemptTimeline,
+    AuthRejectedError,
+    ContextTooLongError,
     Disposition,
     ExchangeStage,
     FailureFlags,
-    ProviderAttempt,
-    TokenUsage,
-    TransportDiagnostics,
-)
-from holon.model.provider_errors import (
-    AuthRejectedError,
-    ContextTooLongError,
     ModelUnavailableError,
+    ProviderAttempt,
     ProviderError,
     ProviderOverloadedError,
     ProviderTimeoutError,
     ProviderUnreachableError,
     RateLimitedError,
     RequestRejectedError,
+    TokenUsage,
+    TransportDiagnostics,
     TransportUnsupportedError,
     UnreadableResponseError,
     UsageLimitedError,
 )
-from holon.model.turn import StopReason
-from holon.testing.manual_clock import DAWN
+from holon.model.providers.models import parse_model_ref
+from holon.model.turns.conversation import TextBlock, ThinkingBlock, ToolUseBlock
+from holon.model.turns.turn import AnswerProgress, ModelAnswer, StopReason, TextGrew
+from holon.model.values import AgentId, CallId
 from tests.runtime.stage import ADA, LATENCY_MS, USAGE, Line, Stage, play, said
+from tests.support.manual_clock import DAWN
 
 ONE, TWO = "lab/one", "mill/two"
 

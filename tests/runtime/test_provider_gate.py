@@ -1,10 +1,10 @@
 """What the agents of a host know together about providers, and how little of it is kept."""
 
-from holon.decide.circuit import Passage
+from holon.decide.providers.routes import Passage
 from holon.model.limits import PROVIDER_ROUTES_KEPT_COUNT_MAX
-from holon.model.model_ref import ModelRef, parse_model_ref
-from holon.runtime.provider_gate import LastFailure, ProviderGate
-from holon.testing.manual_clock import DAWN
+from holon.model.providers.models import ModelRef, parse_model_ref
+from holon.runtime.providers.gate import LastFailure, ProviderGate
+from tests.support.manual_clock import DAWN
 
 ONE, TWO = parse_model_ref("lab/one"), parse_model_ref("lab/two")
 

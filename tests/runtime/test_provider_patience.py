@@ -12,20 +12,23 @@ from holon.model.limits import (
     PROVIDER_RETRY_BUDGET_COUNT_MAX,
     PROVIDER_WAIT_INLINE_MS_MAX,
 )
-from holon.model.model_ref import parse_model_ref
-from holon.model.provider_attempt import AttemptOutcome, Disposition, ExchangeStage, LeftBecause
-from holon.model.provider_errors import (
+from holon.model.providers.attempts import (
+    AttemptOutcome,
     AuthRejectedError,
     ContextTooLongError,
+    Disposition,
+    ExchangeStage,
+    LeftBecause,
     ProviderError,
     ProviderOverloadedError,
     ProviderTimeoutError,
     RateLimitedError,
     UsageLimitedError,
 )
-from holon.model.turn import ModelFailed, ModelSpoke
-from holon.testing.manual_clock import DAWN
+from holon.model.providers.models import parse_model_ref
+from holon.model.turns.turn import ModelFailed, ModelSpoke
 from tests.runtime.stage import BOB, LATENCY_MS, Line, Stage, play, said, start
+from tests.support.manual_clock import DAWN
 
 ONE, TWO = "lab/one", "mill/two"
 TIMEOUT = ProviderTimeoutError("no answer in time")

@@ -12,14 +12,14 @@ import msgspec
 import pytest
 from anyio.abc import Process
 
-from holon.model.event import Event, MessageAdmitted, ToolExecuted, ToolExecutionFailed
-from holon.model.ids import TaskId
-from holon.model.task import TaskRecord, TaskStatus
+from holon.model.events.event import Event, MessageAdmitted, ToolExecuted, ToolExecutionFailed
+from holon.model.tasks import TaskRecord, TaskStatus
+from holon.model.values import TaskId
 from holon.runtime.host import Host
-from holon.testing.builders import MAIN
-from holon.testing.scripted_provider import ScriptedRule
 from tests.runtime.cast import calls, prompt_for, rule, says
 from tests.runtime.real_life import PATIENCE_S, life
+from tests.support.builders import MAIN
+from tests.support.scripted_provider import ScriptedRule
 
 pytestmark = pytest.mark.long
 

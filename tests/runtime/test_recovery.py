@@ -5,24 +5,24 @@ import asyncio
 import msgspec
 import pytest
 
-from holon.decide.recovery_plan import INTERRUPTED
-from holon.model.brief import BriefKind, FailureCategory
-from holon.model.commit import AdvanceTask
-from holon.model.event import ToolExecutionFailed, TurnResumed
-from holon.model.json_value import JsonValue
+from holon.decide.turns.recovery import INTERRUPTED
+from holon.model.commits import AdvanceTask
+from holon.model.events.briefs import BriefKind, FailureCategory
+from holon.model.events.event import ToolExecutionFailed, TurnResumed
 from holon.model.limits import TURN_RESUMES_COUNT_MAX
-from holon.model.task import TaskStatus
-from holon.model.tool import ToolOk, ToolSpec
-from holon.testing.builders import MAIN, a_task
-from holon.testing.crash_store import CrashPlan, CrashStore, Side, die
-from holon.testing.scripted_provider import ScriptedCall, ScriptedRound
-from holon.tools.enqueue import Enqueue
+from holon.model.tasks import TaskStatus
+from holon.model.turns.tools import ToolOk, ToolSpec
+from holon.model.values import JsonValue
+from holon.tools.queue import Enqueue
 from holon.tools.registry import ToolRegistry
-from holon.tools.sleep import Sleep
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
+from holon.tools.wake import Sleep
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
 from tests.runtime.telling import LifeLostError, crash_process
+from tests.support.builders import MAIN, a_task
+from tests.support.crash_store import CrashPlan, CrashStore, Side, die
+from tests.support.scripted_provider import ScriptedCall, ScriptedRound
 
 SCRIPT = [
     rule("second errand", says("second done")),

@@ -6,13 +6,11 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 
-from holon.decide.run_retention import tightened
-from holon.decide.work_item_changes import Edit
-from holon.model.agent import Visibility
-from holon.model.agent_event import UnseenLetGo
-from holon.model.audited_commit import AuditedCommit
-from holon.model.expectation import CommitOutcome, ExpectationFailed
-from holon.model.ids import AgentId
+from holon.decide.events.retention import tightened
+from holon.decide.work.items import Edit
+from holon.model.agents import UnseenLetGo, Visibility
+from holon.model.commits import AuditedCommit, CommitOutcome, ExpectationFailed
+from holon.model.events.retention import PruneReport, RetentionPolicy
 from holon.model.limits import (
     DAY_MS,
     HOUR_MS,
@@ -21,14 +19,14 @@ from holon.model.limits import (
     RETENTION_INTERVAL_MS,
     UNSEEN_FULL_COUNT_MAX,
 )
-from holon.model.retention import PruneReport, RetentionPolicy
-from holon.model.work_item import PlanStatus
-from holon.ports.agent_homes import AgentHomeError, NoHomes
-from holon.testing.builders import MAIN, an_identity
-from holon.testing.fault_store import DiskFault
-from holon.testing.manual_clock import DAWN
+from holon.model.values import AgentId
+from holon.model.work import PlanStatus
+from holon.ports.agents import AgentHomeError, NoHomes
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.support.builders import MAIN, an_identity
+from tests.support.fault_store import DiskFault
+from tests.support.manual_clock import DAWN
 
 pytestmark = pytest.mark.long
 
@@ -91,7 +89,7 @@ def test_a_full_disk_puts_pruning_off_and_does_not_end_it() -> None:
 
 
 def test_a_burst_of_commits_makes_it_look_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holon.runtime.retention_keeper.RETENTION_COMMITS_COUNT", 20)
+    monkeypatch.setattr("holon.runtime.events.retention.RETENTION_COMMITS_COUNT", 20)
     assert RETENTION_COMMITS_COUNT > 20
 
     async def story(house: House) -> None:
@@ -194,7 +192,7 @@ def _unseen(house: House) -> list[str]:
 def test_of_what_an_agent_does_not_get_to_see_the_newest_is_kept_and_the_rest_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("holon.runtime.retention_keeper.UNSEEN_PER_AGENT_COUNT_MAX", 5)
+    monkeypatch.setattr("holon.runtime.events.retention.UNSEEN_PER_AGENT_COUNT_MAX", 5)
 
     async def story(house: House) -> None:
         await _only_its_operator_matters(house)
@@ -237,7 +235,7 @@ def test_whoever_writes_to_an_agent_that_does_not_listen_cannot_fill_the_disk() 
 def test_every_agent_that_does_not_listen_keeps_its_newest_in_one_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("holon.runtime.retention_keeper.UNSEEN_PER_AGENT_COUNT_MAX", 2)
+    monkeypatch.setattr("holon.runtime.events.retention.UNSEEN_PER_AGENT_COUNT_MAX", 2)
     others = (AgentId("bob"), AgentId("cleo"))
 
     async def story(house: House) -> None:
@@ -254,7 +252,7 @@ def test_every_agent_that_does_not_listen_keeps_its_newest_in_one_pass(
 def test_a_full_disk_puts_letting_go_off_and_does_not_end_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("holon.runtime.retention_keeper.UNSEEN_PER_AGENT_COUNT_MAX", 2)
+    monkeypatch.setattr("holon.runtime.events.retention.UNSEEN_PER_AGENT_COUNT_MAX", 2)
 
     async def story(house: House) -> None:
         await _only_its_operator_matters(house)
@@ -273,7 +271,7 @@ def test_a_full_disk_puts_letting_go_off_and_does_not_end_it(
 def test_what_a_turn_may_have_shown_meanwhile_is_left_to_the_next_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("holon.runtime.retention_keeper.UNSEEN_PER_AGENT_COUNT_MAX", 2)
+    monkeypatch.setattr("holon.runtime.events.retention.UNSEEN_PER_AGENT_COUNT_MAX", 2)
     refused: list[str] = []
 
     async def story(house: House) -> None:

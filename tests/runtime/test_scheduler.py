@@ -4,15 +4,15 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from holon.decide.work_item_changes import Edit
-from holon.model.ids import AgentId
+from holon.decide.work.items import Edit
 from holon.model.limits import BACKSTOP_GRACE_MS, BACKSTOP_INTERVAL_MS, DAY_MS
-from holon.model.message import Priority
+from holon.model.queue import Priority
+from holon.model.values import AgentId
 from holon.ports.journal import LogLevel
-from holon.testing.builders import MAIN, an_identity
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
 from tests.runtime.notes import Notes
+from tests.support.builders import MAIN, an_identity
 
 LIVELY = [
     rule("nap", calls("Sleep", duration_ms=90_000)),

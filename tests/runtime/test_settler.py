@@ -2,16 +2,16 @@
 
 import pytest
 
-from holon.decide.audit import audited
-from holon.decide.work_item_changes import Edit
-from holon.model.agent_status import AgentStatus
-from holon.model.commit import SetAgentStatus
-from holon.model.event import AgentStateChanged, ClosureDecided, TurnEnded
+from holon.decide.events.audit import audited
+from holon.decide.work.items import Edit
+from holon.model.agents import AgentStatus
+from holon.model.commits import SetAgentStatus
+from holon.model.events.event import AgentStateChanged, ClosureDecided, TurnEnded
 from holon.ports.failpoint import Failpoint
-from holon.testing.builders import MAIN, a_commit
-from holon.testing.crash_store import CrashPlan, CrashStore, Side
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.support.builders import MAIN, a_commit
+from tests.support.crash_store import CrashPlan, CrashStore, Side
 
 
 @pytest.mark.requirement("runtime:one-brief-per-turn-across-crashes")

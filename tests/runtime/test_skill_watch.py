@@ -4,30 +4,30 @@ from typing import Any
 
 import pytest
 
-from holon.decide.audit import audited
-from holon.decide.skill_activation import SkillUse, TurnOfUse, activation_of
+from holon.decide.events.audit import audited
+from holon.decide.guidance.skills import SkillUse, TurnOfUse, activation_of
 from holon.http.table import ROUTES
-from holon.model.expectation import Applied, ConstraintRefused
-from holon.model.ids import AgentId, TurnId
-from holon.model.skill import (
+from holon.model.commits import Applied, ConstraintRefused
+from holon.model.guidance import (
     ActivationSource,
     ActivationState,
     LoadReason,
+    SkillActivated,
     SkillActivation,
     SkillCatalog,
     SkillEntry,
     SkillScope,
 )
-from holon.model.skill_event import SkillActivated
-from holon.ports.skill_catalog import NoSkills
-from holon.testing.builders import MAIN, START, a_commit, an_agent
-from holon.testing.scripted_provider import ScriptedCall, ScriptedRound, ScriptedRule
-from holon.testing.scripted_shell import CommandScript
-from holon.tools.local_tools import local_tools
+from holon.model.values import AgentId, TurnId
+from holon.ports.guidance import NoSkills
+from holon.tools.registry import local_tools
 from tests.adapters.sqlite.raw_rows import a_writer
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
 from tests.runtime.shellwork import shell_setup
+from tests.support.builders import MAIN, START, a_commit, an_agent
+from tests.support.scripted_provider import ScriptedCall, ScriptedRound, ScriptedRule
+from tests.support.scripted_shell import CommandScript
 
 ROOFS = "/home/agents/main/skills/roofs"
 TILES = "/home/agents/main/skills/tiles"

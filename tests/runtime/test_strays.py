@@ -5,14 +5,14 @@ from functools import partial
 
 import pytest
 
-from holon.model.audited_commit import AuditedCommit
+from holon.model.commits import AuditedCommit
 from holon.ports.store import Ticket
-from holon.testing.builders import MAIN
-from holon.testing.crash_store import CrashPlan, CrashStore, Side
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
 from tests.runtime.shellwork import receipts, shell_setup, tasks
 from tests.runtime.telling import LifeLostError
+from tests.support.builders import MAIN
+from tests.support.crash_store import CrashPlan, CrashStore, Side
 
 FOREGROUND = [
     rule("build", calls("ExecCommand", cmd="server", yield_time_ms=60_000), says("it is built")),

@@ -3,18 +3,18 @@
 import msgspec
 import pytest
 
-from holon.model.agent_status import AgentStatus
-from holon.model.commit import AdvanceTask
-from holon.model.event import ClosureDecided, ContinuationResolved, MessageAdmitted
-from holon.model.ids import AgentId, TaskId
-from holon.model.message import MessageKind
-from holon.model.refusal import RefusalCode, RefusedError
-from holon.model.task import TaskStatus
-from holon.testing.builders import MAIN, a_task
-from holon.testing.crash_store import CrashPlan, CrashStore, Side
+from holon.model.agents import AgentStatus
+from holon.model.commits import AdvanceTask
+from holon.model.errors import RefusalCode, RefusedError
+from holon.model.events.event import ClosureDecided, ContinuationResolved, MessageAdmitted
+from holon.model.queue import MessageKind
+from holon.model.tasks import TaskStatus
+from holon.model.values import AgentId, TaskId
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, Setup, run_house
 from tests.runtime.telling import LifeLostError
+from tests.support.builders import MAIN, a_task
+from tests.support.crash_store import CrashPlan, CrashStore, Side
 
 TASK = a_task(status=TaskStatus.QUEUED)
 

@@ -10,21 +10,20 @@ import pytest
 
 from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.sqlite.store import open_store
-from holon.decide.audit import audited
-from holon.model.command import CommandSpec
-from holon.model.commit import CreateTask
+from holon.decide.events.audit import audited
+from holon.model.commits import CreateTask
+from holon.model.events.retention import RetentionPolicy
 from holon.model.limits import DAY_MS, HOUR_MS, MIB
-from holon.model.retention import RetentionPolicy
-from holon.model.task import TaskStatus
-from holon.testing.builders import a_commit, a_task, an_agent
-from holon.testing.hosts import a_host
-from holon.testing.manual_clock import ManualClock
-from holon.testing.scripted_provider import Script, ScriptedProvider
-from holon.testing.sequential_ids import SequentialIds
-from holon.testing.single_model import SingleModel
+from holon.model.tasks import CommandSpec, TaskStatus
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
 from tests.runtime.shellwork import shell_setup, tasks
+from tests.support.builders import a_commit, a_task, an_agent
+from tests.support.hosts import a_host
+from tests.support.manual_clock import ManualClock
+from tests.support.scripted_provider import Script, ScriptedProvider
+from tests.support.sequential_ids import SequentialIds
+from tests.support.single_model import SingleModel
 
 SHORT = RetentionPolicy(age_ms=HOUR_MS, events_count_min=5, turns_count_min=2, bytes_max=64 * MIB)
 BUILD = rule("build", calls("ExecCommand", cmd="make"), says("it runs on"))

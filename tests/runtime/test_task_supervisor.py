@@ -5,16 +5,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from holon.model.command_limits import COMMAND_STOP_GRACE_MS
-from holon.model.ids import TaskId
-from holon.model.task import TaskStatus
-from holon.testing.builders import MAIN
-from holon.testing.crash_store import CrashPlan, CrashStore, Side
-from holon.testing.fault_store import DiskFault
-from holon.testing.scripted_shell import CommandScript
+from holon.model.limits import COMMAND_STOP_GRACE_MS
+from holon.model.tasks import TaskStatus
+from holon.model.values import TaskId
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
 from tests.runtime.shellwork import receipts, results, shell_setup, task_results, tasks
+from tests.support.builders import MAIN
+from tests.support.crash_store import CrashPlan, CrashStore, Side
+from tests.support.fault_store import DiskFault
+from tests.support.scripted_shell import CommandScript
 
 BUILD = [
     rule("make: ended", says("built")),

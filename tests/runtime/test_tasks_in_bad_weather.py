@@ -5,12 +5,12 @@ from random import Random
 
 import pytest
 
-from holon.decide.task_lifecycle import is_terminal
-from holon.model.refusal import RefusedError
-from holon.testing.builders import MAIN
+from holon.decide.tasks.commands import is_terminal
+from holon.model.errors import RefusedError
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
 from tests.runtime.shellwork import receipts, shell_setup, task_results, tasks
+from tests.support.builders import MAIN
 
 pytestmark = pytest.mark.long
 

@@ -5,17 +5,17 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from holon.decide import ticks
-from holon.decide.work_item_changes import Edit
-from holon.model.ids import AgentId, WaitId
+from holon.decide.wake import ticks
+from holon.decide.work.items import Edit
 from holon.model.limits import HOUR_MS
-from holon.model.message import MessageKind
-from holon.model.wake_event import SystemTickEmitted
-from holon.runtime.lane import Lane
-from holon.testing.builders import MAIN
-from holon.testing.crash_store import CrashPlan, CrashStore, Side
+from holon.model.queue import MessageKind
+from holon.model.values import AgentId, WaitId
+from holon.model.wake import SystemTickEmitted
+from holon.runtime.turns.lane import Lane
 from tests.runtime.cast import calls, hint_for, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.support.builders import MAIN
+from tests.support.crash_store import CrashPlan, CrashStore, Side
 
 HELD = "select 1 from messages where kind = 'system_tick' and not_before is not null"
 SLOW = rule("slow", says("done", after_ms=60_000))
@@ -184,7 +184,7 @@ def test_a_queue_that_is_full_puts_the_tick_off(monkeypatch: pytest.MonkeyPatch)
     async def story(house: House) -> None:
         await house.host.control.pause(MAIN)
         await house.hint("forge", body="news")
-        monkeypatch.setattr("holon.decide.admission_checks.QUEUED_PER_AGENT_COUNT_MAX", 0)
+        monkeypatch.setattr("holon.decide.queue.admission.QUEUED_PER_AGENT_COUNT_MAX", 0)
         await house.host.control.resume(MAIN)
         await house.rest(1_000)
         assert house.model.requests == []

@@ -4,15 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holon.decide import quotas
-from holon.model.errors import BadIdError
-from holon.model.ids import AgentId, TimerId
-from holon.model.instant import to_micros
+from holon.decide.budgets import budget
+from holon.model.errors import BadIdError, RefusalCode, RefusedError
 from holon.model.limits import DAY_MS, HOUR_MS, TIMER_DURATION_MS_MAX, TIMER_INTERVAL_MS_MIN
-from holon.model.refusal import RefusalCode, RefusedError
-from holon.testing.builders import MAIN, an_identity
+from holon.model.values import AgentId, TimerId, to_micros
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
+from tests.support.builders import MAIN, an_identity
 
 SLOW = rule("slow", says("done", after_ms=60_000))
 
@@ -188,7 +186,7 @@ def test_the_same_key_gives_the_same_cron_timer() -> None:
 
 @pytest.mark.requirement("scheduling-large:quotas")
 def test_an_agent_has_so_many_timers_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quotas, "TIMERS_ACTIVE_COUNT_MAX", 3)
+    monkeypatch.setattr(budget, "TIMERS_ACTIVE_COUNT_MAX", 3)
 
     async def story(house: House) -> None:
         timers = [await house.host.timers.create(MAIN, after_ms=HOUR_MS) for _ in range(3)]
@@ -204,8 +202,8 @@ def test_an_agent_has_so_many_timers_and_no_more(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.requirement("scheduling-large:quotas")
 def test_work_items_and_agents_are_bounded_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quotas, "WORK_ITEMS_OPEN_COUNT_MAX", 2)
-    monkeypatch.setattr(quotas, "AGENTS_COUNT_MAX", 2)
+    monkeypatch.setattr(budget, "WORK_ITEMS_OPEN_COUNT_MAX", 2)
+    monkeypatch.setattr(budget, "AGENTS_COUNT_MAX", 2)
 
     async def story(house: House) -> None:
         await house.prompt("plan")

@@ -5,21 +5,21 @@ from datetime import timedelta
 import anyio
 import pytest
 
-from holon.decide import admission_checks
-from holon.decide.admission import Admitted
-from holon.model.commit import AdvanceTask
-from holon.model.ids import AgentId
-from holon.model.ingress import IngressRequest
+from holon.decide.queue import admission
+from holon.decide.queue.admission import Admitted
+from holon.model.commits import AdvanceTask
+from holon.model.errors import Refusal, RefusalCode, RefusedError
 from holon.model.limits import DUE_BATCH_COUNT_MAX, HOUR_MS, WAIT_DEADLINE_DEFAULT_MS
-from holon.model.refusal import Refusal, RefusalCode, RefusedError
-from holon.model.task import TaskStatus
-from holon.model.wake_event import TimerFired
-from holon.runtime import timer_wheel
-from holon.testing.builders import MAIN, a_task, an_identity
-from holon.testing.fault_store import DiskFault
-from holon.testing.manual_clock import DAWN
+from holon.model.queue import IngressRequest
+from holon.model.tasks import TaskStatus
+from holon.model.values import AgentId
+from holon.model.wake import TimerFired
+from holon.runtime.wake import dispatcher
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
+from tests.support.builders import MAIN, a_task, an_identity
+from tests.support.fault_store import DiskFault
+from tests.support.manual_clock import DAWN
 
 pytestmark = pytest.mark.long
 
@@ -207,8 +207,8 @@ def test_a_wait_that_ends_in_time_does_not_run_out() -> None:
 def test_an_agent_that_takes_no_ticks_keeps_nobody_else_from_theirs(
     monkeypatch: pytest.MonkeyPatch, *, of_one_moment: bool
 ) -> None:
-    monkeypatch.setattr(admission_checks, "QUEUED_PER_AGENT_COUNT_MAX", 3)
-    monkeypatch.setattr(timer_wheel, "DUE_BATCH_COUNT_MAX", 4)
+    monkeypatch.setattr(admission, "QUEUED_PER_AGENT_COUNT_MAX", 3)
+    monkeypatch.setattr(dispatcher, "DUE_BATCH_COUNT_MAX", 4)
     full = AgentId("full")
 
     async def story(house: House) -> None:

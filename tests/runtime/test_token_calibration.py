@@ -2,10 +2,10 @@
 
 import pytest
 
-from holon.decide.token_estimate import UNCALIBRATED
-from holon.model.provider_attempt import AttemptTimeline, TokenUsage
-from holon.model.turn import ModelSpoke, StopReason
-from holon.runtime.token_calibration import TokenCalibrations
+from holon.decide.providers.token_estimate import UNCALIBRATED
+from holon.model.providers.attempts import AttemptTimeline, TokenUsage
+from holon.model.turns.turn import ModelSpoke, StopReason
+from holon.runtime.turns.conversation import TokenCalibrations
 
 
 def spoke(*, ref: str | None, tokens: int) -> ModelSpoke:

@@ -2,18 +2,17 @@
 
 import pytest
 
-from holon.decide.work_item_changes import Edit
-from holon.model.commit import RecordEvent
-from holon.model.event import ControlApplied, ToolExecuted
-from holon.model.expectation import WorkItemAtRevision
-from holon.model.json_value import JsonValue
-from holon.model.tool import ToolOk, ToolSpec
-from holon.runtime.decided_commit import DECISIONS_COUNT_MAX
-from holon.testing.builders import MAIN
+from holon.decide.work.items import Edit
+from holon.model.commits import RecordEvent, WorkItemAtRevision
+from holon.model.events.event import ControlApplied, ToolExecuted
+from holon.model.turns.tools import ToolOk, ToolSpec
+from holon.model.values import JsonValue
+from holon.runtime.commits import DECISIONS_COUNT_MAX
 from holon.tools.registry import ToolRegistry
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.support.builders import MAIN
 
 
 class Watcher:

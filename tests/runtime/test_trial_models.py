@@ -6,17 +6,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from holon.model.answer import ModelAnswer
-from holon.model.conversation import TextBlock, ToolResultBlock, ToolUseBlock
-from holon.model.ids import CallId
-from holon.model.model_ref import ModelRef, parse_model_ref
-from holon.model.prompt_frame import ProviderRequest
-from holon.model.provider_errors import AuthRejectedError
-from holon.model.turn import StopReason
-from holon.ports.provider import Candidate, Hear, ModelPreference, Provider
+from holon.model.providers.attempts import AuthRejectedError
+from holon.model.providers.models import ModelRef, parse_model_ref
+from holon.model.providers.prompt_frame import ProviderRequest
+from holon.model.turns.conversation import TextBlock, ToolResultBlock, ToolUseBlock
+from holon.model.turns.turn import ModelAnswer, StopReason
+from holon.model.values import CallId
+from holon.ports.providers import Candidate, Hear, ModelPreference, Provider
 from holon.serve.compose import Hands, HostOptions
-from holon.testing.control_server import MAIN, ControlServer, ServerOptions, control_server
 from tests.http.serving import settled
+from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
 
 ACTING = ("ApplyPatch", "ExecCommand", "ExecCommandBatch", "TaskInput", "TaskStop")
 REAL, TRIAL = parse_model_ref("scripted/real"), parse_model_ref("local/small")
@@ -145,7 +144,7 @@ async def test_status_names_what_is_withheld_and_how_to_allow_it(tmp_path: Path)
 
 def test_a_real_model_of_the_plane_is_no_trial_model() -> None:
     from holon.adapters.providers.catalog import model_info
-    from holon.model.provider_setting import PlaneSettings, ProviderSetting
+    from holon.model.providers.models import PlaneSettings, ProviderSetting
 
     settings = PlaneSettings()
     assert model_info(parse_model_ref("local/smollm2-135m"), settings).trial

@@ -8,28 +8,25 @@ import apsw
 import msgspec
 import pytest
 
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.sqlite.store import SqliteStore, open_store
 from holon.adapters.system.clock import SystemClock
+from holon.adapters.system.control_token import TriggerKeyFile
 from holon.adapters.system.ids import TimeOrderedIds
-from holon.adapters.system.trigger_key import TriggerKeyFile
-from holon.decide.audit import audited
-from holon.decide.trigger_delivery import delivery_key_of
-from holon.model.agent_status import AgentStatus
-from holon.model.commit import SetAgentStatus
-from holon.model.expectation import Applied
-from holon.model.instant import later
+from holon.decide.events.audit import audited
+from holon.decide.wake.triggers import delivery_key_of
+from holon.model.agents import AgentStatus
+from holon.model.commits import Applied, SetAgentStatus
+from holon.model.errors import RefusalCode, RefusedError
+from holon.model.events.retention import RetentionPolicy
 from holon.model.limits import IDEMPOTENCY_KEPT_MS_MIN, MINUTE_MS
-from holon.model.refusal import RefusalCode, RefusedError
-from holon.model.retention import RetentionPolicy
-from holon.model.trigger import TriggerDelivery
-from holon.model.trigger_event import CallbackRefused
-from holon.model.wake import WakeDisposition, WakeHint
-from holon.ports.trigger_key import NoTriggerKey, TriggerKey
-from holon.testing.builders import MAIN, a_commit, an_agent
-from holon.testing.hosts import a_host
-from holon.testing.scripted_provider import Script, ScriptedProvider
-from holon.testing.single_model import SingleModel
+from holon.model.values import later
+from holon.model.wake import CallbackRefused, TriggerDelivery, WakeDisposition, WakeHint
+from holon.ports.wake import NoTriggerKey, TriggerKey
+from tests.support.builders import MAIN, a_commit, an_agent
+from tests.support.hosts import a_host
+from tests.support.scripted_provider import Script, ScriptedProvider
+from tests.support.single_model import SingleModel
 
 KEYED = TriggerDelivery(delivery_key=delivery_key_of("delivery-1"), body="hello")
 

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from holon.decide.conversation_view import INTERJECTION_HEADER
-from holon.model.agent_status import AgentStatus
-from holon.model.brief import BriefKind
-from holon.model.event import (
+from holon.decide.turns.conversation import INTERJECTION_HEADER
+from holon.model.agents import AgentStatus
+from holon.model.events.briefs import BriefKind
+from holon.model.events.event import (
     InterjectionAdmitted,
     MaxOutputRecovery,
     RuntimeErrorRecorded,
@@ -17,20 +17,19 @@ from holon.model.event import (
     TurnContextBuilt,
     TurnEnded,
 )
-from holon.model.ids import AgentId
 from holon.model.limits import (
     INTERJECTIONS_PER_POINT_COUNT_MAX,
     MAX_OUTPUT_CONTINUATIONS_COUNT_MAX,
 )
-from holon.model.message import MessageEnvelope, Priority
-from holon.model.provenance import AdmissionContext, DeliverySurface
-from holon.model.transcript import RuntimeFailure
-from holon.model.turn import SafePoint, StopReason, TerminalKind
-from holon.testing.builders import MAIN
-from holon.testing.fault_store import DiskFault
-from holon.testing.scripted_provider import FAILURES, ScriptedCall, ScriptedRound
+from holon.model.queue import AdmissionContext, DeliverySurface, MessageEnvelope, Priority
+from holon.model.turns.transcript import RuntimeFailure
+from holon.model.turns.turn import SafePoint, StopReason, TerminalKind
+from holon.model.values import AgentId
 from tests.runtime.cast import calls, rule, says, webhook_for
 from tests.runtime.house import House, run_house
+from tests.support.builders import MAIN
+from tests.support.fault_store import DiskFault
+from tests.support.scripted_provider import FAILURES, ScriptedCall, ScriptedRound
 
 LATER = rule("errand", says("errand run"))  # listed first: what was said before is still in view
 TOOL_ROUND = rule("go", calls("Enqueue", text="an errand"), says("done"))

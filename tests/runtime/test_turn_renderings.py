@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from holon.decide.conversation_view import rendered_turn
-from holon.model.message import TextBody
-from holon.model.transcript import IncomingMessage, TurnLog
-from holon.runtime.turn_renderings import TURN_BYTES_MAX, TurnRenderings
-from holon.testing.builders import a_message, a_turn, an_entry
+from holon.decide.turns.conversation import rendered_turn
+from holon.model.queue import TextBody
+from holon.model.turns.transcript import IncomingMessage, TurnLog
+from holon.runtime.turns.conversation import TURN_BYTES_MAX, TurnRenderings
+from tests.support.builders import a_message, a_turn, an_entry
 
 
 def a_log(number: int, text: str = "go on") -> TurnLog:

@@ -2,15 +2,14 @@
 
 import pytest
 
-from holon.model.brief import BriefKind
-from holon.model.commit import RecordEvent
-from holon.model.event import ControlApplied
-from holon.model.expectation import AgentGeneration, ExpectationFailed
-from holon.runtime.turn_writer import LaneFencedError, TurnWriter
-from holon.testing.builders import MAIN, a_commit
-from holon.testing.fault_store import DiskFault
+from holon.model.commits import AgentGeneration, ExpectationFailed, RecordEvent
+from holon.model.events.briefs import BriefKind
+from holon.model.events.event import ControlApplied
+from holon.runtime.turns.log import LaneFencedError, TurnWriter
 from tests.runtime.cast import calls, rule
 from tests.runtime.house import House, run_house
+from tests.support.builders import MAIN, a_commit
+from tests.support.fault_store import DiskFault
 
 FIRST = AgentGeneration(agent_id=MAIN, generation=0)
 STALE = AgentGeneration(agent_id=MAIN, generation=99)

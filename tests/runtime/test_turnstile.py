@@ -6,7 +6,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from holon.runtime.turnstile import TOGETHER_COUNT_MAX, Turnstile
+from holon.runtime.turns.lane import TOGETHER_COUNT_MAX, Turnstile
 
 
 async def passes_between(turn_count: int) -> list[int]:

@@ -4,16 +4,14 @@ from typing import Any, NoReturn
 
 import pytest
 
-from holon.model.agent_status import AgentStatus
-from holon.model.audited_commit import AuditedCommit
-from holon.model.brief import BriefKind
-from holon.model.commit import AppendTranscript
-from holon.model.expectation import ConstraintRefused
+from holon.model.agents import AgentStatus
+from holon.model.commits import AppendTranscript, AuditedCommit, ConstraintRefused
+from holon.model.events.briefs import BriefKind
 from holon.model.limits import HOUR_MS
-from holon.model.transcript import RuntimeFailure
-from holon.testing.builders import MAIN
+from holon.model.turns.transcript import RuntimeFailure
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.support.builders import MAIN
 
 SLOW = rule("slow", says("done", after_ms=20_000))
 
@@ -80,7 +78,7 @@ def test_where_even_that_is_refused_the_agent_is_left_down() -> None:
 def test_an_operator_can_stop_a_turn_that_cannot_be_settled_as_it_is(
     monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
-    monkeypatch.setattr("holon.runtime.settler.with_memory", crashes)
+    monkeypatch.setattr("holon.runtime.turns.settler.with_memory", crashes)
 
     async def story(house: House) -> None:
         await house.prompt("slow")

@@ -3,15 +3,15 @@
 import msgspec
 import pytest
 
-from holon.model.agent_status import AgentStatus
-from holon.model.event import MessageAdmitted
+from holon.model.agents import AgentStatus
+from holon.model.errors import RefusalCode, RefusedError
+from holon.model.events.event import MessageAdmitted
 from holon.model.limits import WAKE_HINT_BODY_BYTES_MAX, WAKE_HINT_SOURCES_COUNT_MAX
-from holon.model.message import MessageKind
-from holon.model.refusal import RefusalCode, RefusedError
+from holon.model.queue import MessageKind
 from holon.model.wake import WakeDisposition
-from holon.testing.builders import MAIN
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.support.builders import MAIN
 
 SLOW = rule("slow", says("done", after_ms=10_000))
 

@@ -5,22 +5,21 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import pytest
 
-from holon.decide.work_item_changes import Edit
-from holon.model.closure import ClosureOutcome
-from holon.model.errors import BadIdError
-from holon.model.event import ClosureDecided
-from holon.model.ids import AgentId, WorkItemId
+from holon.decide.work.items import Edit
+from holon.model.errors import BadIdError, RefusalCode, RefusedError
+from holon.model.events.event import ClosureDecided
 from holon.model.limits import (
     NO_PROGRESS_ACTIVATIONS_COUNT_MAX,
     OBJECTIVE_CHARS_MAX,
     RECHECK_DEFAULT_MS,
 )
-from holon.model.refusal import RefusalCode, RefusedError
-from holon.model.wake_event import SystemTickEmitted
-from holon.model.work_item import WorkItemRecord, WorkItemState
-from holon.testing.builders import MAIN, a_task
+from holon.model.turns.turn import ClosureOutcome
+from holon.model.values import AgentId, WorkItemId
+from holon.model.wake import SystemTickEmitted
+from holon.model.work import WorkItemRecord, WorkItemState
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, run_house
+from tests.support.builders import MAIN, a_task
 
 SLOW = rule("slow", says("done", after_ms=60_000))
 DAY_MS = 86_400_000

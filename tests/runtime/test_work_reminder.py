@@ -5,19 +5,23 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from holon.model.conversation import ConversationMessage
-from holon.model.event import Event
-from holon.model.model_ref import ModelRef
-from holon.model.provider_attempt import TokenUsage
-from holon.model.reminder import ReminderPolicy
-from holon.model.work_event import ReminderObstacle, WorkReminderInjected, WorkReminderSkipped
-from holon.ports.provider import Candidate
-from holon.testing.builders import MAIN
-from holon.testing.crash_store import CrashPlan, CrashStore, Side
-from holon.testing.scripted_provider import ScriptedRule
-from holon.testing.single_model import SingleModel
+from holon.model.events.event import Event
+from holon.model.providers.attempts import TokenUsage
+from holon.model.providers.models import ModelRef
+from holon.model.turns.conversation import ConversationMessage
+from holon.model.work import (
+    ReminderObstacle,
+    ReminderPolicy,
+    WorkReminderInjected,
+    WorkReminderSkipped,
+)
+from holon.ports.providers import Candidate
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.support.builders import MAIN
+from tests.support.crash_store import CrashPlan, CrashStore, Side
+from tests.support.scripted_provider import ScriptedRule
+from tests.support.single_model import SingleModel
 from tests.tools.work_item_stage import with_work_tools
 
 QUICK = ReminderPolicy(rounds_count=3, cooldown_rounds_count=4)

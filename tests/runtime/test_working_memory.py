@@ -3,16 +3,21 @@
 import msgspec
 import pytest
 
-from holon.model.compaction_limits import HISTORY_TURNS_COUNT_MAX
-from holon.model.event import TurnEnded
-from holon.model.ids import EpisodeId
-from holon.model.memory import EpisodeBoundary, MemoryDeltaReason, MemoryState
-from holon.model.memory_event import EpisodeFinalized, WorkingMemoryUpdated
-from holon.model.prompt_frame import Stability
-from holon.testing.builders import MAIN
-from holon.testing.crash_store import CrashPlan, CrashStore, Side
+from holon.model.events.event import TurnEnded
+from holon.model.memory.records import (
+    EpisodeBoundary,
+    EpisodeFinalized,
+    MemoryDeltaReason,
+    MemoryState,
+    WorkingMemoryUpdated,
+)
+from holon.model.providers.prompt_frame import Stability
+from holon.model.turns.compaction import HISTORY_TURNS_COUNT_MAX
+from holon.model.values import EpisodeId
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.support.builders import MAIN
+from tests.support.crash_store import CrashPlan, CrashStore, Side
 
 
 async def state_of(house: House) -> MemoryState:

@@ -5,25 +5,25 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.sqlite.check.checker import check_database
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.system.clock import SystemClock
-from holon.decide.agent_identity import public_identity
-from holon.model.agent import AgentIdentity
+from holon.decide.agents.lifecycle import public_identity
+from holon.model.agents import AgentIdentity
 from holon.model.errors import HomeInUseError
-from holon.model.event import BriefCreated, MessageProcessingStarted
-from holon.model.ids import AgentId, MessageId
-from holon.model.ingress import IngressRequest
-from holon.model.message import MessageKind, TextBody
-from holon.model.provenance import AdmissionContext, DeliverySurface, OperatorOrigin
+from holon.model.events.event import BriefCreated, MessageProcessingStarted
+from holon.model.queue import (
+    AdmissionContext,
+    DeliverySurface,
+    IngressRequest,
+    MessageKind,
+    OperatorOrigin,
+    TextBody,
+)
+from holon.model.values import AgentId, MessageId
 from holon.runtime.host import Host
 from holon.serve.compose import open_host
-from holon.testing.scripted_provider import (
-    Script,
-    ScriptedProvider,
-    ScriptedRound,
-    ScriptedRule,
-)
-from holon.testing.single_model import SingleModel
+from tests.support.scripted_provider import Script, ScriptedProvider, ScriptedRound, ScriptedRule
+from tests.support.single_model import SingleModel
 
 MAIN = AgentId("main")
 

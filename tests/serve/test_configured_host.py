@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from holon.config.load_settings import load_settings
-from holon.model.event import ToolExecuted
+from holon.model.events.event import ToolExecuted
 from holon.serve.configured_host import open_configured_host
-from holon.testing.builders import MAIN, an_identity
 from tests.runtime.cast import prompt_for
+from tests.support.builders import MAIN, an_identity
 
 PATIENCE_S: Final = 60
 WRITTEN_BYTES: Final = 100_000

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from holon.adapters.sqlite.home_lock import database_path
-from holon.wire.runtime_responses import ReadinessAnswer, ShutdownAnswer
+from holon.adapters.sqlite.database.home_lock import database_path
+from holon.wire.responses import ReadinessAnswer, ShutdownAnswer
 from tests.daemon.conftest import place
 from tests.daemon.driving import PATIENCE_S, Place, until
 

@@ -6,24 +6,23 @@ import anyio
 import pytest
 
 from holon.adapters.system.clock import SystemClock
-from holon.model.commit import AdvanceTask
-from holon.model.ids import AgentId
-from holon.model.provenance import TrustLevel
-from holon.model.task import TaskStatus
-from holon.projections.run_result import FinalStatus, RunResult
+from holon.model.commits import AdvanceTask
+from holon.model.queue import TrustLevel
+from holon.model.tasks import TaskStatus
+from holon.model.values import AgentId
+from holon.projections.turns.run_result import FinalStatus, RunResult
 from holon.runtime.host import Host
 from holon.serve.compose import Hooks, HostOptions, open_host
-from holon.serve.one_shot import OneShot, RoundAllowance, run_once
-from holon.serve.run_door import run_request
-from holon.testing.builders import a_task
-from holon.testing.scripted_provider import (
+from holon.serve.one_shot import OneShot, RoundAllowance, run_once, run_request
+from tests.support.builders import a_task
+from tests.support.scripted_provider import (
     Script,
     ScriptedCall,
     ScriptedProvider,
     ScriptedRound,
     ScriptedRule,
 )
-from holon.testing.single_model import SingleModel
+from tests.support.single_model import SingleModel
 
 MAIN = AgentId("main")
 FOLLOW_UP = ScriptedCall(name="Enqueue", input={"text": "and then that"})

@@ -6,11 +6,11 @@ import pytest
 
 from holon.adapters.providers.last_failures import FailureNotes
 from holon.model.limits import PROVIDER_CIRCUIT_FAILURES_COUNT_MAX
-from holon.model.model_ref import parse_model_ref
-from holon.runtime.provider_gate import LastFailure, ProviderGate
-from holon.serve.provider_notes import ProviderNotes
-from holon.testing.manual_clock import DAWN
+from holon.model.providers.models import parse_model_ref
+from holon.runtime.providers.gate import LastFailure, ProviderGate
+from holon.serve.providers import ProviderNotes
 from tests.runtime.notes import Notes
+from tests.support.manual_clock import DAWN
 
 ROUTE = parse_model_ref("openai/gpt-5.4")
 FAILURE = LastFailure(

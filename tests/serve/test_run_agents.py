@@ -7,16 +7,12 @@ import pytest
 
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.ids import TimeOrderedIds
-from holon.model.agent import AgentKind, Ownership, Visibility
-from holon.model.ids import AgentId
+from holon.model.agents import AgentKind, Ownership, Visibility
+from holon.model.values import AgentId
 from holon.serve.compose import open_host
-from holon.serve.run_agents import (
-    AgentNotUsableError,
-    named_agent,
-    temporary_agent,
-)
-from holon.testing.builders import an_identity
+from holon.serve.one_shot import AgentNotUsableError, named_agent, temporary_agent
 from tests.serve.test_compose import a_model
+from tests.support.builders import an_identity
 
 ADA = AgentId("ada")
 

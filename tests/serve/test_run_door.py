@@ -2,14 +2,13 @@
 
 import pytest
 
-from holon.decide.admission import Admitted, decide_admission
-from holon.decide.authority import TRUST
-from holon.model.agent_status import AgentStatus
-from holon.model.ids import AgentId, MessageId
-from holon.model.instant import EPOCH
-from holon.model.provenance import AuthorityClass, DeliverySurface, TrustLevel
-from holon.model.snapshot import AdmissionTarget
-from holon.serve.run_door import run_request
+from holon.decide.queue.admission import Admitted, decide_admission
+from holon.decide.queue.authority import TRUST
+from holon.model.agents import AgentStatus
+from holon.model.events.reads import AdmissionTarget
+from holon.model.queue import AuthorityClass, DeliverySurface, TrustLevel
+from holon.model.values import EPOCH, AgentId, MessageId
+from holon.serve.one_shot import run_request
 
 TARGET = AdmissionTarget(status=AgentStatus.ASLEEP, is_archived=False, queued_count=0)
 

@@ -12,16 +12,14 @@ import pytest
 from holon.adapters.system.failure_files import FailureFiles
 from holon.adapters.system.run_files import RunFiles
 from holon.adapters.system.secrets import SecretRegistry
-from holon.http.traffic import Traffic
+from holon.http.context import Traffic
 from holon.model.errors import HomeInUseError
 from holon.model.limits import JOURNAL_WINDOW_MS
-from holon.ports.journal import LogLevel
-from holon.ports.redactor import NothingToRedact
+from holon.ports.journal import LogLevel, NothingToRedact
 from holon.projections.runtime_status import FailurePhase
-from holon.serve.lifecycle_failures import LifecycleFailures
-from holon.serve.service_journal import service_journal, sum_up, tell_refusals
-from holon.testing.manual_clock import ManualClock
+from holon.serve.service_journal import LifecycleFailures, service_journal, sum_up, tell_refusals
 from tests.runtime.notes import Notes
+from tests.support.manual_clock import ManualClock
 
 CANARY = "canary-0123456789-abcdef"
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.system.secrets import SecretRegistry
-from holon.adapters.telemetry.open_telemetry import SpanTracer
-from holon.model.ids import TurnId
-from holon.model.provider_attempt import TokenUsage
-from holon.model.turn import Finish
+from holon.adapters.telemetry import SpanTracer
+from holon.model.providers.attempts import TokenUsage
+from holon.model.turns.turn import Finish
+from holon.model.values import TurnId
 from holon.ports.tracer import NoTracer
 from holon.serve.service_tracer import are_spans_wanted, service_tracer
-from holon.testing.builders import MAIN
 from tests.runtime.notes import Notes
+from tests.support.builders import MAIN
 
 SENT_TO = "OTEL_EXPORTER_OTLP_ENDPOINT"
 CANARY = "canary-0123456789-abcdef"

@@ -8,8 +8,8 @@ from holon.adapters.system.credential_file import CredentialFile
 from holon.adapters.system.secrets import SecretRegistry
 from holon.config.load_settings import load_settings
 from holon.model.limits import SECRETS_PER_SOURCE_COUNT_MAX
-from holon.model.provider_setting import CredentialKind, StoredCredential
-from holon.serve.webhook_secrets import secret_bytes, webhook_secrets
+from holon.model.providers.models import CredentialKind, StoredCredential
+from holon.serve.configured_host import secret_bytes, webhook_secrets
 
 CONFIG = """
 [webhooks.forge]

@@ -6,13 +6,13 @@ from typing import Final
 
 import pytest
 
-from holon.serve.whole_program import load_whole_program, names_of_a_service
+from holon.serve.foreground import load_whole_program, names_of_a_service
 
 _LOADS: Final = """
 import sys
 import holon.serve.foreground
-from holon.serve.whole_program import load_whole_program, names_of_a_service
-assert "holon.tools.patching.plan" not in sys.modules, "else nothing is shown here"
+from holon.serve.foreground import load_whole_program, names_of_a_service
+assert "holon.tools.workspaces.patching.plan" not in sys.modules, "else nothing is shown here"
 print(load_whole_program())
 print([name for name in names_of_a_service() if name not in sys.modules])
 """
@@ -31,5 +31,5 @@ def test_what_a_service_may_need_is_all_but_the_other_programs() -> None:
 
 
 def test_a_part_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "holon.tools.patching.plan", None)
-    assert list(load_whole_program()) == ["holon.tools.patching.plan"]
+    monkeypatch.setitem(sys.modules, "holon.tools.workspaces.patching.plan", None)
+    assert list(load_whole_program()) == ["holon.tools.workspaces.patching.plan"]

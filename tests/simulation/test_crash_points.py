@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from holon.testing.world import Mode, World
-from holon.testing.world_faults import WorldFaults
+from tests.support.world import Mode, World
+from tests.support.world_faults import WorldFaults
 
 STEPS_PER_TEST = 40
 STEPS_TRIED_COUNT = int(os.environ.get("HOLON_DRILL_STEPS", "66"))
@@ -36,7 +36,7 @@ class _DieOnce(WorldFaults):
 def test_a_crash_at_any_step_is_recovered_from(
     first_step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holon.testing.world.WorldFaults", _DieOnce)
+    monkeypatch.setattr("tests.support.world.WorldFaults", _DieOnce)
     for step in set(STEPS).intersection(range(first_step, first_step + STEPS_PER_TEST)):
         monkeypatch.setattr(_DieOnce, "step", step)
         verdict = World(3, Mode.LIVENESS, action_count=6).run()

@@ -1,6 +1,6 @@
 """Hundreds of seeded worlds: whatever crashes, nothing acknowledged is lost and nothing is stuck.
 
-A failure names its seed; `python -m holon.testing.sim --seed N` replays it, step for step.
+A failure names its seed; `python -m tests.support.sim --seed N` replays it, step for step.
 """
 
 import subprocess
@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from holon.testing.sim import run_seed
-from holon.testing.world import Mode, World, has_hands
+from tests.support.sim import run_seed
+from tests.support.world import Mode, World, has_hands
 
 SEED_COUNT = 500
 SEEDS_PER_TEST = 10
@@ -56,7 +56,7 @@ def test_a_seed_replays_identically(seed: int, mode: Mode) -> None:
 
 
 def test_a_seed_replays_identically_in_another_process() -> None:
-    asked = [sys.executable, "-m", "holon.testing.sim", "--seed", "12"]
+    asked = [sys.executable, "-m", "tests.support.sim", "--seed", "12"]
     first, again = (
         subprocess.run(asked, capture_output=True, text=True, check=True).stdout for _ in range(2)
     )

@@ -13,7 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from holon.cli.lazy_group import LazyGroup
+from holon.cli.console.lazy_group import LazyGroup
 from holon.cli.main import main
 
 SHELL_SCRIPT = ("holon", "completion")  # prints a script and works on no home

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from holon.http.error_mapping import REFUSALS
+from holon.http.errors import REFUSALS
 from scripts.reference.refusal_codes import refusals_seen
 
 ROOT = Path(__file__).resolve().parents[2]

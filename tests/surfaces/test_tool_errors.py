@@ -89,7 +89,7 @@ def test_only_what_hands_a_message_to_admission_is_refused_by_it() -> None:
 
 
 def test_a_text_is_read_as_far_as_it_is_known() -> None:
-    seen = errors_from("holon.tools.foreground", "checked_command").errors
+    seen = errors_from("holon.tools.tasks.foreground", "checked_command").errors
     told = {error.message: error.hint for error in seen}
     assert told["`cmd` is empty"] == "name a command"
     assert told["there is no directory …"] == "…"

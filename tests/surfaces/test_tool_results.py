@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from holon.model.json_value import JsonValue
+from holon.model.values import JsonValue
 from holon.tools.registry import local_registry
 from scripts.reference.tool_page import ResultField, read_results
 from tests.surfaces.tool_stories import Told, told_results

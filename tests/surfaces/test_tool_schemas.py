@@ -17,28 +17,27 @@ from typing import Final
 import msgspec
 import pytest
 
-from holon.adapters.providers.anthropic_messages import lower as anthropic_lower
+from holon.adapters.providers import openai_codex as codex_lower
+from holon.adapters.providers.anthropic_messages import request as anthropic_lower
 from holon.adapters.providers.catalog import builtin_catalog, provider_route
-from holon.adapters.providers.endpoint import Endpoint
-from holon.adapters.providers.openai_chat import lower as chat_lower
-from holon.adapters.providers.openai_codex import lower as codex_lower
-from holon.adapters.providers.openai_codex.replay import OutputReplay
-from holon.adapters.providers.openai_responses import lower as responses_lower
-from holon.adapters.providers.plane import endpoint_of
-from holon.decide.schema_emission import emit_schema, emitted_problems
-from holon.model.conversation import TextBlock, UserMessage
-from holon.model.ids import AgentId
-from holon.model.json_value import JsonValue
-from holon.model.model_ref import ModelRef
-from holon.model.prompt_frame import PromptFrame, ProviderRequest
-from holon.model.provider_setting import (
+from holon.adapters.providers.openai_chat import request as chat_lower
+from holon.adapters.providers.openai_codex import OutputReplay
+from holon.adapters.providers.openai_responses import request as responses_lower
+from holon.adapters.providers.resolver import endpoint_of
+from holon.adapters.providers.wire_request import Endpoint
+from holon.decide.providers.schemas import emit_schema, emitted_problems
+from holon.model.providers.models import (
+    ModelRef,
     ModelSetting,
     PlaneSettings,
     ProviderSetting,
     SchemaMode,
     TransportKind,
 )
-from holon.model.tool import ToolSpec
+from holon.model.providers.prompt_frame import PromptFrame, ProviderRequest
+from holon.model.turns.conversation import TextBlock, UserMessage
+from holon.model.turns.tools import ToolSpec
+from holon.model.values import AgentId, JsonValue
 from holon.tools.registry import local_registry
 
 HERE: Final = Path(__file__).resolve().parent

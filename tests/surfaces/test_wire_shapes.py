@@ -15,13 +15,13 @@ import pytest
 from msgspec import inspect
 
 from holon.http.table import ROUTES
-from holon.model.continuation import LivenessOnly, Reentry
-from holon.model.event import Event
-from holon.model.prompt_frame import PromptCache
-from holon.model.provider_attempt import AttemptTimeline, ProviderAttempt, TransportDiagnostics
+from holon.model.events.event import Event
+from holon.model.providers.attempts import AttemptTimeline, ProviderAttempt, TransportDiagnostics
+from holon.model.providers.prompt_frame import PromptCache
 from holon.model.record import Record
-from holon.model.tool import ToolError
-from holon.projections.agent_summary import (
+from holon.model.turns.tools import ToolError
+from holon.model.turns.turn import LivenessOnly, Reentry
+from holon.projections.agents.summary import (
     AgentStateView,
     AgentSummary,
     ClosureView,

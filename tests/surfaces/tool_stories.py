@@ -10,24 +10,22 @@ from pathlib import Path
 from typing import Any, Final
 
 from holon.adapters.files.contained_files import ContainedFiles
-from holon.decide.command_promotion import completed_result
-from holon.model.command import CommandExit, StopCause
-from holon.model.ids import AgentId, MessageId, TurnId
-from holon.model.json_value import JsonValue
-from holon.model.tool import ToolOk
-from holon.testing.builders import MAIN, an_agent
-from holon.testing.hosts import tool_ports
-from holon.testing.scripted_provider import ScriptedCall, ScriptedRound
-from holon.testing.scripted_shell import CommandScript
-from holon.testing.sequential_ids import SequentialIds
-from holon.tools.apply_patch import ApplyPatch
-from holon.tools.memory_get import MemoryGet
-from holon.tools.memory_search import MemorySearch
+from holon.decide.tasks.commands import completed_result
+from holon.model.tasks import CommandExit, StopCause
+from holon.model.turns.tools import ToolOk
+from holon.model.values import AgentId, JsonValue, MessageId, TurnId
+from holon.tools.memory import MemoryGet, MemorySearch
 from holon.tools.registry import local_registry
 from holon.tools.tool import ToolScene
+from holon.tools.workspaces.apply_patch import ApplyPatch
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
 from tests.runtime.test_memory_indexer import Shelf
+from tests.support.builders import MAIN, an_agent
+from tests.support.hosts import tool_ports
+from tests.support.scripted_provider import ScriptedCall, ScriptedRound
+from tests.support.scripted_shell import CommandScript
+from tests.support.sequential_ids import SequentialIds
 from tests.tools.work_item_stage import MemoryFiles, perform, receipts, result_of
 
 Told = tuple[str, JsonValue]

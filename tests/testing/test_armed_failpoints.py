@@ -8,7 +8,7 @@ import pytest
 
 from holon.model.errors import BadInputError
 from holon.ports.failpoint import Failpoint, NoFailpoints
-from holon.testing.armed_failpoints import (
+from tests.support.armed_failpoints import (
     Armed,
     ArmedFailpoints,
     FailAction,
@@ -53,7 +53,7 @@ async def test_production_points_do_nothing() -> None:
 def test_kill_leaves_no_chance_to_clean_up() -> None:
     program = (
         "import asyncio, atexit\n"
-        "from holon.testing.armed_failpoints import ArmedFailpoints, parse_failpoints\n"
+        "from tests.support.armed_failpoints import ArmedFailpoints, parse_failpoints\n"
         "from holon.ports.failpoint import Failpoint\n"
         "atexit.register(print, 'cleaned up')\n"
         "points = ArmedFailpoints(parse_failpoints('admit.before_commit=kill'))\n"
@@ -67,7 +67,7 @@ def test_kill_leaves_no_chance_to_clean_up() -> None:
 def test_term_asks_the_process_to_end_and_stays_until_it_is_cut_off() -> None:
     program = (
         "import asyncio, signal\n"
-        "from holon.testing.armed_failpoints import ArmedFailpoints, parse_failpoints\n"
+        "from tests.support.armed_failpoints import ArmedFailpoints, parse_failpoints\n"
         "from holon.ports.failpoint import Failpoint\n"
         "points = ArmedFailpoints(parse_failpoints('task.after_start=term'))\n"
         "async def main():\n"

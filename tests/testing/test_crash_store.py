@@ -5,15 +5,15 @@ from random import Random
 import apsw
 import pytest
 
-from holon.decide.audit import audited
-from holon.model.expectation import Applied
-from holon.model.retention import RetentionPolicy
-from holon.testing.builders import START, a_commit, an_agent
-from holon.testing.crash_store import CrashPlan, CrashStore, Side, die
-from holon.testing.inline_writer import InlineWriter, NoFaults
-from holon.testing.manual_clock import ManualClock
-from holon.testing.memory_store import memory_connection, memory_store
-from holon.testing.sim_loop import SimLoop, SimulatedCrash
+from holon.decide.events.audit import audited
+from holon.model.commits import Applied
+from holon.model.events.retention import RetentionPolicy
+from tests.support.builders import START, a_commit, an_agent
+from tests.support.crash_store import CrashPlan, CrashStore, Side, die
+from tests.support.inline_writer import InlineWriter, NoFaults
+from tests.support.manual_clock import ManualClock
+from tests.support.memory_store import memory_connection, memory_store
+from tests.support.sim_loop import SimLoop, SimulatedCrash
 
 NAMES = ("a", "b", "c")
 

@@ -7,16 +7,16 @@ from random import Random
 import apsw
 import pytest
 
-from holon.decide.audit import audited
+from holon.decide.events.audit import audited
+from holon.model.commits import Applied
 from holon.model.errors import StoreBrokenError, StoreBusyError, StoreError, StoreFullError
-from holon.model.expectation import Applied
-from holon.model.retention import RetentionPolicy
-from holon.testing.builders import MAIN, START, a_commit, an_agent
-from holon.testing.fault_store import DiskFault, FaultStore
-from holon.testing.inline_writer import InlineWriter, NoFaults
-from holon.testing.manual_clock import DAWN, ManualClock
-from holon.testing.memory_store import memory_connection, memory_store
-from holon.testing.sim_loop import SimLoop
+from holon.model.events.retention import RetentionPolicy
+from tests.support.builders import MAIN, START, a_commit, an_agent
+from tests.support.fault_store import DiskFault, FaultStore
+from tests.support.inline_writer import InlineWriter, NoFaults
+from tests.support.manual_clock import DAWN, ManualClock
+from tests.support.memory_store import memory_connection, memory_store
+from tests.support.sim_loop import SimLoop
 
 CREATE = a_commit("create:main", an_agent())
 

@@ -7,17 +7,16 @@ from typing import Any
 
 import pytest
 
-from holon.adapters.sqlite.commit_writer import Result
-from holon.decide.audit import audited
-from holon.model.audited_commit import AuditedCommit
+from holon.adapters.sqlite.writer.commit_writer import Result
+from holon.decide.events.audit import audited
+from holon.model.commits import Applied, AuditedCommit, ConstraintRefused
 from holon.model.errors import StoreBrokenError, StoreFullError
-from holon.model.expectation import Applied, ConstraintRefused
-from holon.model.ids import AgentId
-from holon.testing.builders import a_commit, an_agent
-from holon.testing.inline_writer import InlineWriter, NoFaults
-from holon.testing.manual_clock import DAWN, ManualClock
-from holon.testing.memory_store import memory_connection
-from holon.testing.sim_loop import SimLoop
+from holon.model.values import AgentId
+from tests.support.builders import a_commit, an_agent
+from tests.support.inline_writer import InlineWriter, NoFaults
+from tests.support.manual_clock import DAWN, ManualClock
+from tests.support.memory_store import memory_connection
+from tests.support.sim_loop import SimLoop
 
 
 class Faults(NoFaults):

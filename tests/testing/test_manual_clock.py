@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from holon.model.instant import later
-from holon.testing.manual_clock import DAWN, ManualClock
+from holon.model.values import later
+from tests.support.manual_clock import DAWN, ManualClock
 
 
 class Notes:

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from holon.model.answer import ModelAnswer
-from holon.model.conversation import (
+from holon.model.providers.prompt_frame import PromptFrame, ProviderRequest
+from holon.model.turns.conversation import (
     AssistantMessage,
     ConversationMessage,
     TextBlock,
@@ -16,12 +16,11 @@ from holon.model.conversation import (
     UserMessage,
     text_of,
 )
-from holon.model.ids import AgentId, CallId
-from holon.model.prompt_frame import PromptFrame, ProviderRequest
-from holon.model.turn import StopReason
-from holon.ports.provider import unheard
-from holon.testing.manual_clock import DAWN, ManualClock
-from holon.testing.scripted_provider import (
+from holon.model.turns.turn import ModelAnswer, StopReason
+from holon.model.values import AgentId, CallId
+from holon.ports.providers import unheard
+from tests.support.manual_clock import DAWN, ManualClock
+from tests.support.scripted_provider import (
     FAILURES,
     Script,
     ScriptedCall,
@@ -30,7 +29,7 @@ from holon.testing.scripted_provider import (
     ScriptedRule,
     read_script,
 )
-from holon.testing.sim_loop import SimLoop
+from tests.support.sim_loop import SimLoop
 
 SCRIPT = Script(
     rules=(

@@ -1,7 +1,7 @@
 """Readable ids that never come twice, also after a restart."""
 
-from holon.model.ids import IdPrefix, parse_record_id
-from holon.testing.sequential_ids import SequentialIds
+from holon.model.values import IdPrefix, parse_record_id
+from tests.support.sequential_ids import SequentialIds
 
 
 def test_each_kind_counts_by_itself() -> None:

@@ -7,7 +7,7 @@ from types import coroutine
 
 import pytest
 
-from holon.testing.sim import tell_unless_abandoned
+from tests.support.sim import tell_unless_abandoned
 
 
 @coroutine

@@ -8,8 +8,8 @@ from random import Random
 import anyio
 import pytest
 
-from holon.testing.manual_clock import DAWN, ManualClock
-from holon.testing.sim_loop import SimLoop, SimulatedCrash, SimulatedDeadlockError
+from tests.support.manual_clock import DAWN, ManualClock
+from tests.support.sim_loop import SimLoop, SimulatedCrash, SimulatedDeadlockError
 
 HOUR = timedelta(hours=1)
 

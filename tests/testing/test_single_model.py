@@ -1,10 +1,10 @@
 """The smallest directory leads everywhere to its one provider."""
 
-from holon.model.model_ref import parse_model_ref
-from holon.ports.provider import ModelDirectory
-from holon.testing.manual_clock import ManualClock
-from holon.testing.scripted_provider import Script, ScriptedProvider
-from holon.testing.single_model import SingleModel
+from holon.model.providers.models import parse_model_ref
+from holon.ports.providers import ModelDirectory
+from tests.support.manual_clock import ManualClock
+from tests.support.scripted_provider import Script, ScriptedProvider
+from tests.support.single_model import SingleModel
 
 
 def test_every_reference_leads_to_the_one_provider_under_its_own_name() -> None:

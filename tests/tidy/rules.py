@@ -24,8 +24,8 @@ BANNED_NAMES: Final = frozenset(
     {"utils", "helpers", "common", "misc", "base", "manager", "types", "core"}
 )
 
-_EDGES: Final = ("adapters", "testing", "cli")
-_SYSTEM: Final = ("adapters", "testing")
+_EDGES: Final = ("adapters", "cli")
+_SYSTEM: Final = ("adapters",)
 
 # What reads the world behind the caller's back, and the packages of holon where that is their job.
 # A dotted name stands for itself and for everything below it.

@@ -43,7 +43,7 @@ def test_a_function_at_the_cap_passes() -> None:
         ("src/holon/runtime/utils.py", True),
         ("src/holon/core/lane.py", True),
         ("src/holon/runtime/_helpers.py", True),
-        ("src/holon/runtime/lane.py", False),
+        ("src/holon/runtime/turns/lane.py", False),
         ("src/holon/model/database_types_seen.py", False),
     ],
 )
@@ -112,11 +112,10 @@ def test_what_only_looks_ambient_passes(text: str) -> None:
     ("path", "text", "offends"),
     [
         ("src/holon/adapters/system/clock.py", "import time\n", False),
-        ("src/holon/testing/world.py", "import random\n", False),
         ("src/holon/cli/main.py", "import os\nx = os.environ\n", False),
         ("src/holon/cli/main.py", "import uuid\n", True),
         ("src/holon/cli/main.py", "import random\n", True),
-        ("src/holon/decide/wake.py", "import time\n", True),
+        ("src/holon/decide/wake/hints.py", "import time\n", True),
         ("src/holon/__main__.py", "import time\n", True),
     ],
 )

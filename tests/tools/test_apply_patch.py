@@ -10,17 +10,19 @@ import msgspec
 import pytest
 
 from holon.adapters.files.contained_files import ContainedFiles
-from holon.model.command_limits import PATCH_FILE_BYTES_MAX, PATCH_QUOTED_CHARS_MAX
-from holon.model.conversation import ToolUseBlock
-from holon.model.ids import AgentId, CallId, MessageId, TurnId
-from holon.model.json_value import JsonValue
-from holon.model.limits import TOOL_ARGUMENTS_BYTES_MAX, TOOL_ERROR_DETAIL_CHARS_MAX
-from holon.model.tool import ToolOk, ToolRefused
-from holon.testing.hosts import tool_ports
-from holon.testing.sequential_ids import SequentialIds
-from holon.tools.apply_patch import ApplyPatch
-from holon.tools.receipt import receipt_of
-from holon.tools.tool import ToolScene
+from holon.model.limits import (
+    PATCH_FILE_BYTES_MAX,
+    PATCH_QUOTED_CHARS_MAX,
+    TOOL_ARGUMENTS_BYTES_MAX,
+    TOOL_ERROR_DETAIL_CHARS_MAX,
+)
+from holon.model.turns.conversation import ToolUseBlock
+from holon.model.turns.tools import ToolOk, ToolRefused
+from holon.model.values import AgentId, CallId, JsonValue, MessageId, TurnId
+from holon.tools.tool import ToolScene, receipt_of
+from holon.tools.workspaces.apply_patch import ApplyPatch
+from tests.support.hosts import tool_ports
+from tests.support.sequential_ids import SequentialIds
 from tests.tools.patching.edits import begin
 
 HEAD = "--- a/f\n+++ b/f\n"

@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 
-from holon.tools.apply_patch import ApplyPatch
-from holon.tools.patching.parse import parse_patch
+from holon.tools.workspaces.apply_patch import ApplyPatch
+from holon.tools.workspaces.patching.parse import parse_patch
 from tests.tools.patching.edits import begin
 
 _TOKEN: Final = re.compile(r'\s*("(?:[^"\\]|\\.)*"|/(?:[^/\\]|\\.)*/|[A-Za-z_]+|[?*+|()])')

@@ -5,17 +5,15 @@ from typing import Annotated
 import msgspec
 import pytest
 
-from holon.model.conversation import ToolUseBlock
-from holon.model.ids import CallId, MessageId, TurnId
-from holon.model.json_value import JsonValue
-from holon.model.tool import ToolRefused
-from holon.testing.builders import MAIN
-from holon.testing.hosts import tool_ports
+from holon.model.turns.conversation import ToolUseBlock
+from holon.model.turns.tools import ToolRefused
+from holon.model.values import CallId, JsonValue, MessageId, TurnId
 from holon.tools.arguments import decode_arguments, schema_of
-from holon.tools.enqueue import Enqueue
-from holon.tools.receipt import receipt_of
-from holon.tools.tool import ToolExecution, ToolScene
+from holon.tools.queue import Enqueue
+from holon.tools.tool import ToolExecution, ToolScene, receipt_of
 from tests.runtime.house import House, run_house
+from tests.support.builders import MAIN
+from tests.support.hosts import tool_ports
 
 
 class Inner(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -5,24 +5,22 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from holon.model.agent_status import AgentStatus
-from holon.model.conversation import ToolUseBlock
-from holon.model.ids import CallId, MessageId, TaskId
-from holon.model.json_value import JsonValue
+from holon.model.agents import AgentStatus
 from holon.model.limits import ESTIMATED_TOKEN_BYTES, TASK_OUTPUT_TOKENS
-from holon.model.message import MessageKind
-from holon.model.provenance import AuthorityClass, TaskOrigin, TrustLevel
-from holon.model.task import SubagentRecovery, TaskKind, TaskRecord, TaskStatus
-from holon.model.tool import ToolError, ToolRefused
-from holon.testing.builders import MAIN, a_task
-from holon.testing.scripted_shell import CommandScript
-from holon.tools.guidance_texts import guidance_for
-from holon.tools.receipt import receipt_of
+from holon.model.queue import AuthorityClass, MessageKind, TaskOrigin, TrustLevel
+from holon.model.tasks import SubagentRecovery, TaskKind, TaskRecord, TaskStatus
+from holon.model.turns.conversation import ToolUseBlock
+from holon.model.turns.tools import ToolError, ToolRefused
+from holon.model.values import CallId, JsonValue, MessageId, TaskId
+from holon.tools.arguments import guidance_for
 from holon.tools.registry import builtin_tools, local_registry
+from holon.tools.tool import receipt_of
 from holon.wire.codec import decode, encode
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
 from tests.runtime.shellwork import COMMANDS, receipts, results, shell_setup, tasks
+from tests.support.builders import MAIN, a_task
+from tests.support.scripted_shell import CommandScript
 
 TASK: Final = "task_1"
 PREVIEW_BYTES: Final = TASK_OUTPUT_TOKENS * ESTIMATED_TOKEN_BYTES

@@ -3,14 +3,14 @@
 import msgspec
 import pytest
 
-from holon.model.event import MessageAdmitted
-from holon.model.json_value import JsonValue
+from holon.model.events.event import MessageAdmitted
 from holon.model.limits import ENQUEUE_TEXT_BYTES_MAX, FOLLOWUPS_PER_CHAIN_COUNT_MAX, HOUR_MS
-from holon.model.message import Priority
-from holon.testing.builders import MAIN
-from holon.testing.scripted_provider import ScriptedCall, ScriptedRound
+from holon.model.queue import Priority
+from holon.model.values import JsonValue
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, run_house
+from tests.support.builders import MAIN
+from tests.support.scripted_provider import ScriptedCall, ScriptedRound
 
 
 def asks(arguments: JsonValue) -> ScriptedRound:
@@ -104,7 +104,7 @@ def test_a_full_queue_is_told_to_the_model(monkeypatch: pytest.MonkeyPatch) -> N
     async def story(house: House) -> None:
         await house.prompt("begin")
         await house.rest(100)
-        monkeypatch.setattr("holon.decide.admission_checks.QUEUED_PER_AGENT_COUNT_MAX", 0)
+        monkeypatch.setattr("holon.decide.queue.admission.QUEUED_PER_AGENT_COUNT_MAX", 0)
         await house.rest(1_000)
         assert "queue_full" in house.model.said()
 
@@ -152,7 +152,7 @@ def test_a_model_that_poses_as_somebody_else_is_heard_as_itself(arguments: JsonV
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody slows an agent down for getting nowhere: the chain is the only brake to be seen."""
     for name in ("SELF_STARTED_FREE_COUNT_MAX", "SELF_STARTED_COUNT_MAX"):
-        monkeypatch.setattr(f"holon.decide.no_progress.{name}", 10_000)
+        monkeypatch.setattr(f"holon.decide.budgets.no_progress.{name}", 10_000)
 
 
 FOREVER = rule("again", asks({"text": "again", "followup": {"number": 0}}), says("once more"))

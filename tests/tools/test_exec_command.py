@@ -5,15 +5,15 @@ from typing import Any
 import anyio
 import pytest
 
-from holon.model.command_limits import COMMAND_TEXT_BYTES_MAX
-from holon.model.refusal import RefusalCode, RefusedError
-from holon.model.task import TaskQuota, TaskStatus
-from holon.runtime.command_desk import CommandOrder
-from holon.testing.builders import MAIN, an_identity
-from holon.testing.scripted_shell import CommandScript
+from holon.model.errors import RefusalCode, RefusedError
+from holon.model.limits import COMMAND_TEXT_BYTES_MAX
+from holon.model.tasks import TaskQuota, TaskStatus
+from holon.runtime.tasks.commands import CommandOrder
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
 from tests.runtime.shellwork import COMMANDS, receipts, results, shell_setup, tasks
+from tests.support.builders import MAIN, an_identity
+from tests.support.scripted_shell import CommandScript
 
 AGENT_HOME = "/home/agents/main"
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from holon.model.command_limits import COMMAND_BATCH_ITEMS_COUNT_MAX
-from holon.testing.scripted_shell import CommandScript
+from holon.model.limits import COMMAND_BATCH_ITEMS_COUNT_MAX
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
 from tests.runtime.shellwork import receipts, shell_setup, tasks
+from tests.support.scripted_shell import CommandScript
 
 COMMANDS = {
     "ok": CommandScript(after_ms=10, stdout=b"fine\n"),

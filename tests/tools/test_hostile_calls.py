@@ -11,16 +11,14 @@ import pytest
 from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.files.contained_files import ContainedFiles
 from holon.adapters.system.clock import SystemClock
-from holon.adapters.system.places import SystemPlaces
-from holon.model.ids import AgentId, MessageId, TurnId
-from holon.model.json_value import JsonValue
-from holon.model.tool import ToolOk, ToolRefused
-from holon.testing.hosts import tool_ports
-from holon.testing.sequential_ids import SequentialIds
-from holon.tools.apply_patch import ApplyPatch
-from holon.tools.exec_command import ExecCommand
-from holon.tools.exec_command_batch import ExecCommandBatch
+from holon.adapters.system.directories import SystemPlaces
+from holon.model.turns.tools import ToolOk, ToolRefused
+from holon.model.values import AgentId, JsonValue, MessageId, TurnId
+from holon.tools.tasks.exec_command import ExecCommand, ExecCommandBatch
 from holon.tools.tool import Tool, ToolScene
+from holon.tools.workspaces.apply_patch import ApplyPatch
+from tests.support.hosts import tool_ports
+from tests.support.sequential_ids import SequentialIds
 from tests.tools.patching.edits import begin
 
 _NO_READS: Any = None  # nothing here reaches the store

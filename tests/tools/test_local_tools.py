@@ -2,18 +2,17 @@
 
 import pytest
 
-from holon.decide.schema_emission import (
+from holon.decide.providers.schemas import (
     arguments_from_strict,
     emit_schema,
     emitted_problems,
     source_problems,
 )
-from holon.model.json_value import JsonValue
-from holon.model.provider_setting import SchemaMode
+from holon.model.providers.models import SchemaMode
+from holon.model.values import JsonValue
 from holon.tools.arguments import decode_arguments
-from holon.tools.exec_command import ExecCommandArguments
-from holon.tools.exec_command_batch import ExecCommandBatchArguments
-from holon.tools.local_tools import local_tools
+from holon.tools.registry import local_tools
+from holon.tools.tasks.exec_command import ExecCommandArguments, ExecCommandBatchArguments
 from holon.tools.tool import Tool, ToolExecution
 
 TOOLS = {tool.spec.name: tool for tool in local_tools()}

@@ -6,19 +6,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from holon.model.commit import AppendTranscript, ClaimMessage, OpenTurn, QueueMessage
-from holon.model.ids import MessageId, TurnId
-from holon.model.json_value import JsonValue
-from holon.model.tool import ToolError, ToolOk, ToolRefused
-from holon.model.transcript import IncomingMessage
-from holon.testing.builders import MAIN, START, a_message, a_turn, an_agent, an_entry
-from holon.testing.hosts import tool_ports
-from holon.testing.sequential_ids import SequentialIds
-from holon.tools.apply_patch import ApplyPatch
-from holon.tools.memory_get import MemoryGet
-from holon.tools.memory_search import MemorySearch
+from holon.model.commits import AppendTranscript, ClaimMessage, OpenTurn, QueueMessage
+from holon.model.turns.tools import ToolError, ToolOk, ToolRefused
+from holon.model.turns.transcript import IncomingMessage
+from holon.model.values import JsonValue, MessageId, TurnId
+from holon.tools.memory import MemoryGet, MemorySearch
 from holon.tools.tool import Tool, ToolScene
+from holon.tools.workspaces.apply_patch import ApplyPatch
 from tests.runtime.test_memory_indexer import Shelf
+from tests.support.builders import MAIN, START, a_message, a_turn, an_agent, an_entry
+from tests.support.hosts import tool_ports
+from tests.support.sequential_ids import SequentialIds
 
 FIELDS = {
     "kind",
@@ -153,8 +151,8 @@ async def test_the_model_may_ask_for_all_workspaces(bench: Bench) -> None:
 async def test_what_could_not_be_searched_is_a_note(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holon.runtime.memory_indexer.MEMORY_FEED_SEARCH_COUNT_MAX", 1)
-    monkeypatch.setattr("holon.runtime.memory_feeder.MEMORY_FEED_COUNT", 1)
+    monkeypatch.setattr("holon.runtime.memory.indexer.MEMORY_FEED_SEARCH_COUNT_MAX", 1)
+    monkeypatch.setattr("holon.runtime.memory.indexer.MEMORY_FEED_COUNT", 1)
     for n in range(3):
         await bench.shelf.brief(f"brief_{n}", "slip")
     outcome = (await MemorySearch().run({"query": "slip"}, bench.scene, bench.ports)).outcome

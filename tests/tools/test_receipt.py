@@ -3,12 +3,11 @@
 import msgspec
 import pytest
 
-from holon.model.conversation import ToolUseBlock
-from holon.model.ids import CallId, WorkItemId
-from holon.model.json_value import JsonValue
 from holon.model.limits import TOOL_RESULT_BYTES_MAX
-from holon.model.tool import ToolError, ToolOk, ToolRefused
-from holon.tools.receipt import receipt_of
+from holon.model.turns.conversation import ToolUseBlock
+from holon.model.turns.tools import ToolError, ToolOk, ToolRefused
+from holon.model.values import CallId, JsonValue, WorkItemId
+from holon.tools.tool import receipt_of
 
 USE = ToolUseBlock(call_id=CallId("call_1"), name="Enqueue", input={})
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from holon.model.tool import ToolSpec
-from holon.tools.guidance_texts import guidance_for
+from holon.model.turns.tools import ToolSpec
+from holon.tools.arguments import guidance_for
 from holon.tools.registry import ToolRegistry, builtin_tools, local_registry
-from holon.tools.sleep import Sleep
+from holon.tools.wake import Sleep
 
 BUILTIN = local_registry()
 OWN = [

@@ -3,18 +3,17 @@
 import msgspec
 import pytest
 
-from holon.model.agent_status import AgentStatus
-from holon.model.ids import MessageId, TurnId
-from holon.model.json_value import JsonValue
+from holon.model.agents import AgentStatus
 from holon.model.limits import LABEL_CHARS_MAX, SLEEP_DURATION_MS_MAX
-from holon.model.tool import ToolOk, ToolRefused
-from holon.testing.builders import MAIN
-from holon.testing.hosts import tool_ports
-from holon.testing.scripted_provider import ScriptedCall, ScriptedRound
-from holon.tools.sleep import Sleep
+from holon.model.turns.tools import ToolOk, ToolRefused
+from holon.model.values import JsonValue, MessageId, TurnId
 from holon.tools.tool import ToolExecution, ToolScene
+from holon.tools.wake import Sleep
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
+from tests.support.builders import MAIN
+from tests.support.hosts import tool_ports
+from tests.support.scripted_provider import ScriptedCall, ScriptedRound
 
 
 async def plan(house: House, arguments: JsonValue) -> ToolExecution:

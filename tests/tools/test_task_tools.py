@@ -5,18 +5,21 @@ from typing import Any
 
 import pytest
 
-from holon.decide.audit import audited
-from holon.model.agent import AgentIdentity
-from holon.model.command_limits import COMMAND_INPUT_BYTES_MAX, COMMAND_STOP_GRACE_MS
-from holon.model.commit import AdvanceTask, CreateTask
-from holon.model.ids import TaskId
-from holon.model.limits import TASKS_ENDED_LISTED_COUNT_MAX
-from holon.model.task import TaskKind, TaskRecord, TaskStatus
-from holon.testing.builders import MAIN, START, a_commit, an_identity
-from holon.testing.scripted_provider import ScriptedRound
+from holon.decide.events.audit import audited
+from holon.model.agents import AgentIdentity
+from holon.model.commits import AdvanceTask, CreateTask
+from holon.model.limits import (
+    COMMAND_INPUT_BYTES_MAX,
+    COMMAND_STOP_GRACE_MS,
+    TASKS_ENDED_LISTED_COUNT_MAX,
+)
+from holon.model.tasks import TaskKind, TaskRecord, TaskStatus
+from holon.model.values import TaskId
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
 from tests.runtime.shellwork import receipts, results, shell_setup, task_results, tasks
+from tests.support.builders import MAIN, START, a_commit, an_identity
+from tests.support.scripted_provider import ScriptedRound
 
 TASK = "task_1"
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from holon.testing.builders import MAIN, an_identity
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
 from tests.runtime.shellwork import shell_setup
+from tests.support.builders import MAIN, an_identity
 from tests.tools.work_item_stage import perform, result_of
 
 

@@ -2,16 +2,16 @@
 
 import pytest
 
-from holon.decide.schema_emission import (
+from holon.decide.providers.schemas import (
     arguments_from_strict,
     emit_schema,
     emitted_problems,
     source_problems,
 )
-from holon.model.provider_setting import SchemaMode
-from holon.model.tool import ToolSpec
+from holon.model.providers.models import SchemaMode
+from holon.model.turns.tools import ToolSpec
 from holon.tools.arguments import decode_arguments
-from holon.tools.enqueue import EnqueueArguments
+from holon.tools.queue import EnqueueArguments
 from holon.tools.registry import local_registry
 
 SPECS = local_registry().specs

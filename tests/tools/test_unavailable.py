@@ -4,10 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holon.model.command import CommandSpec
-from holon.model.ids import TaskId, TurnId
-from holon.ports.files import FileRefusedError
-from holon.ports.shell import CommandSpawnError, RunningCommand
+from holon.model.tasks import CommandSpec
+from holon.model.values import TaskId, TurnId
+from holon.ports.tasks import CommandSpawnError, RunningCommand
 from holon.ports.unavailable import (
     NoClock,
     NoFiles,
@@ -16,9 +15,10 @@ from holon.ports.unavailable import (
     NoTasks,
     UnavailableError,
 )
-from holon.testing.builders import MAIN, a_task
-from holon.testing.manual_clock import ManualClock
-from holon.testing.scripted_shell import ScriptedShell
+from holon.ports.workspaces import FileRefusedError
+from tests.support.builders import MAIN, a_task
+from tests.support.manual_clock import ManualClock
+from tests.support.scripted_shell import ScriptedShell
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -2,12 +2,11 @@
 
 import pytest
 
-from holon.decide.work_item_changes import Edit
-from holon.model.ids import WorkItemId
-from holon.model.json_value import JsonValue
+from holon.decide.work.items import Edit
 from holon.model.limits import WORK_ITEMS_LISTED_COUNT_MAX, WORK_ITEMS_WEIGHED_COUNT_MAX
-from holon.testing.builders import MAIN, an_identity
+from holon.model.values import JsonValue, WorkItemId
 from tests.runtime.house import House, run_house
+from tests.support.builders import MAIN, an_identity
 from tests.tools.work_item_stage import (
     MemoryFiles,
     notes_of,
@@ -115,7 +114,7 @@ def test_what_a_limit_leaves_out_is_counted_whatever_is_listed(
 def test_a_list_that_looked_only_so_far_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(house: House) -> None:
         await furnish(house)
-        monkeypatch.setattr("holon.tools.list_work_items.WORK_ITEMS_SEARCHED_COUNT_MAX", 2)
+        monkeypatch.setattr("holon.tools.work.read.WORK_ITEMS_SEARCHED_COUNT_MAX", 2)
         searched = await perform(house, "ListWorkItems", {"filter": "runnable"})
         assert "oldest 2" in notes_of(searched)
         assert notes_of(await perform(house, "ListWorkItems", {"filter": "open"})) == ""

@@ -3,14 +3,14 @@
 import msgspec
 import pytest
 
-from holon.decide.work_item_changes import Edit
-from holon.model.work_item import WorkItemState
-from holon.projections.operator_event import OperatorEvent
-from holon.testing.builders import MAIN
-from holon.testing.scripted_provider import ScriptedCall, ScriptedRound
+from holon.decide.work.items import Edit
+from holon.model.work import WorkItemState
+from holon.projections.events.presented import OperatorEvent
 from tests.projections.presented import present_all
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
+from tests.support.builders import MAIN
+from tests.support.scripted_provider import ScriptedCall, ScriptedRound
 from tests.tools.work_item_stage import item_in, receipts, with_work_tools
 
 

@@ -5,9 +5,6 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.files.contained_files import ContainedFiles
-from holon.model.ids import WorkItemId
-from holon.model.instant import later
-from holon.model.json_value import JsonValue
 from holon.model.limits import (
     OBJECTIVE_CHARS_MAX,
     PLAN_BYTES_MAX,
@@ -15,9 +12,10 @@ from holon.model.limits import (
     RECHECK_DEFAULT_MS,
     TODO_ITEMS_COUNT_MAX,
 )
-from holon.model.work_item import PlanStatus, TodoState, WorkItemState
-from holon.testing.builders import MAIN, an_identity
+from holon.model.values import JsonValue, WorkItemId, later
+from holon.model.work import PlanStatus, TodoState, WorkItemState
 from tests.runtime.house import House, run_house
+from tests.support.builders import MAIN, an_identity
 from tests.tools.work_item_stage import (
     HOME,
     MemoryFiles,

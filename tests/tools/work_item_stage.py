@@ -5,14 +5,13 @@ from typing import Any
 
 import msgspec
 
-from holon.decide.audit import audited
-from holon.model.commit import Commit
-from holon.model.expectation import Applied
-from holon.model.ids import AgentId, MessageId, TurnId, WorkItemId
-from holon.model.json_value import JsonValue
-from holon.model.tool import ToolOk, ToolRefused
-from holon.model.work_item import WorkItemRecord
-from holon.ports.files import (
+from holon.decide.events.audit import audited
+from holon.model.commits import Applied, Commit
+from holon.model.turns.tools import ToolOk, ToolRefused
+from holon.model.values import AgentId, JsonValue, MessageId, TurnId, WorkItemId
+from holon.model.work import WorkItemRecord
+from holon.ports.unavailable import NoFiles
+from holon.ports.workspaces import (
     FileChange,
     FileRefusedError,
     Files,
@@ -20,21 +19,16 @@ from holon.ports.files import (
     RootedFiles,
     StoredFile,
 )
-from holon.ports.unavailable import NoFiles
-from holon.testing.builders import MAIN
-from holon.testing.hosts import tool_ports
-from holon.tools.agent_get import AgentGet
-from holon.tools.complete_work_item import CompleteWorkItem
-from holon.tools.create_work_item import CreateWorkItem
-from holon.tools.enqueue import Enqueue
-from holon.tools.get_work_item import GetWorkItem
-from holon.tools.list_work_items import ListWorkItems
-from holon.tools.pick_work_item import PickWorkItem
+from holon.tools.agents import AgentGet
+from holon.tools.queue import Enqueue
 from holon.tools.registry import ToolRegistry
-from holon.tools.sleep import Sleep
 from holon.tools.tool import Tool, ToolExecution, ToolScene
-from holon.tools.update_work_item import UpdateWorkItem
+from holon.tools.wake import Sleep
+from holon.tools.work.change import CompleteWorkItem, CreateWorkItem, PickWorkItem, UpdateWorkItem
+from holon.tools.work.read import GetWorkItem, ListWorkItems
 from tests.runtime.house import House, Setup
+from tests.support.builders import MAIN
+from tests.support.hosts import tool_ports
 
 WORK_TOOLS: tuple[Tool, ...] = (
     AgentGet(),

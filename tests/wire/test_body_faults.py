@@ -5,10 +5,8 @@ import pytest
 from holon.model.errors import BadEnumError, BadSyntaxError, BadTagError, DecodeError
 from holon.model.limits import LABEL_CHARS_MAX
 from holon.model.record import Record
-from holon.wire.codec import encode
-from holon.wire.control_requests import ControlRequest, PromptRequest, WorkItemPatch
-from holon.wire.error_body import ErrorBody
-from holon.wire.ingress_requests import EnqueueRequest
+from holon.wire.codec import ErrorBody, encode
+from holon.wire.requests import ControlRequest, EnqueueRequest, PromptRequest, WorkItemPatch
 from holon.wire.strict_body import decode_body
 
 # The body, what it should be, and then: the error's class, its field, a part of its hint.

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holon.model.closure import Closure, Completed, Waiting, WaitingReason
-from holon.model.commit import Commit
+from holon.model.commits import Commit
 from holon.model.errors import (
     BadEnumError,
     BadSyntaxError,
@@ -17,14 +16,13 @@ from holon.model.errors import (
     DecodeError,
     NotJsonError,
 )
-from holon.model.ingress import AdmissionReceipt
-from holon.model.instant import EPOCH
 from holon.model.limits import JSON_DEPTH_MAX
-from holon.model.memory import MemoryHit
-from holon.model.message import JsonBody, MessageBody, TextBody
-from holon.model.provenance import AuthorityClass
+from holon.model.memory.records import MemoryHit
+from holon.model.queue import AdmissionReceipt, AuthorityClass, JsonBody, MessageBody, TextBody
 from holon.model.record import Record
-from holon.model.tool import ToolSpec
+from holon.model.turns.tools import ToolSpec
+from holon.model.turns.turn import Closure, Completed, Waiting, WaitingReason
+from holon.model.values import EPOCH
 from holon.wire.codec import QUOTED_CHARS_MAX, decode, encode, json_of
 from tests.wire.record_strategies import JSON_VALUES, model_records, records_of
 
@@ -184,7 +182,7 @@ def test_an_error_quotes_at_most_a_line_of_what_came_in(data: str) -> None:
 
 
 def test_a_page_long_id_is_text_to_the_codec() -> None:
-    """Length is judged at the door (model/ids), so that a stored record can always be read."""
+    """Length is judged at the door (model/values), so that a stored record can always be read."""
     receipt = decode(f'{{"agent_id":"{PAGE}","message_id":"m"}}', AdmissionReceipt)
     assert receipt.agent_id == PAGE
 

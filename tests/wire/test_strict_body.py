@@ -3,8 +3,7 @@
 import pytest
 
 from holon.model.errors import BadSyntaxError, DecodeError
-from holon.wire.control_requests import TimerRequest
-from holon.wire.ingress_requests import EnqueueRequest
+from holon.wire.requests import EnqueueRequest, TimerRequest
 from holon.wire.strict_body import decode_body, unrepeated
 
 TWICE = (

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 
 from holon import __version__
-from holon.cli import exit_codes
-from holon.cli.lazy_group import LazyCommand, LazyGroup
-from holon.cli.places import is_text
+from holon.cli.console import exit_codes
+from holon.cli.console.lazy_group import LazyCommand, LazyGroup
+from holon.cli.console.options import is_text
 
 if TYPE_CHECKING:
     from holon.model.errors import HolonError
@@ -30,99 +30,99 @@ if TYPE_CHECKING:
 COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
     {
         "agent": LazyCommand(
-            "holon.cli.agent_commands",
+            "holon.cli.agents.commands",
             "agent",
             "See, make, start and stop agents, and choose their models.",
         ),
         "backup": LazyCommand(
-            "holon.cli.backup_commands",
+            "holon.cli.home.backup",
             "backup",
             "Make a backup of a home in one FILE, also while its service runs.",
         ),
         "completion": LazyCommand(
-            "holon.cli.completion_command",
+            "holon.cli.console.completion",
             "completion",
             "Print the script that makes a shell complete holon's commands.",
         ),
         "config": LazyCommand(
-            "holon.cli.config_commands", "config", "Settings, providers and credentials."
+            "holon.cli.config.commands", "config", "Settings, providers and credentials."
         ),
         "daemon": LazyCommand(
-            "holon.cli.daemon_commands", "daemon", "Run the agents of a home in the background."
+            "holon.cli.service.daemon", "daemon", "Run the agents of a home in the background."
         ),
         "debug": LazyCommand(
-            "holon.cli.debug_commands", "debug", "Look into a home without touching it."
+            "holon.cli.home.debug", "debug", "Look into a home without touching it."
         ),
         "events": LazyCommand(
-            "holon.cli.events_commands", "events", "Read or follow the raw events of an agent."
+            "holon.cli.events.commands", "events", "Read or follow the raw events of an agent."
         ),
         "memory": LazyCommand(
-            "holon.cli.memory_commands",
+            "holon.cli.memory",
             "memory",
             "Search what an agent remembers, and look after its index.",
         ),
         "onboard": LazyCommand(
-            "holon.cli.onboard_command",
+            "holon.cli.config.onboard",
             "onboard",
             "Set up a model: choose a provider, give its key, choose a model.",
         ),
         "prompt": LazyCommand(
-            "holon.cli.prompt_command", "prompt", "Say something to an agent of a running runtime."
+            "holon.cli.prompt", "prompt", "Say something to an agent of a running runtime."
         ),
         "restore": LazyCommand(
-            "holon.cli.backup_commands",
+            "holon.cli.home.backup",
             "restore",
             "Make a home of a backup: all of it, or nothing.",
         ),
         "run": LazyCommand(
-            "holon.cli.run_command",
+            "holon.cli.run.command",
             "run",
             "Ask an agent one thing and print what it says when it has come to rest.",
         ),
         "serve": LazyCommand(
-            "holon.cli.serve_command", "serve", "Run the agents of a home until interrupted."
+            "holon.cli.service.serve", "serve", "Run the agents of a home until interrupted."
         ),
         "skills": LazyCommand(
-            "holon.cli.skill_commands", "skills", "See, add and remove the skills of an agent."
+            "holon.cli.guidance", "skills", "See, add and remove the skills of an agent."
         ),
         "status": LazyCommand(
-            "holon.cli.status_command",
+            "holon.cli.agents.status",
             "status",
             "Say what an agent is doing and what it waits for.",
         ),
         "tail": LazyCommand(
-            "holon.cli.tail_command", "tail", "Show the newest results of an agent, oldest first."
+            "holon.cli.events.tail", "tail", "Show the newest results of an agent, oldest first."
         ),
         "task": LazyCommand(
-            "holon.cli.task_commands",
+            "holon.cli.tasks",
             "task",
             "Run, look at, feed and stop the background tasks of an agent.",
         ),
         "template": LazyCommand(
-            "holon.cli.template_commands",
+            "holon.cli.agents.templates",
             "template",
             "See, add and remove the templates agents are made from.",
         ),
         "timer": LazyCommand(
-            "holon.cli.timer_commands",
+            "holon.cli.wake",
             "timer",
             "Wake an agent after a while, once or again and again.",
         ),
         "transcript": LazyCommand(
-            "holon.cli.transcript_command",
+            "holon.cli.events.transcript",
             "transcript",
             "Show the newest turns of an agent, oldest first.",
         ),
         "trigger": LazyCommand(
-            "holon.cli.trigger_commands",
+            "holon.cli.wake",
             "trigger",
             "Show, replace and take back the address at which others wake an agent.",
         ),
         "work-item": LazyCommand(
-            "holon.cli.work_item_commands", "work_item", "See and steer the work items of an agent."
+            "holon.cli.work", "work_item", "See and steer the work items of an agent."
         ),
         "workspace": LazyCommand(
-            "holon.cli.workspace_commands",
+            "holon.cli.workspaces",
             "workspace",
             "See and choose the directories an agent works in.",
         ),
@@ -133,7 +133,7 @@ OTHER_NAMES: Final[Mapping[str, LazyCommand]] = MappingProxyType(
     {
         "agents": COMMANDS["agent"],
         "control": LazyCommand(
-            "holon.cli.agent_commands", "control", "Start, stop or abort an agent."
+            "holon.cli.agents.commands", "control", "Start, stop or abort an agent."
         ),
     }
 )
@@ -180,7 +180,7 @@ class RootGroup(LazyGroup):
         try:
             return super().invoke(ctx)
         except click.UsageError as slip:
-            from holon.cli.failure_report import tell_slip
+            from holon.cli.console.failures import tell_slip
 
             tell_slip(slip, ctx.meta[_WORDS])
             raise
@@ -225,7 +225,7 @@ def _holon_error() -> "type[HolonError]":
 
 
 def _tell(error: "HolonError") -> None:
-    from holon.cli.failure_report import say
+    from holon.cli.console.failures import say
     from holon.model import errors
 
     unusable = (

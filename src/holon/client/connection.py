@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from holon.adapters.system.socket_address import socket_address
+from holon.adapters.system.listening_sockets import socket_address
 from holon.client.endpoint import (
     START_ONE,
     BadEndpointError,

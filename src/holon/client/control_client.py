@@ -22,11 +22,10 @@ from holon.client.connection import (
 )
 from holon.client.endpoint import Endpoint, TcpEndpoint
 from holon.model.errors import DecodeError, HolonError
-from holon.model.json_value import JsonValue
 from holon.model.limits import CLIENT_ANSWER_BYTES_MAX, CLIENT_ANSWER_MS_MAX, SECOND_MS
-from holon.model.provenance import CLI_CLIENT
-from holon.wire.codec import decode, encode
-from holon.wire.error_body import ErrorBody
+from holon.model.queue import CLI_CLIENT
+from holon.model.values import JsonValue
+from holon.wire.codec import ErrorBody, decode, encode
 
 T = TypeVar("T")
 Query = Mapping[str, str | int | None]

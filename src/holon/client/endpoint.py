@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
-from holon.adapters.system.run_paths import RunPaths
+from holon.adapters.system.run_files import RunPaths
 from holon.model.errors import BadInputError, HolonError
 
 ADDRESS_VARIABLE: Final = "HOLON_HTTP_ADDR"

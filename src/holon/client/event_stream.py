@@ -17,7 +17,6 @@ import msgspec
 from holon.client.connection import Answer, ForeignServerError, SilentRuntimeError
 from holon.client.control_client import ControlClient, Query
 from holon.client.endpoint import NoRuntimeError
-from holon.model.json_value import JsonValue
 from holon.model.limits import (
     CLIENT_RECONNECT_MS_MAX,
     CLIENT_RECONNECTS_COUNT_MAX,
@@ -25,7 +24,8 @@ from holon.model.limits import (
     CLIENT_STREAM_LINE_BYTES_MAX,
     SECOND_MS,
 )
-from holon.wire.error_body import STREAM_CLOSED
+from holon.model.values import JsonValue
+from holon.wire.codec import STREAM_CLOSED
 from holon.wire.server_sent_events import SseEvent, SseParser, UnreadableStreamError
 
 EPOCH: Final = "event_log_epoch"

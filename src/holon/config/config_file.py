@@ -1,19 +1,62 @@
 """Reading `<home>/config.toml`.
 
-Owns:  the file's place, its values as (path, value) pairs, and the line a value stands on.
-Rule 1: no file is an empty configuration. A file that is not TOML is refused as a whole.
+Owns:  the tree, and the sentences: each names the key, where the value came from, what was expected
+       and what comes nearest; the file's place, its values as (path, value) pairs, and the line a
+       value stands on.
+Rule 1: a sentence repeats a bad value only where the setting allows it (Setting.may_be_quoted).
+Rule 2: no file is an empty configuration. A file that is not TOML is refused as a whole.
+
+BadInputError
+└── BadConfigError           the root: nothing was changed, the process ends with 2
+    ├── UnknownSettingError  no setting has this key
+    ├── BadSettingError      the value does not fit the setting
+    └── BadConfigFileError   config.toml is not TOML, or not text
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from holon.adapters.system.private_file import read_bounded
-from holon.config.setting_errors import BadConfigFileError
-from holon.model.json_value import JsonValue
+from holon.model.errors import BadInputError
 from holon.model.limits import CONFIG_FILE_BYTES_MAX
 from holon.model.record import Record
+from holon.model.values import JsonValue
+
+
+class BadConfigError(BadInputError):
+    """A setting cannot be used."""
+
+    code = "bad_config"
+
+
+class UnknownSettingError(BadConfigError):
+    """No setting has this key."""
+
+    code = "unknown_setting"
+
+
+class BadSettingError(BadConfigError):
+    """The value of a setting does not fit it."""
+
+    code = "bad_setting"
+
+
+class BadConfigFileError(BadConfigError):
+    """The configuration file cannot be read as TOML."""
+
+    code = "bad_config_file"
+
+
+def first_of(faults: Iterable[BadConfigError]) -> BadConfigError | None:
+    """Return the first fault, saying how many more there are; nothing when there is none."""
+    found = list(faults)
+    if len(found) < 2:
+        return found[0] if found else None
+    first, more = found[0], len(found) - 1
+    return type(first)(f"{first.message} (and {more} more)", hint=first.hint)
+
 
 _VALUE_LINES_MAX: Final = 64  # how far below its key a value may end and still be located
 

@@ -20,12 +20,17 @@ from holon.adapters.system.private_file import (
     read_bounded,
     replace_file,
 )
-from holon.config.config_file import config_path, leaves_of, read_config
-from holon.config.setting_errors import BadConfigFileError, UnknownSettingError
+from holon.config.config_file import (
+    BadConfigFileError,
+    UnknownSettingError,
+    config_path,
+    leaves_of,
+    read_config,
+)
 from holon.config.setting_keys import SettingKey, dotted
 from holon.config.value_forms import PlainValue
-from holon.model.json_value import JsonValue
 from holon.model.limits import CONFIG_FILE_BYTES_MAX
+from holon.model.values import JsonValue
 
 _Path: TypeAlias = tuple[str, ...]
 _Table: TypeAlias = MutableMapping[str, JsonValue]

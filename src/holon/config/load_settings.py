@@ -1,16 +1,28 @@
 """The settings in force, and where each came from.
 
-Owns:  the order of sources: default < config.toml < environment < command line.
+Owns:  the order of sources: default < config.toml < environment < command line; one short text that
+       stands for everything a runtime was started with.
 Rule 1: a value keeps its source: a person who wonders is told the line, the variable or the flag.
-Rule 2: `load_settings` gives settings only when everything fits. `inspect_settings` also reports
-        on a broken configuration: it takes what fits and names each fault.
+Rule 2: `load_settings` gives settings only when everything fits. `inspect_settings` also reports on
+        a broken configuration: it takes what fits and names each fault.
+Rule 3: it is made of effective values, wherever they came from, and tells nothing about them.
 """
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
-from holon.config.config_file import ConfigText, read_config
+import msgspec
+
+from holon.config.config_file import (
+    BadConfigError,
+    BadSettingError,
+    ConfigText,
+    first_of,
+    read_config,
+)
 from holon.config.environment_names import read_family
 from holon.config.plane_settings import (
     KnownValue,
@@ -24,21 +36,20 @@ from holon.config.plane_settings import (
     task_quota_of,
     webhooks_of,
 )
-from holon.config.setting_errors import BadConfigError, BadSettingError, first_of
 from holon.config.setting_keys import SettingKey, find_key, key_at, key_of, unknown_key
 from holon.config.settings import SETTINGS, VARIABLES
 from holon.config.value_forms import PlainValue, UnfitError
-from holon.decide.bounded_text import OutputBudget
-from holon.model.budget import BudgetPolicy
-from holon.model.json_value import JsonValue
+from holon.decide.text.bounded import OutputBudget
+from holon.model.agents import GITHUB_ARCHIVES
+from holon.model.budgets import BudgetPolicy
+from holon.model.events.retention import RetentionPolicy
 from holon.model.limits import EVENT_TEXT_CHARS_MAX
-from holon.model.provider_setting import PlaneSettings
+from holon.model.providers.models import PlaneSettings
+from holon.model.queue import WebhookSetting
 from holon.model.record import Record
-from holon.model.reminder import ReminderPolicy
-from holon.model.retention import RetentionPolicy
-from holon.model.task import TaskQuota
-from holon.model.template import GITHUB_ARCHIVES
-from holon.model.webhook_setting import WebhookSetting
+from holon.model.tasks import TaskQuota
+from holon.model.values import JsonValue
+from holon.model.work import ReminderPolicy
 from holon.ports.journal import LogLevel
 
 
@@ -240,3 +251,14 @@ def _contradicting_folders(known: Mapping[str, SettingValue]) -> Iterator[BadCon
             f" (from {replay.where})",
             hint="unset one of the two",
         )
+
+
+_CHARS: Final = 16
+_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
+
+
+def config_fingerprint(settings: Settings, started_with: Mapping[str, str | int | None]) -> str:
+    """Return what stands for these settings together with how the server was started."""
+    values = {key: value.value for key, value in settings.values.items()}
+    told = _ENCODER.encode({"settings": values, "started_with": dict(started_with)})
+    return hashlib.sha256(told).hexdigest()[:_CHARS]

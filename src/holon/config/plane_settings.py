@@ -9,25 +9,26 @@ from typing import Final, TypeVar
 
 from holon.config.setting_keys import SettingKey
 from holon.config.value_forms import PlainValue
-from holon.decide.bounded_text import OutputBudget
+from holon.decide.text.bounded import OutputBudget
 from holon.model import limits
-from holon.model.budget import Budget, BudgetPolicy
-from holon.model.model_ref import ModelRef, parse_model_ref
-from holon.model.provider_setting import (
+from holon.model.budgets import Budget, BudgetPolicy
+from holon.model.events.retention import RetentionPolicy
+from holon.model.providers.models import (
     AnthropicSetting,
     CredentialKind,
     CredentialSource,
+    ModelRef,
     ModelSetting,
     PlaneSettings,
     ProviderAuth,
     ProviderSetting,
     SchemaMode,
+    parse_model_ref,
 )
+from holon.model.queue import SignatureForm, WebhookSetting
 from holon.model.record import Record
-from holon.model.reminder import ReminderPolicy
-from holon.model.retention import RetentionPolicy
-from holon.model.task import TaskQuota
-from holon.model.webhook_setting import SignatureForm, WebhookSetting
+from holon.model.tasks import TaskQuota
+from holon.model.work import ReminderPolicy
 from holon.ports.journal import LogLevel
 
 # What a credential is when nobody said: what the source usually holds.

@@ -1,7 +1,8 @@
 """From the words of a key to a row of the table, and back.
 
 Owns:  keys as people type them (`models.catalog."openai/gpt-5.4".output_tokens_max`) and as TOML
-       nests them.
+       nests them; the schema editors and scripts may check a config.toml against, read off the
+       settings table.
 Rule 1: quotes around a name are optional on the command line, because shells eat them; the fixed
         words around the name say where it ends.
 Rule 2: a key nobody knows is answered with the one that comes nearest.
@@ -12,13 +13,13 @@ import tomllib
 from collections.abc import Iterator
 from typing import Final
 
+from holon.config.config_file import UnknownSettingError
 from holon.config.environment_names import FAMILIES, provider_variable
-from holon.config.setting_errors import UnknownSettingError
 from holon.config.settings import SETTINGS, Setting
 from holon.model.errors import BadInputError
-from holon.model.json_value import JsonValue
-from holon.model.model_ref import parse_model_ref
+from holon.model.providers.models import parse_model_ref
 from holon.model.record import Record
+from holon.model.values import JsonValue
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+\Z")
 _PROVIDER: Final = re.compile(r"[a-z0-9][a-z0-9_.-]*\Z")
@@ -173,3 +174,46 @@ def path_of(text: str) -> tuple[str, ...] | None:
             return None
         path = (*path, part)
     return path
+
+
+_DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+
+def config_schema() -> dict[str, JsonValue]:
+    """Return the schema of config.toml."""
+    root = _table()
+    for setting in SETTINGS:
+        _place(root, setting)
+    return {"$schema": _DRAFT, "title": "Holon configuration", **root}
+
+
+def _table() -> dict[str, JsonValue]:
+    return {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+def _place(root: dict[str, JsonValue], setting: Setting) -> None:
+    table: dict[str, JsonValue] = root
+    for part in setting.path[:-1]:
+        table = _below(table, part)
+    table["properties"][setting.path[-1]] = _described(setting)
+
+
+def _below(table: dict[str, JsonValue], part: str) -> dict[str, JsonValue]:
+    """Return the table under a part; `<id>` stands for whatever name is used."""
+    if not part.startswith("<"):
+        below: dict[str, JsonValue] = table["properties"].setdefault(part, _table())
+        return below
+    if table["additionalProperties"] is False:
+        table["additionalProperties"] = _table()
+    named: dict[str, JsonValue] = table["additionalProperties"]
+    return named
+
+
+def _described(setting: Setting) -> dict[str, JsonValue]:
+    described = {"description": setting.says, **setting.form.schema()}
+    if setting.default is not None:
+        plain = setting.default
+        described["default"] = list(plain) if isinstance(plain, tuple) else plain
+    if setting.variable is not None:
+        described["x-environment"] = setting.variable
+    return described

@@ -22,20 +22,20 @@ from holon.config.value_forms import (
     WebAddress,
     WholeNumber,
 )
-from holon.decide.bounded_text import OutputBudget
+from holon.decide.text.bounded import OutputBudget
 from holon.model import limits
-from holon.model.provider_setting import (
+from holon.model.agents import GITHUB_ARCHIVES
+from holon.model.events.retention import RetentionPolicy
+from holon.model.providers.models import (
     CredentialKind,
     CredentialSource,
     PlaneSettings,
     SchemaMode,
     TransportKind,
 )
+from holon.model.queue import SignatureForm
 from holon.model.record import Record
-from holon.model.reminder import ReminderPolicy
-from holon.model.retention import RetentionPolicy
-from holon.model.template import GITHUB_ARCHIVES
-from holon.model.webhook_setting import SignatureForm
+from holon.model.work import ReminderPolicy
 from holon.ports.journal import LogLevel
 
 _PLANE: Final = PlaneSettings()

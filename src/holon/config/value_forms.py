@@ -13,10 +13,10 @@ from typing import Final, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 from holon.model.errors import BadInputError
-from holon.model.json_value import JsonValue
 from holon.model.limits import SETTING_TEXT_CHARS_MAX
-from holon.model.model_ref import parse_model_ref
+from holon.model.providers.models import parse_model_ref
 from holon.model.record import Record
+from holon.model.values import JsonValue
 
 PlainValue: TypeAlias = str | int | bool | tuple[str, ...]
 

@@ -1,17 +1,21 @@
 """Is there a runtime, is it ours, and how is it?
 
-Owns:  looking at a home from outside, and what `holon daemon status` says of it.
-Rule 1: four cases and no others: it runs and answers, it runs and is silent, it is gone (perhaps
+Owns:  which files those are, and removing them; looking at a home from outside, and what `holon
+       daemon status` says of it.
+Rule 1: a file is removed only when it is ours, of the kind it should be, and nobody it could belong
+        to lives or listens. Whatever else stands there stays, and a start fails on it.
+Rule 2: four cases and no others: it runs and answers, it runs and is silent, it is gone (perhaps
         with files left behind), or somebody else is in its place.
-Rule 2: a process is the one that was written down only if number, start time and boot agree, or
-        the kernel names it as the one that listens on the home's own socket.
-Rule 3: a home that was copied says who served its original. That process is not looked for: the
+Rule 3: a process is the one that was written down only if number, start time and boot agree, or the
+        kernel names it as the one that listens on the home's own socket.
+Rule 4: a home that was copied says who served its original. That process is not looked for: the
         copy has no runtime until one is started on it, and what it is is said.
-Rule 4: an answer of a nearby version is good enough if it names the home and the process.
+Rule 5: an answer of a nearby version is good enough if it names the home and the process.
 """
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
@@ -20,15 +24,15 @@ import msgspec
 
 from holon.adapters.exec.process_table import ProcessIdentity, identity_of, is_living
 from holon.adapters.system.failure_files import FailureFiles
+from holon.adapters.system.listening_sockets import answers
 from holon.adapters.system.run_files import RunFiles
 from holon.client.connection import ForeignServerError, SilentRuntimeError
 from holon.client.control_client import ControlClient, ControlError
 from holon.client.endpoint import NoRuntimeError, UnixEndpoint
-from holon.daemon.runtime_files import stale_files
-from holon.model.brief import BriefRecord
 from holon.model.errors import StoreError
-from holon.model.json_value import JsonValue
+from holon.model.events.briefs import BriefRecord
 from holon.model.limits import DAEMON_PROBE_MS_MAX, SECOND_MS
+from holon.model.values import JsonValue
 from holon.projections.runtime_status import (
     ControlConnectivity,
     DaemonState,
@@ -39,6 +43,34 @@ from holon.projections.runtime_status import (
     newest_failure,
     turn_failure,
 )
+
+
+def stale_files(files: RunFiles) -> tuple[Path, ...]:
+    """Return the files an earlier process left, which may be removed."""
+    record = files.read_record()
+    if record is not None and is_living(record.identity()):
+        return ()
+    found = [path for path in (files.pid, files.record) if _is_ours(path, stat.S_ISREG)]
+    if _is_ours(files.socket, stat.S_ISSOCK) and not answers(files.socket):
+        found.append(files.socket)
+    return tuple(found)
+
+
+def remove_stale(files: RunFiles) -> tuple[Path, ...]:
+    """Remove what an earlier process left, and say what that was."""
+    found = stale_files(files)
+    for path in found:
+        path.unlink(missing_ok=True)
+    return found
+
+
+def _is_ours(path: Path, is_kind: Callable[[int], bool]) -> bool:
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return False
+    return is_kind(found.st_mode) and found.st_uid == os.getuid()
+
 
 STATUS_PATH: Final = "/control/runtime/status"
 _RESTART: Final = "holon daemon restart"
@@ -287,7 +319,7 @@ def last_turn_failure(home: Path) -> LastFailure | None:
     A database that cannot be read is no reason to say nothing else: `holon debug check` tells more.
     """
     from holon.adapters.sqlite.check.untouched import open_untouched
-    from holon.adapters.sqlite.home_lock import database_path
+    from holon.adapters.sqlite.database.home_lock import database_path
     from holon.adapters.sqlite.reads import SqliteReads
 
     async def read() -> BriefRecord | None:

@@ -1,17 +1,21 @@
 """Starting and stopping a runtime in the background.
 
-Owns:  `holon daemon start`, `stop` and `restart`.
-Rule 1: one at a time for a home: whoever comes second waits, and finds what the first one did.
-Rule 2: starting what already runs with the same effective configuration is a success; with another
+Owns:  turning a request to serve into a program, its arguments and its environment; `holon daemon
+       start`, `stop` and `restart`.
+Rule 1: the program gets what was asked for and nothing else, so that its fingerprint is ours.
+Rule 2: a token never stands among the arguments, where every user of the machine can read it.
+Rule 3: one at a time for a home: whoever comes second waits, and finds what the first one did.
+Rule 4: starting what already runs with the same effective configuration is a success; with another
         one it is refused, and so is a place that is not ours. Nothing is ended by a start.
-Rule 3: what is asked for is checked before anything is stopped.
-Rule 4: an end is asked for first, then signalled to exactly the process that serves, and only then
+Rule 5: what is asked for is checked before anything is stopped.
+Rule 6: an end is asked for first, then signalled to exactly the process that serves, and only then
         forced; a runtime that declines to end for whoever asks is left alone.
-Rule 5: a start that is interrupted leaves nothing running that it has not told of.
+Rule 7: a start that is interrupted leaves nothing running that it has not told of.
 """
 
 import os
 import signal
+import sys
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -24,16 +28,22 @@ from msgspec.structs import replace
 from holon.adapters.exec.process_table import ProcessIdentity
 from holon.adapters.sqlite.store import hold_home
 from holon.adapters.system.clock import SystemClock
-from holon.adapters.system.detached_process import DetachedProcess, LivingProcess, Waited
+from holon.adapters.system.detached_process import (
+    READY_HANDLE,
+    DetachedProcess,
+    LivingProcess,
+    Waited,
+)
 from holon.adapters.system.failure_files import FailureFiles
 from holon.adapters.system.home_checks import home_errors, is_full, require_safe_home
 from holon.adapters.system.listening_sockets import prepare_run_folder
-from holon.adapters.system.log_file import open_log
+from holon.adapters.system.logs import open_log
 from holon.adapters.system.private_file import folder_lock, make_home
 from holon.adapters.system.run_files import RunFiles
 from holon.client.connection import ForeignServerError, SilentRuntimeError
 from holon.client.control_client import ControlClient, ControlError
 from holon.client.endpoint import NoRuntimeError, UnixEndpoint, Wanted, find_endpoint
+from holon.config.environment_names import CALLBACK_BASE_URL, CONTROL_TOKEN
 from holon.config.load_settings import Settings
 from holon.daemon.health import (
     Foreign,
@@ -41,13 +51,11 @@ from holon.daemon.health import (
     Running,
     Silent,
     look_at,
+    remove_stale,
     said_of_copy,
     told,
 )
-from holon.daemon.launch import launch_arguments, launch_environment
-from holon.daemon.option_words import replacing_command
-from holon.daemon.restart_checks import options_in_use, require_startable, require_token
-from holon.daemon.runtime_files import remove_stale
+from holon.daemon.options import options_in_use, replacing_command, require_startable, require_token
 from holon.model.errors import HolonError
 from holon.model.limits import (
     DAEMON_READY_MS_MAX,
@@ -56,9 +64,39 @@ from holon.model.limits import (
     DAEMON_STOP_MS_MAX,
 )
 from holon.projections.runtime_status import DaemonStatus, FailurePhase, RuntimeStatus
-from holon.serve.effective_config import ServeRequest, effective_fingerprint
-from holon.serve.service_token import require_usable_token
-from holon.wire.runtime_responses import ReadinessAnswer, ShutdownAnswer
+from holon.serve.effective_config import ServeRequest, effective_fingerprint, require_usable_token
+from holon.wire.responses import ReadinessAnswer, ShutdownAnswer
+
+
+def launch_arguments(home: Path, asked: ServeRequest) -> list[str]:
+    """Return the program and its arguments."""
+    access = asked.access
+    options: dict[str, str | int | None] = {
+        "--home": str(home),
+        "--access": access.mode.value,
+        "--listen": access.listen,
+        "--host": access.host,
+        "--port": access.port,
+        "--advertise": access.advertise,
+        "--token-file": None if asked.token_file is None else str(asked.token_file),
+        "--workspace-root": asked.workspace_dir,
+        "--agent": asked.default_agent,
+        "--log-level": asked.log_level,
+        "--ready-handle": READY_HANDLE,
+    }
+    given = [
+        text for name, value in options.items() if value is not None for text in (name, str(value))
+    ]
+    # -P: a folder the operator happens to stand in is no place to load code from.
+    return [sys.executable, "-P", "-m", "holon", "serve", *given]
+
+
+def launch_environment(environ: Mapping[str, str], asked: ServeRequest) -> dict[str, str]:
+    """Return the environment it runs in: ours, with the token that was asked for and no other."""
+    asked_for = {CONTROL_TOKEN: asked.token, CALLBACK_BASE_URL: asked.access.callback_base}
+    found = {name: value for name, value in environ.items() if name not in asked_for}
+    return found | {name: value for name, value in asked_for.items() if value is not None}
+
 
 SEE_LOGS: Final = "see what happened with: holon daemon logs"
 READINESS_PATH: Final = "/control/runtime/readiness"

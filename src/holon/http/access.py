@@ -1,21 +1,42 @@
-"""Who a caller is, and whether a route is for them.
+"""What a request's head must look like before anything of it is believed.
 
-Owns:  the operator's token as the server knows it, and the verdict on a request's credentials.
+Owns:  the operator's token as the server knows it, and the verdict on a request's credentials; the
+       checks on Host, Origin and Sec-Fetch-Site, on the body's announced type and size. Pure; a
+       bucket per key, refilled with time; how often triggers may be used, and the secrets webhooks
+       are signed with.
 Rule 1: a token is compared as digests of equal length, in constant time, whatever bytes came.
 Rule 2: on TCP only the token counts; an address is not an identity. On the unix socket only the
         kernel's word counts: the owner's uid, and not a process one of our agents started.
 Rule 3: the right token always opens. What is limited is guessing.
+Rule 4: exact matches only; what is absent, doubled or nearly right is refused.
+Rule 5: a browser on another page cannot reach us: its Origin and its fetch metadata give it away.
+Rule 6: a key that never asked costs nothing; the table is bounded and forgets the longest quiet.
+Rule 7: only deliveries whose address was right are counted, so that nobody can shut a trigger by
+        guessing at it.
+Rule 8: a source that was set up without a usable secret is shut, never open.
 """
 
 import hashlib
 import hmac
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Final, Protocol, TypeAlias, TypeVar
 
-from holon.http.exchange import Door, RequestHead
-from holon.http.route import Access, CallerClass
-from holon.model.limits import CONTROL_TOKEN_CHARS_MAX
+from holon.http.errors import refused_reply
+from holon.http.exchange import JSON_TYPE, Door, Reply, RequestHead
+from holon.http.route import RAW_BODY, Access, CallerClass, Route
+from holon.model.limits import (
+    CONTROL_TOKEN_CHARS_MAX,
+    HTTP_PEERS_KEPT_COUNT_MAX,
+    TRIGGER_BURST_COUNT_MAX,
+    TRIGGER_PER_MINUTE_COUNT,
+    TRIGGERS_BURST_COUNT_MAX,
+    TRIGGERS_PER_SECOND_COUNT,
+)
+from holon.model.lru import Lru
+from holon.model.values import TriggerId
+from holon.ports.clock import Clock
 
 SCHEME: Final = b"Bearer "
 SIGNATURE_HEADERS: Final = (b"webhook-signature", b"x-holon-signature")  # the standard's, ours
@@ -103,3 +124,203 @@ class Gatekeeper:
                 return Forbidden("a command an agent runs may read, but not act as the operator")
             return Allowed(CallerClass.AGENT_EXEC)
         return Allowed(CallerClass.OPERATOR)
+
+
+PlaneT = TypeVar("PlaneT")
+
+FOREIGN_SITES: Final = frozenset({b"cross-site", b"same-site"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OwnNames:
+    """The names under which this server may be called, as they stand in a Host header."""
+
+    hosts: frozenset[bytes]
+
+    @property
+    def origins(self) -> frozenset[bytes]:
+        """The pages that may call: our own."""
+        return frozenset(
+            scheme + host for host in self.hosts for scheme in (b"http://", b"https://")
+        )
+
+
+def check_host(head: RequestHead, names: OwnNames) -> Reply | None:
+    """Refuse a request that was not meant for this server."""
+    hosts = head.values(b"host")
+    if len(hosts) != 1:
+        return _bad("a request names its host exactly once", hint="send one Host header")
+    if head.peer.door is Door.TCP and hosts[0] not in names.hosts:
+        return refused_reply(
+            HTTPStatus.MISDIRECTED_REQUEST,
+            "wrong_host",
+            "this server does not go by that name",
+            hint="call it by the address it printed when it started",
+        )
+    return None
+
+
+def check_origin(head: RequestHead, names: OwnNames) -> Reply | None:
+    """Refuse what another web page sends."""
+    origins = head.values(b"origin")
+    foreign = any(origin not in names.origins for origin in origins)
+    if foreign or any(site in FOREIGN_SITES for site in head.values(b"sec-fetch-site")):
+        return refused_reply(
+            HTTPStatus.FORBIDDEN,
+            "foreign_origin",
+            "pages of other sites may not call this server",
+            hint="call it from a program or a terminal, without Origin and Sec-Fetch-Site",
+        )
+    return None
+
+
+def check_framing(head: RequestHead) -> Reply | None:
+    """Refuse what two readers could read differently, and what we do not speak."""
+    if head.value(b"transfer-encoding") is not None and head.value(b"content-length") is not None:
+        return _bad(
+            "a body has a length or comes in chunks, not both",
+            hint="send Content-Length or Transfer-Encoding",
+        )
+    if head.value(b"upgrade") is not None:
+        return refused_reply(
+            HTTPStatus.BAD_REQUEST,
+            "no_upgrade",
+            "this server speaks HTTP/1.1 and nothing else",
+            hint="send the request without Upgrade",
+        )
+    return None
+
+
+def check_body_head(head: RequestHead, route: Route[PlaneT]) -> Reply | None:
+    """Refuse a body of the wrong type or size by its announcement alone."""
+    if (route.takes is None or route.body_optional) and not has_body(head):
+        return None
+    if head.value(b"content-encoding") is not None:
+        return _unsupported("send the body as it is, without a content-encoding")
+    if route.takes is not RAW_BODY and _media_type(head) != JSON_TYPE:
+        return _unsupported("send JSON with content-type: application/json")
+    length = head.value(b"content-length")
+    if length is not None and int(length) > route.body_bytes_max:  # h11 takes digits only
+        return too_large(route.body_bytes_max)
+    return None
+
+
+def has_body(head: RequestHead) -> bool:
+    """Whether the head announces a body that is not empty."""
+    announced = head.value(b"content-length") or b"0"
+    return head.value(b"transfer-encoding") is not None or announced != b"0"
+
+
+def too_large(bytes_max: int) -> Reply:
+    """The reply to a body over its route's bound."""
+    return refused_reply(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        "body_too_large",
+        f"the body is larger than {bytes_max} bytes",
+        hint="send less at once; what is large belongs into a file the agent can read",
+    )
+
+
+def _media_type(head: RequestHead) -> bytes:
+    values = head.values(b"content-type")
+    return values[0].partition(b";")[0].strip().lower() if len(values) == 1 else b""
+
+
+def _bad(error: str, *, hint: str) -> Reply:
+    return refused_reply(HTTPStatus.BAD_REQUEST, "bad_request", error, hint=hint)
+
+
+def _unsupported(hint: str) -> Reply:
+    return refused_reply(
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "not a body we take", hint=hint
+    )
+
+
+_MINUTE_NS: Final = 60 * 1_000_000_000
+
+
+@dataclass(slots=True)
+class _Bucket:
+    level: float
+    at_ns: int
+
+
+@dataclass(kw_only=True, slots=True)
+class RateLimiter:
+    """Lets `burst` through at once and `per_minute` after that, for each key."""
+
+    clock: Clock
+    burst: int
+    per_minute: int
+    _buckets: Lru[Hashable, _Bucket] = field(default_factory=lambda: Lru(HTTP_PEERS_KEPT_COUNT_MAX))
+
+    def wait_s(self, key: Hashable) -> int | None:
+        """How long this key has to wait before the next one, or nothing when it need not."""
+        bucket = self._buckets.peek(key)
+        if bucket is None:
+            return None
+        level = self._level(bucket)
+        if level + 1 <= self.burst:
+            return None
+        return max(1, round((level + 1 - self.burst) * 60 / self.per_minute))
+
+    def count(self, key: Hashable) -> None:
+        """Take note of one."""
+        bucket = self._buckets.peek(key) or _Bucket(0.0, self.clock.monotonic_ns())
+        bucket.level = min(self._level(bucket) + 1, float(self.burst))
+        bucket.at_ns = self.clock.monotonic_ns()
+        self._buckets.put(key, bucket)
+
+    def _level(self, bucket: _Bucket) -> float:
+        passed_ns = self.clock.monotonic_ns() - bucket.at_ns
+        return max(0.0, bucket.level - passed_ns * self.per_minute / _MINUTE_NS)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TriggerRates:
+    """How many deliveries are taken: of one trigger, and of all of them."""
+
+    burst: int = TRIGGER_BURST_COUNT_MAX
+    per_minute: int = TRIGGER_PER_MINUTE_COUNT
+    all_burst: int = TRIGGERS_BURST_COUNT_MAX
+    all_per_minute: int = TRIGGERS_PER_SECOND_COUNT * 60
+
+
+class OutsideDoor:
+    """One server's patience with outsiders, and whom of them it knows."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        webhook_secrets: Mapping[str, bytes | None] | None = None,
+        github_signers: Collection[str] = (),
+        rates: TriggerRates | None = None,
+    ) -> None:
+        chosen = rates or TriggerRates()
+        self._secrets = dict(webhook_secrets or {})
+        self._github_signers = frozenset(github_signers)
+        self._each = RateLimiter(clock=clock, burst=chosen.burst, per_minute=chosen.per_minute)
+        self._all = RateLimiter(
+            clock=clock, burst=chosen.all_burst, per_minute=chosen.all_per_minute
+        )
+
+    def delivery_wait_s(self, trigger_id: TriggerId) -> int | None:
+        """Count a delivery, or say how long its sender has to wait before the next."""
+        wait_s = self._each.wait_s(trigger_id) or self._all.wait_s(None)
+        if wait_s is None:
+            self._each.count(trigger_id)
+            self._all.count(None)
+        return wait_s
+
+    def secret_of(self, source: str) -> bytes | None:
+        """The secret a source signs with, or nothing when it has none that can be used."""
+        return self._secrets.get(source) or None
+
+    def signs_as_github(self, source: str) -> bool:
+        """Whether a source was set up for the signatures of GitHub."""
+        return source in self._github_signers
+
+    def is_shut(self, source: str) -> bool:
+        """Whether a source was set up, but without a secret that can be used."""
+        return source in self._secrets and not self._secrets[source]

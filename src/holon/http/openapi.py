@@ -14,9 +14,9 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from holon.http.route import RAW_BODY, Access, NoQuery, RequestHeader, Route
-from holon.model.ids import AGENT_ID_PATTERN, RECORD_ID_PATTERN
 from holon.model.limits import ID_CHARS_MAX
-from holon.wire.error_body import ErrorBody
+from holon.model.values import AGENT_ID_PATTERN, RECORD_ID_PATTERN
+from holon.wire.codec import ErrorBody
 
 PlaneT = TypeVar("PlaneT")
 

@@ -11,28 +11,26 @@ from typing import Final, NamedTuple
 
 import anyio
 
-from holon.decide.closure import current_closure
-from holon.http.plane import Plane
-from holon.model.brief import BriefRecord
-from holon.model.event import (
+from holon.decide.turns.closure import current_closure
+from holon.http.context import Plane
+from holon.model.budgets import BudgetUsedUp
+from holon.model.events.briefs import BriefRecord
+from holon.model.events.event import (
     MessageAborted,
     MessageDropped,
     MessageProcessed,
     ProviderDeferred,
     TurnEnded,
 )
-from holon.model.ids import AgentId, MessageId, TurnId
-from holon.model.ingress import AdmissionReceipt
-from holon.model.instant import Instant
+from holon.model.events.reads import AgentSnapshot
 from holon.model.limits import SECOND_MS, SURFACE_PAGE_COUNT_MAX
-from holon.model.message import MessageState, QueueEntry
-from holon.model.pace_event import BudgetUsedUp
-from holon.model.snapshot import AgentSnapshot
-from holon.model.transcript import Interjection
-from holon.ports.store_reads import StoreReads
-from holon.projections.agent_summary import closure_view
-from holon.runtime.event_feed import CursorLostError, EventReader, SubscriberLaggedError
-from holon.wire.control_responses import HoldReason, Prompted, WaitEnd
+from holon.model.queue import AdmissionReceipt, MessageState, QueueEntry
+from holon.model.turns.transcript import Interjection
+from holon.model.values import AgentId, Instant, MessageId, TurnId
+from holon.ports.reads import StoreReads
+from holon.projections.agents.summary import closure_view
+from holon.runtime.events.feed import CursorLostError, EventReader, SubscriberLaggedError
+from holon.wire.responses import HoldReason, Prompted, WaitEnd
 
 _LOOKS_AGAIN: Final = (
     MessageProcessed,

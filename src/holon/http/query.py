@@ -1,21 +1,37 @@
 """Reads a query string into the type a route names.
 
-Owns:  the strict reading of query parameters.
+Owns:  the strict reading of query parameters; the query types that several routes share, and where
+       a page begins and the next one does.
 Rule 1: a number is ASCII digits and nothing else: no sign, no blank, no underscore, no exponent.
 Rule 2: a name that is unknown or comes twice is refused; nothing is guessed.
+Rule 3: bounds are part of the type: a number beyond them is refused, not bent.
 """
 
 import re
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Final, TypeVar
+from typing import Annotated, Final, TypeVar
 from urllib.parse import unquote_plus
 
 import msgspec
-from msgspec import inspect
+from msgspec import Meta, inspect
 
 from holon.model.errors import BadInputError
-from holon.wire.body_faults import explained
+from holon.model.events.briefs import OperatorVisibility
+from holon.model.events.reads import EventOrder
+from holon.model.limits import (
+    EVENT_PAGE_COUNT_DEFAULT,
+    EVENT_PAGE_COUNT_MAX,
+    ID_CHARS_MAX,
+    SURFACE_PAGE_COUNT_DEFAULT,
+    SURFACE_PAGE_COUNT_MAX,
+    SURFACE_TURNS_COUNT_DEFAULT,
+    SURFACE_TURNS_COUNT_MAX,
+)
+from holon.model.values import parse_record_id
+from holon.projections.events.envelope import EventProjection
 from holon.wire.codec import shape_error
+from holon.wire.strict_body import explained
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -91,3 +107,62 @@ def _scalars(kind: type[msgspec.Struct]) -> dict[str, type]:
             elif isinstance(variant, inspect.BoolType):
                 scalars[each.encode_name] = bool
     return scalars
+
+
+_Id = TypeVar("_Id", bound=str)
+Cursor = Annotated[str, Meta(min_length=1, max_length=ID_CHARS_MAX)]
+Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Epoch = Annotated[str, Meta(min_length=1, max_length=64)]
+PageLimit = Annotated[int, Meta(ge=1, le=SURFACE_PAGE_COUNT_MAX)]
+
+
+class AfterQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of what follows a record."""
+
+    after: Cursor | None = None
+    limit: PageLimit = SURFACE_PAGE_COUNT_DEFAULT
+
+
+class BeforeQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of what came before a record."""
+
+    before: Cursor | None = None
+    limit: PageLimit = SURFACE_PAGE_COUNT_DEFAULT
+
+
+class TurnsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of the turns before one, by its index."""
+
+    before: Number | None = None
+    limit: Annotated[int, Meta(ge=1, le=SURFACE_TURNS_COUNT_MAX)] = SURFACE_TURNS_COUNT_DEFAULT
+
+
+class EventsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Events strictly between two; read upwards from `after_seq` if it is given, else downwards."""
+
+    event_log_epoch: Epoch | None = None  # that the numbers were given out in
+    after_seq: Number | None = None
+    before_seq: Number | None = None
+    limit: Annotated[int, Meta(ge=1, le=EVENT_PAGE_COUNT_MAX)] = EVENT_PAGE_COUNT_DEFAULT
+    order: EventOrder | None = None
+    projection: EventProjection = EventProjection.OPERATOR
+    max_level: OperatorVisibility = OperatorVisibility.TRACE  # what is read is narrowed by it
+
+
+class StreamQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Events from now on, or after the one that is named."""
+
+    event_log_epoch: Epoch | None = None  # that the number was given out in
+    after_seq: Number | None = None
+    projection: EventProjection = EventProjection.OPERATOR
+    max_level: OperatorVisibility = OperatorVisibility.TRACE
+
+
+def after_id(asked: AfterQuery, kind: Callable[[str], _Id], *, what: str) -> _Id | None:
+    """Return the record a page begins after, or nothing for the first page."""
+    return None if asked.after is None else kind(parse_record_id(asked.after, what=what))
+
+
+def next_after(asked: AfterQuery, shown: Sequence[_Id]) -> _Id | None:
+    """Return the record the next page begins after; after a page that is not full there is none."""
+    return shown[-1] if len(shown) >= asked.limit else None

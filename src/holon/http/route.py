@@ -1,11 +1,12 @@
 """What a route is: one row of the table that everything else derives from.
 
-Owns:  the row, its access class, and what a handler is given.
+Owns:  the row, its access class, and what a handler is given; reading the Idempotency-Key header.
 Rule 1: a route says all there is to know: method, path, who may call, what goes in, what comes out,
         what may go wrong. Routing, checks, OpenAPI, the reference and the tests read the same row.
 Rule 2: a handler never sees a request that its row does not allow, nor a body of another type.
 Rule 3: where the door cannot tell who may call, a gate tells it by the head alone: nothing is read
         of a body for somebody who would be turned away anyhow.
+Rule 4: one key or none; two keys are two opinions.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,9 +17,10 @@ from typing import Final, Generic, TypeAlias, TypeVar
 import msgspec
 
 from holon.http.exchange import Door, Reply, RequestHead
-from holon.model.ids import AgentId, parse_agent_id
+from holon.model.errors import BadInputError
 from holon.model.limits import HTTP_BODY_BYTES_MAX
-from holon.model.provenance import AdmissionContext
+from holon.model.queue import AdmissionContext
+from holon.model.values import AgentId, parse_agent_id
 
 T = TypeVar("T")
 PlaneT = TypeVar("PlaneT")
@@ -125,3 +127,25 @@ class Route(Generic[PlaneT]):
     media: str = "application/json"  # of what is returned
     refusals: tuple[int, ...] = ()  # statuses besides those every route may give
     tags: tuple[str, ...] = field(default=())
+
+
+HEADER: Final = b"idempotency-key"
+
+
+class BadIdempotencyHeaderError(BadInputError):
+    """The header cannot be read."""
+
+    code = "bad_idempotency_key"
+
+
+def idempotency_key(call: Call) -> str | None:
+    """Return the key the request carries, if it carries one."""
+    values = call.head.values(HEADER)
+    if not values:
+        return None
+    if len(values) > 1:
+        raise BadIdempotencyHeaderError("the Idempotency-Key is given twice")
+    try:
+        return values[0].decode("ascii")
+    except UnicodeDecodeError:
+        raise BadIdempotencyHeaderError("an Idempotency-Key is ASCII text") from None

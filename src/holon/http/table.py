@@ -5,51 +5,45 @@ Owns:  the one table. What is not in it is not served.
 
 from typing import Final
 
-from holon.http.plane import Plane
+from holon.http.context import Plane
 from holon.http.route import Route
 from holon.http.routes import (
     agent_control,
     agents,
-    default_agent,
-    documents,
     events,
-    front,
-    handshake,
+    guidance,
     memory,
     metrics,
-    prompts,
-    public_ingress,
-    runtime_control,
-    skills,
+    queue,
+    runtime,
     tasks,
-    timers,
-    transcript,
     triggers,
+    turns,
     wake,
-    work_items,
+    work,
     workspaces,
 )
 
 _WORKING: Final[tuple[Route[Plane], ...]] = (
-    *front.ROUTES,
-    *handshake.ROUTES,
-    *runtime_control.ROUTES,
+    *runtime.FRONT_ROUTES,
+    *runtime.HANDSHAKE_ROUTES,
+    *runtime.RUNTIME_CONTROL_ROUTES,
     *metrics.ROUTES,
-    *agents.ROUTES,
-    *transcript.ROUTES,
-    *default_agent.ROUTES,
+    *agents.AGENT_ROUTES,
+    *turns.TRANSCRIPT_ROUTES,
+    *agents.DEFAULT_AGENT_ROUTES,
     *events.ROUTES,
     *tasks.ROUTES,
-    *timers.ROUTES,
-    *work_items.ROUTES,
+    *wake.TIMER_ROUTES,
+    *work.ROUTES,
     *memory.ROUTES,
     *agent_control.ROUTES,
     *workspaces.ROUTES,
-    *skills.ROUTES,
-    *prompts.ROUTES,
-    *wake.ROUTES,
-    *public_ingress.ROUTES,
+    *guidance.ROUTES,
+    *turns.PROMPT_ROUTES,
+    *wake.WAKE_ROUTES,
+    *queue.ROUTES,
     *triggers.ROUTES,
 )
 
-ROUTES: Final[tuple[Route[Plane], ...]] = documents.described(_WORKING)
+ROUTES: Final[tuple[Route[Plane], ...]] = runtime.described(_WORKING)

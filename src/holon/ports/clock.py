@@ -1,5 +1,6 @@
 """Time, as the runtime is allowed to see it.
 
+
 Contract (kept by tests/contract/test_clock.py, run against every implementation):
 - `now` is timezone-aware UTC and may jump either way: wall clocks do;
 - `monotonic_ns` never goes back; durations are measured with it;
@@ -8,10 +9,15 @@ Contract (kept by tests/contract/test_clock.py, run against every implementation
 - `sleep_for` returns once so much time has passed by the monotonic reading: a jump of the wall
   makes a pause neither longer nor shorter. Moments are for what people asked for, spans for all
   that the runtime waits out by itself.
+
+Contract: `fresh` never returns the same text twice for one database, also across restarts; ids sort
+roughly by the time they were made, and have the form `<prefix>_<lower-case letters and digits>`.
 """
 
 from datetime import datetime
 from typing import Protocol
+
+from holon.model.values import IdPrefix
 
 
 class Clock(Protocol):
@@ -31,4 +37,12 @@ class Clock(Protocol):
 
     async def sleep_for(self, ms: int) -> None:
         """Return once so much time has passed."""
+        ...
+
+
+class IdSource(Protocol):
+    """The only maker of ids."""
+
+    def fresh(self, prefix: IdPrefix) -> str:
+        """Return a new id of this kind."""
         ...

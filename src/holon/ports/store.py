@@ -20,12 +20,11 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Protocol, TypeAlias
 
-from holon.model.audited_commit import AuditedCommit
+from holon.model.commits import AuditedCommit, CommitOutcome
 from holon.model.errors import StoreError
-from holon.model.expectation import CommitOutcome
-from holon.model.ids import AgentId
-from holon.model.retention import PruneReport, RetentionPolicy
-from holon.ports.store_reads import StoreReads
+from holon.model.events.retention import PruneReport, RetentionPolicy
+from holon.model.values import AgentId
+from holon.ports.reads import StoreReads
 
 CommitObserver: TypeAlias = Callable[[Collection[AgentId]], None]
 

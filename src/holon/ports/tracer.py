@@ -10,11 +10,11 @@ Contract (kept by tests/contract/test_tracer.py, run against every implementatio
 from types import TracebackType
 from typing import Protocol
 
-from holon.model.commit import FinishToolCall
-from holon.model.ids import AgentId, TurnId
-from holon.model.provider_attempt import TokenUsage
-from holon.model.tool import ToolCallRecord
-from holon.model.turn import Finish, ModelFailed, ModelSpoke, RoundTiming
+from holon.model.commits import FinishToolCall
+from holon.model.providers.attempts import TokenUsage
+from holon.model.turns.tools import ToolCallRecord
+from holon.model.turns.turn import Finish, ModelFailed, ModelSpoke, RoundTiming
+from holon.model.values import AgentId, TurnId
 
 
 class TurnSpan(Protocol):

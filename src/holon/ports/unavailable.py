@@ -8,14 +8,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NoReturn
 
-from holon.model.command import CommandSpec, EndedRun
 from holon.model.errors import HolonError
-from holon.model.ids import AgentId, TaskId, TurnId
-from holon.model.task import TaskRecord
-from holon.model.workspace import FoundPlace, PathProblem
-from holon.ports.files import FileRefusedError, RootedFiles
-from holon.ports.shell import CommandSpawnError, RunningCommand
-from holon.ports.task_control import StopRequest
+from holon.model.tasks import CommandSpec, EndedRun, TaskRecord
+from holon.model.values import AgentId, TaskId, TurnId
+from holon.model.workspaces import FoundPlace, PathProblem
+from holon.ports.tasks import CommandSpawnError, RunningCommand, StopRequest
+from holon.ports.workspaces import FileRefusedError, RootedFiles
 
 
 class UnavailableError(HolonError):

@@ -10,12 +10,12 @@ from enum import StrEnum
 
 import msgspec
 
-from holon.model.brief import BriefRecord
-from holon.model.instant import Instant
+from holon.model.events.briefs import BriefRecord
+from holon.model.events.reads import ActivityCounts
 from holon.model.record import Record
-from holon.model.surface import ActivityCounts
 from holon.model.text_size import one_line
-from holon.projections.budget_view import MeasureView
+from holon.model.values import Instant
+from holon.projections.budgets import MeasureView
 
 
 class RuntimeState(StrEnum):

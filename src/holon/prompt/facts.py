@@ -1,29 +1,48 @@
 """Everything a prompt is made of, at the moment a turn begins.
 
-Owns:  the facts the sections render. They are gathered once per turn (runtime/context_builder).
+Owns:  how large a catalog is, and what tells it from another. Both are the same for every turn of a
+       host, so they are found once; the facts the sections render. They are gathered once per turn
+       (runtime/turns/context).
 Rule 1: facts are bounded where they are gathered: newest first, counted beyond a number.
-Rule 2: lasting facts (identity, guidance, skills, base memory) and facts of the turn are kept
-        apart by section, not here; nothing in here knows a budget.
+Rule 2: lasting facts (identity, guidance, skills, base memory) and facts of the turn are kept apart
+        by section, not here; nothing in here knows a budget.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
+from hashlib import sha256
 
-from holon.model.agent import AgentIdentity
-from holon.model.brief import BriefRecord
-from holon.model.closure import ClosureOutcome, WaitingReason
-from holon.model.continuation import TriggerKind
-from holon.model.instructions import LoadedGuidance
-from holon.model.memory import EpisodeRecord, PromptedMemory
+import msgspec
+
+from holon.model.agents import AgentIdentity, TemplateEntry
+from holon.model.events.briefs import BriefRecord
+from holon.model.events.reads import WeighedItem
+from holon.model.guidance import LoadedGuidance, SkillActivation, SkillCatalog
+from holon.model.memory.records import EpisodeRecord, PromptedMemory
 from holon.model.record import Record
-from holon.model.skill import SkillActivation, SkillCatalog
-from holon.model.snapshot import WeighedItem
-from holon.model.task import TaskRecord
-from holon.model.template import TemplateEntry
-from holon.model.transcript import IncomingMessage
+from holon.model.tasks import TaskRecord
+from holon.model.turns.tools import ToolSpec
+from holon.model.turns.transcript import IncomingMessage
+from holon.model.turns.turn import ClosureOutcome, TriggerKind, WaitingReason
 from holon.model.wake import ExternalTrigger
-from holon.model.work_item import PlanArtifact, WorkItemRecord
-from holon.model.workspace import ExecutionSnapshot, WorktreeSession
-from holon.prompt.offered_tools import OfferedTools
+from holon.model.work import PlanArtifact, WorkItemRecord
+from holon.model.workspaces import ExecutionSnapshot, WorktreeSession
+
+
+class OfferedTools(Record, frozen=True, kw_only=True):
+    """A catalog, its size in bytes, and its digest."""
+
+    specs: tuple[ToolSpec, ...]
+    size_bytes: int
+    sha256: str
+
+
+def offered_tools(specs: Sequence[ToolSpec]) -> OfferedTools:
+    """Measure a catalog."""
+    encoded = msgspec.json.encode(specs)
+    return OfferedTools(
+        specs=tuple(specs), size_bytes=len(encoded), sha256=sha256(encoded).hexdigest()
+    )
 
 
 class TraceLine(Record, frozen=True, kw_only=True):

@@ -1,29 +1,34 @@
 """How much of each section fits.
 
-Owns:  the shares of a prompt, and the choice between a section's forms.
-Rule 1: a prompt has three shares of what a model takes: what lasts, what belongs to the turn, and
+Owns:  the row a section is described by; the shares of a prompt, and the choice between a section's
+       forms.
+Rule 1: a renderer is a pure function of the facts. It returns nothing when there is nothing to say.
+Rule 2: what is pinned is never left out: it is shown whole, or in its compact form.
+Rule 3: a prompt has three shares of what a model takes: what lasts, what belongs to the turn, and
         the current input. No share borrows from another, so that a long turn never changes a byte
         of what lasts; what a share does not use is left to the conversation.
-Rule 2: pinned sections come first, each at least in its compact form, cut if it must be. When even
+Rule 4: pinned sections come first, each at least in its compact form, cut if it must be. When even
         that does not fit, nothing is sent, and the answer says what did not fit.
-Rule 3: the others follow by how much they matter, in the order of the prompt: full, compact, cut,
+Rule 5: the others follow by how much they matter, in the order of the prompt: full, compact, cut,
         or left out; each outcome is told with its sizes and its reason.
-Rule 4: the outcome depends on the facts and the budget alone.
+Rule 6: the outcome depends on the facts and the budget alone.
 """
 
-from collections.abc import Iterator, Sequence
-from enum import StrEnum
+from collections.abc import Callable, Iterator, Sequence
+from enum import IntEnum, StrEnum
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from holon.decide.fencing import cut_between_fences
-from holon.decide.token_estimate import (
+import msgspec
+
+from holon.decide.providers.token_estimate import (
     UNCALIBRATED,
     Calibration,
     bytes_of_tokens,
     estimated_tokens,
     tokens_of_bytes,
 )
+from holon.decide.text.fencing import cut_between_fences
 from holon.model.limits import (
     PROMPT_CUT_TOKENS_MIN,
     PROMPT_INPUT_PERCENT,
@@ -35,11 +40,42 @@ from holon.model.limits import (
     PROMPT_TURN_PERCENT,
     PROMPT_TURN_TOKENS_MAX,
 )
-from holon.model.prompt_frame import Stability
+from holon.model.providers.prompt_frame import Stability
 from holon.model.record import Record
 from holon.model.text_size import utf8_bytes
 from holon.prompt.facts import PromptFacts
-from holon.prompt.section import Keep, Part, Section
+
+Renderer: TypeAlias = Callable[[PromptFacts], str | None]
+
+
+class Part(StrEnum):
+    """Which part of the frame a section belongs to."""
+
+    SYSTEM = "system"
+    CONTEXT = "context"
+
+
+class Keep(IntEnum):
+    """Who gives way when room is short: the highest first."""
+
+    PINNED = 0
+    POLICY = 1
+    GUIDANCE = 2
+    USEFUL = 3
+    EXTRA = 4
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True):
+    """A section of the prompt. `absent` says why there is none where the renderer has nothing."""
+
+    name: str
+    part: Part
+    stability: Stability
+    keep: Keep
+    full: Renderer
+    compact: Renderer | None = None
+    absent: str = "nothing to say"
+    may_be_cut: bool = True
 
 
 class Outcome(StrEnum):

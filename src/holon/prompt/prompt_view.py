@@ -9,18 +9,17 @@ Rule 2: sections come in the order of the wire: stable, of the agent, then the h
 from collections.abc import Sequence
 from typing import Final
 
-from holon.decide.conversation_view import conversation_of
-from holon.model.conversation import ConversationMessage
-from holon.model.ids import AgentId
-from holon.model.instructions import InstructionMetadata
-from holon.model.prompt_frame import PromptCache, Stability
+from holon.decide.turns.conversation import conversation_of
+from holon.model.guidance import InstructionMetadata
+from holon.model.providers.prompt_frame import PromptCache, Stability
 from holon.model.record import Record
-from holon.model.transcript import TurnLog
+from holon.model.turns.conversation import ConversationMessage
+from holon.model.turns.transcript import TurnLog
+from holon.model.values import AgentId
+from holon.prompt.agents import policy_lines
 from holon.prompt.facts import PromptFacts
 from holon.prompt.frame import AssembledPrompt, Assembly
-from holon.prompt.planner import Outcome, PinnedOverBudget, PromptBudget, SectionReport, Share
-from holon.prompt.render_agent import policy_lines
-from holon.prompt.section import Part
+from holon.prompt.planner import Outcome, Part, PinnedOverBudget, PromptBudget, SectionReport, Share
 
 
 class SectionView(Record, frozen=True, kw_only=True, omit_defaults=False):

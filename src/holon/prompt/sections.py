@@ -4,19 +4,20 @@ Owns:  the one tuple. A section that is not in it does not exist.
 Rule 1: rows stand in the contract's order: system policy, modes of the turn, guidance of the user,
         the agent and the workspace, skills, tools; then the context, ending with the current input.
 Rule 2: on the wire, what is stable comes first, then what belongs to the agent, then the history,
-        then what belongs to the turn (decide/prompt_layout); inside each of them this order holds.
-        A text that never changes but has to follow guidance is therefore given as agent-scoped.
+        then what belongs to the turn (decide/providers/prompt_layout); inside each of them this
+        order holds. A text that never changes but has to follow guidance is therefore given as
+        agent-scoped.
 Rule 3: a row that is always empty says where its content is instead.
 """
 
 from typing import Final
 
-from holon.model.instructions import InstructionSource
-from holon.model.prompt_frame import Stability
-from holon.prompt import render_agent, render_memory, render_turn, render_work
+from holon.model.guidance import InstructionSource
+from holon.model.providers.prompt_frame import Stability
+from holon.prompt import agents, memory, turns, work
+from holon.prompt.agents import prompt_text
 from holon.prompt.facts import PromptFacts
-from holon.prompt.prompt_texts import prompt_text
-from holon.prompt.section import Keep, Part, Renderer, Section
+from holon.prompt.planner import Keep, Part, Renderer, Section
 
 IDENTITY: Final = "identity"
 CURRENT_INPUT: Final = "current_input"
@@ -62,7 +63,7 @@ def _guidance(source: InstructionSource) -> Section:
         part=Part.SYSTEM,
         stability=_AGENT,
         keep=Keep.GUIDANCE,
-        full=render_agent.guidance_of(source),
+        full=agents.guidance_of(source),
         absent="there is no such file, or none that can be used",
     )
 
@@ -115,7 +116,7 @@ SECTIONS: Final[tuple[Section, ...]] = (
         part=Part.SYSTEM,
         stability=_STABLE,
         keep=Keep.PINNED,
-        full=render_agent.delegated_task,
+        full=agents.delegated_task,
         absent="the agent works for no other one",
         may_be_cut=False,
     ),
@@ -125,7 +126,7 @@ SECTIONS: Final[tuple[Section, ...]] = (
         part=Part.SYSTEM,
         stability=_TURN,
         keep=Keep.PINNED,
-        full=render_turn.constrained_repair,
+        full=turns.constrained_repair,
         absent="the turn was not cut off",
         may_be_cut=False,
     ),
@@ -135,42 +136,42 @@ SECTIONS: Final[tuple[Section, ...]] = (
         part=Part.SYSTEM,
         stability=_AGENT,
         keep=Keep.POLICY,
-        full=render_agent.skills_usage,
+        full=agents.skills_usage,
         absent="there are no skills",
         may_be_cut=False,
     ),
     _elsewhere("tool_guidance", Part.SYSTEM, _STABLE, "it is sent as each tool's description"),
-    _context("agent", _AGENT, Keep.PINNED, render_agent.agent),
-    _context("default_external_ingress", _AGENT, Keep.USEFUL, render_agent.external_ingress),
-    _context("execution_environment", _AGENT, Keep.PINNED, render_agent.execution_environment),
-    _context("working_memory", _AGENT, Keep.USEFUL, render_memory.working_memory),
-    _context("relevant_episodes", _AGENT, Keep.EXTRA, render_memory.relevant_episodes),
-    _context("working_memory_delta", _TURN, Keep.USEFUL, render_memory.working_memory_delta),
+    _context("agent", _AGENT, Keep.PINNED, agents.agent),
+    _context("default_external_ingress", _AGENT, Keep.USEFUL, agents.external_ingress),
+    _context("execution_environment", _AGENT, Keep.PINNED, agents.execution_environment),
+    _context("working_memory", _AGENT, Keep.USEFUL, memory.working_memory),
+    _context("relevant_episodes", _AGENT, Keep.EXTRA, memory.relevant_episodes),
+    _context("working_memory_delta", _TURN, Keep.USEFUL, memory.working_memory_delta),
     _context(
         "current_work_item",
         _TURN,
         Keep.PINNED,
-        render_work.current_work_item,
-        compact=render_work.compact_work_item,
+        work.current_work_item,
+        compact=work.compact_work_item,
     ),
-    _context("process_trace", _TURN, Keep.EXTRA, render_work.process_trace),
+    _context("process_trace", _TURN, Keep.EXTRA, work.process_trace),
     _context(
         "queued_blocked_work_items",
         _TURN,
         Keep.USEFUL,
-        render_work.work_queue,
-        compact=render_work.compact_work_queue,
+        work.work_queue,
+        compact=work.compact_work_queue,
     ),
-    _context("worktree_session", _AGENT, Keep.USEFUL, render_agent.worktree_session),
-    _context("agent_templates_catalog", _AGENT, Keep.EXTRA, render_agent.templates_catalog),
+    _context("worktree_session", _AGENT, Keep.USEFUL, agents.worktree_session),
+    _context("agent_templates_catalog", _AGENT, Keep.EXTRA, agents.templates_catalog),
     _context(
         "skills_catalog",
         _AGENT,
         Keep.USEFUL,
-        render_agent.skills_catalog,
-        compact=render_agent.skills_by_name,
+        agents.skills_catalog,
+        compact=agents.skills_by_name,
     ),
-    _context("active_skills", _AGENT, Keep.USEFUL, render_agent.active_skills),
+    _context("active_skills", _AGENT, Keep.USEFUL, agents.active_skills),
     Section(
         name="context_contract",
         part=Part.CONTEXT,
@@ -184,10 +185,10 @@ SECTIONS: Final[tuple[Section, ...]] = (
         "latest_result",
         _TURN,
         Keep.PINNED,
-        render_turn.latest_result,
-        compact=render_turn.compact_result,
+        turns.latest_result,
+        compact=turns.compact_result,
     ),
-    _context("recent_briefs", _TURN, Keep.EXTRA, render_turn.recent_briefs),
+    _context("recent_briefs", _TURN, Keep.EXTRA, turns.recent_briefs),
     _elsewhere("recent_tool_executions", Part.CONTEXT, _TURN, IN_CONVERSATION),
-    _context("continuation_context", _TURN, Keep.USEFUL, render_turn.continuation),
+    _context("continuation_context", _TURN, Keep.USEFUL, turns.continuation),
 )

@@ -19,85 +19,70 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from holon.decide.bounded_text import OutputBudget
-from holon.decide.budget import PriceLookup
-from holon.decide.execution_place import HostRoots
-from holon.decide.without_secrets import log_without_secrets, value_without_secrets
-from holon.model.budget import BudgetPolicy
-from holon.model.errors import StoreBrokenError, StoreError
-from holon.model.ids import AgentId
-from holon.model.ingress import AdmissionReceipt, IngressRequest
-from holon.model.json_value import JsonValue
-from holon.model.model_ref import ModelRef
-from holon.model.refusal import Refusal, RefusalCode, RefusedError
-from holon.model.reminder import ReminderPolicy
-from holon.model.retention import RetentionPolicy
-from holon.model.task import TaskQuota
-from holon.model.transcript import TurnLog
-from holon.ports.agent_homes import AgentHomes
-from holon.ports.clock import Clock
-from holon.ports.episode_ledger import EpisodeLedger
+from holon.decide.budgets.budget import PriceLookup
+from holon.decide.text.bounded import OutputBudget
+from holon.decide.text.secrets import log_without_secrets, value_without_secrets
+from holon.decide.workspaces import HostRoots
+from holon.model.budgets import BudgetPolicy
+from holon.model.errors import Refusal, RefusalCode, RefusedError, StoreBrokenError, StoreError
+from holon.model.events.retention import RetentionPolicy
+from holon.model.providers.models import ModelRef
+from holon.model.queue import AdmissionReceipt, IngressRequest
+from holon.model.tasks import TaskQuota
+from holon.model.turns.transcript import TurnLog
+from holon.model.values import AgentId, JsonValue
+from holon.model.work import ReminderPolicy
+from holon.ports.agents import AgentHomes, TemplateCatalog
+from holon.ports.clock import Clock, IdSource
 from holon.ports.failpoint import Failpoints
-from holon.ports.files import Files
-from holon.ports.id_source import IdSource
-from holon.ports.instruction_sources import InstructionSources
-from holon.ports.instructions import Instructions
-from holon.ports.journal import Journal, LogLevel
-from holon.ports.memory_index import MemoryIndexes
-from holon.ports.places import Places
-from holon.ports.provider import ModelDirectory, ModelPreference
-from holon.ports.redactor import Redactor
-from holon.ports.shell import Shell
-from holon.ports.skill_catalog import SkillCatalogs
-from holon.ports.skill_folders import SkillFolders
+from holon.ports.guidance import Instructions, InstructionSources, SkillCatalogs, SkillFolders
+from holon.ports.journal import Journal, LogLevel, Redactor
+from holon.ports.memory import EpisodeLedger, MemoryIndexes
+from holon.ports.providers import ModelDirectory, ModelPreference
+from holon.ports.reads import StoreReads
 from holon.ports.store import Store
-from holon.ports.store_reads import StoreReads
-from holon.ports.template_catalog import TemplateCatalog
+from holon.ports.tasks import Shell
 from holon.ports.tracer import Tracer
-from holon.ports.trigger_key import TriggerKey
-from holon.ports.turn_mark import TurnMark
-from holon.ports.workspace_finder import WorkspaceFinder
-from holon.runtime.agent_birth import AgentBirth
-from holon.runtime.context_builder import ContextBuilder
-from holon.runtime.control_desk import ControlDesk
-from holon.runtime.episode_ledger import EpisodeLedgerKeeper
-from holon.runtime.event_feed import EventFeed
-from holon.runtime.execution_place import AgentPlaces
-from holon.runtime.ingress import Ingress
-from holon.runtime.instruction_watch import InstructionWatch
-from holon.runtime.lane import Lane
-from holon.runtime.memory_feeder import MemoryFeeder
-from holon.runtime.memory_indexer import MemoryIndexer
-from holon.runtime.model_routing import ModelRouting
-from holon.runtime.pace_desk import PaceDesk
-from holon.runtime.provider_caller import ProgressListener, ProviderCaller
-from holon.runtime.provider_gate import ProviderGate
-from holon.runtime.recovery import Recovery
-from holon.runtime.retention_keeper import RetentionKeeper
-from holon.runtime.scheduler import Scheduler
-from holon.runtime.settler import Settler
-from holon.runtime.task_desk import TaskDesk
-from holon.runtime.task_reporter import TaskReporter
-from holon.runtime.task_supervisor import TaskSupervisor
-from holon.runtime.tick_desk import TickDesk
-from holon.runtime.timer_wheel import TimerWheel
-from holon.runtime.token_calibration import TokenCalibrations
-from holon.runtime.tool_runner import CallListener, ToolRunner
-from holon.runtime.turn_driver import RoundGate, TurnDriver
-from holon.runtime.turn_renderings import TurnRenderings
+from holon.ports.turns import TurnMark
+from holon.ports.wake import TriggerKey
+from holon.ports.workspaces import Files, Places, WorkspaceFinder
+from holon.runtime.agents.control import ControlDesk
+from holon.runtime.agents.provisioning import AgentBirth
+from holon.runtime.budgets import PaceDesk
+from holon.runtime.events.feed import EventFeed
+from holon.runtime.events.retention import RetentionKeeper
+from holon.runtime.guidance.instruction_watch import InstructionWatch
+from holon.runtime.memory.indexer import MemoryFeeder, MemoryIndexer
+from holon.runtime.memory.ledger import EpisodeLedgerKeeper
+from holon.runtime.providers.caller import ProgressListener, ProviderCaller
+from holon.runtime.providers.gate import ProviderGate
+from holon.runtime.providers.routing import ModelRouting
+from holon.runtime.queue import Ingress
+from holon.runtime.tasks.records import TaskDesk
+from holon.runtime.tasks.supervisor import TaskReporter, TaskSupervisor
+from holon.runtime.turns.context import ContextBuilder
+from holon.runtime.turns.conversation import TokenCalibrations, TurnRenderings
+from holon.runtime.turns.driver import RoundGate, TurnDriver
+from holon.runtime.turns.lane import Lane
+from holon.runtime.turns.recovery import Recovery
+from holon.runtime.turns.settler import Settler
+from holon.runtime.turns.tool_runner import CallListener, ToolRunner
+from holon.runtime.wake.dispatcher import TimerWheel
+from holon.runtime.wake.scheduler import Scheduler
+from holon.runtime.wake.ticks import TickDesk
+from holon.runtime.workspaces.place import AgentPlaces
 from holon.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    from holon.projections.agent_summary import AgentSummary
-    from holon.runtime.agent_inspection import AgentInspection
-    from holon.runtime.command_desk import CommandDesk
-    from holon.runtime.prompt_desk import PromptDesk
-    from holon.runtime.skill_desk import SkillDesk
-    from holon.runtime.timer_desk import TimerDesk
-    from holon.runtime.trigger_desk import TriggerDesk
-    from holon.runtime.wake_desk import WakeDesk
-    from holon.runtime.work_desk import WorkDesk
-    from holon.runtime.workspace_desk import WorkspaceDesk
+    from holon.projections.agents.summary import AgentSummary
+    from holon.runtime.agents.inspection import AgentInspection, PromptDesk
+    from holon.runtime.guidance.skills import SkillDesk
+    from holon.runtime.tasks.commands import CommandDesk
+    from holon.runtime.wake.hints import WakeDesk
+    from holon.runtime.wake.timers import TimerDesk
+    from holon.runtime.wake.triggers import TriggerDesk
+    from holon.runtime.work.service import WorkDesk
+    from holon.runtime.workspaces.service import WorkspaceDesk
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -451,21 +436,21 @@ class Host:
     @cached_property
     def timers(self) -> "TimerDesk":
         """Where timers are set and taken back."""
-        from holon.runtime.timer_desk import TimerDesk
+        from holon.runtime.wake.timers import TimerDesk
 
         return TimerDesk(store=self.store, clock=self.clock, ids=self.ids)
 
     @cached_property
     def wake(self) -> "WakeDesk":
         """Where hints to wake an agent are left."""
-        from holon.runtime.wake_desk import WakeDesk
+        from holon.runtime.wake.hints import WakeDesk
 
         return WakeDesk(store=self.store, clock=self.clock, ids=self.ids)
 
     @cached_property
     def triggers(self) -> "TriggerDesk":
         """Where the outside world wakes agents."""
-        from holon.runtime.trigger_desk import TriggerDesk
+        from holon.runtime.wake.triggers import TriggerDesk
 
         return TriggerDesk(
             store=self.store,
@@ -478,7 +463,7 @@ class Host:
     @cached_property
     def work(self) -> "WorkDesk":
         """Where an operator steers work items."""
-        from holon.runtime.work_desk import WorkDesk
+        from holon.runtime.work.service import WorkDesk
 
         return WorkDesk(
             store=self.store, clock=self.clock, ids=self.ids, agent_places=self._agent_places
@@ -487,7 +472,7 @@ class Host:
     @cached_property
     def inspection(self) -> "AgentInspection":
         """Where agents are looked at."""
-        from holon.runtime.agent_inspection import AgentInspection
+        from holon.runtime.agents.inspection import AgentInspection
 
         return AgentInspection(
             reads=self.reads,
@@ -503,7 +488,7 @@ class Host:
     @cached_property
     def prompts(self) -> "PromptDesk":
         """Where one sees the prompt an agent would be given."""
-        from holon.runtime.prompt_desk import PromptDesk
+        from holon.runtime.agents.inspection import PromptDesk
 
         return PromptDesk(
             reads=self.reads,
@@ -519,7 +504,7 @@ class Host:
     @cached_property
     def workspaces(self) -> "WorkspaceDesk":
         """Where it is chosen in which directories an agent works."""
-        from holon.runtime.workspace_desk import WorkspaceDesk
+        from holon.runtime.workspaces.service import WorkspaceDesk
 
         return WorkspaceDesk(
             store=self.store,
@@ -534,7 +519,7 @@ class Host:
     @cached_property
     def skills(self) -> "SkillDesk":
         """Where skills are installed and removed."""
-        from holon.runtime.skill_desk import SkillDesk
+        from holon.runtime.guidance.skills import SkillDesk
 
         return SkillDesk(
             store=self.store,
@@ -548,7 +533,7 @@ class Host:
     @cached_property
     def commands(self) -> "CommandDesk":
         """Where an operator runs commands as an agent's tasks."""
-        from holon.runtime.command_desk import CommandDesk
+        from holon.runtime.tasks.commands import CommandDesk
 
         return CommandDesk(
             self.tasks,

@@ -14,40 +14,38 @@ import msgspec
 from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.files.contained_files import ContainedFiles
 from holon.adapters.files.episode_ledger import FileEpisodeLedger
-from holon.adapters.files.instruction_sources import FileInstructionSources
-from holon.adapters.sqlite.memory_indexes import SqliteMemoryIndexes
+from holon.adapters.files.instructions import FileInstructionSources
+from holon.adapters.sqlite.memory_index.indexes import SqliteMemoryIndexes
 from holon.adapters.sqlite.store import HeldHome, SqliteStore, open_store
 from holon.adapters.system.clock import SystemClock
+from holon.adapters.system.directories import SystemPlaces, SystemWorkspaceFinder
 from holon.adapters.system.ids import TimeOrderedIds
-from holon.adapters.system.places import SystemPlaces
-from holon.adapters.system.python_log import PythonLog
+from holon.adapters.system.logs import PythonLog
 from holon.adapters.system.secrets import SecretRegistry
 from holon.adapters.system.turn_mark_file import TurnMarkFile
-from holon.adapters.system.workspace_finder import SystemWorkspaceFinder
-from holon.decide.bounded_text import OutputBudget
-from holon.decide.budget import PriceLookup
-from holon.decide.execution_place import HostRoots
-from holon.model.answer import AnswerProgress
-from holon.model.brief import FailureArtifact
-from holon.model.budget import BudgetPolicy, ModelPrice
-from holon.model.ids import AgentId
-from holon.model.reminder import ReminderPolicy
-from holon.model.retention import RetentionPolicy
-from holon.model.task import TaskQuota
-from holon.model.tool import ToolCallRecord
+from holon.decide.budgets.budget import PriceLookup
+from holon.decide.text.bounded import OutputBudget
+from holon.decide.workspaces import HostRoots
+from holon.model.budgets import BudgetPolicy, ModelPrice
+from holon.model.events.briefs import FailureArtifact
+from holon.model.events.retention import RetentionPolicy
+from holon.model.tasks import TaskQuota
+from holon.model.turns.tools import ToolCallRecord
+from holon.model.turns.turn import AnswerProgress
+from holon.model.values import AgentId
+from holon.model.work import ReminderPolicy
 from holon.ports.failpoint import Failpoints, NoFailpoints
-from holon.ports.journal import Journal, LogLevel
-from holon.ports.provider import ModelDirectory
-from holon.ports.redactor import NothingToRedact, Redactor
+from holon.ports.journal import Journal, LogLevel, NothingToRedact, Redactor
+from holon.ports.providers import ModelDirectory
 from holon.ports.tracer import NoTracer, Tracer
-from holon.ports.trigger_key import NoTriggerKey, TriggerKey
 from holon.ports.unavailable import NoShell
+from holon.ports.wake import NoTriggerKey, TriggerKey
+from holon.runtime.events.retention import watch_store
 from holon.runtime.host import Host
-from holon.runtime.provider_caller import ProgressListener
-from holon.runtime.provider_gate import ProviderGate
-from holon.runtime.store_watch import watch_store
-from holon.runtime.tool_runner import CallListener
-from holon.runtime.turn_driver import RoundGate
+from holon.runtime.providers.caller import ProgressListener
+from holon.runtime.providers.gate import ProviderGate
+from holon.runtime.turns.driver import RoundGate
+from holon.runtime.turns.tool_runner import CallListener
 from holon.serve.identity_parts import UserFiles, identity_parts
 from holon.tools.registry import builtin_tools, local_registry
 

@@ -1,11 +1,16 @@
 """A host made from a home's settings: its models, its secrets, and the notes a doctor reads.
 
-Owns:  the order in which the parts come up and go down. No logic.
+Owns:  looking each one up where the settings say, once, at the start; the order in which the parts
+       come up and go down. No logic.
+Rule 1: a source whose secret is missing, empty or unreadable is shut; it is never left open.
 """
 
+import binascii
 import logging
+from base64 import b64decode
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from typing import Final
 
 import anyio
 import anyio.to_thread
@@ -13,21 +18,63 @@ import msgspec
 
 from holon.adapters.providers.catalog import price_of
 from holon.adapters.providers.last_failures import FailureNotes
-from holon.adapters.providers.plane import ProviderPlane
+from holon.adapters.providers.resolver import ProviderPlane
 from holon.adapters.sqlite.store import HeldHome
 from holon.adapters.system.clock import SystemClock
-from holon.adapters.system.log_redaction import install_log_redaction
+from holon.adapters.system.control_token import TriggerKeyFile
+from holon.adapters.system.credential_file import CredentialFile
+from holon.adapters.system.logs import install_log_redaction
 from holon.adapters.system.secrets import SecretRegistry
-from holon.adapters.system.trigger_key import TriggerKeyFile
 from holon.config.load_settings import Settings
-from holon.model.provider_setting import PlaneSettings
+from holon.model.errors import HolonError
+from holon.model.providers.models import PlaneSettings
+from holon.model.queue import WebhookSetting
 from holon.runtime.host import Host
-from holon.runtime.provider_gate import ProviderGate
+from holon.runtime.providers.gate import ProviderGate
 from holon.serve.compose import Hands, Hooks, HostOptions, open_host
 from holon.serve.identity_parts import seed, user_files_of
-from holon.serve.provider_notes import ProviderNotes
-from holon.serve.provider_plane import build_plane
-from holon.serve.webhook_secrets import webhook_secrets
+from holon.serve.providers import ProviderNotes, build_plane
+
+_PREFIX: Final = "whsec_"  # as Standard Webhooks spells secrets: base64 follows
+_log = logging.getLogger(__name__)
+
+
+def webhook_secrets(
+    settings: Settings, environ: Mapping[str, str], registry: SecretRegistry
+) -> dict[str, bytes | None]:
+    """Return the secret of each source that is set up; nothing for one that has none."""
+    found: dict[str, bytes | None] = {}
+    for source, setting in settings.webhooks.items():
+        text = _text_of(setting, settings, environ)
+        registry.learn(f"webhook {source}", text)  # each is a source of its own
+        found[source] = secret_bytes(text)
+        if found[source] is None:
+            _log.warning("webhooks of %s are shut: their secret is missing", source)
+    return found
+
+
+def secret_bytes(text: str) -> bytes | None:
+    """Return the key a secret stands for, or nothing when it stands for none."""
+    plain = text.strip()
+    if not plain.startswith(_PREFIX):
+        return plain.encode() or None
+    try:
+        return b64decode(plain.removeprefix(_PREFIX), validate=True) or None
+    except binascii.Error:
+        return None
+
+
+def _text_of(setting: WebhookSetting, settings: Settings, environ: Mapping[str, str]) -> str:
+    if setting.secret_env is not None:
+        return environ.get(setting.secret_env, "")
+    if setting.secret_profile is None:
+        return ""
+    try:
+        kept = CredentialFile(settings.home).profiles().get(setting.secret_profile)
+    except HolonError as error:
+        _log.warning("%s (%s)", error.message, error.hint)
+        return ""
+    return "" if kept is None else kept.material
 
 
 class ConfiguredHost(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,7 +170,7 @@ def _visible_traces(plane: PlaneSettings, registry: SecretRegistry) -> Iterator[
     if not (plane.http_trace or plane.failure_trace):
         yield
         return
-    from holon.adapters.providers.traced import LOGGER_NAME  # only for those who asked
+    from holon.adapters.providers.http.traced import LOGGER_NAME  # only for those who asked
 
     log = logging.getLogger(LOGGER_NAME)
     level, handlers = log.level, [] if log.hasHandlers() else [logging.StreamHandler()]

@@ -17,10 +17,11 @@ from typing import TypeVar
 import anyio
 from anyio.lowlevel import checkpoint
 
-from holon.adapters.exec.agent_ancestry import runs_for_an_agent
-from holon.adapters.system.process_limits import open_files_max
-from holon.http.access import Gatekeeper, Token
-from holon.http.app import App
+from holon.adapters.exec.process_table import runs_for_an_agent
+from holon.adapters.system.processes import open_files_max
+from holon.http.access import Gatekeeper, OwnNames, RateLimiter, Token
+from holon.http.app import App, RouteTable
+from holon.http.context import Plane, Traffic
 from holon.http.exchange import (
     Answerer,
     AnyReply,
@@ -29,13 +30,8 @@ from holon.http.exchange import (
     Reply,
     RequestHead,
 )
-from holon.http.head_checks import OwnNames
-from holon.http.listeners import Listeners
-from holon.http.plane import Plane
-from holon.http.rate_limiter import RateLimiter
-from holon.http.routing import RouteTable
+from holon.http.server.listeners import Listeners
 from holon.http.table import ROUTES
-from holon.http.traffic import Traffic
 from holon.model.limits import (
     HTTP_AUTH_FAILURES_COUNT_MAX,
     HTTP_AUTH_FAILURES_PER_MINUTE_COUNT,

@@ -1,18 +1,32 @@
-"""What a runtime is started with, and whether that is what another one was started with.
+"""The options a service was started with, as it writes them down for whoever comes later.
 
-Owns:  the request to serve, and the fingerprint of it together with the settings.
+Owns:  the request to serve, and the fingerprint of it together with the settings; their form in
+       `daemon.json`, and reading it; which one that is, and whether anybody could be let in with
+       it.
 Rule 1: whoever asks for a runtime and the runtime itself compute the fingerprint here, from the
         same values. A token is no part of it: a fingerprint is shown to whoever may look.
+Rule 2: a token is never written down: only that there was one, or which file it is in.
+Rule 3: what is written down is what the options amount to, address and all, so that one of them can
+        be replaced without asking how the others were spelled.
+Rule 4: a nearby version reads it: what it does not understand counts as not written down.
+Rule 5: a token that cannot be used refuses the start: a service nobody can call is not up.
+Rule 6: only the home's own file is made by us. One the operator names must be there.
 """
 
+import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Final
 
-from holon.config.fingerprint import config_fingerprint
-from holon.config.load_settings import Settings
-from holon.model.ids import AgentId
+import msgspec
+
+from holon.adapters.system.control_token import GivenToken, TokenFile
+from holon.adapters.system.secrets import SecretRegistry
+from holon.config.load_settings import Settings, config_fingerprint
+from holon.model.values import AgentId, JsonValue
 from holon.ports.journal import LogLevel
-from holon.serve.access_plan import AccessRequest, plan_access
+from holon.serve.access_plan import AccessMode, AccessRequest, plan_access
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,3 +64,90 @@ def effective_fingerprint(settings: Settings, asked: ServeRequest) -> str:
             "log_level": asked.log_level,
         },
     )
+
+
+class RecordedOptions(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False, omit_defaults=True
+):
+    """What a service was started with, besides its settings."""
+
+    access: AccessMode
+    host: str
+    port: int
+    agent: str
+    advertise: str | None = None
+    callback_base: str | None = None
+    has_token: bool = False  # one was given by value
+    token_file: str | None = None
+    workspace_root: str | None = None
+    log_level: LogLevel | None = None
+
+    def request(self) -> ServeRequest:
+        """The same request once more; a token that was given by value is not in it."""
+        return ServeRequest(
+            access=AccessRequest(
+                mode=self.access,
+                host=self.host,
+                port=self.port,
+                advertise=self.advertise,
+                callback_base=self.callback_base,
+                has_own_token=self.has_token or self.token_file is not None,
+            ),
+            token_file=None if self.token_file is None else Path(self.token_file),
+            default_agent=AgentId(self.agent),
+            workspace_dir=self.workspace_root,
+            log_level=self.log_level,
+        )
+
+
+def recorded_options(asked: ServeRequest) -> RecordedOptions:
+    """Return what is written down of a request; raises BadAccessError."""
+    plan = plan_access(asked.access)
+    return RecordedOptions(
+        access=plan.mode,
+        host=plan.host,
+        port=plan.port,
+        agent=asked.default_agent,
+        advertise=plan.advertise,
+        callback_base=plan.callback_base,
+        has_token=asked.has_token_by_value,
+        token_file=None if asked.token_file is None else str(asked.token_file),
+        workspace_root=asked.workspace_dir,
+        log_level=asked.log_level,
+    )
+
+
+def read_options(written: JsonValue) -> RecordedOptions | None:
+    """Return what was written down, or nothing when it cannot be read."""
+    try:
+        return msgspec.convert(written, RecordedOptions)
+    except msgspec.ValidationError:
+        return None
+
+
+_NAME: Final = "control_token"
+
+
+def require_usable_token(asked: ServeRequest, own: Path) -> None:
+    """Raise BadTokenError for a token that cannot be used; makes nothing."""
+    if asked.token is not None:
+        GivenToken(asked.token)
+    elif asked.token_file is not None:
+        TokenFile(asked.token_file).require_usable()
+    elif os.path.lexists(own):
+        TokenFile(own).require_usable(is_replaceable=True)
+
+
+def service_token(
+    asked: ServeRequest, own: Path, secrets: SecretRegistry
+) -> GivenToken | TokenFile:
+    """Return the token in force, known to whoever hides secrets; raises BadTokenError."""
+    if asked.token is not None:
+        secrets.learn(_NAME, asked.token)
+        return GivenToken(asked.token)
+    file = TokenFile(asked.token_file or own, learn=partial(secrets.learn, _NAME))
+    if asked.token_file is None:
+        file.make_if_missing()
+    require_usable_token(asked, own)
+    secrets.learn(_NAME, file.text())
+    return file

@@ -1,31 +1,44 @@
 """`holon serve`: a host with its control plane, for as long as the process lives.
 
-Owns:  the order in which a service comes up and goes down.
-Rule 1: the home is taken first and held until the end, then the port is taken, so that what is in
+Owns:  how its process is tuned for a long life; the loop is asyncio's own (docs/decisions/0015);
+       loading what a service has not needed yet; the order in which a service comes up and goes
+       down.
+Rule 1: a thread that has made a commit durable does not wait long for a loop that is busy.
+Rule 2: an upgrade replaces files under a running service. A part that was loaded only then would be
+        of another version than the rest, so everything is loaded while the files are still ours.
+Rule 3: that waits until the service has long been ready, and takes place on a thread of its own:
+        nobody waits for what nobody has asked for.
+Rule 4: the home is taken first and held until the end, then the port is taken, so that what is in
         the way fails before anything runs; nobody is answered before recovery is done.
-Rule 2: the files under `run` are touched only by the owner of the home (its lock is held by then);
+Rule 5: the files under `run` are touched only by the owner of the home (its lock is held by then);
         those that say who serves are written once it is ready and removed when it ends well.
-Rule 3: going down is a drain: no agent is stopped by it. What runs gets a moment to finish and is
-        otherwise cut; it goes on from its last durable step when the service comes back. Who asks
-        a second time gets the end at once.
-Rule 4: what a service is found by is looked after while it runs: a record that was removed is
+Rule 6: going down is a drain: no agent is stopped by it. What runs gets a moment to finish and is
+        otherwise cut; it goes on from its last durable step when the service comes back. Who asks a
+        second time gets the end at once.
+Rule 7: what a service is found by is looked after while it runs: a record that was removed is
         written again; without its socket it could not be asked or ended, so it ends and says why.
-Rule 5: a start or an end that failed is written down, until one goes well.
+Rule 8: a start or an end that failed is written down, until one goes well.
 """
 
+import gc
+import importlib
 import os
+import pkgutil
 import signal
 import socket
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import anyio
 import anyio.to_thread
 import msgspec
 from anyio.abc import TaskStatus
 
+import holon
 from holon import __version__
 from holon.adapters.sqlite.store import HeldHome, hold_home
 from holon.adapters.system.clock import SystemClock
@@ -33,14 +46,14 @@ from holon.adapters.system.detached_process import tell_ready
 from holon.adapters.system.failure_files import FailureFiles
 from holon.adapters.system.home_checks import home_errors, require_safe_home
 from holon.adapters.system.home_identity import HomeIdentity, HomePlace, place_of
-from holon.adapters.system.journal_file import JournalFile
+from holon.adapters.system.journal import JournalFile
 from holon.adapters.system.listening_sockets import (
     bind_tcp,
     bind_unix,
     prepare_run_folder,
 )
 from holon.adapters.system.private_file import make_home
-from holon.adapters.system.process_limits import (
+from holon.adapters.system.processes import (
     become_private,
     give_back_memory,
     keep_one_heap,
@@ -54,28 +67,83 @@ from holon.adapters.system.run_files import (
 )
 from holon.adapters.system.secrets import SecretRegistry
 from holon.config.load_settings import Settings
-from holon.http.outside_door import OutsideDoor
-from holon.http.plane import Plane, RuntimeFacts
+from holon.http.access import OutsideDoor
+from holon.http.context import Plane, RuntimeFacts
 from holon.model.errors import HomeLostError, StoreUnwritableError
 from holon.model.limits import (
     HOME_WATCH_MS,
     MEMORY_GIVEN_BACK_MS,
+    MINUTE_MS,
     SECOND_MS,
     SHUTDOWN_GRACE_MS_MAX,
 )
-from holon.model.webhook_setting import SignatureForm
+from holon.model.queue import SignatureForm
+from holon.ports.clock import Clock
+from holon.ports.journal import Journal, LogLevel
 from holon.runtime.host import Host
 from holon.serve.access_plan import AccessPlan, plan_access
 from holon.serve.compose import Hooks
 from holon.serve.configured_host import ConfiguredHost, open_configured_host
 from holon.serve.control_server import serve_control_plane
-from holon.serve.effective_config import ServeRequest, effective_fingerprint
-from holon.serve.lifecycle_failures import LifecycleFailures
-from holon.serve.recorded_options import recorded_options
-from holon.serve.service_journal import service_journal, sum_up, tell_refusals
-from holon.serve.service_token import service_token
+from holon.serve.effective_config import (
+    ServeRequest,
+    effective_fingerprint,
+    recorded_options,
+    service_token,
+)
+from holon.serve.service_journal import LifecycleFailures, service_journal, sum_up, tell_refusals
 from holon.serve.service_tracer import service_tracer
-from holon.serve.whole_program import load_the_rest
+
+SWITCH_S: Final = 0.001  # a fifth of what Python gives a thread before another has its turn
+# Between two searches for garbage. Cancelled tasks leave cycles: with 50,000 a busy service held
+# 130,000 objects that were garbage, and its memory kept rising by such peaks.
+ALLOCATIONS_COUNT: Final = 10_000
+
+
+def run_service(serve: Callable[[], Awaitable[None]]) -> None:
+    """Run until it has ended."""
+    sys.setswitchinterval(SWITCH_S)
+    gc.set_threshold(ALLOCATIONS_COUNT)
+    gc.freeze()  # what was loaded stays: no collection needs to look at it again
+    anyio.run(serve)
+
+
+LOAD_AFTER_MS: Final = MINUTE_MS
+_OTHERS: Final = (
+    *("holon.cli", "holon.client", "holon.daemon", "tests.support", "holon.__main__"),
+    "holon.adapters.telemetry",  # needs packages that may be missing; is loaded at once or never
+)
+
+
+async def load_the_rest(clock: Clock, journal: Journal) -> None:
+    """Wait a while, then load what is not loaded yet."""
+    await clock.sleep_for(LOAD_AFTER_MS)
+    broken = await anyio.to_thread.run_sync(load_whole_program, abandon_on_cancel=True)
+    for name, why in broken.items():
+        journal.note("not_loaded", f"{name} cannot be loaded: {why}", level=LogLevel.WARNING)
+
+
+def load_whole_program() -> dict[str, str]:
+    """Load every module a service may need; return those that cannot be, and why."""
+    broken: dict[str, str] = {}
+    for name in names_of_a_service():
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            broken[name] = str(error)
+    return broken
+
+
+def names_of_a_service() -> Iterator[str]:
+    """Name every module a service may come to need."""
+    for found in pkgutil.walk_packages(holon.__path__, f"{holon.__name__}.", onerror=_no_matter):
+        if not found.name.startswith(_OTHERS):
+            yield found.name
+
+
+def _no_matter(name: str) -> None:
+    """Let a package that cannot be loaded be told by whoever loads it."""
+    del name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

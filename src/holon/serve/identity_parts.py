@@ -8,21 +8,24 @@ from pathlib import Path
 
 import msgspec
 
+from holon.adapters.files.agent_homes import HomeBirths
 from holon.adapters.files.builtin_templates import seed_templates
 from holon.adapters.files.github_tree import GithubTrees
-from holon.adapters.files.home_births import HomeBirths
-from holon.adapters.files.instruction_files import InstructionFiles
-from holon.adapters.files.skill_folders import InstalledSkills
-from holon.adapters.files.skill_install import FolderSkillInstaller
+from holon.adapters.files.instructions import InstructionFiles
+from holon.adapters.files.skill_folders import FolderSkillInstaller, InstalledSkills
 from holon.adapters.files.skill_scan import SkillScan
-from holon.adapters.files.template_store import TemplateStore
-from holon.adapters.files.user_home import templates_root, user_home_of
-from holon.ports.agent_homes import AgentHomes, NoHomes
-from holon.ports.instructions import Instructions, NoInstructions
+from holon.adapters.files.templates import TemplateStore
+from holon.adapters.system.directories import templates_root, user_home_of
+from holon.ports.agents import AgentHomes, NoHomes, NoTemplates, TemplateCatalog
+from holon.ports.guidance import (
+    Instructions,
+    NoInstructions,
+    NoSkillFolders,
+    NoSkills,
+    SkillCatalogs,
+    SkillFolders,
+)
 from holon.ports.journal import Journal, LogLevel
-from holon.ports.skill_catalog import NoSkills, SkillCatalogs
-from holon.ports.skill_folders import NoSkillFolders, SkillFolders
-from holon.ports.template_catalog import NoTemplates, TemplateCatalog
 
 
 class UserFiles(msgspec.Struct, frozen=True, kw_only=True):

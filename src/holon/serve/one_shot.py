@@ -1,48 +1,267 @@
 """`holon run`: one prompt, answered by a host that lives as long as the answer takes.
 
-Owns:  the life of a one-shot run: a prompt, the wait until its agent rests, and what came of it.
-Rule 1: a run is over when the rows give the agent nothing more to do, so what it enqueued for
+Owns:  what `--trust` means: which origin the text has, and who vouches for it; the agent made for
+       one run, the named agent, and when a named one may be made; which rows a run's events name,
+       and reading them; the life of a one-shot run: a prompt, the wait until its agent rests, and
+       what came of it.
+Rule 1: trust is never written onto a message. A lower trust is another origin through a door that
+        vouches for that origin, and the tables of decide/queue/authority make of it what they
+        always do.
+Rule 2: whoever sits at this terminal is the operator and may give a text less weight than their
+        own, as one does with a stranger's words. Nothing here can give it more.
+Rule 3: a run that names nobody gets an agent of its own: private, and nobody else's past.
+Rule 4: a named agent is used as it is: a template is for a new one. It comes into being only when
+        that was asked for.
+Rule 5: the agent made for a run is archived when the run is over, for good: it takes nothing more.
+        Its identity stays; its rows and its home stay until retention lets them go. As long as it
+        could go on, because the run was stopped or waits, or a task, a timer or a wait is left, it
+        stays in use. So it does when the process was killed: a run that goes on with it by its name
+        archives it at its own end.
+Rule 6: an agent that could not answer (paused, stopped, someone's child) is refused at once.
+Rule 7: only what the run's own events name belongs to it; what the agent did before does not.
+Rule 8: a turn is read only when something in it is needed: its effects, or the last words.
+Rule 9: a run is over when the rows give the agent nothing more to do, so what it enqueued for
         itself is part of it, and so are its background tasks unless the caller will not wait.
-Rule 2: the prompt is admitted like any other; nothing here bypasses the queue.
-Rule 3: the rows are looked at again for each event that may have brought the agent to rest. No time
-        passes for its own sake.
-Rule 4: a run that used up its rounds is over at once, whatever else the agent could do.
+Rule 10: the prompt is admitted like any other; nothing here bypasses the queue.
+Rule 11: the rows are looked at again for each event that may have brought the agent to rest. No
+         time passes for its own sake.
+Rule 12: a run that used up its rounds is over at once, whatever else the agent could do.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from typing import Final, TypeAlias
+from datetime import datetime
+from types import MappingProxyType
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from holon.decide.activation import Rest, RestUntil, StayDown, decide_activation
-from holon.decide.failure_artifact import ROUND_LIMIT, run_round_limit
-from holon.model.brief import FailureArtifact
-from holon.model.event import (
+from holon.decide.agents.lifecycle import is_temporary, may_run
+from holon.decide.turns.closure import closure_facts, derive_closure
+from holon.decide.turns.failures import ROUND_LIMIT, run_round_limit
+from holon.decide.wake.activation import Rest, RestUntil, StayDown, decide_activation
+from holon.model.agents import (
+    AgentIdentity,
+    AgentKind,
+    AgentState,
+    IdentityStatus,
+    Ownership,
+    ProfilePreset,
+    Visibility,
+)
+from holon.model.errors import BadInputError
+from holon.model.events.briefs import BriefRecord, FailureArtifact
+from holon.model.events.event import (
     AssistantRoundRecorded,
     AuditEvent,
+    BriefCreated,
     ContinuationResolved,
     Event,
     MessageAdmitted,
     MessageProcessingStarted,
     ProviderRoundCompleted,
     RuntimeErrorRecorded,
+    TaskCreated,
+    TaskStatusUpdated,
     ToolExecuted,
     ToolExecutionFailed,
     ToolStarted,
     TurnEnded,
     TurnStarted,
 )
-from holon.model.ids import AgentId
-from holon.model.ingress import IngressRequest
-from holon.model.limits import EVENT_PAGE_COUNT_DEFAULT
-from holon.model.provenance import TrustLevel
-from holon.ports.clock import Clock
-from holon.projections.run_result import RunResult, run_result
+from holon.model.limits import EVENT_PAGE_COUNT_DEFAULT, RUN_BRIEFS_READ_COUNT_MAX
+from holon.model.queue import (
+    AdmissionContext,
+    ChannelOrigin,
+    DeliverySurface,
+    IngressRequest,
+    MessageKind,
+    OperatorOrigin,
+    Origin,
+    SystemOrigin,
+    TextBody,
+    TrustLevel,
+    WebhookOrigin,
+)
+from holon.model.values import AgentId, IdPrefix, TaskId, TurnId, parse_agent_id
+from holon.model.work import WorkItemRecord, WorkItemState, WorkItemWritten
+from holon.ports.clock import Clock, IdSource
+from holon.ports.reads import StoreReads
+from holon.projections.turns.run_result import RunFacts, RunResult, run_result
 from holon.runtime.host import Host
-from holon.serve.run_agents import named_agent
-from holon.serve.run_door import run_request
-from holon.serve.run_ending import gather_facts
+
+SOURCE: Final = "holon_run"
+
+
+class _Entrance(NamedTuple):
+    kind: MessageKind
+    origin: Origin
+    admission: AdmissionContext
+
+
+ENTRANCES: Final[Mapping[TrustLevel, _Entrance]] = MappingProxyType(
+    {
+        TrustLevel.TRUSTED_OPERATOR: _Entrance(
+            MessageKind.OPERATOR_PROMPT, OperatorOrigin(), AdmissionContext.LOCAL_PROCESS
+        ),
+        # The run is the process that owns the runtime, so it may speak as a part of it.
+        TrustLevel.TRUSTED_SYSTEM: _Entrance(
+            MessageKind.INTERNAL_FOLLOWUP,
+            SystemOrigin(subsystem=SOURCE),
+            AdmissionContext.RUNTIME_OWNED,
+        ),
+        TrustLevel.TRUSTED_INTEGRATION: _Entrance(
+            MessageKind.WEBHOOK_EVENT,
+            WebhookOrigin(source=SOURCE),
+            AdmissionContext.LOCAL_PROCESS,
+        ),
+        TrustLevel.UNTRUSTED_EXTERNAL: _Entrance(
+            MessageKind.CHANNEL_EVENT,
+            ChannelOrigin(channel_id=SOURCE),
+            AdmissionContext.LOCAL_PROCESS,
+        ),
+    }
+)
+
+
+def run_request(agent_id: AgentId, text: str, *, trust: TrustLevel) -> IngressRequest:
+    """Return the request that brings the text in with this much trust."""
+    entrance = ENTRANCES[trust]
+    return IngressRequest(
+        agent_id=agent_id,
+        kind=entrance.kind,
+        origin=entrance.origin,
+        body=TextBody(text=text),
+        surface=DeliverySurface.RUN_ONCE,
+        admission=entrance.admission,
+    )
+
+
+class AgentNotUsableError(BadInputError):
+    """The agent a run names cannot be asked."""
+
+    code = "agent_not_usable"
+
+
+async def temporary_agent(host: Host, clock: Clock, ids: IdSource) -> AgentId:
+    """Make the agent of a run that names none."""
+    agent_id = parse_agent_id(ids.fresh(IdPrefix.TEMPORARY_RUN))
+    await host.control.create_agent(_identity(agent_id, clock, Visibility.PRIVATE))
+    return agent_id
+
+
+async def archive_temporary(host: Host, agent_id: AgentId) -> bool:
+    """Archive the agent of a run that is over, if it was made for one and has nothing left."""
+    state = await host.reads.agent(agent_id)
+    if state is None or not is_temporary(state.identity):
+        return False
+    return await host.control.archive(agent_id, reason="its run is over")
+
+
+async def named_agent(
+    host: Host, clock: Clock, agent_id: AgentId, *, create: bool, template: str | None = None
+) -> AgentId:
+    """Return the agent of this name, made from the template if it may be and is not there."""
+    state = await host.reads.agent(agent_id)
+    if state is None and create:
+        identity = _identity(agent_id, clock, Visibility.PUBLIC)
+        await host.control.create_agent(identity, template=template)
+        return agent_id
+    _require_usable(agent_id, state)
+    return agent_id
+
+
+def _require_usable(agent_id: AgentId, state: AgentState | None) -> None:
+    if state is None:
+        raise AgentNotUsableError(
+            f"there is no agent {agent_id}",
+            hint="check the name with `holon agent list`, or add --create-agent to make it",
+        )
+    if state.identity.ownership is not Ownership.SELF_OWNED:
+        raise AgentNotUsableError(
+            f"agent {agent_id} belongs to another agent", hint="ask the agent it belongs to"
+        )
+    if state.identity.status is IdentityStatus.ARCHIVED:
+        raise AgentNotUsableError(
+            f"agent {agent_id} is archived",
+            hint="choose another agent; one that you name with --agent and --create-agent lasts",
+        )
+    if not may_run(state.posture.status):
+        raise AgentNotUsableError(
+            f"agent {agent_id} is {state.posture.status}",
+            hint=(
+                f"resume it first with `holon agent resume {agent_id}`; where no runtime serves"
+                " this home, `holon daemon start` starts one"
+            ),
+        )
+
+
+def _identity(agent_id: AgentId, clock: Clock, visibility: Visibility) -> AgentIdentity:
+    return AgentIdentity(
+        agent_id=agent_id,
+        kind=AgentKind.NAMED,
+        visibility=visibility,
+        ownership=Ownership.SELF_OWNED,
+        profile_preset=ProfilePreset.PUBLIC_NAMED,
+        created_at=clock.now(),
+    )
+
+
+_WITH_EFFECTS: Final = frozenset({"ApplyPatch", "ExecCommand", "ExecCommandBatch"})
+
+
+async def gather_facts(
+    reads: StoreReads, agent_id: AgentId, told: tuple[Event, ...], *, now: datetime
+) -> RunFacts:
+    """Read everything a run's events point to."""
+    snapshot = await reads.snapshot(agent_id, now=now)
+    turns = [await reads.turn_log(turn_id) for turn_id in _turn_ids(told)]
+    tasks = [await reads.task(task_id) for task_id in _task_ids(told)]
+    return RunFacts(
+        agent_id=agent_id,
+        events=told,
+        closure=None if snapshot is None else derive_closure(closure_facts(snapshot)),
+        briefs=await _briefs(reads, agent_id, told),
+        turns=tuple(log for log in turns if log is not None),
+        tasks=tuple(task for task in tasks if task is not None),
+        completed=await _completed(reads, told),
+    )
+
+
+def _turn_ids(told: tuple[Event, ...]) -> list[TurnId]:
+    ended = [event.turn_id for event in told if isinstance(event, TurnEnded)]
+    acted = {
+        event.turn_id
+        for event in told
+        if isinstance(event, ToolStarted) and event.tool_name in _WITH_EFFECTS
+    }
+    return [turn_id for turn_id in ended if turn_id in acted or turn_id == ended[-1]]
+
+
+def _task_ids(told: tuple[Event, ...]) -> list[TaskId]:
+    moved = (e.task_id for e in told if isinstance(e, TaskCreated | TaskStatusUpdated))
+    return list(dict.fromkeys(moved))
+
+
+async def _briefs(
+    reads: StoreReads, agent_id: AgentId, told: tuple[Event, ...]
+) -> tuple[BriefRecord, ...]:
+    made = {event.brief_id for event in told if isinstance(event, BriefCreated)}
+    if not made:
+        return ()
+    newest = await reads.briefs(agent_id, limit=min(len(made), RUN_BRIEFS_READ_COUNT_MAX))
+    return tuple(brief for brief in newest if brief.id in made)
+
+
+async def _completed(reads: StoreReads, told: tuple[Event, ...]) -> tuple[WorkItemRecord, ...]:
+    done = dict.fromkeys(
+        event.work_item_id
+        for event in told
+        if isinstance(event, WorkItemWritten) and event.state is WorkItemState.COMPLETED
+    )
+    items = [await reads.work_item(work_item_id) for work_item_id in done]
+    return tuple(item for item in items if item is not None)
+
 
 EventListener: TypeAlias = Callable[[Event], None]
 

@@ -52,7 +52,7 @@ async def service_tracer(
         return
     for value in _credentials(environ):
         secrets.learn("otlp_header", value)
-    from holon.adapters.telemetry.open_telemetry import SpanTracer, otlp_exporter, tracer_provider
+    from holon.adapters.telemetry import SpanTracer, otlp_exporter, tracer_provider
 
     provider = tracer_provider(otlp_exporter())
     journal.note("spans_on", "spans of turns are sent by OTLP")

@@ -1,6 +1,7 @@
 """Tool arguments: lenient at the edge, strict structs inside, and the schema the model sees.
 
-Owns:  decoding a call's input into its argument struct and deriving the JSON schema from it.
+Owns:  reading tools/guidance/*.md; the prose never lives in Python strings; decoding a call's input
+       into its argument struct and deriving the JSON schema from it.
 Rule 1: `leniently` stands before a tool's `run`: what a model gets nearly right is bent to the
         schema, and the result carries a note on each bend. Behind it everything is strict.
 Rule 2: unknown fields, wrong types and missing fields are refused with the field's name, the form
@@ -9,6 +10,7 @@ Rule 3: a null for a field that may be left out means that it was left out: unde
         model has no other way to say so.
 """
 
+import pkgutil
 import re
 from collections.abc import Callable, Coroutine, Mapping
 from functools import cache, wraps
@@ -16,11 +18,24 @@ from typing import Final, Protocol, TypeVar, cast
 
 import msgspec
 
-from holon.decide.schema_emission import arguments_from_strict
-from holon.model.json_value import JsonValue
+from holon.decide.providers.schemas import arguments_from_strict
 from holon.model.text_size import cut
-from holon.model.tool import ToolOk, ToolRefused, ToolSpec
+from holon.model.turns.tools import ToolOk, ToolRefused, ToolSpec
+from holon.model.values import JsonValue
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
+
+
+def guidance_for(name: str) -> str:
+    """Return the guidance text of one tool."""
+    return guidance_file(f"{name}.md")
+
+
+def guidance_file(name: str) -> str:
+    """Return the text of one file of the guidance."""
+    text = pkgutil.get_data("holon.tools", f"guidance/{name}")
+    assert text is not None, "the guidance is part of the package"
+    return text.decode("utf-8").strip()
+
 
 Arguments = TypeVar("Arguments", bound=msgspec.Struct)
 
@@ -54,7 +69,7 @@ def leniently(*aliases: tuple[str, str], drops_unknown: bool = True) -> Callable
             self: Offered, arguments: JsonValue, scene: ToolScene, ports: ToolPorts
         ) -> ToolExecution:
             # Here, not above: all tools are offered at every start, and few are called.
-            from holon.decide.lenient_arguments import coerce_arguments
+            from holon.decide.providers.lenient_arguments import coerce_arguments
 
             meant = coerce_arguments(
                 arguments, self.spec.input_schema, aliases=aliases, drops_unknown=drops_unknown
@@ -102,7 +117,7 @@ def _field_of(text: str) -> str | None:
 
 
 def _hint(schema: JsonValue, field: str | None) -> str:
-    from holon.decide.schema_parts import expected_form, schema_at
+    from holon.decide.providers.schemas import expected_form, schema_at
 
     wanted = schema if field is None else schema_at(schema, field)
     what = "the arguments are" if field is None else f"{_shown(field)} is"

@@ -1,29 +1,39 @@
 """Which tools exist.
 
-Owns:  the catalog, its order (part of the prompt, so it never shuffles), and the policy view of it.
+Owns:  their order in the catalog; the catalog, its order (part of the prompt, so it never
+       shuffles), and the policy view of it.
 """
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
-from holon.decide.turn_step import ToolPolicy
-from holon.model.tool import ToolSpec
-from holon.prompt.offered_tools import OfferedTools, offered_tools
-from holon.tools.agent_get import AgentGet
-from holon.tools.apply_patch import ApplyPatch
-from holon.tools.complete_work_item import CompleteWorkItem
-from holon.tools.create_work_item import CreateWorkItem
-from holon.tools.enqueue import Enqueue
-from holon.tools.get_work_item import GetWorkItem
-from holon.tools.list_work_items import ListWorkItems
-from holon.tools.local_tools import local_tools
-from holon.tools.memory_get import MemoryGet
-from holon.tools.memory_search import MemorySearch
-from holon.tools.pick_work_item import PickWorkItem
-from holon.tools.sleep import Sleep
+from holon.decide.turns.step import ToolPolicy
+from holon.model.turns.tools import ToolSpec
+from holon.prompt.facts import OfferedTools, offered_tools
+from holon.tools.agents import AgentGet
+from holon.tools.memory import MemoryGet, MemorySearch
+from holon.tools.queue import Enqueue
+from holon.tools.tasks.exec_command import ExecCommand, ExecCommandBatch
+from holon.tools.tasks.task_tools import TaskInput, TaskList, TaskOutput, TaskStatusTool, TaskStop
 from holon.tools.tool import Tool
-from holon.tools.update_work_item import UpdateWorkItem
+from holon.tools.wake import Sleep
+from holon.tools.work.change import CompleteWorkItem, CreateWorkItem, PickWorkItem, UpdateWorkItem
+from holon.tools.work.read import GetWorkItem, ListWorkItems
+from holon.tools.workspaces.apply_patch import ApplyPatch
+
+
+def local_tools() -> tuple[Tool, ...]:
+    """Return the command and task tools."""
+    return (
+        ExecCommand(),
+        ExecCommandBatch(),
+        TaskList(),
+        TaskStatusTool(),
+        TaskOutput(),
+        TaskInput(),
+        TaskStop(),
+    )
 
 
 class ToolRegistry:

@@ -1,39 +1,41 @@
 """What a tool is to the runtime: a spec, and a way to carry out one call.
 
-Owns:  the tool protocol, what a tool may touch, and what it hands back.
+Owns:  the tool protocol, what a tool may touch, and what it hands back; the model-visible envelope,
+       success and failure alike, within its size.
 Rule 1: a tool returns a value (ToolOk or ToolRefused); raising means it has a bug.
 Rule 2: durable changes are returned, not made: they are committed together with the call's result.
 Rule 3: a tool that only plans changes says so (`only_plans`); it may be run again when the rows it
         saw have moved on. A tool with an effect outside the database is never run twice.
+Rule 4: notes stand beside the result and outlive a result that had to be cut.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import msgspec
 
-from holon.decide.bounded_text import OutputBudget
-from holon.model.commit import Change
-from holon.model.expectation import Expect
-from holon.model.ids import AgentId, MessageId, TurnId, WorkItemId
-from holon.model.json_value import JsonValue
+from holon.decide.text.bounded import OutputBudget
+from holon.decide.turns.receipts import error_receipt
+from holon.model.commits import Change, Expect
+from holon.model.limits import ARGUMENT_NOTES_COUNT_MAX, KIB, TOOL_RESULT_BYTES_MAX
 from holon.model.record import Record
-from holon.model.task import TaskQuota
-from holon.model.tool import ToolError, ToolOutcome, ToolRefused, ToolSpec
-from holon.model.workspace import ActiveWorkspace
-from holon.ports.clock import Clock
-from holon.ports.files import Files
-from holon.ports.id_source import IdSource
-from holon.ports.memory_index import MemoryRecall
-from holon.ports.places import Places
-from holon.ports.redactor import Redactor
-from holon.ports.shell import Shell
-from holon.ports.store_reads import StoreReads
-from holon.ports.task_control import TaskControl
+from holon.model.tasks import TaskQuota
+from holon.model.turns.conversation import ToolUseBlock
+from holon.model.turns.tools import ToolError, ToolOk, ToolOutcome, ToolRefused, ToolSpec
+from holon.model.turns.turn import ToolReceipt
+from holon.model.values import AgentId, JsonValue, MessageId, TurnId, WorkItemId
+from holon.model.workspaces import ActiveWorkspace
+from holon.ports.clock import Clock, IdSource
+from holon.ports.journal import Redactor
+from holon.ports.memory import MemoryRecall
+from holon.ports.reads import StoreReads
+from holon.ports.tasks import Shell, TaskControl
+from holon.ports.workspaces import Files, Places
 
 if TYPE_CHECKING:
-    from holon.projections.agent_summary import AgentSummary
+    from holon.projections.agents.summary import AgentSummary
+
 
 SummaryLook: TypeAlias = "Callable[[AgentId], Awaitable[AgentSummary | None]]"
 
@@ -103,3 +105,41 @@ def refuse(
     return ToolExecution(
         outcome=ToolRefused(error=ToolError(kind=kind, message=message, hint=hint, field=field))
     )
+
+
+# JSON inside a JSON string at most doubles: its quotes and backslashes are escaped once more.
+_PREVIEW_BYTES_MAX: Final = (TOOL_RESULT_BYTES_MAX - 32 * KIB) // 2
+_NOTE_CHARS_MAX: Final = 300
+
+
+def receipt_of(use: ToolUseBlock, outcome: ToolOutcome) -> ToolReceipt:
+    """Return the receipt of one call."""
+    match outcome:
+        case ToolOk():
+            return ToolReceipt(
+                call_id=use.call_id,
+                name=use.name,
+                content=_bounded(_envelope(use.name, outcome)),
+                ends_turn=outcome.ends_turn,
+                sleep_reason=outcome.sleep_reason,
+                completes_work_item_id=outcome.completes_work_item_id,
+            )
+        case ToolRefused(error=error):
+            return error_receipt(use.call_id, use.name, error)
+
+
+def _envelope(name: str, outcome: ToolOk) -> dict[str, JsonValue]:
+    told: dict[str, JsonValue] = {"ok": True, "tool_name": name, "result": outcome.result}
+    if outcome.notes:
+        kept = outcome.notes[: 2 * ARGUMENT_NOTES_COUNT_MAX]
+        told["notes"] = [note[:_NOTE_CHARS_MAX] for note in kept]
+    return told
+
+
+def _bounded(envelope: Mapping[str, JsonValue]) -> str:
+    encoded = msgspec.json.encode(envelope)
+    if len(encoded) <= TOOL_RESULT_BYTES_MAX:
+        return encoded.decode()
+    head = encoded[:_PREVIEW_BYTES_MAX].decode(errors="ignore")
+    cut = {name: part for name, part in envelope.items() if name != "result"}
+    return msgspec.json.encode({**cut, "truncated": True, "preview": head}).decode()

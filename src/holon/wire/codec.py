@@ -1,18 +1,20 @@
 """Records to JSON bytes and back, strictly.
 
-Owns:  the one way a record becomes bytes, and the named error for each way bytes can be wrong.
+Owns:  the one way a record becomes bytes, and the named error for each way bytes can be wrong; the
+       body every refused request gets, and the event under which a stream ends with one.
 Rule 1: what decodes is exactly what was encoded. A number JSON has no form for, a lone surrogate or
         bottomless nesting is refused in both directions, never bent into something near.
 Rule 2: an error says where: it ends in the JSON path of the offending value. It quotes at most a
         line of what came in, so a hostile page of text cannot flood a log.
 Rule 3: callers choose by class: BadTagError (no such variant), BadEnumError (no such value),
         BadSyntaxError (not JSON, or JSON no reader could hold), DecodeError (any other shape).
+Rule 4: `code` is stable and for programs; `error` is a sentence; `hint` says what to do next.
 """
 
 import re
 from functools import cache
 from types import UnionType
-from typing import Any, Final, NamedTuple, TypeVar, overload
+from typing import Any, Final, Literal, NamedTuple, TypeVar, overload
 
 import msgspec
 from msgspec import inspect
@@ -24,8 +26,9 @@ from holon.model.errors import (
     DecodeError,
     NotJsonError,
 )
-from holon.model.json_value import JsonValue, require_json
+from holon.model.record import Record
 from holon.model.text_size import cut
+from holon.model.values import JsonValue, require_json
 
 T = TypeVar("T")
 
@@ -170,3 +173,18 @@ def _parts_of(info: inspect.Type) -> tuple[inspect.Type, ...]:
 def json_of(value: object) -> JsonValue:
     """Return the JSON a record has on the wire, as plain dicts and lists."""
     return msgspec.json.decode(encode(value))
+
+
+STREAM_CLOSED: Final = "stream_closed"
+
+
+class ErrorBody(Record, frozen=True, kw_only=True):
+    """Why a request was not carried out. Nothing was changed."""
+
+    ok: Literal[False]
+    error: str
+    code: str
+    hint: str | None = None
+    field: str | None = None
+    agent_id: str | None = None
+    resume_path: str | None = None

@@ -27,16 +27,16 @@ from holon.adapters.backup.backup_format import (
 )
 from holon.adapters.backup.home_backup import BackupRequest, back_up
 from holon.adapters.backup.home_restore import Restored, RestoreRequest, restore
-from holon.adapters.files import whole_folder
-from holon.adapters.files.whole_folder import SCRATCH_PREFIX, scratch_in
+from holon.adapters.files import new_tree
+from holon.adapters.files.new_tree import SCRATCH_PREFIX, scratch_in
 from holon.adapters.sqlite.check.checker import check_database
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.sqlite.store import open_store
-from holon.decide.audit import audited
+from holon.decide.events.audit import audited
 from holon.model.errors import HomeInUseError
-from holon.testing.builders import a_message, an_admission
 from tests.adapters.sqlite.check.story import write_story
 from tests.adapters.sqlite.test_database_underneath import overwrite_pages_of
+from tests.support.builders import a_message, an_admission
 
 pytestmark = pytest.mark.long
 
@@ -277,7 +277,7 @@ def test_a_scratch_folder_that_was_swept_before_it_was_locked_is_made_again(
         if not swept:
             swept.append(True)
             monkeypatch.setattr(fcntl, "flock", lock)
-            whole_folder.sweep_abandoned(tmp_path)
+            new_tree.sweep_abandoned(tmp_path)
         lock(handle, operation)
 
     monkeypatch.setattr(fcntl, "flock", late)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import anyio.to_thread
 
 from holon.adapters.exec.process_table import facts_of
-from holon.ports.shell import RunningCommand
+from holon.ports.tasks import RunningCommand
 
 PATIENCE_S = 60.0
 

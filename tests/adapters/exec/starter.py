@@ -10,7 +10,7 @@ from pathlib import Path
 
 from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.system.clock import SystemClock
-from holon.model.command import CommandSpec
+from holon.model.tasks import CommandSpec
 
 
 async def main(root: Path, commands: list[str]) -> None:

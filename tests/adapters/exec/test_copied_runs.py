@@ -13,8 +13,8 @@ from holon.adapters.exec.process_table import is_living
 from holon.adapters.exec.run_folder import RunFolder
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.home_identity import HomePlace, new_identity
-from holon.model.command import CommandSpec
-from holon.ports.shell import RunningCommand
+from holon.model.tasks import CommandSpec
+from holon.ports.tasks import RunningCommand
 
 ORIGINAL = new_identity(Path("/original"), HomePlace(1, 1))
 COPY = new_identity(Path("/copy"), HomePlace(1, 2))

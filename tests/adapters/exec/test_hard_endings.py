@@ -11,17 +11,15 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from holon.adapters.exec import fork_client
+from holon.adapters.exec import local_shell
 from holon.adapters.exec import supervisor as supervision
-from holon.adapters.exec.agent_ancestry import runs_for_an_agent
-from holon.adapters.exec.environment import marker_of
 from holon.adapters.exec.fork_server import READY_COUNT_MAX
 from holon.adapters.exec.local_shell import LocalShell
-from holon.adapters.exec.process_table import living, marked_with
-from holon.adapters.exec.run_folder import RunFolder
+from holon.adapters.exec.process_table import living, marked_with, runs_for_an_agent
+from holon.adapters.exec.run_folder import RunFolder, marker_of
 from holon.adapters.system.clock import SystemClock
-from holon.model.command import CommandExit, CommandLimits, CommandSpec, StopCause
-from holon.ports.shell import CommandSpawnError
+from holon.model.tasks import CommandExit, CommandLimits, CommandSpec, StopCause
+from holon.ports.tasks import CommandSpawnError
 from tests.adapters.exec.processes import becomes, gone, line_of
 
 pytestmark = pytest.mark.long
@@ -226,7 +224,7 @@ async def test_a_server_that_answers_nobody_is_replaced(
         os.kill(pid, signal.SIGSTOP)
     try:
         with monkeypatch.context() as impatient:
-            impatient.setattr(fork_client, "ANSWER_S_MAX", 0.1)
+            impatient.setattr(local_shell, "ANSWER_S_MAX", 0.1)
             with pytest.raises(CommandSpawnError, match="nobody could look after"):
                 await shell.start(spec("exit 7", run_id="run_2"))
         command = await shell.start(spec("exit 8", run_id="run_3"))

@@ -9,12 +9,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holon.adapters.exec.environment import marker_of
 from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.exec.process_table import marked_with
+from holon.adapters.exec.run_folder import marker_of
 from holon.adapters.system.clock import SystemClock
-from holon.model.command import CommandExit, CommandLimits, CommandSpec, StopCause
 from holon.model.limits import MIB
+from holon.model.tasks import CommandExit, CommandLimits, CommandSpec, StopCause
 from tests.adapters.exec.processes import becomes, gone, line_of
 
 pytestmark = pytest.mark.long

@@ -15,7 +15,7 @@ from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.exec.process_table import ProcessIdentity, living
 from holon.adapters.exec.run_folder import RunFolder
 from holon.adapters.system.clock import SystemClock
-from holon.model.command import CommandExit, CommandLimits, CommandSpec
+from holon.model.tasks import CommandExit, CommandLimits, CommandSpec
 from tests.adapters.exec.processes import becomes, gone, line_of
 
 STAYING = "echo up; sleep 600"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from holon.adapters.exec.removal import FORGOTTEN, Removal
+from holon.adapters.exec.local_shell import FORGOTTEN, Removal
 from holon.adapters.exec.run_folder import RunFolder
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holon.adapters.exec.environment import marker_of
 from holon.adapters.exec.local_command import LocalCommand
 from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.exec.process_table import (
@@ -22,9 +21,9 @@ from holon.adapters.exec.process_table import (
     marked_with,
     open_living,
 )
-from holon.adapters.exec.run_folder import NOBODY, RunFolder
+from holon.adapters.exec.run_folder import NOBODY, RunFolder, marker_of
 from holon.adapters.system.clock import SystemClock
-from holon.model.command import CommandExit, CommandSpec, OutputStream, StopCause
+from holon.model.tasks import CommandExit, CommandSpec, OutputStream, StopCause
 from tests.adapters.exec.processes import becomes, gone, line_of
 
 

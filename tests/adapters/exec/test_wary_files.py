@@ -13,9 +13,8 @@ from holon.adapters.exec import run_folder
 from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.exec.run_folder import RunFolder
 from holon.adapters.system.clock import SystemClock
-from holon.model.command import CommandExit, CommandLimits, CommandSpec
-from holon.model.command_limits import COMMAND_TEXT_BYTES_MAX
-from holon.model.limits import MIB
+from holon.model.limits import COMMAND_TEXT_BYTES_MAX, MIB
+from holon.model.tasks import CommandExit, CommandLimits, CommandSpec
 
 PATIENCE_S = 30
 # What a command may make of a file of its own. Nothing of it may be waited for, followed or raised.

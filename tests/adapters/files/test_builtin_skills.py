@@ -14,8 +14,8 @@ from holon.adapters.files.builtin_templates import (
     builtin_template_ids,
 )
 from holon.adapters.files.skill_front_matter import read_front_matter
-from holon.decide.skill_refs import read_manifest
-from holon.model.skill_ref import BuiltinSkillRef
+from holon.decide.guidance.skills import read_manifest
+from holon.model.guidance import BuiltinSkillRef
 
 OF_GITHUB = ("ghx", "github-issue-solve", "github-pr-fix", "github-review")
 COMMANDS = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)

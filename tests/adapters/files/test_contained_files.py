@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from holon.adapters.files import beneath
+from holon.adapters.files import openat
 from holon.adapters.files.contained_files import ContainedFiles
-from holon.ports.files import (
+from holon.ports.workspaces import (
     FileChange,
     FileRefusedError,
     PathEscapeError,
@@ -24,8 +24,8 @@ LIMIT = 1_000
 def root(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A root with a neighbour, looked at in both ways."""
     if request.param == "walk":
-        monkeypatch.setattr(beneath, "_has_openat2", lambda: False)
-    elif not beneath._has_openat2():
+        monkeypatch.setattr(openat, "_has_openat2", lambda: False)
+    elif not openat._has_openat2():
         pytest.skip("this kernel has no openat2")
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "secret").write_text("secret")

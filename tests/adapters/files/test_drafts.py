@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.files.contained_files import ContainedFiles
-from holon.adapters.files.drafts import DRAFT_PREFIX
-from holon.ports.files import FileChange, StoredFile
+from holon.adapters.files.replacement import DRAFT_PREFIX
+from holon.ports.workspaces import FileChange, StoredFile
 
 # Replaces files under the working directory, and hangs before the step it is told.
 KILLED = """
 import asyncio, sys, threading
 from holon.adapters.files.contained_files import ContainedFiles
-from holon.ports.files import FileChange, StoredFile
+from holon.ports.workspaces import FileChange, StoredFile
 left = int(sys.argv[1])
 def watch(step):
     global left

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from holon.adapters.files.episode_ledger import FileEpisodeLedger
-from holon.model.memory import EpisodeRecord
-from holon.ports.episode_ledger import LedgerError
+from holon.model.memory.records import EpisodeRecord
+from holon.ports.memory import LedgerError
 from tests.decide.memory_rows import an_episode
 
 LEDGER = FileEpisodeLedger()

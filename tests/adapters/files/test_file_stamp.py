@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-from holon.adapters.files.file_stamp import TICK_NS, lasting_stamp, stamp_of
+from holon.adapters.files.openat import TICK_NS, lasting_stamp, stamp_of
 
 
 def test_a_file_that_has_just_changed_is_read_again(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from holon.adapters.files.github_tree import BadBaseError, GithubTrees
 from holon.adapters.files.new_tree import BadTreeError
-from holon.decide.skill_refs import parse_package
-from holon.model.template import GithubTree
-from holon.ports.agent_homes import SourceUnreachableError
+from holon.decide.guidance.skills import parse_package
+from holon.model.agents import GithubTree
+from holon.ports.agents import SourceUnreachableError
 from tests.adapters.files.archives import (
     COMMIT,
     TOP,

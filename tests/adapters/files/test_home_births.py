@@ -8,17 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from holon.adapters.files.agent_home import agents_md_of
+from holon.adapters.files.agent_homes import HomeBirths, agents_md_of
 from holon.adapters.files.builtin_templates import seed_templates
 from holon.adapters.files.github_tree import GithubTrees
-from holon.adapters.files.home_births import HomeBirths
-from holon.adapters.files.skill_install import FolderSkillInstaller
-from holon.adapters.files.template_store import TemplateStore
-from holon.adapters.files.whole_folder import remove_tree
-from holon.model.ids import AgentId
-from holon.model.skill_ref import BadSkillRefError
-from holon.model.template import BadTemplateError
-from holon.ports.agent_homes import AgentHomeError, HomeOccupiedError
+from holon.adapters.files.new_tree import remove_tree
+from holon.adapters.files.skill_folders import FolderSkillInstaller
+from holon.adapters.files.templates import TemplateStore
+from holon.model.agents import BadTemplateError
+from holon.model.guidance import BadSkillRefError
+from holon.model.values import AgentId
+from holon.ports.agents import AgentHomeError, HomeOccupiedError
 from tests.adapters.files.archives import COMMIT, serving_repository
 
 ADA = AgentId("ada")
@@ -254,7 +253,7 @@ async def test_a_sign_that_cannot_be_removed_is_told_and_leaves_the_home_provisi
         raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
 
     await town.make()
-    monkeypatch.setattr("holon.adapters.files.home_births.remove_tree", stuck)
+    monkeypatch.setattr("holon.adapters.files.agent_homes.remove_tree", stuck)
     with pytest.raises(AgentHomeError, match=f"births/{ADA} cannot be removed"):
         await town.births.keep(ADA)
     assert list(await town.births.provisional()) == [ADA]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from holon.adapters.files.instruction_files import InstructionFiles
-from holon.model.instructions import InstructionKind, InstructionSource, LoadedGuidance
+from holon.adapters.files.instructions import InstructionFiles
+from holon.model.guidance import InstructionKind, InstructionSource, LoadedGuidance
 from holon.model.limits import INSTRUCTIONS_BYTES_MAX
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio.to_thread
 import pytest
 
-from holon.adapters.files.instruction_sources import FileInstructionSources
+from holon.adapters.files.instructions import FileInstructionSources
 
 
 def put(home: Path, path: str, text: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.files.contained_files import ContainedFiles
-from holon.ports.files import FileChange, FileChangedError, FileRefusedError, StoredFile
+from holon.ports.workspaces import FileChange, FileChangedError, FileRefusedError, StoredFile
 
 NOBODY_ID = 65_534
 

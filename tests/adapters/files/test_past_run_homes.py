@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from holon.adapters.files.agent_homes import HomeBirths
 from holon.adapters.files.github_tree import GithubTrees
-from holon.adapters.files.home_births import HomeBirths
-from holon.adapters.files.skill_install import FolderSkillInstaller
-from holon.adapters.files.template_store import TemplateStore
+from holon.adapters.files.skill_folders import FolderSkillInstaller
+from holon.adapters.files.templates import TemplateStore
 from holon.model.errors import HolonError
-from holon.model.ids import AgentId
 from holon.model.limits import RUN_HOMES_COUNT_MAX
+from holon.model.values import AgentId
 
 RUN = AgentId("tmp_run_01")
 

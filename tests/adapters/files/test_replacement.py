@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.files.contained_files import ContainedFiles
-from holon.adapters.files.drafts import DRAFT_PREFIX
-from holon.ports.files import FileChange, FileRefusedError, StoredFile
+from holon.adapters.files.replacement import DRAFT_PREFIX
+from holon.ports.workspaces import FileChange, FileRefusedError, StoredFile
 
 BEFORE = {"a": b"old a", "d/b": b"old b", "gone": b"old gone"}
 AFTER = {"a": b"new a", "d/b": b"new b", "n/e/w": b"new"}

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from holon.adapters.files.archives import ArchiveBounds, extract_folder, list_archive
 from holon.adapters.files.new_tree import BadTreeError, TreeBounds
-from holon.adapters.files.safe_archive import ArchiveBounds, extract_folder, list_archive
 from tests.adapters.files.archives import COMMIT, TOP, gzipped, member, packed, raw_header
 
 WANTED = "templates/ci"

@@ -8,11 +8,15 @@ import pytest
 
 from holon.adapters.files import skill_folders
 from holon.adapters.files.github_tree import GithubTrees
-from holon.adapters.files.skill_folders import InstalledSkills
-from holon.adapters.files.skill_install import FolderSkillInstaller
-from holon.adapters.files.skill_record import RECORD_FILE, read_record, tree_hash
-from holon.model.refusal import RefusalCode, RefusedError
-from holon.model.skill_ref import BadSkillRefError, GithubSkillRef, LocalSkillRef
+from holon.adapters.files.skill_folders import (
+    RECORD_FILE,
+    FolderSkillInstaller,
+    InstalledSkills,
+    read_record,
+    tree_hash,
+)
+from holon.model.errors import RefusalCode, RefusedError
+from holon.model.guidance import BadSkillRefError, GithubSkillRef, LocalSkillRef
 from tests.adapters.files.archives import serving_repository
 
 FIX = GithubSkillRef(owner="acme", repo="skills", skill="fix")

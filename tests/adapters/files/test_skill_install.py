@@ -7,8 +7,8 @@ import pytest
 
 from holon.adapters.files.builtin_templates import builtin_skill_names
 from holon.adapters.files.github_tree import GithubTrees
-from holon.adapters.files.skill_install import FolderSkillInstaller
-from holon.model.skill_ref import (
+from holon.adapters.files.skill_folders import FolderSkillInstaller
+from holon.model.guidance import (
     BadSkillRefError,
     BuiltinSkillRef,
     GithubSkillRef,

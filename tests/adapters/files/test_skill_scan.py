@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from holon.adapters.files import file_stamp, skill_scan
+from holon.adapters.files import openat, skill_scan
 from holon.adapters.files.skill_scan import SkillScan
 from holon.model import limits
-from holon.model.skill import SkillCatalog, SkillScope
+from holon.model.guidance import SkillCatalog, SkillScope
 
 USER, AGENT, WORKSPACE = SkillScope.USER, SkillScope.AGENT, SkillScope.WORKSPACE
 
@@ -317,7 +317,7 @@ async def test_a_user_and_an_operator_may_link_skills_from_anywhere(
 async def test_what_is_known_and_unchanged_is_not_read_again(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_stamp, "TICK_NS", -1)  # what was written just now counts as well
+    monkeypatch.setattr(openat, "TICK_NS", -1)  # what was written just now counts as well
     paths = [put(machine.agent / "skills", f"s{number:03}") for number in range(200)]
     first = await machine.catalog()
     read: list[str] = []

@@ -14,11 +14,10 @@ from holon.adapters.files.builtin_templates import (
     seed_templates,
 )
 from holon.adapters.files.github_tree import GithubTrees
-from holon.adapters.files.template_folder import read_template, summary_of
-from holon.adapters.files.template_store import TemplateStore
+from holon.adapters.files.templates import TemplateStore, read_template, summary_of
+from holon.model.agents import BadTemplateError
+from holon.model.guidance import BuiltinSkillRef
 from holon.model.limits import SUMMARY_CHARS_MAX, TEMPLATE_TEXT_BYTES_MAX
-from holon.model.skill_ref import BuiltinSkillRef
-from holon.model.template import BadTemplateError
 from tests.adapters.files.archives import COMMIT, serving, serving_repository
 
 OWN = (

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holon.model.provider_setting import TransportKind
+from holon.model.providers.models import TransportKind
 
 _CHAT_CALL: Final = {
     "index": 0,

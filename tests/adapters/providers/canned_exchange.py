@@ -9,18 +9,18 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holon.adapters.providers.endpoint import Endpoint, NoAuthorization
-from holon.adapters.providers.http_exchange import HttpCall, HttpReply
+from holon.adapters.providers.http.exchange import HttpCall, HttpReply
 from holon.adapters.providers.refused_parameters import RefusedParameters
-from holon.adapters.providers.transports import TransportParts, provider_at
+from holon.adapters.providers.resolver import TransportParts, provider_at
+from holon.adapters.providers.wire_request import Endpoint, NoAuthorization
 from holon.adapters.system.clock import SystemClock
-from holon.model.answer import ModelAnswer
-from holon.model.conversation import TextBlock, UserMessage
-from holon.model.ids import AgentId
-from holon.model.prompt_frame import PromptFrame, ProviderRequest
-from holon.model.provider_attempt import TransportDiagnostics
-from holon.model.provider_setting import TransportKind
-from holon.ports.provider import unheard
+from holon.model.providers.attempts import TransportDiagnostics
+from holon.model.providers.models import TransportKind
+from holon.model.providers.prompt_frame import PromptFrame, ProviderRequest
+from holon.model.turns.conversation import TextBlock, UserMessage
+from holon.model.turns.turn import ModelAnswer
+from holon.model.values import AgentId
+from holon.ports.providers import unheard
 
 WIRES = (
     TransportKind.OPENAI_CHAT_COMPLETIONS,

@@ -7,11 +7,11 @@ from datetime import datetime
 from pathlib import Path
 
 from holon.adapters.providers.credentials import Credentials
-from holon.adapters.providers.plane import PlaneParts, ProviderPlane
+from holon.adapters.providers.resolver import PlaneParts, ProviderPlane
 from holon.adapters.system.credential_file import CredentialFile
 from holon.adapters.system.secrets import SecretRegistry
-from holon.model.provider_setting import PlaneSettings
-from holon.testing.manual_clock import ManualClock
+from holon.model.providers.models import PlaneSettings
+from tests.support.manual_clock import ManualClock
 
 SECRET = "sk-plainly-secret-0123456789"
 

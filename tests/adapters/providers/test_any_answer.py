@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.model.answer import ModelAnswer
-from holon.model.conversation import TextBlock, tool_uses_of
-from holon.model.provider_errors import ProviderError
-from holon.model.provider_setting import TransportKind
+from holon.model.providers.attempts import ProviderError
+from holon.model.providers.models import TransportKind
+from holon.model.turns.conversation import TextBlock, tool_uses_of
+from holon.model.turns.turn import ModelAnswer
 from tests.adapters.providers.answer_samples import stream_of, streamed_events, whole_answer
 from tests.adapters.providers.canned_exchange import WIRES, CannedReply, answer_of
 

@@ -12,15 +12,15 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from holon.adapters.providers.anthropic_messages import lower as anthropic
-from holon.adapters.providers.endpoint import Endpoint
-from holon.adapters.providers.openai_chat import lower as chat
-from holon.adapters.providers.openai_responses import lower as responses
-from holon.model.json_value import JsonValue
+from holon.adapters.providers.anthropic_messages import request as anthropic
+from holon.adapters.providers.openai_chat import request as chat
+from holon.adapters.providers.openai_responses import request as responses
+from holon.adapters.providers.wire_request import Endpoint
 from holon.model.limits import MINUTE_MS
-from holon.model.prompt_frame import PromptBlock, PromptFrame, ProviderRequest, Stability
-from holon.model.provider_setting import TransportKind
-from holon.model.tool import ToolOk, ToolSpec
+from holon.model.providers.models import TransportKind
+from holon.model.providers.prompt_frame import PromptBlock, PromptFrame, ProviderRequest, Stability
+from holon.model.turns.tools import ToolOk, ToolSpec
+from holon.model.values import JsonValue
 from holon.tools.registry import ToolRegistry
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
 from tests.runtime.cast import calls, rule, says

@@ -12,22 +12,23 @@ from holon.adapters.providers.catalog import (
     provider_route,
     request_output_tokens,
 )
-from holon.adapters.providers.local.profile import profile_for
-from holon.model.model_ref import ModelRef, parse_model_ref
-from holon.model.provider_errors import (
+from holon.adapters.providers.local.prompt import profile_for
+from holon.model.providers.attempts import (
     ModelUnavailableError,
     ProviderError,
     TransportUnsupportedError,
 )
-from holon.model.provider_setting import (
+from holon.model.providers.models import (
     CredentialKind,
     CredentialSource,
+    ModelRef,
     ModelSetting,
     PlaneSettings,
     ProviderAuth,
     ProviderSetting,
     SchemaMode,
     TransportKind,
+    parse_model_ref,
 )
 
 CATALOG = builtin_catalog()

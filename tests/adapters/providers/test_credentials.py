@@ -14,15 +14,14 @@ import anyio.to_thread
 import pytest
 
 from holon.adapters.providers.catalog import ProviderRoute, provider_route
-from holon.adapters.providers.credential_headers import Secret, credential_headers
-from holon.adapters.providers.credential_process import secret_from, words_of
-from holon.adapters.providers.kept_secrets import learn_kept_secrets
+from holon.adapters.providers.credentials import Secret, credential_headers, learn_kept_secrets
+from holon.adapters.providers.external_credentials import secret_from, words_of
 from holon.adapters.system.credential_file import CredentialFile
 from holon.adapters.system.secrets import SecretRegistry
 from holon.config.load_settings import load_settings
 from holon.model.limits import CREDENTIAL_KEPT_MS_MAX
-from holon.model.provider_errors import AuthRejectedError, ModelUnavailableError, ProviderError
-from holon.model.provider_setting import (
+from holon.model.providers.attempts import AuthRejectedError, ModelUnavailableError, ProviderError
+from holon.model.providers.models import (
     CredentialKind,
     CredentialSource,
     PlaneSettings,
@@ -31,14 +30,14 @@ from holon.model.provider_setting import (
     StoredCredential,
     TransportKind,
 )
-from holon.serve.provider_plane import build_plane
-from holon.testing.manual_clock import DAWN, ManualClock
+from holon.serve.providers import build_plane
 from tests.adapters.providers.plane_parts import (
     SECRET,
     credentials_of,
     token_that_ends,
     write_login,
 )
+from tests.support.manual_clock import DAWN, ManualClock
 
 PLAIN = PlaneSettings()
 

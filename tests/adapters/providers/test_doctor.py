@@ -18,10 +18,9 @@ from holon.adapters.providers.doctor import (
     probe_provider,
 )
 from holon.adapters.providers.last_failures import failures_path, read_failures, write_failures
-from holon.model.model_ref import parse_model_ref
-from holon.model.provider_errors import ProviderError
-from holon.model.provider_setting import PlaneSettings, ProviderSetting
-from holon.runtime.provider_gate import LastFailure
+from holon.model.providers.attempts import ProviderError
+from holon.model.providers.models import PlaneSettings, ProviderSetting, parse_model_ref
+from holon.runtime.providers.gate import LastFailure
 from tests.adapters.providers.byte_server import byte_server, json_response
 from tests.adapters.providers.plane_parts import SECRET, plane_of
 

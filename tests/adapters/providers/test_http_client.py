@@ -13,15 +13,16 @@ from typing import TypeAlias
 import anyio
 import pytest
 
-from holon.adapters.providers import http_reply
-from holon.adapters.providers.exchanges import Exchanges
-from holon.adapters.providers.http_client import HttpClientExchange
-from holon.adapters.providers.http_exchange import ExchangeTimeouts, HttpCall, HttpReply
+from holon.adapters.providers.http import reply as http_reply
+from holon.adapters.providers.http.exchange import ExchangeTimeouts, HttpCall, HttpReply
+from holon.adapters.providers.http.local_client import Exchanges
+from holon.adapters.providers.http.remote_client import HttpClientExchange
 from holon.adapters.system.clock import SystemClock
 from holon.model.limits import PROVIDER_ERROR_BYTES_MAX
-from holon.model.provider_attempt import ExchangeStage, FailureFlags, TransportDiagnostics
-from holon.model.provider_errors import (
+from holon.model.providers.attempts import (
     AuthRejectedError,
+    ExchangeStage,
+    FailureFlags,
     ModelUnavailableError,
     ProviderError,
     ProviderOverloadedError,
@@ -29,6 +30,7 @@ from holon.model.provider_errors import (
     ProviderUnreachableError,
     RateLimitedError,
     RequestRejectedError,
+    TransportDiagnostics,
     UnreadableResponseError,
 )
 from tests.adapters.providers.byte_server import HOLD, byte_server, head, json_response

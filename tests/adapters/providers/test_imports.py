@@ -8,10 +8,10 @@ import pytest
 pytestmark = pytest.mark.long
 
 WIRES = ("openai_responses", "openai_codex", "openai_chat", "anthropic_messages")
-PLANE = "holon.adapters.providers.plane"
+PLANE = "holon.adapters.providers.resolver"
 EVERYTHING = (
     PLANE,
-    "holon.adapters.providers.http_client",
+    "holon.adapters.providers.http.remote_client",
     *(f"holon.adapters.providers.{wire}.transport" for wire in WIRES),
 )
 

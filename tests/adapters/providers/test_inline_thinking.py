@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.adapters.providers.inline_thinking import GrowingText, split_thoughts
-from holon.model.answer import TextGrew, ThinkingGrew
+from holon.adapters.providers.wire_answer import GrowingText, split_thoughts
+from holon.model.turns.turn import TextGrew, ThinkingGrew
 from tests.tools.patching.test_bombs import calls_in
 
 PARTS: Final = st.lists(

@@ -5,21 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.adapters.providers.joined_conversations import (
-    NO_MARKS,
-    JoinedConversations,
-    Marks,
-    Piece,
-)
-from holon.model.conversation import (
+from holon.adapters.providers.wire_request import NO_MARKS, JoinedConversations, Marks, Piece
+from holon.model.turns.conversation import (
     AssistantMessage,
     ConversationMessage,
     TextBlock,
     ToolUseBlock,
     UserMessage,
 )
-from holon.model.ids import CallId
-from holon.model.json_value import JsonValue
+from holon.model.values import CallId, JsonValue
 
 Conversation = tuple[ConversationMessage, ...]
 

@@ -4,32 +4,32 @@ from typing import Any
 
 import pytest
 
-from holon.adapters.providers.finished_answer import finished_answer, may_be_silent
-from holon.adapters.providers.json_reading import (
+from holon.adapters.providers.wire_answer import (
     arguments_in,
     as_list,
     as_object,
     bounded_arguments,
     count_at,
     decode_json,
+    finished_answer,
+    may_be_silent,
     name_at,
     optional_list,
     optional_object,
     optional_text,
     text_at,
 )
-from holon.model.conversation import (
+from holon.model.limits import TOOL_ARGUMENTS_BYTES_MAX
+from holon.model.providers.attempts import TokenUsage, UnreadableResponseError
+from holon.model.turns.conversation import (
     ConversationMessage,
     TextBlock,
     ToolResultBlock,
     ToolUseBlock,
     UserMessage,
 )
-from holon.model.ids import CallId
-from holon.model.limits import TOOL_ARGUMENTS_BYTES_MAX
-from holon.model.provider_attempt import TokenUsage
-from holon.model.provider_errors import UnreadableResponseError
-from holon.model.turn import StopReason
+from holon.model.turns.turn import StopReason
+from holon.model.values import CallId
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holon.adapters.providers.http_exchange import ExchangeTimeouts, HttpCall
-from holon.adapters.providers.local_http import LocalHttpExchange, is_here
+from holon.adapters.providers.http.exchange import ExchangeTimeouts, HttpCall
+from holon.adapters.providers.http.local_client import LocalHttpExchange, is_here
 from holon.adapters.system.clock import SystemClock
-from holon.model.provider_errors import UnreadableResponseError
+from holon.model.providers.attempts import UnreadableResponseError
 from tests.adapters.providers.byte_server import byte_server
 
 OK = b"HTTP/1.1 200 OK\r\n"

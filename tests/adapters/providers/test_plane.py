@@ -9,30 +9,30 @@ import msgspec
 import pytest
 
 from holon.adapters.providers.anthropic_messages.transport import AnthropicMessages
-from holon.adapters.providers.endpoint import ContextEditing
+from holon.adapters.providers.http.traced import TracedProvider
 from holon.adapters.providers.openai_chat.transport import OpenAiChatTransport
-from holon.adapters.providers.openai_codex.transport import OpenAiCodexTransport
+from holon.adapters.providers.openai_codex import OpenAiCodexTransport
 from holon.adapters.providers.openai_responses.transport import OpenAiResponsesTransport
-from holon.adapters.providers.plane import TRIAL_NOTE, endpoint_of
-from holon.adapters.providers.recorded.player import ReplayingProvider
-from holon.adapters.providers.recorded.recorder import RecordingProvider
+from holon.adapters.providers.recorded import RecordingProvider, ReplayingProvider
+from holon.adapters.providers.resolver import TRIAL_NOTE, endpoint_of
 from holon.adapters.providers.scripted.provider import ScriptedProvider
-from holon.adapters.providers.traced import TracedProvider
+from holon.adapters.providers.wire_request import ContextEditing
 from holon.config.load_settings import load_settings
-from holon.model.conversation import TextBlock
-from holon.model.model_ref import ModelRef, parse_model_ref
-from holon.model.provider_errors import ModelUnavailableError, TransportUnsupportedError
-from holon.model.provider_setting import (
+from holon.model.providers.attempts import ModelUnavailableError, TransportUnsupportedError
+from holon.model.providers.models import (
     AnthropicSetting,
+    ModelRef,
     PlaneSettings,
     ProviderSetting,
     SchemaMode,
+    parse_model_ref,
 )
-from holon.ports.provider import unheard
-from holon.testing.manual_clock import DAWN
+from holon.model.turns.conversation import TextBlock
+from holon.ports.providers import unheard
 from tests.adapters.providers.byte_server import byte_server, json_response
 from tests.adapters.providers.plane_parts import SECRET, plane_of, token_that_ends, write_login
 from tests.adapters.providers.recorded.asked import asking
+from tests.support.manual_clock import DAWN
 
 KEYS = {
     "OPENAI_API_KEY": SECRET,
@@ -258,7 +258,7 @@ async def test_a_found_model_is_asked_where_and_as_configured(tmp_path: Path) ->
 def test_naming_models_imports_no_wire_and_no_http() -> None:
     code = (
         "import sys\n"
-        "import holon.serve.provider_plane\n"
+        "import holon.serve.providers\n"
         "from holon.adapters.providers.catalog import builtin_catalog\n"
         "builtin_catalog()\n"
         "wires = ('openai', 'anthropic', 'httpx2', 'yaml', 'tomlkit', 'xllamacpp')\n"

@@ -14,19 +14,21 @@ from holon.adapters.providers.refusals import (
     refusal_of,
     refused,
 )
-from holon.model.json_value import JsonValue
 from holon.model.limits import PROVIDER_MESSAGE_CHARS_MAX
-from holon.model.provider_attempt import Disposition, ExchangeStage, TransportDiagnostics
-from holon.model.provider_errors import (
+from holon.model.providers.attempts import (
     AuthRejectedError,
     ContextTooLongError,
+    Disposition,
+    ExchangeStage,
     ProviderError,
     ProviderOverloadedError,
     ProviderTimeoutError,
     RateLimitedError,
     RequestRejectedError,
+    TransportDiagnostics,
     UsageLimitedError,
 )
+from holon.model.values import JsonValue
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SEEN = TransportDiagnostics(stage=ExchangeStage.RESPONSE_BODY, model_ref="openai/gpt-5.4")

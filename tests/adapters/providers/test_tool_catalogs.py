@@ -2,9 +2,9 @@
 
 import msgspec
 
-from holon.adapters.providers.tool_catalogs import ToolCatalogs
-from holon.model.json_value import JsonValue
-from holon.model.tool import ToolSpec
+from holon.adapters.providers.wire_request import ToolCatalogs
+from holon.model.turns.tools import ToolSpec
+from holon.model.values import JsonValue
 
 
 class Lowering:

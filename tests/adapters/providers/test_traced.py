@@ -6,18 +6,22 @@ import logging
 import anyio
 import pytest
 
-from holon.adapters.providers.traced import LOGGER_NAME, TracedProvider, Tracing
+from holon.adapters.providers.http.traced import LOGGER_NAME, TracedProvider, Tracing
 from holon.adapters.system.secrets import SecretRegistry
-from holon.model.answer import AnswerProgress, ModelAnswer
-from holon.model.conversation import TextBlock
-from holon.model.json_value import JsonValue
-from holon.model.prompt_frame import ProviderRequest
-from holon.model.provider_attempt import ExchangeStage, TokenUsage, TransportDiagnostics
-from holon.model.provider_errors import ProviderError, RateLimitedError
-from holon.model.turn import StopReason
-from holon.ports.provider import Hear, Provider, unheard
-from holon.testing.manual_clock import ManualClock
+from holon.model.providers.attempts import (
+    ExchangeStage,
+    ProviderError,
+    RateLimitedError,
+    TokenUsage,
+    TransportDiagnostics,
+)
+from holon.model.providers.prompt_frame import ProviderRequest
+from holon.model.turns.conversation import TextBlock
+from holon.model.turns.turn import AnswerProgress, ModelAnswer, StopReason
+from holon.model.values import JsonValue
+from holon.ports.providers import Hear, Provider, unheard
 from tests.adapters.providers.recorded.asked import MODEL, Sayer, asking, saying
+from tests.support.manual_clock import ManualClock
 
 SECRET = "sk-plainly-secret-0123456789"
 KNOWN = TransportDiagnostics(

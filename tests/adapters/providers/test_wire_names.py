@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from holon.adapters.providers.wire_names import plain_name
+from holon.adapters.providers.wire_request import plain_name
 
 
 @pytest.mark.parametrize("name", ["ExecCommand", "a-b_c", "x" * 64])

@@ -5,15 +5,16 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from holon.adapters.sqlite.checkpoints import Checkpoints
-from holon.adapters.sqlite.commit_writer import CommitWriter
-from holon.adapters.sqlite.connection import Synchronous, open_writer
-from holon.adapters.sqlite.migrate import migrate
+from holon.adapters.sqlite.database.checkpoints import Checkpoints
+from holon.adapters.sqlite.database.connection import Synchronous, open_writer
+from holon.adapters.sqlite.database.migrate import migrate
 from holon.adapters.sqlite.retention import Retention
-from holon.decide.audit import audited
-from holon.model.commit import (
+from holon.adapters.sqlite.writer.commit_writer import CommitWriter
+from holon.decide.events.audit import audited
+from holon.model.commits import (
     AppendBrief,
     AppendTranscript,
+    Applied,
     ArchiveAgent,
     Change,
     ClaimMessage,
@@ -23,14 +24,14 @@ from holon.model.commit import (
     SettleTurn,
     StartToolCall,
 )
-from holon.model.expectation import Applied
-from holon.model.ids import AgentId, EpisodeId
+from holon.model.events.retention import PruneReport, RetentionPolicy
 from holon.model.limits import DAY_MS
-from holon.model.memory_change import ArchiveEpisode
-from holon.model.message import MessageEnvelope, MessageState, TextBody
-from holon.model.provider_attempt import TokenUsage
-from holon.model.retention import PruneReport, RetentionPolicy
-from holon.testing.builders import (
+from holon.model.memory.records import ArchiveEpisode
+from holon.model.providers.attempts import TokenUsage
+from holon.model.queue import MessageEnvelope, MessageState, TextBody
+from holon.model.values import AgentId, EpisodeId
+from tests.decide.memory_rows import an_episode
+from tests.support.builders import (
     MAIN,
     START,
     a_brief,
@@ -44,7 +45,6 @@ from holon.testing.builders import (
     an_entry,
     moment,
 )
-from tests.decide.memory_rows import an_episode
 
 LATER = moment(200 * DAY_MS)
 

@@ -2,16 +2,17 @@
 
 import apsw
 
-from holon.adapters.sqlite.commit_writer import CommitWriter
-from holon.adapters.sqlite.connection import open_memory
-from holon.adapters.sqlite.migrate import migrate
-from holon.decide.audit import audited
-from holon.decide.workspace_binding import aim_of
-from holon.model.agent import AgentContext
-from holon.model.commit import (
+from holon.adapters.sqlite.database.connection import open_memory
+from holon.adapters.sqlite.database.migrate import migrate
+from holon.adapters.sqlite.writer.commit_writer import CommitWriter
+from holon.decide.events.audit import audited
+from holon.decide.workspaces import aim_of
+from holon.model.agents import AgentContext
+from holon.model.commits import (
     AppendBrief,
     AppendDeliverySummary,
     AppendTranscript,
+    Applied,
     Change,
     ClaimMessage,
     CreateTask,
@@ -26,21 +27,23 @@ from holon.model.commit import (
     RememberActivation,
     StartToolCall,
 )
-from holon.model.context_change import RememberContext
-from holon.model.expectation import Applied
-from holon.model.ids import MessageId, SummaryId, WorkItemId
-from holon.model.instruction_change import NoteInstructionChange
-from holon.model.instruction_event import InstructionSourceChanged
-from holon.model.memory import MemoryDeltaReason, MemoryState, WorkingMemoryDelta
-from holon.model.memory_change import ArchiveEpisode, RememberWork
-from holon.model.provenance import AuthorityClass
-from holon.model.skill_change import ActivateSkill
-from holon.model.turn import TurnRecord
+from holon.model.guidance import ActivateSkill, InstructionSourceChanged, NoteInstructionChange
+from holon.model.memory.records import (
+    ArchiveEpisode,
+    MemoryDeltaReason,
+    MemoryState,
+    RememberWork,
+    WorkingMemoryDelta,
+)
+from holon.model.queue import AuthorityClass
+from holon.model.turns.compaction import RememberContext
+from holon.model.turns.turn import TurnRecord
+from holon.model.values import MessageId, SummaryId, WorkItemId
 from holon.model.wake import WakeDisposition
-from holon.model.work_item import DeliverySummary
-from holon.model.workspace import FoundPlace, WorkspaceBindings
-from holon.model.workspace_change import AttachWorkspace, EnterWorkspace
-from holon.testing.builders import (
+from holon.model.work import DeliverySummary
+from holon.model.workspaces import AttachWorkspace, EnterWorkspace, FoundPlace, WorkspaceBindings
+from tests.decide.memory_rows import an_episode
+from tests.support.builders import (
     MAIN,
     START,
     a_brief,
@@ -60,7 +63,6 @@ from holon.testing.builders import (
     an_agent,
     an_entry,
 )
-from tests.decide.memory_rows import an_episode
 
 
 def a_writer() -> tuple[apsw.Connection, CommitWriter]:

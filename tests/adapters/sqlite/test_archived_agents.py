@@ -2,15 +2,18 @@
 
 import pytest
 
-from holon.adapters.sqlite.commit_writer import CommitWriter
-from holon.adapters.sqlite.named_queries import named_queries
+from holon.adapters.sqlite.database.statements import named_queries
 from holon.adapters.sqlite.reads import SqliteReads
-from holon.decide.audit import audited
-from holon.model.agent import IdentityStatus
-from holon.model.commit import (
+from holon.adapters.sqlite.writer.commit_writer import CommitWriter
+from holon.decide.events.audit import audited
+from holon.model.agents import IdentityStatus
+from holon.model.commits import (
+    Applied,
     ArchiveAgent,
     Change,
     ClaimMessage,
+    CommitOutcome,
+    ConstraintRefused,
     CreateTask,
     CreateTimer,
     CreateTrigger,
@@ -21,10 +24,10 @@ from holon.model.commit import (
     QueueMessage,
 )
 from holon.model.errors import StoreError
-from holon.model.expectation import Applied, CommitOutcome, ConstraintRefused
-from holon.model.task import TaskStatus
-from holon.model.work_item import WorkItemState
-from holon.testing.builders import (
+from holon.model.tasks import TaskStatus
+from holon.model.work import WorkItemState
+from tests.adapters.sqlite.raw_rows import a_writer, apply
+from tests.support.builders import (
     MAIN,
     a_commit,
     a_hint,
@@ -37,7 +40,6 @@ from holon.testing.builders import (
     a_work_item,
     an_agent,
 )
-from tests.adapters.sqlite.raw_rows import a_writer, apply
 
 QUEUED = QueueMessage(message=a_message())
 CLAIMED = ClaimMessage(agent_id=MAIN, message_id=a_message().id, generation=1, passed_over=0)

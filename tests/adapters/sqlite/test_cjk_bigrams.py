@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.adapters.sqlite.cjk_bigrams import projected, query_words
+from holon.adapters.sqlite.memory_index.cjk_bigrams import projected, query_words
 from holon.model.limits import MEMORY_QUERY_WORDS_COUNT_MAX
 
 

@@ -4,26 +4,27 @@ from pathlib import Path
 
 import pytest
 
-from holon.decide.audit import audited
-from holon.decide.keyed_record import keyed_request
-from holon.model.commit import (
+from holon.decide.events.audit import audited
+from holon.decide.queue.idempotency import keyed_request
+from holon.model.commits import (
     AppendBrief,
+    Applied,
     CreateTrigger,
     DeliverTrigger,
     QueueMessage,
     SetModelOverride,
 )
-from holon.model.expectation import Applied
-from holon.model.ids import AgentId
+from holon.model.events.retention import RetentionPolicy
 from holon.model.limits import (
     COMMIT_IDS_KEPT_MS_MIN,
     DAY_MS,
     IDEMPOTENCY_KEPT_MS_MIN,
     MEMORY_GONE_KEPT_MS,
 )
-from holon.model.retention import RetentionPolicy
+from holon.model.values import AgentId
 from holon.model.wake import WakeDisposition
-from holon.testing.builders import (
+from tests.adapters.sqlite.history_rows import LATER, History
+from tests.support.builders import (
     MAIN,
     START,
     a_brief,
@@ -35,7 +36,6 @@ from holon.testing.builders import (
     an_agent,
     moment,
 )
-from tests.adapters.sqlite.history_rows import LATER, History
 
 FEW = RetentionPolicy(batch_count=10)
 IDS_FORGOTTEN = moment(COMMIT_IDS_KEPT_MS_MIN)

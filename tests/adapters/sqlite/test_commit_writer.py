@@ -5,32 +5,29 @@ from collections.abc import Iterator, Sequence
 import apsw
 import pytest
 
-from holon.adapters.sqlite.commit_writer import CommitWriter, Result
-from holon.adapters.sqlite.statements import ROWS_COUNT_MAX, Parameters, Statements
-from holon.decide.audit import audited
-from holon.model.agent_status import AgentStatus
-from holon.model.commit import (
+from holon.adapters.sqlite.database.statements import ROWS_COUNT_MAX, Parameters, Statements
+from holon.adapters.sqlite.writer.commit_writer import CommitWriter, Result
+from holon.decide.events.audit import audited
+from holon.model.agents import AgentStatus
+from holon.model.commits import (
+    AgentAdmits,
+    Applied,
     ClaimMessage,
     Commit,
+    ConstraintRefused,
+    ExpectationFailed,
+    KeyAlreadyUsed,
     QueueMessage,
     RecordEvent,
     SetAgentStatus,
     SettleMessage,
 )
 from holon.model.errors import StoreBrokenError
-from holon.model.event import AgentCreated
-from holon.model.expectation import (
-    AgentAdmits,
-    Applied,
-    ConstraintRefused,
-    ExpectationFailed,
-    KeyAlreadyUsed,
-)
-from holon.model.ids import AgentId, MessageId
-from holon.model.message import MessageState
-from holon.model.provenance import AdmissionContext
-from holon.testing.builders import MAIN, a_commit, a_message, an_admission, an_agent
-from holon.testing.memory_store import memory_connection
+from holon.model.events.event import AgentCreated
+from holon.model.queue import AdmissionContext, MessageState
+from holon.model.values import AgentId, MessageId
+from tests.support.builders import MAIN, a_commit, a_message, an_admission, an_agent
+from tests.support.memory_store import memory_connection
 
 MANY = 2 * ROWS_COUNT_MAX + 3  # more than two statements hold
 

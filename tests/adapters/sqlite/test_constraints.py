@@ -6,7 +6,7 @@ from importlib import resources
 import apsw
 import pytest
 
-from holon.adapters.sqlite.constraint_names import ConstraintNames
+from holon.adapters.sqlite.database.error_mapping import ConstraintNames
 from tests.adapters.sqlite.raw_rows import everything
 
 END = "settled_at = 1, settled_reason = 'r'"

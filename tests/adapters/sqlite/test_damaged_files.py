@@ -9,11 +9,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home
+from holon.adapters.sqlite.database.home_lock import HomeLock, database_path, prepare_home
 from holon.adapters.sqlite.store import open_store
-from holon.decide.audit import audited
+from holon.decide.events.audit import audited
 from holon.model.errors import NotAHolonDatabaseError
-from holon.testing.builders import a_commit, an_agent
+from tests.support.builders import a_commit, an_agent
 
 
 async def a_used_database(home: Path) -> Path:
@@ -134,10 +134,10 @@ ON_A_FULL_DISK = """
 import asyncio, subprocess, sys
 from pathlib import Path
 from holon.adapters.sqlite.store import open_store
-from holon.decide.audit import audited
+from holon.decide.events.audit import audited
 from holon.model.errors import StoreFullError
-from holon.model.message import TextBody
-from holon.testing.builders import a_commit, a_message, an_admission, an_agent
+from holon.model.queue import TextBody
+from tests.support.builders import a_commit, a_message, an_admission, an_agent
 
 home = Path(sys.argv[1])
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", home], check=True)

@@ -10,13 +10,13 @@ from pathlib import Path
 import apsw
 import pytest
 
-from holon.adapters.sqlite import database_files
 from holon.adapters.sqlite.check.checker import check_database
-from holon.adapters.sqlite.connection import leave_log, open_inspector, open_writer
-from holon.adapters.sqlite.database_files import DatabaseFiles, record_path
-from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home
+from holon.adapters.sqlite.database import database_files
+from holon.adapters.sqlite.database.connection import leave_log, open_inspector, open_writer
+from holon.adapters.sqlite.database.database_files import DatabaseFiles, record_path
+from holon.adapters.sqlite.database.home_lock import HomeLock, database_path, prepare_home
 from holon.adapters.sqlite.store import SqliteStore, hold_home, open_store
-from holon.decide.audit import audited
+from holon.decide.events.audit import audited
 from holon.model.errors import (
     DatabaseMissingError,
     DatabaseReplacedError,
@@ -26,8 +26,8 @@ from holon.model.errors import (
     NotAHolonDatabaseError,
     StoreDamagedError,
 )
-from holon.testing.builders import a_commit, a_message, an_admission, an_agent
 from tests.adapters.sqlite.check.story import write_story
+from tests.support.builders import a_commit, a_message, an_admission, an_agent
 
 pytestmark = pytest.mark.long
 
@@ -239,7 +239,7 @@ async def test_what_came_in_place_of_the_database_is_not_written_to(tmp_path: Pa
 async def test_our_own_checkpoints_are_no_exchange(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holon.adapters.sqlite.checkpoints.CHECKPOINT_PAGES", 1)
+    monkeypatch.setattr("holon.adapters.sqlite.database.checkpoints.CHECKPOINT_PAGES", 1)
     store = await a_used_store(tmp_path)
     for number in range(40):
         await store.apply(audited(an_admission(a_message(f"msg_{number}"))))
@@ -514,7 +514,7 @@ async def test_a_log_that_another_program_folded_back_is_not_lost(tmp_path: Path
 async def test_a_log_whose_commits_are_folded_back_may_be_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holon.adapters.sqlite.checkpoints.CHECKPOINT_PAGES", 1)
+    monkeypatch.setattr("holon.adapters.sqlite.database.checkpoints.CHECKPOINT_PAGES", 1)
     await a_killed_home(tmp_path)
     log_of(database_path(tmp_path)).unlink()
     again = open_store(tmp_path)

@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from holon.adapters.sqlite.error_mapping import opening_error, running_error
+from holon.adapters.sqlite.database.error_mapping import opening_error, running_error
 from holon.model.errors import (
     HomeInUseError,
     NotAHolonDatabaseError,

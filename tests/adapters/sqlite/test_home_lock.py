@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home
+from holon.adapters.sqlite.database.home_lock import HomeLock, database_path, prepare_home
 from holon.adapters.sqlite.store import open_store
 from holon.model.errors import HomeInUseError, StoreUnwritableError
 
@@ -17,7 +17,7 @@ HOLD = """
 import sys
 import time
 from pathlib import Path
-from holon.adapters.sqlite.home_lock import HomeLock, prepare_home
+from holon.adapters.sqlite.database.home_lock import HomeLock, prepare_home
 home = Path(sys.argv[1])
 prepare_home(home)
 lock = HomeLock(home)

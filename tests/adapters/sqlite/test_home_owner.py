@@ -9,12 +9,12 @@ import anyio.to_thread
 import apsw
 import pytest
 
-from holon.adapters.sqlite import home_owner
-from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home
+from holon.adapters.sqlite.database import home_owner
+from holon.adapters.sqlite.database.home_lock import HomeLock, database_path, prepare_home
 from holon.adapters.sqlite.store import hold_home, open_store
-from holon.adapters.system.python_log import PythonLog
-from holon.decide.audit import audited
-from holon.model.commit import Commit
+from holon.adapters.system.logs import PythonLog
+from holon.decide.events.audit import audited
+from holon.model.commits import Commit
 from holon.model.errors import (
     DatabaseMissingError,
     HomeInUseError,
@@ -22,7 +22,7 @@ from holon.model.errors import (
     HomeReplacedError,
     NotAHolonDatabaseError,
 )
-from holon.model.instant import EPOCH
+from holon.model.values import EPOCH
 
 
 def changed(home: Path, sql: str) -> None:

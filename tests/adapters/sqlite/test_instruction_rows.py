@@ -3,24 +3,25 @@
 import pytest
 
 from holon.adapters.sqlite.check.checker import check_connection
-from holon.adapters.sqlite.commit_writer import CommitWriter
-from holon.adapters.sqlite.connection import open_memory
-from holon.adapters.sqlite.migrate import known_migrations, migrate
+from holon.adapters.sqlite.database.connection import open_memory
+from holon.adapters.sqlite.database.migrate import known_migrations, migrate
 from holon.adapters.sqlite.retention import Retention
 from holon.adapters.sqlite.store import open_connection_store
-from holon.decide.audit import audited
-from holon.model.commit import RecordEvent
-from holon.model.expectation import Applied
-from holon.model.ids import AgentId
-from holon.model.instruction_change import NoteInstructionChange
-from holon.model.instruction_event import InstructionSourceChanged
-from holon.model.instructions import TaintedInstructions
+from holon.adapters.sqlite.writer.commit_writer import CommitWriter
+from holon.decide.events.audit import audited
+from holon.model.commits import Applied, RecordEvent
+from holon.model.events.retention import RetentionPolicy
+from holon.model.guidance import (
+    InstructionSourceChanged,
+    NoteInstructionChange,
+    TaintedInstructions,
+)
 from holon.model.limits import DAY_MS
-from holon.model.retention import RetentionPolicy
-from holon.testing.builders import MAIN, START, a_commit, a_turn, an_agent, moment
-from holon.testing.inline_writer import InlineWriter, NoFaults
-from holon.testing.manual_clock import ManualClock
+from holon.model.values import AgentId
 from tests.adapters.sqlite.raw_rows import a_source_change, a_writer, apply
+from tests.support.builders import MAIN, START, a_commit, a_turn, an_agent, moment
+from tests.support.inline_writer import InlineWriter, NoFaults
+from tests.support.manual_clock import ManualClock
 
 FIRST = a_source_change(a_turn("turn_1"))
 SECOND = a_source_change(a_turn("turn_2"), path="memory/self.md")
@@ -84,7 +85,9 @@ def test_what_the_log_lets_go_of_stays_on_record() -> None:
 def test_an_older_database_gets_its_rows_from_its_log(monkeypatch: pytest.MonkeyPatch) -> None:
     every = known_migrations()
     with monkeypatch.context() as before:
-        before.setattr("holon.adapters.sqlite.migrate.known_migrations", lambda: every[:11])
+        before.setattr(
+            "holon.adapters.sqlite.database.migrate.known_migrations", lambda: every[:11]
+        )
         connection = open_memory()
         migrate(connection)
     connection.execute("alter table events add column turn_id text")  # today's writer fills it in

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holon.adapters.sqlite.database.statements import Statements, named_queries
 from holon.adapters.sqlite.log_stretches import LogStretches, Place, Span, without
-from holon.adapters.sqlite.named_queries import named_queries
-from holon.adapters.sqlite.statements import Statements
-from holon.model.instant import to_micros
+from holon.model.values import to_micros
 from tests.adapters.sqlite.history_rows import LATER, History
 
 DAY = timedelta(days=1)

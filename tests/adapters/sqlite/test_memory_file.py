@@ -8,10 +8,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from holon.adapters.sqlite import memory_file
-from holon.adapters.sqlite.memory_index import SqliteMemoryIndex
-from holon.model.memory_index import MemoryScope
-from holon.ports.memory_index import IndexLostError, MemoryIndexError
+from holon.adapters.sqlite.memory_index import index_file
+from holon.adapters.sqlite.memory_index.index import SqliteMemoryIndex
+from holon.model.memory.index import MemoryScope
+from holon.ports.memory import IndexLostError, MemoryIndexError
 from tests.adapters.sqlite.test_memory_index import a_document, update
 
 Spoil = Callable[[Path], None]
@@ -198,14 +198,14 @@ async def test_a_file_that_is_spoilt_while_it_is_made_is_a_typed_error(
 ) -> None:
     index = await an_index(tmp_path)
     file = tmp_path / ".holon" / "indexes" / "memory.sqlite3"
-    honest = memory_file._remove
+    honest = index_file._remove
 
     def remove(path: Path) -> None:
         honest(path)
         if path == file:  # a command that does nothing but write there
             garbage(file)
 
-    monkeypatch.setattr(memory_file, "_remove", remove)
+    monkeypatch.setattr(index_file, "_remove", remove)
     garbage(file)
     for attempt in (index.facts, partial(index.begin_anew, "a test")):
         with pytest.raises(MemoryIndexError) as refused:
@@ -221,7 +221,7 @@ async def test_a_file_that_is_spoilt_while_it_is_made_is_a_typed_error(
 async def test_somebody_elses_lock_is_a_typed_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holon.adapters.sqlite.memory_file._BUSY_TIMEOUT_MS", 1)
+    monkeypatch.setattr("holon.adapters.sqlite.memory_index.index_file._BUSY_TIMEOUT_MS", 1)
     index = await an_index(tmp_path)
     other = apsw.Connection(str(tmp_path / ".holon" / "indexes" / "memory.sqlite3"))
     other.execute("begin immediate")

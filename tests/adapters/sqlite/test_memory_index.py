@@ -6,14 +6,14 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holon.adapters.sqlite.memory_index import SqliteMemoryIndex
-from holon.adapters.sqlite.memory_indexes import SqliteMemoryIndexes
-from holon.model.ids import AgentId, WorkspaceId
+from holon.adapters.sqlite.memory_index.index import SqliteMemoryIndex
+from holon.adapters.sqlite.memory_index.indexes import SqliteMemoryIndexes
 from holon.model.limits import MEMORY_INDEXES_OPEN_COUNT_MAX, MEMORY_SNIPPET_CHARS_MAX
-from holon.model.memory_index import MemoryDocument, MemoryKind, MemoryScope, ScopeKind
-from holon.model.provenance import AuthorityClass
-from holon.ports.memory_index import IndexLostError, IndexUpdate
-from holon.testing.builders import MAIN, START
+from holon.model.memory.index import MemoryDocument, MemoryKind, MemoryScope, ScopeKind
+from holon.model.queue import AuthorityClass
+from holon.model.values import AgentId, WorkspaceId
+from holon.ports.memory import IndexLostError, IndexUpdate
+from tests.support.builders import MAIN, START
 
 EVERYWHERE = MemoryScope(all_workspaces=True)
 GARDEN = WorkspaceId("ws_garden")
@@ -185,7 +185,7 @@ async def test_nothing_in_a_query_is_an_operator(index: SqliteMemoryIndex, query
 async def test_a_word_that_is_everywhere_is_found_in_the_newest_texts(
     index: SqliteMemoryIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holon.adapters.sqlite.memory_search.MEMORY_RANKED_COUNT_MAX", 4)
+    monkeypatch.setattr("holon.adapters.sqlite.memory_index.index.MEMORY_RANKED_COUNT_MAX", 4)
     texts = [a_document(f"n{n:02}", "the usual" + " quokka" * (n == 1)) for n in range(20)]
     await index.apply(update(*texts))
     assert set(await found(index, "usual")) == {"n16", "n17", "n18", "n19"}

@@ -5,14 +5,15 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from holon.adapters.sqlite.commit_writer import CommitWriter
 from holon.adapters.sqlite.reads import SqliteReads
 from holon.adapters.sqlite.retention import Retention
-from holon.decide.audit import audited
-from holon.model.commit import (
+from holon.adapters.sqlite.writer.commit_writer import CommitWriter
+from holon.decide.events.audit import audited
+from holon.model.commits import (
     AdvanceTask,
     AppendBrief,
     AppendTranscript,
+    Applied,
     Change,
     ClaimMessage,
     CreateTask,
@@ -23,20 +24,23 @@ from holon.model.commit import (
     SettleTurn,
     StartToolCall,
 )
-from holon.model.expectation import Applied
-from holon.model.ids import MessageId, TaskId, TurnId, WorkspaceId
+from holon.model.events.retention import RetentionPolicy
 from holon.model.limits import DAY_MS, MEMORY_GONE_KEPT_MS
-from holon.model.memory_index import MemoryKind, MemorySource, SourcePage
-from holon.model.message import FollowupChain, MessageEnvelope, MessageKind, MessageState
-from holon.model.provenance import AuthorityClass
-from holon.model.provider_attempt import TokenUsage
-from holon.model.retention import RetentionPolicy
-from holon.model.task import TaskStatus
-from holon.model.transcript import IncomingMessage
-from holon.model.work_item import WorkItemState
-from holon.model.workspace import WorkspaceEntry
-from holon.model.workspace_change import AttachWorkspace, DetachWorkspace
-from holon.testing.builders import (
+from holon.model.memory.index import MemoryKind, MemorySource, SourcePage
+from holon.model.providers.attempts import TokenUsage
+from holon.model.queue import (
+    AuthorityClass,
+    FollowupChain,
+    MessageEnvelope,
+    MessageKind,
+    MessageState,
+)
+from holon.model.tasks import TaskStatus
+from holon.model.turns.transcript import IncomingMessage
+from holon.model.values import MessageId, TaskId, TurnId, WorkspaceId
+from holon.model.work import WorkItemState
+from holon.model.workspaces import AttachWorkspace, DetachWorkspace, WorkspaceEntry
+from tests.support.builders import (
     MAIN,
     START,
     a_brief,
@@ -51,7 +55,7 @@ from holon.testing.builders import (
     an_entry,
     moment,
 )
-from holon.testing.memory_store import memory_connection
+from tests.support.memory_store import memory_connection
 
 OPERATOR, RUNTIME, SIGNAL, EVIDENCE = AuthorityClass
 POLICY = RetentionPolicy(age_ms=DAY_MS, events_count_min=1, turns_count_min=1, batch_count=50)

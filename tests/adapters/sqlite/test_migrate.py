@@ -5,8 +5,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from holon.adapters.sqlite.connection import APPLICATION_ID, open_memory, open_writer
-from holon.adapters.sqlite.migrate import (
+from holon.adapters.sqlite.database.connection import APPLICATION_ID, open_memory, open_writer
+from holon.adapters.sqlite.database.migrate import (
     SCHEMA_FILE,
     apply_all,
     inspect_file,
@@ -78,7 +78,9 @@ def test_a_migration_that_fails_leaves_the_version_it_found(
     connection = open_writer(tmp_path / "half.sqlite")
     first, *_ = known_migrations()
     broken = first._replace(script="create table half (x); create table half (x);")
-    monkeypatch.setattr("holon.adapters.sqlite.migrate.known_migrations", lambda: (broken,))
+    monkeypatch.setattr(
+        "holon.adapters.sqlite.database.migrate.known_migrations", lambda: (broken,)
+    )
     with pytest.raises(apsw.SQLError):
         migrate(connection)
     assert connection.pragma("user_version") == 0

@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from holon.adapters.sqlite.named_queries import named_queries, split_queries
+from holon.adapters.sqlite.database.statements import named_queries, split_queries
 from tests.adapters.sqlite.raw_rows import a_writer
 
 FAMILIES: Final = (

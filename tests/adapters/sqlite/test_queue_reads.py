@@ -1,12 +1,11 @@
 """What waits to be shown to agents, and what of it goes first."""
 
-from holon.model.commit import ArchiveAgent, QueueMessage
-from holon.model.ids import TaskId
-from holon.model.message import MessageKind
-from holon.model.provenance import TaskOrigin
-from holon.testing.builders import MAIN, a_message, a_tick
+from holon.model.commits import ArchiveAgent, QueueMessage
+from holon.model.queue import MessageKind, TaskOrigin
+from holon.model.values import TaskId
 from tests.adapters.sqlite.history_rows import settled
 from tests.adapters.sqlite.test_reads import Bench, bench
+from tests.support.builders import MAIN, a_message, a_tick
 
 __all__ = ["bench"]
 

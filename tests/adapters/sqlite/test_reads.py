@@ -6,14 +6,13 @@ from typing import Final
 import pytest
 
 from holon.adapters.sqlite.store import SqliteStore, open_connection_store
-from holon.decide.audit import audited
-from holon.model.agent import AgentContext, AgentTotals
-from holon.model.agent_status import AgentStatus
-from holon.model.closure import Completed
-from holon.model.commit import (
+from holon.decide.events.audit import audited
+from holon.model.agents import AgentContext, AgentStatus, AgentTotals
+from holon.model.commits import (
     AdvanceTask,
     AppendBrief,
     AppendTranscript,
+    Applied,
     CancelTimer,
     Change,
     ClaimMessage,
@@ -38,19 +37,19 @@ from holon.model.commit import (
     StartToolCall,
     TakeWakeHints,
 )
-from holon.model.context_change import RememberContext
-from holon.model.expectation import Applied
-from holon.model.ids import AgentId, MessageId, TaskId, TimerId, WaitId, WorkItemId
 from holon.model.limits import DAY_MS, HOUR_MS, WORK_ITEMS_WEIGHED_COUNT_MAX
-from holon.model.message import MessageState, Priority
-from holon.model.provider_attempt import TokenUsage
-from holon.model.task import TaskStatus
-from holon.model.tool import ToolCallState
-from holon.model.transcript import TurnLog
-from holon.model.wait import WaitKind, WaitState
-from holon.model.wake import TimerStatus
-from holon.model.work_item import PlanStatus
-from holon.testing.builders import (
+from holon.model.providers.attempts import TokenUsage
+from holon.model.queue import MessageState, Priority
+from holon.model.tasks import TaskStatus
+from holon.model.turns.compaction import RememberContext
+from holon.model.turns.tools import ToolCallState
+from holon.model.turns.transcript import TurnLog
+from holon.model.turns.turn import Completed
+from holon.model.values import AgentId, MessageId, TaskId, TimerId, WaitId, WorkItemId
+from holon.model.wake import TimerStatus, WaitKind, WaitState
+from holon.model.work import PlanStatus
+from tests.adapters.sqlite.raw_rows import a_writer
+from tests.support.builders import (
     MAIN,
     START,
     a_brief,
@@ -72,9 +71,8 @@ from holon.testing.builders import (
     an_entry,
     moment,
 )
-from holon.testing.inline_writer import InlineWriter, NoFaults
-from holon.testing.manual_clock import ManualClock
-from tests.adapters.sqlite.raw_rows import a_writer
+from tests.support.inline_writer import InlineWriter, NoFaults
+from tests.support.manual_clock import ManualClock
 
 HOUR: Final = moment(HOUR_MS)
 WORK: Final = WorkItemId("work_1")

@@ -9,9 +9,9 @@ import pytest
 
 from holon.adapters.sqlite.check.checker import check_connection
 from holon.adapters.sqlite.store import open_store
-from holon.decide.audit import audited
-from holon.decide.keyed_record import keyed_id
-from holon.model.commit import (
+from holon.decide.events.audit import audited
+from holon.decide.queue.idempotency import keyed_id
+from holon.model.commits import (
     AppendBrief,
     ArchiveAgent,
     CancelTimer,
@@ -25,8 +25,7 @@ from holon.model.commit import (
     PutWorkItem,
     QueueMessage,
 )
-from holon.model.ids import IdPrefix, TaskId, TimerId, WorkItemId
-from holon.model.instant import to_micros
+from holon.model.events.retention import RetentionPolicy
 from holon.model.limits import (
     COMMIT_IDS_KEPT_MS_MIN,
     DAY_MS,
@@ -34,12 +33,12 @@ from holon.model.limits import (
     MIB,
     MINUTE_MS,
 )
-from holon.model.message import MessageEnvelope, MessageKind
-from holon.model.provenance import TaskOrigin, TimerOrigin
-from holon.model.retention import RetentionPolicy
-from holon.model.task import TaskStatus
-from holon.model.work_item import WorkItemState
-from holon.testing.builders import (
+from holon.model.queue import MessageEnvelope, MessageKind, TaskOrigin, TimerOrigin
+from holon.model.tasks import TaskStatus
+from holon.model.values import IdPrefix, TaskId, TimerId, WorkItemId, to_micros
+from holon.model.work import WorkItemState
+from tests.adapters.sqlite.history_rows import LATER, History, settled
+from tests.support.builders import (
     MAIN,
     START,
     a_brief,
@@ -54,7 +53,6 @@ from holon.testing.builders import (
     an_agent,
     moment,
 )
-from tests.adapters.sqlite.history_rows import LATER, History, settled
 
 BY_AGE = RetentionPolicy(age_ms=90 * DAY_MS, events_count_min=3, turns_count_min=2, batch_count=50)
 

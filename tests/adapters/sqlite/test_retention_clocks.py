@@ -7,16 +7,15 @@ from random import Random
 import msgspec
 import pytest
 
-from holon.decide.keyed_record import keyed_id, keyed_request
-from holon.model.commit import CreateTask, CreateTrigger, DeliverTrigger, SetModelOverride
-from holon.model.ids import IdPrefix
-from holon.model.instant import to_micros
+from holon.decide.queue.idempotency import keyed_id, keyed_request
+from holon.model.commits import CreateTask, CreateTrigger, DeliverTrigger, SetModelOverride
+from holon.model.events.retention import RetentionPolicy
 from holon.model.limits import DAY_MS, IDEMPOTENCY_KEPT_MS_MIN
-from holon.model.retention import RetentionPolicy
-from holon.model.task import TaskStatus
+from holon.model.tasks import TaskStatus
+from holon.model.values import IdPrefix, to_micros
 from holon.model.wake import WakeDisposition
-from holon.testing.builders import MAIN, a_hint, a_task, a_trigger
 from tests.adapters.sqlite.history_rows import LATER, History
+from tests.support.builders import MAIN, a_hint, a_task, a_trigger
 
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)

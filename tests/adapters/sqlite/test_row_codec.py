@@ -3,16 +3,16 @@
 import msgspec
 import pytest
 
-from holon.adapters.sqlite.row_codec import (
+from holon.adapters.sqlite.database.row_codec import (
     BRIEFS,
     RECALLED_CHARS_MAX,
     RECALLED_COUNT_MAX,
     RecallingDecoder,
 )
-from holon.model.brief import BriefRecord
 from holon.model.errors import StoreBrokenError
-from holon.testing.builders import a_brief
+from holon.model.events.briefs import BriefRecord
 from holon.wire.codec import encode
+from tests.support.builders import a_brief
 
 
 def a_brief_of(number: int, text: str) -> BriefRecord:

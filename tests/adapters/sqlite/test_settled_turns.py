@@ -2,10 +2,10 @@
 
 import pytest
 
-from holon.adapters.sqlite.row_codec import CallRow, TurnRow
-from holon.adapters.sqlite.settled_turns import TURN_CHARS_MAX, SettledTurns
-from holon.testing.builders import a_receipt, a_tool_call, a_turn
+from holon.adapters.sqlite.database.row_codec import CallRow, TurnRow
+from holon.adapters.sqlite.turns import TURN_CHARS_MAX, SettledTurns
 from holon.wire.codec import encode
+from tests.support.builders import a_receipt, a_tool_call, a_turn
 
 
 def a_row(turn_id: str) -> TurnRow:

@@ -5,18 +5,16 @@ from typing import Final
 import msgspec
 import pytest
 
-from holon.adapters.sqlite.commit_writer import CommitWriter
-from holon.decide.wake import Coalesce, decide_wake
-from holon.model.agent_status import AgentStatus
-from holon.model.commit import CreateTrigger, DeliverTrigger
-from holon.model.ids import WaitId
-from holon.model.instant import later
-from holon.model.json_value import JsonValue
+from holon.adapters.sqlite.writer.commit_writer import CommitWriter
+from holon.decide.wake.hints import Coalesce, decide_wake
+from holon.model.agents import AgentStatus
+from holon.model.commits import CreateTrigger, DeliverTrigger
+from holon.model.values import JsonValue, WaitId, later
 from holon.model.wake import TriggerDeliveryMode, WakeDisposition, WakeHint
-from holon.testing.builders import MAIN, START, a_trigger, an_agent
-from holon.testing.memory_store import memory_connection
 from holon.wire.codec import decode
 from tests.adapters.sqlite.raw_rows import apply
+from tests.support.builders import MAIN, START, a_trigger, an_agent
+from tests.support.memory_store import memory_connection
 
 vary = msgspec.structs.replace
 BARE: Final = WakeHint(

@@ -5,17 +5,23 @@ from typing import Final
 
 import pytest
 
-from holon.decide.audit import audited
-from holon.model.agent import AgentPace
-from holon.model.agent_status import AgentStatus
-from holon.model.commit import CreateTimer, OpenWait, PutWorkItem, QueueMessage, RememberActivation
-from holon.model.expectation import Applied
-from holon.model.ids import AgentId, MessageId
+from holon.decide.events.audit import audited
+from holon.model.agents import AgentPace, AgentStatus
+from holon.model.budgets import HoldMessage, RememberPace
+from holon.model.commits import (
+    Applied,
+    CreateTimer,
+    OpenWait,
+    PutWorkItem,
+    QueueMessage,
+    RememberActivation,
+)
 from holon.model.limits import DAY_MS, HOUR_MS, SECOND_MS, SELF_STARTED_HOLD_MS_MAX
-from holon.model.pace_change import HoldMessage, RememberPace
-from holon.model.wait import WaitRecord
-from holon.ports.store_reads import DuePlace
-from holon.testing.builders import (
+from holon.model.values import AgentId, MessageId
+from holon.model.wake import WaitRecord
+from holon.ports.reads import DuePlace
+from tests.adapters.sqlite.test_reads import Bench, in_status, queued
+from tests.support.builders import (
     MAIN,
     START,
     a_commit,
@@ -27,7 +33,6 @@ from holon.testing.builders import (
     an_agent,
     moment,
 )
-from tests.adapters.sqlite.test_reads import Bench, in_status, queued
 
 HOUR: Final = moment(HOUR_MS)
 HELD: Final = RememberActivation(memory=an_activation(not_before=START))

@@ -9,25 +9,25 @@ import pytest
 from holon.adapters.sqlite.check.checker import check_connection
 from holon.adapters.sqlite.retention import Retention
 from holon.adapters.sqlite.store import SqliteStore, open_connection_store
-from holon.decide.audit import audited
-from holon.model.commit import Change
-from holon.model.expectation import Applied, ConstraintRefused
-from holon.model.ids import WorkspaceId
+from holon.decide.events.audit import audited
+from holon.model.commits import Applied, Change, ConstraintRefused
+from holon.model.events.retention import RetentionPolicy
 from holon.model.limits import DAY_MS
-from holon.model.memory import (
+from holon.model.memory.records import (
+    ArchiveEpisode,
     MemoryDeltaReason,
     MemoryState,
     PromptedMemory,
+    RememberWork,
     WorkingMemory,
     WorkingMemoryDelta,
 )
-from holon.model.memory_change import ArchiveEpisode, RememberWork
-from holon.model.retention import RetentionPolicy
-from holon.testing.builders import MAIN, START, a_commit, an_agent, moment
-from holon.testing.inline_writer import InlineWriter, NoFaults
-from holon.testing.manual_clock import ManualClock
+from holon.model.values import WorkspaceId
 from tests.adapters.sqlite.raw_rows import a_writer
 from tests.decide.memory_rows import an_episode
+from tests.support.builders import MAIN, START, a_commit, an_agent, moment
+from tests.support.inline_writer import InlineWriter, NoFaults
+from tests.support.manual_clock import ManualClock
 
 DELTA = WorkingMemoryDelta(
     from_revision=0,

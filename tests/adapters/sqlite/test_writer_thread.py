@@ -10,27 +10,25 @@ import anyio.lowlevel
 import apsw
 import pytest
 
-from holon.adapters.sqlite.checkpoints import Checkpoints
-from holon.adapters.sqlite.commit_writer import AppliedGroup, CommitWriter
-from holon.adapters.sqlite.connection import Synchronous, open_writer
-from holon.adapters.sqlite.message_changes import MessageChanges
-from holon.adapters.sqlite.migrate import migrate
+from holon.adapters.sqlite.database.checkpoints import Checkpoints
+from holon.adapters.sqlite.database.connection import Synchronous, open_writer
+from holon.adapters.sqlite.database.migrate import migrate
+from holon.adapters.sqlite.queue import MessageChanges
 from holon.adapters.sqlite.store import open_store
-from holon.adapters.sqlite.writer_thread import ThreadWriter
-from holon.decide.audit import audited
-from holon.model.audited_commit import AuditedCommit
-from holon.model.commit import QueueMessage
+from holon.adapters.sqlite.writer.commit_writer import AppliedGroup, CommitWriter
+from holon.adapters.sqlite.writer.writer_thread import ThreadWriter
+from holon.decide.events.audit import audited
+from holon.model.commits import Applied, AuditedCommit, QueueMessage
 from holon.model.errors import (
     StoreBrokenError,
     StoreBusyError,
     StoreClosedError,
     StoreFullError,
 )
-from holon.model.expectation import Applied
-from holon.model.ids import MessageId
 from holon.model.limits import COMMITS_WAITING_COUNT_MAX, GROUP_COMMIT_COUNT_MAX, WAL_BYTES_MAX
-from holon.model.message import TextBody
-from holon.testing.builders import MAIN, a_commit, a_message, an_admission, an_agent
+from holon.model.queue import TextBody
+from holon.model.values import MessageId
+from tests.support.builders import MAIN, a_commit, a_message, an_admission, an_agent
 
 GroupSizes = list[int]
 
@@ -110,7 +108,7 @@ async def test_observers_are_told_once_per_group_on_the_loop(writer: ThreadWrite
 async def test_a_commit_too_many_is_turned_away_at_once(
     writer: ThreadWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holon.adapters.sqlite.writer_thread.COMMITS_WAITING_COUNT_MAX", 3)
+    monkeypatch.setattr("holon.adapters.sqlite.writer.writer_thread.COMMITS_WAITING_COUNT_MAX", 3)
     assert COMMITS_WAITING_COUNT_MAX > GROUP_COMMIT_COUNT_MAX
     async with Held(writer):
         tickets = [writer.submit(audited(an_admission(a_message(f"msg_{n}")))) for n in range(3)]

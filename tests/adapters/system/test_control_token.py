@@ -6,10 +6,9 @@ import pytest
 
 from holon.adapters.system.control_token import BadTokenError, GivenToken, TokenFile
 from holon.adapters.system.secrets import SecretRegistry
-from holon.model.ids import AgentId
+from holon.model.values import AgentId
 from holon.serve.access_plan import AccessRequest
-from holon.serve.effective_config import ServeRequest
-from holon.serve.service_token import service_token
+from holon.serve.effective_config import ServeRequest, service_token
 
 GOOD = "a-token-of-the-operators-own-choice"
 BAD = ["", "short", "x" * 513, "two lines,\nand neither of them fits", "with spaces in its middle"]

@@ -23,7 +23,7 @@ from holon.adapters.system.credential_file import (
 from holon.adapters.system.private_file import FileUnusableError
 from holon.model.errors import BadInputError
 from holon.model.limits import CREDENTIAL_BYTES_MAX, CREDENTIALS_FILE_BYTES_MAX
-from holon.model.provider_setting import CredentialKind, StoredCredential
+from holon.model.providers.models import CredentialKind, StoredCredential
 
 SECRET = "sk-very-secret-0123456789"
 NOON_NS = 1_767_268_800 * 1_000_000_000
@@ -214,7 +214,7 @@ KILLED_WHILE_WRITING = """
 import os, signal, sys
 from pathlib import Path
 from holon.adapters.system.credential_file import CredentialFile
-from holon.model.provider_setting import CredentialKind, StoredCredential
+from holon.model.providers.models import CredentialKind, StoredCredential
 os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)
 CredentialFile(Path(sys.argv[1])).put(
     "other", StoredCredential(kind=CredentialKind.API_KEY, material="another")

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from holon.adapters.system.ids import TimeOrderedIds
-from holon.model.ids import IdPrefix, parse_record_id
 from holon.model.limits import ID_CHARS_MAX
+from holon.model.values import IdPrefix, parse_record_id
 
 
 @pytest.mark.parametrize("prefix", list(IdPrefix))

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from holon.adapters.system.journal_file import JournalFile, JournalLine
+from holon.adapters.system.journal import JournalFile, JournalLine
 from holon.adapters.system.secrets import SecretRegistry
 from holon.model.limits import (
     JOURNAL_LINE_BYTES_MAX,
@@ -18,7 +18,7 @@ from holon.model.limits import (
     JOURNAL_WINDOW_MS,
 )
 from holon.ports.journal import LogLevel
-from holon.testing.manual_clock import ManualClock
+from tests.support.manual_clock import ManualClock
 
 CANARY = "sk-canary-0123456789/abcdef+XYZ"
 

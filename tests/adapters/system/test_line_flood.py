@@ -2,7 +2,7 @@
 
 import pytest
 
-from holon.adapters.system.line_flood import HeldBack, LineFlood
+from holon.adapters.system.journal import HeldBack, LineFlood
 from holon.model.limits import (
     JOURNAL_EVENT_COUNT_MAX,
     JOURNAL_KEYS_COUNT_MAX,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holon.adapters.system.log_file import GrowingLog, earlier_log
+from holon.adapters.system.logs import GrowingLog, earlier_log
 from holon.adapters.system.run_files import UnsafePlaceError
 
 LINE = b"x" * 99 + b"\n"
@@ -74,7 +74,7 @@ def test_a_link_put_in_its_place_meanwhile_is_not_followed(path: Path) -> None:
 PRINTS = """
 import sys
 from pathlib import Path
-from holon.adapters.system.log_file import GrowingLog
+from holon.adapters.system.logs import GrowingLog
 log = GrowingLog(Path(sys.argv[1]), bytes_max=100)
 assert log.is_printed_to
 log.append(b"x" * 99 + b"\\n")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holon.adapters.system.log_redaction import LogRedaction, install_log_redaction
+from holon.adapters.system.logs import LogRedaction, install_log_redaction
 from holon.adapters.system.secrets import SecretRegistry
 
 VALUE = "sk-0123456789abcdef"

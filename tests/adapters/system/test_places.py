@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from holon.adapters.system.places import SystemPlaces
-from holon.ports.places import PlaceRefusedError
+from holon.adapters.system.directories import SystemPlaces
+from holon.ports.workspaces import PlaceRefusedError
 
 
 async def test_a_directory_is_made_once_for_its_owner_only(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ KEPT = "something-harmless"
 # memory and the environment of a second one of the same user, which it has forked.
 LOOK = """
 import ctypes, os, resource, sys
-from holon.adapters.system.process_limits import become_unreadable, forget_variables
+from holon.adapters.system.processes import become_unreadable, forget_variables
 
 hides, forgets = sys.argv[1] == "hides", sys.argv[2] == "forgets"
 if os.geteuid() == 0 and not forgets:  # only root may still look where it is asked to forget
@@ -50,7 +50,7 @@ os.waitpid(child, 0)
 # The service keeps to itself before it has read its settings, which say what is to be forgotten.
 FORGET_WHILE_HIDDEN = """
 import ctypes, os
-from holon.adapters.system.process_limits import become_unreadable, forget_variables
+from holon.adapters.system.processes import become_unreadable, forget_variables
 
 if os.geteuid() == 0:
     os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from holon.adapters.system import process_usage as module
-from holon.adapters.system.process_usage import process_usage
+from holon.adapters.system import processes as module
+from holon.adapters.system.processes import process_usage
 
 
 def test_a_process_has_memory_and_has_used_time() -> None:

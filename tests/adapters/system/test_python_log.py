@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from holon.adapters.system.journal_file import JournalFile
-from holon.adapters.system.python_log import PythonLog, python_log_into
+from holon.adapters.system.journal import JournalFile
+from holon.adapters.system.logs import PythonLog, python_log_into
 from holon.adapters.system.secrets import SecretRegistry
 from holon.ports.journal import LogLevel
-from holon.testing.manual_clock import ManualClock
 from tests.adapters.system.test_journal_file import CANARY, Paper
+from tests.support.manual_clock import ManualClock
 
 
 def a_journal(paper: Paper) -> JournalFile:
@@ -58,7 +58,7 @@ def test_without_a_log_file_errors_go_to_pythons_log(caplog: pytest.LogCaptureFi
 
 CRASHES = f"""
 import sys, threading
-from holon.adapters.system.python_log import clean_crashes
+from holon.adapters.system.logs import clean_crashes
 from holon.adapters.system.secrets import SecretRegistry
 secrets = SecretRegistry()
 secrets.learn("key", {CANARY!r})

@@ -4,7 +4,7 @@ import threading
 
 from holon.adapters.system.secrets import SecretRegistry
 from holon.model.limits import SECRETS_PER_SOURCE_COUNT_MAX
-from holon.ports.redactor import Redactor
+from holon.ports.journal import Redactor
 
 VALUE = "sk-0123456789abcdef"
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from holon.adapters.system.listening_sockets import answers, bind_unix
-from holon.adapters.system.socket_address import socket_address
+from holon.adapters.system.listening_sockets import answers, bind_unix, socket_address
 
 
 @pytest.mark.parametrize("depth_count", [0, 3])

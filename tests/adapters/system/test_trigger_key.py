@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from holon.adapters.system.control_token import TriggerKeyFile
 from holon.adapters.system.secrets import SecretRegistry
-from holon.adapters.system.trigger_key import TriggerKeyFile
 
 
 def test_a_key_is_made_once_private_and_kept_out_of_text(tmp_path: Path) -> None:

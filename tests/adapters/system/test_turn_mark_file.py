@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.system.turn_mark_file import TurnMarkFile
-from holon.model.ids import TurnId
+from holon.model.values import TurnId
 
 
 @pytest.fixture

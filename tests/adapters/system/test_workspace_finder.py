@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from holon.adapters.system.workspace_finder import SystemWorkspaceFinder
-from holon.model.workspace import FoundPlace, PathProblem
+from holon.adapters.system.directories import SystemWorkspaceFinder
+from holon.model.workspaces import FoundPlace, PathProblem
 
 
 def git(where: Path, *arguments: str) -> None:

@@ -7,10 +7,10 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from holon.adapters.telemetry.open_telemetry import SpanTracer, tracer_provider
-from holon.testing.scripted_provider import ScriptedRound
+from holon.adapters.telemetry import SpanTracer, tracer_provider
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.support.scripted_provider import ScriptedRound
 
 
 def spans_of(prompt: str, *rounds: ScriptedRound) -> list[ReadableSpan]:

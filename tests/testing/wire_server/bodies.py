@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import httpx2
 
-from holon.model.provider_setting import TransportKind
-from holon.testing.wire_server.server import WireServer
+from holon.model.providers.models import TransportKind
+from tests.support.wire_server.server import WireServer
 from tests.testing.wire_server.clients import KEY, SCHEMA, TRUSTING_NOBODY
 
 RESPONSES: Final = TransportKind.OPENAI_RESPONSES

@@ -9,8 +9,8 @@ import anthropic
 import openai
 
 from holon.adapters.providers.scripted.script import Script, ScriptedCall, ScriptedRound
-from holon.model.provider_setting import TransportKind
-from holon.testing.wire_server.server import WireServer
+from holon.model.providers.models import TransportKind
+from tests.support.wire_server.server import WireServer
 
 # These clients speak plain HTTP; reading the list of authorities takes longer than a test.
 TRUSTING_NOBODY: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

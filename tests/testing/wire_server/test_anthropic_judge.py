@@ -7,9 +7,9 @@ from anthropic.types.message_create_params import MessageCreateParamsStreaming
 from pydantic import TypeAdapter
 
 from holon.adapters.providers.scripted.script import Script, ScriptedRound
-from holon.model.turn import StopReason
-from holon.testing.wire_server import messages_request
-from holon.testing.wire_server.server import open_wire_server
+from holon.model.turns.turn import StopReason
+from tests.support.wire_server import messages_request
+from tests.support.wire_server.server import open_wire_server
 from tests.testing.wire_server.clients import LOOK, SCHEMA, anthropic_client
 
 EVENTS: TypeAdapter[Any] = TypeAdapter(RawMessageStreamEvent)

@@ -9,9 +9,9 @@ import httpx2
 import pytest
 
 from holon.adapters.providers.scripted.script import FAILURES, Script, ScriptedRound
-from holon.model.provider_setting import TransportKind
-from holon.testing.manual_clock import ManualClock
-from holon.testing.wire_server.faults import (
+from holon.model.providers.models import TransportKind
+from tests.support.manual_clock import ManualClock
+from tests.support.wire_server.faults import (
     ErrorInside,
     Fault,
     Gate,
@@ -23,7 +23,7 @@ from holon.testing.wire_server.faults import (
     silent_stream,
     usage_limited,
 )
-from holon.testing.wire_server.server import open_wire_server
+from tests.support.wire_server.server import open_wire_server
 from tests.testing.wire_server.bodies import (
     ALL,
     CHAT,

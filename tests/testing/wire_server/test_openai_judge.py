@@ -11,10 +11,10 @@ from openai.types.responses.response_create_params import ResponseCreateParamsSt
 from pydantic import TypeAdapter
 
 from holon.adapters.providers.scripted.script import Script, ScriptedCall, ScriptedRound
-from holon.model.provider_setting import TransportKind
-from holon.model.turn import StopReason
-from holon.testing.wire_server import chat_request, responses_request
-from holon.testing.wire_server.server import open_wire_server
+from holon.model.providers.models import TransportKind
+from holon.model.turns.turn import StopReason
+from tests.support.wire_server import chat_request, responses_request
+from tests.support.wire_server.server import open_wire_server
 from tests.testing.wire_server.clients import HELLO, LOOK, SCHEMA, openai_client
 
 RESPONSES = TransportKind.OPENAI_RESPONSES

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from holon.model.provider_setting import TransportKind
-from holon.testing.wire_server.faults import FINE
-from holon.testing.wire_server.server import open_wire_server
+from holon.model.providers.models import TransportKind
+from tests.support.wire_server.faults import FINE
+from tests.support.wire_server.server import open_wire_server
 from tests.testing.wire_server.bodies import CHAT, MESSAGES, RESPONSES, plain_client, post
 from tests.testing.wire_server.clients import HELLO
 

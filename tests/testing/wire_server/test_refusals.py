@@ -6,8 +6,8 @@ import httpx2
 import pytest
 
 from holon.adapters.providers.scripted.script import Expectation, Script, ScriptedRound
-from holon.model.provider_setting import TransportKind
-from holon.testing.wire_server.server import open_wire_server
+from holon.model.providers.models import TransportKind
+from tests.support.wire_server.server import open_wire_server
 from tests.testing.wire_server.bodies import (
     ALL,
     CHAT,

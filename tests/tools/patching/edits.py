@@ -11,9 +11,9 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from holon.ports.files import StoredFile
-from holon.tools.patching.parse import parse_patch
-from holon.tools.patching.plan import paths_of, plan_patch
+from holon.ports.workspaces import StoredFile
+from holon.tools.workspaces.patching.parse import parse_patch
+from holon.tools.workspaces.patching.plan import paths_of, plan_patch
 
 Tree = dict[str, StoredFile]
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from holon.model.command_limits import (
+from holon.model.limits import (
     PATCH_BYTES_MAX,
     PATCH_FILE_LINES_COUNT_MAX,
     PATCH_FILES_COUNT_MAX,
@@ -20,10 +20,10 @@ from holon.model.command_limits import (
     PATCH_LINES_COUNT_MAX,
     PATCH_MATCH_STEPS_COUNT_MAX,
 )
-from holon.tools.patching.haystack import Budget
-from holon.tools.patching.parse import parse_patch
-from holon.tools.patching.plan import paths_of, plan_patch
-from holon.tools.patching.problem import PatchRefusedError
+from holon.tools.workspaces.patching.document import PatchRefusedError
+from holon.tools.workspaces.patching.file_lines import Budget
+from holon.tools.workspaces.patching.parse import parse_patch
+from holon.tools.workspaces.patching.plan import paths_of, plan_patch
 from tests.tools.patching.edits import begin, plain_file
 
 pytestmark = pytest.mark.long

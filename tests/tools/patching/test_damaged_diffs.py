@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from holon.tools.patching.problem import PatchRefusedError
+from holon.tools.workspaces.patching.document import PatchRefusedError
 from tests.tools.patching.edits import (
     DAMAGES,
     applied,

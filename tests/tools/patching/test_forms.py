@@ -4,9 +4,9 @@ from typing import Final
 
 import pytest
 
-from holon.tools.patching.document import Action
-from holon.tools.patching.parse import parse_patch
-from holon.tools.patching.plan import paths_of, plan_patch
+from holon.tools.workspaces.patching.document import Action
+from holon.tools.workspaces.patching.parse import parse_patch
+from holon.tools.workspaces.patching.plan import paths_of, plan_patch
 from tests.tools.patching.edits import Tree, applied, begin, plain_file
 
 CODE: Final = "def f():\n    return 1\n\n\ndef g():\n    return 1\n"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holon.tools.patching.parse import parse_patch
-from holon.tools.patching.plan import paths_of, plan_patch
-from holon.tools.patching.problem import PatchRefusedError
+from holon.tools.workspaces.patching.document import PatchRefusedError
+from holon.tools.workspaces.patching.parse import parse_patch
+from holon.tools.workspaces.patching.plan import paths_of, plan_patch
 from tests.tools.patching.edits import begin, plain_file
 
 PIECES = (

@@ -4,10 +4,10 @@ from typing import Final
 
 import pytest
 
-from holon.ports.files import StoredFile
-from holon.tools.patching.parse import parse_patch
-from holon.tools.patching.plan import plan_patch
-from holon.tools.patching.problem import PatchRefusedError
+from holon.ports.workspaces import StoredFile
+from holon.tools.workspaces.patching.document import PatchRefusedError
+from holon.tools.workspaces.patching.parse import parse_patch
+from holon.tools.workspaces.patching.plan import plan_patch
 from tests.tools.patching.edits import Tree, applied, begin, plain_file
 
 TREE: Final[Tree] = {

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holon.tools.patching.parse import parse_patch
-from holon.tools.patching.problem import PatchRefusedError
+from holon.tools.workspaces.patching.document import PatchRefusedError
+from holon.tools.workspaces.patching.parse import parse_patch
 from tests.tools.patching.edits import Tree, applied, begin, plain_file
 from tests.tools.patching.test_bombs import calls_in
 

@@ -13,13 +13,13 @@ from typing import Final
 
 import msgspec
 
-from holon.adapters.sqlite.memory_file import DIRTY_FILE, INDEX_FILE
+from holon.adapters.sqlite.memory_index.index_file import DIRTY_FILE, INDEX_FILE
 from holon.model.errors import BadInputError, HolonError, HomeUnusableError
-from holon.model.instant import Instant
 from holon.model.limits import (
     BACKUP_DEPTH_MAX,
     BACKUP_NAME_BYTES_MAX,
 )
+from holon.model.values import Instant
 
 FORMAT: Final = "holon-backup"
 VERSION: Final = 1

@@ -44,11 +44,11 @@ from holon.adapters.backup.backup_format import (
     SkippedFile,
     is_made_anew,
 )
-from holon.adapters.files.whole_folder import place, scratch_in, sweep_abandoned
+from holon.adapters.files.new_tree import place, scratch_in, sweep_abandoned
 from holon.adapters.sqlite.check.checker import check_database
 from holon.adapters.sqlite.check.untouched import Manner, manner_of, open_untouched
-from holon.adapters.sqlite.error_mapping import running_error
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.error_mapping import running_error
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.system.private_file import PRIVATE_FILE, sync_folder
 from holon.model.limits import (
     BACKUP_DEPTH_MAX,

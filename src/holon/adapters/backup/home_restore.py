@@ -41,13 +41,13 @@ from holon.adapters.backup.backup_format import (
     require_known_name,
 )
 from holon.adapters.backup.home_backup import Progress
-from holon.adapters.files.whole_folder import place, scratch_in, sweep_abandoned
+from holon.adapters.files.new_tree import place, scratch_in, sweep_abandoned
 from holon.adapters.sqlite.check.checker import check_database
-from holon.adapters.sqlite.checkpoints import truncate_log
-from holon.adapters.sqlite.connection import open_writer
-from holon.adapters.sqlite.error_mapping import opening_errors
-from holon.adapters.sqlite.home_lock import HomeLock
-from holon.adapters.sqlite.migrate import begin_epoch, inspect_file, migrate
+from holon.adapters.sqlite.database.checkpoints import truncate_log
+from holon.adapters.sqlite.database.connection import open_writer
+from holon.adapters.sqlite.database.error_mapping import opening_errors
+from holon.adapters.sqlite.database.home_lock import HomeLock
+from holon.adapters.sqlite.database.migrate import begin_epoch, inspect_file, migrate
 from holon.adapters.system.private_file import PRIVATE_FILE, PRIVATE_FOLDER, make_home, sync_folder
 from holon.model.errors import HolonError, HomeUnusableError, StoreError
 from holon.model.limits import (

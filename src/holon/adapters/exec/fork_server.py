@@ -31,8 +31,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from holon.adapters.exec.process_table import ProcessIdentity, boot_id, facts_of, last_pid
 from holon.adapters.exec.run_folder import FORCED, POLITE, RunFolder
-from holon.adapters.exec.spawning import Lasting, lasting_of, spawn
-from holon.adapters.exec.supervisor import Supervisor
+from holon.adapters.exec.supervisor import Lasting, Supervisor, lasting_of, spawn
 
 REQUEST_BYTES_MAX: Final = 8 * 1024
 HANDLES_COUNT_MAX: Final = 1 << 20

@@ -19,7 +19,6 @@ from typing import Final
 
 import anyio
 
-from holon.adapters.exec.environment import marker_of
 from holon.adapters.exec.process_table import (
     ProcessIdentity,
     descendants_of,
@@ -28,11 +27,18 @@ from holon.adapters.exec.process_table import (
     marked_with,
     open_living,
 )
-from holon.adapters.exec.run_folder import FORCED, POLITE, RunFolder
-from holon.adapters.exec.wary_files import SCARCE, is_within_reach, opened_pipe, opened_plain
-from holon.model.command import CommandExit, OutputSpan, OutputStream, StopCause
-from holon.model.command_limits import COMMAND_STOP_GRACE_MS
-from holon.model.limits import SECOND_MS
+from holon.adapters.exec.run_folder import (
+    FORCED,
+    POLITE,
+    SCARCE,
+    RunFolder,
+    is_within_reach,
+    marker_of,
+    opened_pipe,
+    opened_plain,
+)
+from holon.model.limits import COMMAND_STOP_GRACE_MS, SECOND_MS
+from holon.model.tasks import CommandExit, OutputSpan, OutputStream, StopCause
 
 FEED_MS_MAX: Final = 2 * SECOND_MS  # for a command that does not read what it is fed
 LOOK_AGAIN_MS: Final = 50  # for the end of a command that an earlier life of ours started

@@ -1,5 +1,27 @@
 """Commands on the local machine.
 
+Owns:  folders that are forgotten but still there. They have a name no run can have, so that a run
+       is gone for everybody as soon as it is forgotten; starting it, asking it for a supervisor,
+       starting it again when it has died, ending it; what is asked of a supervisor, refusing what
+       cannot be started, and finding runs again.
+Rule 1: the disk may take longer to remove a folder than a command took to run, so that is done on a
+        thread of its own, started with the first folder. It does so now and then, for all that have
+        gathered: removing one while the next is made keeps the next one waiting.
+Rule 2: a command may have put folders into its own, however deep: they go as well.
+Rule 3: what a runtime that was killed left behind is removed by the next one that forgets a run.
+Rule 4: it is started by the first command, or before by `prepare`; while it starts, requests wait
+        in its socket.
+Rule 5: it sees the environment commands see, and nothing else of ours.
+Rule 6: nobody waits for it. One that leaves a request without an answer is replaced by the next
+        request, and it is killed rather than asked to go: it holds nothing, and what it has made
+        lives on, or sees our end of its socket close.
+Rule 7: a run id names one command for good: a second start under it is refused.
+Rule 8: a command is started at most once, whoever is killed when (see RunFolder.claim).
+Rule 9: a run of another home, of which this one is a copy, is as good as none: the processes it
+        names belong to the original, and are neither waited for nor ended. Its files are ours.
+Rule 10: the facts about processes come from /proc and process handles, which makes this a shell for
+         Linux.
+
 A command must outlive the runtime, be found again, and keep to its limits meanwhile, so each has a
 supervisor: a small process that copies its output, counts its processes, and writes down how it
 ended. A supervisor in shell language starts fast but can do none of that; a new interpreter for
@@ -7,48 +29,203 @@ each can, but takes several times as long to start as the command. So one small 
 started once (fork_server) and each supervisor is a fork of it, which looks after one command after
 the other: that costs less than a shell, and a terminal, the input and every limit live on when the
 runtime is killed. The runtime itself is never forked: it has threads, and much memory.
-
-Owns:  what is asked of a supervisor, refusing what cannot be started, and finding runs again.
-Rule 1: a run id names one command for good: a second start under it is refused.
-Rule 2: a command is started at most once, whoever is killed when (see RunFolder.claim).
-Rule 3: a run of another home, of which this one is a copy, is as good as none: the processes it
-        names belong to the original, and are neither waited for nor ended. Its files are ours.
-Rule 4: the facts about processes come from /proc and process handles, which makes this a shell for
-        Linux.
 """
 
 import contextlib
 import json
 import os
+import queue
 import re
 import shutil
+import signal
+import socket
+import sys
+import threading
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
+import anyio
 import anyio.to_thread
 import msgspec
 
-from holon.adapters.exec.environment import command_environment
-from holon.adapters.exec.fork_client import ForkClient
 from holon.adapters.exec.local_command import LocalCommand
 from holon.adapters.exec.process_table import is_living
-from holon.adapters.exec.removal import Removal
 from holon.adapters.exec.run_folder import (
     NOBODY,
     PRIVATE_FOLDER,
     ROOM_MAY_COME,
     RunFacts,
     RunFolder,
+    command_environment,
     identity_said,
+    passed_on,
 )
 from holon.adapters.system.home_identity import HomeIdentity
-from holon.model.command import CommandSpec, EndedRun
 from holon.model.limits import ID_CHARS_MAX
+from holon.model.tasks import CommandSpec, EndedRun
 from holon.ports.clock import Clock
-from holon.ports.shell import CommandNoRoomError, CommandSpawnError
+from holon.ports.tasks import CommandNoRoomError, CommandSpawnError
+
+FORGOTTEN: Final = ".forgotten_"
+GATHER_S: Final = 1.0
+
+
+class Removal:
+    """Removes run folders under one root."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._waiting: queue.SimpleQueue[RunFolder | None] = queue.SimpleQueue()
+        self._is_closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def take(self, folder: RunFolder) -> None:
+        """Make a folder disappear at once; its files go a little later."""
+        gone = f"{self._root}/{FORGOTTEN}{os.path.basename(folder.path)}"
+        try:
+            os.rename(folder.path, gone)
+        except FileNotFoundError:
+            return
+        except OSError:  # a namesake that was left behind, or a disk that takes no new names
+            _remove(folder)  # on a read-only disk it stays, for retention
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name="holon-removal", daemon=True)
+            self._thread.start()
+        self._waiting.put(RunFolder(gone))
+
+    def close(self) -> None:
+        """Return once everything that was taken is removed."""
+        if self._thread is not None:
+            self._is_closing.set()
+            self._waiting.put(None)
+            self._thread.join()
+            self._thread = None
+            self._is_closing.clear()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            for name in os.listdir(self._root):
+                if name.startswith(FORGOTTEN):
+                    _remove(RunFolder(self._root / name))
+        is_first = True
+        while (folder := self._waiting.get()) is not None:
+            if is_first:
+                self._is_closing.wait(GATHER_S)
+            _remove(folder)
+            is_first = self._waiting.empty()
+
+
+def _remove(folder: RunFolder) -> None:
+    """Remove a folder as far as that can be done; the next runtime tries again."""
+    try:
+        folder.remove()
+    except OSError:
+        with contextlib.suppress(RecursionError):
+            shutil.rmtree(folder.path, ignore_errors=True)
+
+
+ANSWER_BYTES_MAX: Final = 4 * 1024
+ANSWER_S_MAX: Final = 30.0  # of a machine so busy that a fork takes this long, no good is expected
+ROOM_AGAIN_S: Final = 0.05  # between two looks at a socket that is full of requests
+SERVERS_COUNT_MAX: Final = 2  # tried for one request
+_PROGRAM: Final = (
+    "import sys; sys.path.insert(0, sys.argv[1]);"
+    " from holon.adapters.exec.fork_server import main; main()"
+)
+_PACKAGES: Final = str(Path(__file__).resolve().parents[3])
+_LIBRARIES: Final = "LD_LIBRARY_PATH"  # an interpreter may need it to start at all
+
+
+class ForkClient:
+    """Asks the fork server of this runtime for supervisors."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = passed_on(environ)
+        if _LIBRARIES in environ:
+            self._environ[_LIBRARIES] = environ[_LIBRARIES]
+        self._socket: socket.socket | None = None
+        self.pid: int | None = None
+
+    def prepare(self) -> None:
+        """Start the server unless it runs, without waiting for it."""
+        if self._socket is not None:
+            return
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        argv = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _PROGRAM, _PACKAGES]
+        with theirs:
+            self.pid = os.posix_spawn(
+                sys.executable,
+                argv,
+                self._environ,
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), 0),
+                    (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0),
+                    (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0),
+                ],
+                setsid=True,
+                setsigmask=(),
+                setsigdef=(signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
+            )
+        self._socket = ours
+
+    async def ask(self, folder: str) -> tuple[bytes | None, int]:
+        """Return a supervisor's answer and the pipe it holds, which is the caller's to close.
+
+        Nothing is said when there came to be no supervisor; None when it took too long to tell.
+        """
+        heard, said = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        answer = None
+        try:
+            try:
+                asked = await self._send(folder, said)
+            finally:
+                os.close(said)
+            # Whether a process was started must be known, so this is not left half done.
+            with anyio.move_on_after(ANSWER_S_MAX, shield=True):
+                await anyio.wait_readable(heard)
+                answer = os.read(heard, ANSWER_BYTES_MAX)
+            if answer is None and self._socket is asked:
+                self.close()
+        except BaseException:
+            os.close(heard)
+            raise
+        return answer, heard
+
+    async def _send(self, folder: str, said: int) -> socket.socket | None:
+        """Send a request, if that can be done; return the socket it went by."""
+        servers_left = SERVERS_COUNT_MAX
+        with anyio.move_on_after(ANSWER_S_MAX, shield=True):
+            while servers_left:
+                self.prepare()
+                assert self._socket is not None
+                try:
+                    socket.send_fds(self._socket, [os.fsencode(folder)], [said])
+                except BlockingIOError:  # hundreds wait there; the others must not wait for them
+                    await anyio.sleep(ROOM_AGAIN_S)
+                except (BrokenPipeError, ConnectionResetError):
+                    self.close()  # it was killed; the next one is as good
+                    servers_left -= 1
+                else:
+                    return self._socket
+        return None
+
+    def close(self) -> None:
+        """Let the server go. Supervisors and their commands stay."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        if self.pid is not None:
+            with contextlib.suppress(ChildProcessError):
+                if os.waitpid(self.pid, os.WNOHANG) == (0, 0):
+                    os.kill(self.pid, signal.SIGKILL)
+                    os.waitpid(self.pid, 0)
+            self.pid = None
+
 
 SHELL_DEFAULT: Final = "sh"
 ATTEMPTS_COUNT_MAX: Final = 3

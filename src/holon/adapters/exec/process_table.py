@@ -1,9 +1,14 @@
 """Processes of this machine, as /proc shows them.
 
 Owns:  telling one process from another that got its number later, finding everything a process
-       started, and ending a set of processes for certain.
+       started, and ending a set of processes for certain; reading a process's line of parents off
+       /proc.
 Rule 1: a number alone never identifies a process; number, start time and boot together do.
 Rule 2: this module is also loaded by the fork server, which sees the standard library only.
+Rule 3: every command of an agent lives under a supervisor, and every supervisor is a fork of a fork
+        server; what an agent's command starts, and leaves to itself, stays below one of them.
+Rule 4: a process that cannot be looked at any more counts as started by an agent: whoever asks
+        wants to know whether it may be trusted.
 """
 
 import os
@@ -184,3 +189,27 @@ def _load(field: int) -> int:
         return 0
     finally:
         os.close(file)
+
+
+_MARK: Final = b"holon.adapters.exec.fork_server"
+_GENERATIONS_COUNT_MAX: Final = 256
+_INIT: Final = 1
+
+
+def runs_for_an_agent(pid: int) -> bool:
+    """Whether a fork server, of whichever runtime, is among the process's parents."""
+    for _ in range(_GENERATIONS_COUNT_MAX):
+        if pid <= _INIT:
+            return False
+        facts = facts_of(pid)
+        if facts is None or _is_fork_server(PROC / str(pid) / "cmdline"):
+            return True
+        pid = facts.parent
+    return True
+
+
+def _is_fork_server(cmdline: Path) -> bool:
+    try:
+        return _MARK in cmdline.read_bytes()
+    except OSError:
+        return True

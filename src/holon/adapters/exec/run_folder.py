@@ -1,26 +1,33 @@
 """What one command has on disk: a folder named by its run id.
 
+Owns:  the allow-list. A variable that is not named here does not pass, so a key or a token of the
+       runtime cannot reach a command by being forgotten; the one way in which a file of a run
+       folder is opened for reading; these names, reading and writing the record, and the signals a
+       supervisor heeds, together with the lock that says whom they are for.
+Rule 1: a command knows its run folder and may make what it likes there: a folder, a pipe with a
+        name, a link, a file of any size. Opening never waits and never follows a link, and what is
+        no plain file is as good as none. How much is read is the reader's to bound.
+Rule 2: a file that cannot be opened because we hold too many is still there: that is told apart.
+Rule 3: this module is also loaded by the fork server, which sees the standard library only.
+Rule 4: a line is appended with one write and never changed. Of two lines of a kind the first one
+        counts, which makes the record a place where two processes can agree (see `claim`).
+Rule 5: a line that was cut short, by a full disk or a power cut, counts as none; its writer gets an
+        error and may write it again.
+Rule 6: few files are made, since making one costs more than all the rest.
+Rule 7: a supervisor looks after one run at a time, and after another one only when the record of
+        the last says that nothing is left of it, and no process holds that record. A process that
+        holds it and finds something left can signal the supervisor, and means this run.
+Rule 8: the command can reach all of this and may have written any of it. A record that is no plain
+        file says nothing; of one that is, only what has the right form counts.
+Rule 9: a folder that was copied with its home names processes of the original. Which home started
+        the run is part of its record; those of another home are never acted on.
+Rule 10: this module is also loaded by the fork server, which sees the standard library only.
+
     run.jsonl        what is known of it, a line each: how it was asked for and by which home, who
                      looks after it, which process it is, how it ended
     stdout, stderr   what it wrote, made with the first byte; a terminal has `combined` instead
     combined         of two streams that have both written: everything, in the order it came
     input            a pipe with a name, for commands that accept input
-
-Owns:  these names, reading and writing the record, and the signals a supervisor heeds, together
-       with the lock that says whom they are for.
-Rule 1: a line is appended with one write and never changed. Of two lines of a kind the first one
-        counts, which makes the record a place where two processes can agree (see `claim`).
-Rule 2: a line that was cut short, by a full disk or a power cut, counts as none; its writer gets an
-        error and may write it again.
-Rule 3: few files are made, since making one costs more than all the rest.
-Rule 4: a supervisor looks after one run at a time, and after another one only when the record of
-        the last says that nothing is left of it, and no process holds that record. A process that
-        holds it and finds something left can signal the supervisor, and means this run.
-Rule 5: the command can reach all of this and may have written any of it. A record that is no plain
-        file says nothing; of one that is, only what has the right form counts.
-Rule 6: a folder that was copied with its home names processes of the original. Which home started
-        the run is part of its record; those of another home are never acted on.
-Rule 7: this module is also loaded by the fork server, which sees the standard library only.
 """
 
 import errno
@@ -29,13 +36,84 @@ import json
 import os
 import re
 import signal
+import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from holon.adapters.exec.environment import RUN_MARKER
 from holon.adapters.exec.process_table import ProcessIdentity
-from holon.adapters.exec.wary_files import WARY, opened_plain
+
+PASSED: Final = frozenset(
+    {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TZ", "TMPDIR"}
+)
+PASSED_PREFIX: Final = "LC_"
+PATH_DEFAULT: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+TERMINAL_DEFAULT: Final = "xterm-256color"
+RUN_MARKER: Final = "HOLON_RUN"  # the folder of the run: unlike its id, nobody else has it
+
+
+def passed_on(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what of our own environment others may see."""
+    found = {
+        name: value
+        for name, value in environ.items()
+        if name in PASSED or name.startswith(PASSED_PREFIX)
+    }
+    found.setdefault("PATH", PATH_DEFAULT)
+    return found
+
+
+def command_environment(
+    environ: Mapping[str, str], added: Mapping[str, str], *, folder: str, is_tty: bool
+) -> dict[str, str]:
+    """Return the whole environment of a command."""
+    found = passed_on(environ)
+    if is_tty:
+        found.setdefault("TERM", TERMINAL_DEFAULT)
+    return {**found, **added, "HOLON_RUNTIME": "1", RUN_MARKER: folder}
+
+
+def marker_of(folder: str) -> bytes:
+    """Return the line every process of a run has in its environment."""
+    return os.fsencode(f"{RUN_MARKER}={folder}")
+
+
+SCARCE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})  # it passes by itself
+WARY: Final = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+def opened_plain(path: str) -> int | None:
+    """Return a handle to read from, or nothing where there is no plain file to be had."""
+    try:
+        file = os.open(path, os.O_RDONLY | WARY)
+    except OSError:
+        return None
+    if stat.S_ISREG(os.fstat(file).st_mode):
+        return file
+    os.close(file)
+    return None
+
+
+def opened_pipe(path: str) -> int | None:
+    """Return a handle to write to a pipe with a name, or nothing when nobody reads it."""
+    try:
+        pipe = os.open(path, os.O_WRONLY | WARY)
+    except OSError:
+        return None
+    if stat.S_ISFIFO(os.fstat(pipe).st_mode):
+        return pipe
+    os.close(pipe)
+    return None
+
+
+def is_within_reach(path: str) -> bool:
+    """Whether looking at a file says anything; not so while we have no handle to spare."""
+    try:
+        os.close(os.open(path, os.O_RDONLY | WARY))
+    except OSError as error:
+        return error.errno not in SCARCE
+    return True
+
 
 RECORD_BYTES_MAX: Final = 2 * 1024 * 1024  # a command of 96 KiB, escaped, with its environment
 SAID_BYTES_MAX: Final = 4 * 1024  # of a line, but for the one with the command

@@ -13,8 +13,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from holon.adapters.files.new_tree import copy_tree
-from holon.adapters.files.whole_folder import place, scratch_in, sweep_scratch
+from holon.adapters.files.new_tree import copy_tree, place, scratch_in, sweep_scratch
 from holon.adapters.system.private_file import (
     FileUnusableError,
     folder_lock,
@@ -22,8 +21,8 @@ from holon.adapters.system.private_file import (
     replace_file,
 )
 from holon.model.errors import HolonError
-from holon.model.json_value import JsonValue
 from holon.model.limits import TEMPLATE_MANIFEST_BYTES_MAX, TEMPLATE_TEXT_BYTES_MAX
+from holon.model.values import JsonValue
 
 RECORD_FILE: Final = ".holon-builtin-template.json"
 _PACKAGE: Final = Path(__file__).resolve().parents[2]

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 import anyio.to_thread
 
-from holon.adapters.files.beneath import open_beneath, open_root, parts_of
-from holon.ports.files import FileChange, FileRefusedError, RootedFiles, StoredFile
+from holon.adapters.files.openat import open_beneath, open_root, parts_of
+from holon.ports.workspaces import FileChange, FileRefusedError, RootedFiles, StoredFile
 
 
 def _unwatched(step: str) -> None:

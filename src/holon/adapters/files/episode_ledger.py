@@ -14,12 +14,11 @@ from typing import Final
 import anyio.to_thread
 import msgspec
 
-from holon.adapters.files.beneath import open_beneath, open_root
-from holon.model.ids import EpisodeId
-from holon.model.memory import EpisodeRecord
-from holon.model.memory_limits import LEDGER_TAIL_BYTES_MAX
-from holon.ports.episode_ledger import LedgerError
-from holon.ports.files import FileRefusedError, PathEscapeError
+from holon.adapters.files.openat import open_beneath, open_root
+from holon.model.memory.records import LEDGER_TAIL_BYTES_MAX, EpisodeRecord
+from holon.model.values import EpisodeId
+from holon.ports.memory import LedgerError
+from holon.ports.workspaces import FileRefusedError, PathEscapeError
 
 LEDGER_FOLDER: Final = (".holon", "ledger")
 LEDGER_NAME: Final = "context_episodes.jsonl"

@@ -18,10 +18,10 @@ import anyio.to_thread
 
 from holon.adapters.files.new_tree import BadTreeError
 from holon.model import limits
+from holon.model.agents import GITHUB_ARCHIVES, GithubTree
 from holon.model.errors import BadInputError
-from holon.model.skill_ref import GithubSkillRef
-from holon.model.template import GITHUB_ARCHIVES, GithubTree
-from holon.ports.agent_homes import SourceUnreachableError
+from holon.model.guidance import GithubSkillRef
+from holon.ports.agents import SourceUnreachableError
 
 if TYPE_CHECKING:
     import httpx2
@@ -52,7 +52,7 @@ class GithubTrees:
 
     async def fetch_skill(self, ref: GithubSkillRef, into: Path, *, scratch: Path) -> str | None:
         """Put a skill of a repository into an empty directory; return the commit if known."""
-        from holon.adapters.files.skill_in_archive import skill_folder
+        from holon.adapters.files.archives import skill_folder
 
         archive = await self._archive(ref.owner, ref.repo, _DEFAULT_REF, scratch)
         folder = await anyio.to_thread.run_sync(skill_folder, archive, ref)
@@ -70,7 +70,7 @@ class GithubTrees:
     async def _download(self, url: str, target: Path) -> None:
         import httpx2
 
-        from holon.adapters.providers.library_errors import LIBRARY_ERRORS
+        from holon.adapters.providers.http.remote_client import LIBRARY_ERRORS
 
         here = dict.fromkeys(("all://127.0.0.1", "all://localhost", "all://[::1]"))
         try:
@@ -124,7 +124,7 @@ async def _one_answer(client: "httpx2.AsyncClient", url: str, target: Path) -> s
 
 
 def _extracted(archive: Path, folder: str, into: Path) -> str | None:
-    from holon.adapters.files.safe_archive import extract_folder
+    from holon.adapters.files.archives import extract_folder
 
     comment = extract_folder(archive, folder, into).comment
     return comment if comment is not None and _COMMIT.fullmatch(comment) else None

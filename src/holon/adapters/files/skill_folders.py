@@ -1,35 +1,264 @@
 """A directory of installed skills, as an operator changes it.
 
-Owns:  replacing and removing skills, and telling what was changed since it was installed.
-Rule 1: a skill is replaced or removed in one step: whoever looks sees the old one, the new one, or,
+Owns:  `.holon-skill-install.json` and the hash of a skill's files; the three sources of a skill,
+       and the directory or link each leaves behind; replacing and removing skills, and telling what
+       was changed since it was installed.
+Rule 1: the hash covers names, permission to run and content; what running a script leaves behind
+        (compiled Python) is not covered.
+Rule 2: a folder that cannot be read whole, or is larger than what is ever installed, counts as
+        changed.
+Rule 3: a skill appears whole or not at all, and never in place of another.
+Rule 4: its directory is named as the reference names it; what its front matter says is no path.
+Rule 5: a skill of Holon's own and one from GitHub are copied; one on this machine is linked, so
+        that its author goes on working on it where it is, unless a copy is asked for. A copy holds
+        a record of where it came from (skill_record).
+Rule 6: what no agent could use is not installed: its SKILL.md must say what skill it is.
+Rule 7: a skill is replaced or removed in one step: whoever looks sees the old one, the new one, or,
         after a removal, none.
-Rule 2: what somebody changed, or put there by hand, is neither replaced nor removed unless asked
+Rule 8: what somebody changed, or put there by hand, is neither replaced nor removed unless asked
         for in so many words. A skill that is as it was installed may be installed again from where
         it came from: that is how it is brought up to date.
-Rule 3: of a skill that is a link only the link is touched.
-Rule 4: a skill goes by the name of its folder; where no folder has it, by the name its front matter
-        gives it, if only one does.
+Rule 9: of a skill that is a link only the link is touched.
+Rule 10: a skill goes by the name of its folder; where no folder has it, by the name its front
+         matter gives it, if only one does.
 """
 
 import ctypes
 import errno
+import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, assert_never
 
 import anyio.to_thread
 import msgspec
 
-from holon.adapters.files.skill_install import FolderSkillInstaller, name_of
-from holon.adapters.files.skill_record import read_record, tree_hash
-from holon.adapters.files.whole_folder import SCRATCH_PREFIX, scratch_in
+from holon.adapters.files.builtin_templates import builtin_skill, builtin_skill_names
+from holon.adapters.files.github_tree import GithubTrees
+from holon.adapters.files.new_tree import SCRATCH_PREFIX, BadTreeError, copy_tree, place, scratch_in
+from holon.adapters.files.skill_scan import PASSED_OVER
 from holon.adapters.system.private_file import FileUnusableError, read_bounded, sync_folder
-from holon.decide.template_selector import is_simple_name
-from holon.model.limits import SKILLS_PER_ROOT_COUNT_MAX, TREE_FILE_BYTES_MAX
-from holon.model.refusal import Refusal, RefusalCode, RefusedError
-from holon.model.skill import SKILL_FILES
-from holon.model.skill_ref import BadSkillRefError, InstalledSkill, SkillFolder, SkillRef
+from holon.decide.agents.templates import is_simple_name
+from holon.model.errors import Refusal, RefusalCode, RefusedError
+from holon.model.guidance import (
+    SKILL_FILES,
+    BadSkillRefError,
+    BuiltinSkillRef,
+    GithubSkillRef,
+    InstalledSkill,
+    LocalSkillRef,
+    SkillFolder,
+    SkillRef,
+)
+from holon.model.limits import (
+    KIB,
+    SKILLS_PER_ROOT_COUNT_MAX,
+    TREE_BYTES_MAX,
+    TREE_FILE_BYTES_MAX,
+    TREE_FILES_COUNT_MAX,
+)
+from holon.model.record import Record
+
+RECORD_FILE: Final = ".holon-skill-install.json"
+_RECORD_BYTES_MAX: Final = 64 * KIB
+_LEFT_BEHIND: Final = "__pycache__"
+
+
+class InstallRecord(Record, frozen=True, kw_only=True):
+    """Where a copied skill came from, and the hash of its files then."""
+
+    kind: str
+    source: str
+    tree_sha256: str
+
+
+class _TooLargeError(Exception):
+    """More than is ever installed."""
+
+
+def write_record(folder: Path, ref: SkillRef) -> None:
+    """Remember in a fresh copy where it came from."""
+    tree_sha256 = tree_hash(folder)
+    if tree_sha256 is None:
+        raise OSError(f"{folder} cannot be read")
+    record = InstallRecord(kind=ref.kind, source=ref.source, tree_sha256=tree_sha256)
+    path = folder / RECORD_FILE
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(record)) + b"\n")
+    path.chmod(0o600)
+
+
+def read_record(folder: Path) -> InstallRecord | None:
+    """Return what an installation left; nothing where none did, or not in this form."""
+    try:
+        found = read_bounded(folder / RECORD_FILE, bytes_max=_RECORD_BYTES_MAX)
+        return None if found is None else msgspec.json.decode(found.content, type=InstallRecord)
+    except (FileUnusableError, msgspec.MsgspecError):
+        return None
+
+
+def tree_hash(folder: Path) -> str | None:
+    """Return the hash of a skill's files, or nothing when they cannot be told."""
+    whole = hashlib.sha256()
+    try:
+        for name, path in _files(folder):
+            runs = os.access(path, os.X_OK)
+            content = hashlib.sha256(_content(path)).hexdigest()
+            whole.update(f"{name}\0{int(runs)}\0{content}\n".encode())
+    except (OSError, UnicodeError, _TooLargeError):
+        return None
+    return whole.hexdigest()
+
+
+def _files(folder: Path) -> Iterator[tuple[str, Path]]:
+    found: list[tuple[str, Path]] = []
+    for above, folders, names in os.walk(folder, onerror=_raise):
+        folders[:] = [each for each in folders if each != _LEFT_BEHIND]
+        links = [each for each in folders if Path(above, each).is_symlink()]
+        for name in (*names, *links):
+            path = Path(above, name)
+            relative = str(path.relative_to(folder))
+            if relative != RECORD_FILE:
+                found.append((relative, path))
+        if len(found) > TREE_FILES_COUNT_MAX:
+            raise _TooLargeError
+    return iter(sorted(found))
+
+
+def _content(path: Path) -> bytes:
+    if path.is_symlink():
+        return b"link " + os.fsencode(path.readlink())
+    if not path.is_file() or path.stat().st_size > TREE_BYTES_MAX:
+        raise _TooLargeError
+    return path.read_bytes()
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+class FolderSkillInstaller:
+    """Installs skills into directories of this machine."""
+
+    def __init__(self, github: GithubTrees) -> None:
+        self._github = github
+
+    async def install(self, ref: SkillRef, into: str) -> InstalledSkill:
+        """Put one skill into a directory of skills, or raise BadSkillRefError."""
+        name, root = name_of(ref), Path(into)
+        try:
+            with scratch_in(root) as scratch:
+                sha256 = await self._fill(ref, name, scratch)
+                await anyio.to_thread.run_sync(place, scratch / name, root / name)
+        except FileExistsError:
+            raise BadSkillRefError(f"there is already a skill {name} in {into}") from None
+        except (BadTreeError, OSError) as error:
+            raise BadSkillRefError(
+                f"the skill {ref.source} cannot be installed: {error}"
+            ) from error
+        return InstalledSkill(
+            name=name, path=str(root / name), kind=ref.kind, source=ref.source, sha256=sha256
+        )
+
+    async def _fill(self, ref: SkillRef, name: str, scratch: Path) -> str:
+        """Make the skill in a scratch directory; return the hash of its entry point."""
+        made = scratch / name
+        if isinstance(ref, LocalSkillRef):
+            _require_folder(Path(ref.path))
+        match ref:
+            case LocalSkillRef(path=path, copies=True):
+                made.mkdir(mode=0o700)
+                await anyio.to_thread.run_sync(_copied, Path(path), made)
+            case LocalSkillRef(path=path):
+                sha256 = _checked_hash(Path(path), ref)
+                made.symlink_to(path)
+                return sha256
+            case BuiltinSkillRef():
+                made.mkdir(mode=0o700)
+                await anyio.to_thread.run_sync(copy_tree, _builtin(ref), made)
+            case GithubSkillRef():
+                made.mkdir(mode=0o700)
+                await self._github.fetch_skill(ref, made, scratch=scratch)
+            case _:
+                assert_never(ref)
+        sha256 = _checked_hash(made, ref)
+        await anyio.to_thread.run_sync(write_record, made, ref)
+        return sha256
+
+
+def name_of(ref: SkillRef) -> str:
+    """Return the name of the directory a skill gets, or raise BadSkillRefError."""
+    match ref:
+        case BuiltinSkillRef():
+            name = ref.name
+        case LocalSkillRef():
+            name = Path(ref.path).name
+        case GithubSkillRef():
+            name = ref.skill
+        case _:
+            assert_never(ref)
+    if not is_simple_name(name):
+        raise BadSkillRefError(
+            f"{name!r} cannot be the name of a skill",
+            hint="name its directory with letters, digits, '-', '_' and '.'",
+        )
+    return name
+
+
+def _require_folder(path: Path) -> None:
+    if path.is_dir():
+        return
+    if os.path.lexists(path) and not path.is_symlink():
+        raise BadSkillRefError(
+            f"{path} is a file, and a skill is a directory",
+            hint=f"name its directory: {path.parent}",
+        )
+    raise BadSkillRefError(
+        f"there is no such directory: {path}", hint="a skill is a directory with a SKILL.md"
+    )
+
+
+def _copied(source: Path, made: Path) -> None:
+    """Copy a skill as somebody works on it: its history and what it was built with stay there."""
+    copy_tree(source, made, passed_over=PASSED_OVER)
+
+
+def _builtin(ref: BuiltinSkillRef) -> Path:
+    found = builtin_skill(ref.name)
+    if found is None:
+        known = ", ".join(builtin_skill_names())
+        raise BadSkillRefError(f"Holon has no skill {ref.name}", hint=f"it has {known}")
+    return found
+
+
+def _checked_hash(folder: Path, ref: SkillRef) -> str:
+    """Return the hash of a skill's entry point, or raise where it has none that can be used."""
+    for name in SKILL_FILES:
+        try:
+            found = read_bounded(folder / name, bytes_max=TREE_FILE_BYTES_MAX)
+        except FileUnusableError as error:
+            raise BadSkillRefError(
+                f"the skill {ref.source} is unusable: {error.message}"
+            ) from error
+        if found is not None:
+            _require_front_matter(found.content, name, ref)
+            return hashlib.sha256(found.content).hexdigest()
+    raise BadSkillRefError(
+        f"the skill {ref.source} has no SKILL.md", hint="a skill is a directory with a SKILL.md"
+    )
+
+
+def _require_front_matter(content: bytes, name: str, ref: SkillRef) -> None:
+    # Only for those who install: it brings YAML with it.
+    from holon.adapters.files.skill_front_matter import BadFrontMatterError, read_front_matter
+
+    try:
+        read_front_matter(content)
+    except BadFrontMatterError as error:
+        raise BadSkillRefError(
+            f"the skill {ref.source} cannot be installed: {name} is not usable: {error.message}"
+        ) from error
+
 
 _SHOWN_COUNT_MAX: Final = 8
 _AT_CWD: Final = -100

@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import anyio.to_thread
 
-from holon.adapters.files.file_stamp import Stamp, lasting_stamp, stamp_of
+from holon.adapters.files.openat import Stamp, lasting_stamp, stamp_of
 from holon.model import limits
+from holon.model.guidance import SKILL_FILES, PassedOverRoot, SkillCatalog, SkillEntry, SkillScope
 from holon.model.lru import Lru
-from holon.model.skill import SKILL_FILES, PassedOverRoot, SkillCatalog, SkillEntry, SkillScope
 
 if TYPE_CHECKING:
     from holon.adapters.files.skill_front_matter import FrontMatter

@@ -21,10 +21,10 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
-from holon.model.budget import ModelPrice
-from holon.model.model_ref import ModelRef
-from holon.model.provider_errors import ModelUnavailableError, TransportUnsupportedError
-from holon.model.provider_setting import (
+from holon.model.budgets import ModelPrice
+from holon.model.providers.attempts import ModelUnavailableError, TransportUnsupportedError
+from holon.model.providers.models import (
+    ModelRef,
     ModelSetting,
     PlaneSettings,
     ProviderAuth,

@@ -1,29 +1,31 @@
 """Where a credential comes from.
 
-Owns:  looking credentials up (environment, credentials file, another program, another program's
-       login), and saying what is missing.
+Owns:  the record of a secret, which never shows its value, and how it is put on a request; looking
+       credentials up (environment, credentials file, another program, another program's login), and
+       saying what is missing; which of a host's variables and stored credentials are secret.
 Rule 1: a secret is read when a request is about to be sent, so a changed key is used at once.
 Rule 2: every secret that is read is told to the registry before anything else can see it.
 Rule 3: looking whether a credential is there starts no program and uses no network.
 Rule 4: what is missing is named exactly: the variable to set, or the command to run.
-Rule 5: what only one source needs is imported where that source is used: every start pays for
-        what stands above.
+Rule 5: what only one source needs is imported where that source is used: every start pays for what
+        stands above.
+Rule 6: what is kept and not in use is hidden like what is: a command could read it and show it.
+Rule 7: a variable is a key by its ending, or because the catalog or the settings name it as one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 import msgspec
 
-from holon.adapters.providers.catalog import ProviderRoute
-from holon.adapters.providers.credential_headers import Secret, credential_headers
-from holon.adapters.providers.endpoint import Authorization, NoAuthorization
+from holon.adapters.providers.catalog import ProviderRoute, builtin_catalog
+from holon.adapters.providers.wire_request import Authorization, NoAuthorization
 from holon.adapters.system.secrets import SecretRegistry
 from holon.model.errors import HolonError
 from holon.model.limits import CREDENTIAL_BYTES_MAX
-from holon.model.provider_errors import AuthRejectedError, ModelUnavailableError, ProviderError
-from holon.model.provider_setting import (
+from holon.model.providers.attempts import AuthRejectedError, ModelUnavailableError, ProviderError
+from holon.model.providers.models import (
     CredentialKind,
     CredentialSource,
     ProviderAuth,
@@ -34,7 +36,29 @@ from holon.model.record import Record
 from holon.ports.clock import Clock
 
 if TYPE_CHECKING:
-    from holon.adapters.providers.program_authorization import ProgramAuthorization
+    from holon.adapters.providers.external_credentials import ProgramAuthorization
+
+
+class Secret(msgspec.Struct, frozen=True, kw_only=True):
+    """A credential in hand, for as long as it takes to write a header."""
+
+    value: str
+    kind: CredentialKind
+    account_id: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Secret(kind={self.kind.value!r}, value=<secret>)"
+
+
+def credential_headers(transport: TransportKind, secret: Secret) -> Mapping[str, str]:
+    """Return the headers that carry a secret on a wire."""
+    if transport is TransportKind.ANTHROPIC_MESSAGES and secret.kind is CredentialKind.API_KEY:
+        return {"x-api-key": secret.value}
+    headers = {"authorization": f"Bearer {secret.value}"}
+    if transport is TransportKind.OPENAI_CODEX_RESPONSES and secret.account_id:
+        headers["chatgpt-account-id"] = secret.account_id
+    return headers
+
 
 Profiles: TypeAlias = Callable[[], Mapping[str, StoredCredential]]
 
@@ -136,7 +160,7 @@ class Credentials:
         if auth.source is CredentialSource.NONE:
             return BoundCredential(authorization=NoAuthorization(), account=route.provider)
         if auth.source is CredentialSource.PROCESS:
-            from holon.adapters.providers.program_authorization import ProgramAuthorization
+            from holon.adapters.providers.external_credentials import ProgramAuthorization
 
             program = ProgramAuthorization(self, route.transport, auth, self._clock)
             return BoundCredential(authorization=program, account=account, renewable=program)
@@ -179,14 +203,14 @@ class Credentials:
             )
         name = f"credential profile {auth.profile}"
         if stored.kind is CredentialKind.OAUTH and stored.material.lstrip().startswith("{"):
-            from holon.adapters.providers.codex_login import parse_login
+            from holon.adapters.providers.external_credentials import parse_login
 
             login = parse_login(stored.material.encode(), self._clock.now(), where=name)
             return self._learned(name, login.access_token, stored.kind, login.account_id)
         return self._learned(name, stored.material.strip(), stored.kind)
 
     def _from_login(self, auth: ProviderAuth) -> Secret:
-        from holon.adapters.providers.codex_login import login_path, read_login
+        from holon.adapters.providers.external_credentials import login_path, read_login
 
         path = login_path(auth.external, self._environ, self._user_home)
         login = read_login(path, self._clock.now())
@@ -195,7 +219,7 @@ class Credentials:
     def _require_program(self, auth: ProviderAuth) -> None:
         import shutil
 
-        from holon.adapters.providers.credential_process import words_of
+        from holon.adapters.providers.external_credentials import words_of
 
         program = words_of(auth.external)[0]
         if shutil.which(program, path=self._environ.get("PATH")) is None:
@@ -217,7 +241,7 @@ class Credentials:
 
     async def ask(self, auth: ProviderAuth) -> Secret:
         """Return the secret a program hands out, or raise a ProviderError."""
-        from holon.adapters.providers.credential_process import secret_from, words_of
+        from holon.adapters.providers.external_credentials import secret_from, words_of
 
         said = await secret_from(words_of(auth.external), self._environ)
         return self._learned("credential program", said, auth.kind)
@@ -291,3 +315,49 @@ def _how_to_give(route: ProviderRoute, auth: ProviderAuth, error: HolonError) ->
         f"set {variables}, or run "
         f"`holon config credentials set {route.provider} --kind api_key --stdin`"
     )
+
+
+_KEY_ENDING: Final = "_API_KEY"
+_TOKEN_ENDING: Final = "token"  # of what a login document calls its secrets
+
+
+def learn_kept_secrets(
+    registry: SecretRegistry,
+    environ: Mapping[str, str],
+    profiles: Profiles,
+    *,
+    variables: Collection[str],
+) -> None:
+    """Teach the registry what is kept in the environment and among the credentials."""
+    for name in secret_variables(environ, variables=variables):
+        registry.learn(name, environ[name])
+    try:
+        stored = profiles()
+    except HolonError:
+        return  # told when one of them is used
+    for name, each in stored.items():
+        for secret in _secrets_in(each.material):
+            registry.learn(f"credential profile {name}", secret)
+
+
+def secret_variables(environ: Mapping[str, str], *, variables: Collection[str]) -> tuple[str, ...]:
+    """Return the names in an environment that stand for keys."""
+    known = {auth.env for each in builtin_catalog().providers.values() for auth in each.auth}
+    return tuple(
+        name for name in environ if name.endswith(_KEY_ENDING) or name in known or name in variables
+    )
+
+
+def _secrets_in(material: str) -> Iterator[str]:
+    """Return what is secret of a stored credential: all of it, and the tokens of a login."""
+    yield material
+    try:
+        pending = [msgspec.json.decode(material)]
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return
+    while pending:
+        found = pending.pop()
+        for name, part in found.items() if isinstance(found, dict) else ():
+            if isinstance(part, str) and name.endswith(_TOKEN_ENDING):
+                yield part
+            pending.append(part)

@@ -15,18 +15,18 @@ import msgspec
 
 from holon.adapters.providers.catalog import NETWORKLESS, ProviderRoute, known_providers
 from holon.adapters.providers.credentials import CredentialState
-from holon.adapters.providers.http_exchange import HttpCall
-from holon.adapters.providers.plane import ProviderPlane
-from holon.model import provider_errors as errors
+from holon.adapters.providers.http.exchange import HttpCall
+from holon.adapters.providers.resolver import ProviderPlane
 from holon.model.limits import (
     PROVIDER_BACKOFF_MS_MAX,
     PROVIDER_BACKOFF_MS_MIN,
     PROVIDER_RETRIES_COUNT_MAX,
     SECOND_MS,
 )
-from holon.model.model_ref import ModelRef
+from holon.model.providers import attempts as errors
+from holon.model.providers.models import ModelRef
 from holon.model.record import Record
-from holon.runtime.provider_gate import LastFailure
+from holon.runtime.providers.gate import LastFailure
 
 PROBE_MS_MAX: Final = 10 * SECOND_MS
 

@@ -14,7 +14,7 @@ import msgspec
 
 from holon.adapters.system.private_file import FileUnusableError, read_bounded, replace_file
 from holon.model.limits import CONFIG_FILE_BYTES_MAX
-from holon.runtime.provider_gate import LastFailure
+from holon.runtime.providers.gate import LastFailure
 
 _log = logging.getLogger(__name__)
 

@@ -14,23 +14,24 @@ from typing import Final
 
 import msgspec
 
-from holon.adapters.providers.json_reading import decode_json
-from holon.decide.bounded_text import beginning_of
-from holon.model.json_value import JsonValue
+from holon.adapters.providers.wire_answer import decode_json
+from holon.decide.text.bounded import beginning_of
 from holon.model.limits import PROVIDER_MESSAGE_CHARS_MAX
-from holon.model.provider_attempt import FailureFlags, TransportDiagnostics
-from holon.model.provider_errors import (
+from holon.model.providers.attempts import (
     AuthRejectedError,
     ContextTooLongError,
+    FailureFlags,
     ProviderError,
     ProviderOverloadedError,
     ProviderTimeoutError,
     RateLimitedError,
     RequestRejectedError,
+    TransportDiagnostics,
     UnreadableResponseError,
     UsageLimitedError,
 )
 from holon.model.record import Record
+from holon.model.values import JsonValue
 
 _BY_CODE: Final[Mapping[str, type[ProviderError]]] = {
     "context_length_exceeded": ContextTooLongError,

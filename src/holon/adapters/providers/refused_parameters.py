@@ -13,9 +13,12 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
-from holon.model.answer import ModelAnswer
-from holon.model.provider_attempt import TransportDiagnostics
-from holon.model.provider_errors import ContextTooLongError, RequestRejectedError
+from holon.model.providers.attempts import (
+    ContextTooLongError,
+    RequestRejectedError,
+    TransportDiagnostics,
+)
+from holon.model.turns.turn import ModelAnswer
 
 _LEARNED: Final = "the provider refused `{}`: it is left out from now on"
 _TRIED: Final = "the provider refused `{}`: the request was sent again without it"

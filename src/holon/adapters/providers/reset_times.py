@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Final, TypeGuard
 
-from holon.model.json_value import JsonValue
 from holon.model.limits import PROVIDER_NAMED_WAIT_MS_MAX, SECOND_MS
+from holon.model.values import JsonValue
 
 _UNITS_MS: Final[Mapping[str, float]] = {
     "ms": 1,

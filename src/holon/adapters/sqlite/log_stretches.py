@@ -13,7 +13,7 @@ Rule 3: the log is read once in a process, and then what is new of it, a bounded
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from holon.adapters.sqlite.statements import Row, Statements
+from holon.adapters.sqlite.database.statements import Row, Statements
 from holon.model.limits import CLOCK_TRUST_MS, HOUR_MS, MINUTE_MS
 
 READ_COUNT: Final = 5_000  # events at a time

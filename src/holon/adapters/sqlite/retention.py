@@ -1,22 +1,29 @@
 """Forgetting finished history, oldest first, a bounded step at a time.
 
-Owns:  what may be removed, when, and giving the disk space back.
-Rule 1: a step removes everything that ended within one window of the log, in all tables, so that
+Owns:  how long the id of a commit and the key of a delivery are remembered; what may be removed,
+       when, and giving the disk space back.
+Rule 1: only we repeat a commit, and do so within moments. A request that a caller's key names is
+        repeated by the caller: its id is all that remembers the key, and stays as long as keys do.
+Rule 2: what was stamped while the clock stood in the past is as young as what came before it in the
+        log. What was stamped ahead is as old as what came after it.
+Rule 3: a step looks at one stretch of the commits, in the order they were applied, and says where
+        it ended, so that ids that stay never hold up those behind them.
+Rule 4: a step removes everything that ended within one window of the log, in all tables, so that
         what remains is all of one age. Events set the pace: whatever happens leaves one.
-Rule 2: nothing unfinished goes, nor what the model has yet to see, nor an agent's newest events and
+Rule 5: nothing unfinished goes, nor what the model has yet to see, nor an agent's newest events and
         turns, nor a key or commit id that somebody may still repeat. The schema refuses most of
         these as well. An archived agent has no use for what is newest: its last event stays.
-Rule 3: age decides while there is room. Above the cap, windows keep coming until there is room
+Rule 6: age decides while there is room. Above the cap, windows keep coming until there is room
         again or nothing is left that may go.
-Rule 4: the rows of a batch are chosen once, by their keys. What is noted of them and what removes
+Rule 7: the rows of a batch are chosen once, by their keys. What is noted of them and what removes
         them go by those keys, so that neither can mean other rows than the other.
-Rule 5: a clock may have stood in the future or in the past. What it stamped is as old as the log
+Rule 8: a clock may have stood in the future or in the past. What it stamped is as old as the log
         says: no younger than what was written after it, and no older than what was written before.
         So the log is aged as far as no credible stamp in it is young (see log_stretches), and a row
         goes by its stamp only when the clock did not stand there later in the log.
-Rule 6: a key is young as well when the clock stood at its stamp after a moment that is young. What
+Rule 9: a key is young as well when the clock stood at its stamp after a moment that is young. What
         is stamped ahead keeps its keys until its part of the log is aged.
-Rule 7: a step that was undone is taken again: what is done moves only with what is durable.
+Rule 10: a step that was undone is taken again: what is done moves only with what is durable.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,10 +32,10 @@ from typing import Final, NamedTuple, Self
 
 import apsw
 
-from holon.adapters.sqlite.change_codec import encode
-from holon.adapters.sqlite.checkpoints import truncate_log
-from holon.adapters.sqlite.commit_retention import CommitRetention
-from holon.adapters.sqlite.database_files import DatabaseFiles
+from holon.adapters.sqlite.database.checkpoints import truncate_log
+from holon.adapters.sqlite.database.database_files import DatabaseFiles
+from holon.adapters.sqlite.database.row_codec import encode
+from holon.adapters.sqlite.database.statements import Statements, Value, named_queries
 from holon.adapters.sqlite.log_stretches import (
     FAR_AHEAD,
     LONG_AGO,
@@ -40,14 +47,76 @@ from holon.adapters.sqlite.log_stretches import (
     places,
     without,
 )
-from holon.adapters.sqlite.memory_retention import MemoryRetention
-from holon.adapters.sqlite.named_queries import named_queries
-from holon.adapters.sqlite.statements import Statements, Value
-from holon.decide.keyed_record import KEYED_RECORD_GLOB
-from holon.model.instant import to_micros
+from holon.adapters.sqlite.memory import MemoryRetention
+from holon.decide.queue.idempotency import KEYED_RECORD_GLOB, KEYED_REQUEST_GLOB
+from holon.model.events.retention import PruneReport, RetentionPolicy
 from holon.model.limits import IDEMPOTENCY_KEPT_MS_MIN
-from holon.model.memory_limits import EPISODE_CANDIDATES_COUNT
-from holon.model.retention import PruneReport, RetentionPolicy
+from holon.model.memory.records import EPISODE_CANDIDATES_COUNT
+from holon.model.values import to_micros
+
+_KEYED: Final = f"control:{KEYED_REQUEST_GLOB}"
+
+
+class _Stretch(NamedTuple):
+    """Commits up to a place. Behind the last stretch, none are to be forgotten."""
+
+    end_seq: int
+    is_last: bool
+
+
+class Forgotten(NamedTuple):
+    """How far the commits were gone through, and whether there is more to forget."""
+
+    end_seq: int
+    more: bool
+
+
+class CommitRetention:
+    """Forgets ids and keys, on the writer's connection and thread."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+        self._sql = named_queries("commit_retention")
+
+    def forget(
+        self, after_seq: int, policy: RetentionPolicy, log: LogStretches, *, now: datetime
+    ) -> Forgotten:
+        """Forget a batch of each kind; the commits are gone through from `after_seq` on."""
+        present, batch_count = to_micros(now), policy.batch_count
+        ids_until, keys_until = (
+            _ago(now, policy.commit_ids_kept_ms),
+            _ago(now, IDEMPOTENCY_KEPT_MS_MIN),
+        )
+        stretch = self._stretch(after_seq, batch_count, ids_until, present)
+        young = log.in_the_past_since(ids_until, present=present)
+        for span in without((LONG_AGO, FAR_AHEAD), young):
+            asked = (after_seq, stretch.end_seq, _KEYED, *span)
+            self._statements.run(self._sql["delete_commits"], asked)
+        is_full = False
+        for span in without(
+            (LONG_AGO, keys_until), log.in_the_past_since(keys_until, present=present)
+        ):
+            asked = (after_seq, stretch.end_seq, _KEYED, *span)
+            self._statements.run(self._sql["delete_keyed_commits"], asked)
+            self._statements.run(self._sql["delete_trigger_deliveries"], (batch_count, *span))
+            is_full = is_full or self._statements.connection.changes() >= batch_count
+        end_seq = after_seq if stretch.is_last else stretch.end_seq
+        return Forgotten(end_seq, more=is_full or not stretch.is_last)
+
+    def _stretch(self, after_seq: int, batch_count: int, until: int, present: int) -> _Stretch:
+        asked = (after_seq, batch_count, horizon(present))
+        match self._statements.row(self._sql["commits_end"], asked):
+            case (int() as end_seq, int() as by) if by <= until:
+                return _Stretch(end_seq, is_last=False)
+            case _:
+                row = self._statements.row(self._sql["old_end"], (*asked, until))
+                end = None if row is None else row[0]
+                return _Stretch(end if isinstance(end, int) else after_seq, is_last=True)
+
+
+def _ago(now: datetime, kept_ms: int) -> int:
+    return to_micros(now - timedelta(milliseconds=kept_ms))
+
 
 _FAMILIES: Final = (
     "turns",  # before the messages they answer

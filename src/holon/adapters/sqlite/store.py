@@ -18,14 +18,14 @@ from typing import TypeAlias
 import anyio
 import apsw
 
-from holon.adapters.sqlite.connection import (
+from holon.adapters.sqlite.database.connection import (
     Synchronous,
     leave_log,
     open_inspector,
     open_reader,
     open_writer,
 )
-from holon.adapters.sqlite.database_files import (
+from holon.adapters.sqlite.database.database_files import (
     DatabaseFiles,
     record_path,
     require_log_kept,
@@ -33,22 +33,25 @@ from holon.adapters.sqlite.database_files import (
     require_not_lost,
     require_own_log,
 )
-from holon.adapters.sqlite.error_mapping import opening_errors
-from holon.adapters.sqlite.home_lock import HomeLock, database_path, prepare_home, prepare_run
-from holon.adapters.sqlite.home_owner import HomeOwner, require_no_owner, take_home
-from holon.adapters.sqlite.migrate import begin_epoch, inspect_file, migrate
+from holon.adapters.sqlite.database.error_mapping import opening_errors
+from holon.adapters.sqlite.database.home_lock import (
+    HomeLock,
+    database_path,
+    prepare_home,
+    prepare_run,
+)
+from holon.adapters.sqlite.database.home_owner import HomeOwner, require_no_owner, take_home
+from holon.adapters.sqlite.database.migrate import begin_epoch, inspect_file, migrate
 from holon.adapters.sqlite.reads import SqliteReads
 from holon.adapters.sqlite.retention import Retention
-from holon.adapters.sqlite.writer_port import Writer
-from holon.adapters.sqlite.writer_thread import ThreadWriter
-from holon.model.audited_commit import AuditedCommit
+from holon.adapters.sqlite.writer.writer_thread import ThreadWriter, Writer
+from holon.model.commits import AuditedCommit, CommitOutcome
 from holon.model.errors import HomeInUseError, LogTooLongError, StoreError, StoreFullError
-from holon.model.expectation import CommitOutcome
+from holon.model.events.retention import PruneReport, RetentionPolicy
 from holon.model.limits import HOME_WATCH_MS, SECOND_MS, WAL_BYTES_MAX, WAL_WARNED_BYTES
-from holon.model.retention import PruneReport, RetentionPolicy
 from holon.ports.journal import Journal, LogLevel
+from holon.ports.reads import StoreReads
 from holon.ports.store import CommitObserver, Ticket
-from holon.ports.store_reads import StoreReads
 
 WriterFactory: TypeAlias = Callable[[apsw.Connection], Writer]
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import anyio
 
-from holon.model.instant import to_micros
+from holon.model.values import to_micros
 
 JUMP_NOTICED_MS: Final = 2_000
 

@@ -1,13 +1,17 @@
 """The operator's token, in a file of its own.
 
-Owns:  making the file, checking who may read it, and reading it anew when it changed.
+Owns:  making the file, checking who may read it, and reading it anew when it changed;
+       `<home>/trigger_key`, mode 0600, made when it is first needed.
 Rule 1: the file is made by us with mode 0600, whole or not at all; one that others can read is
         refused with the way to repair it.
 Rule 2: a token is taken from its file as it is now: whoever replaces the file replaces the token,
         and the next request already needs the new one. Whoever hides secrets knows it by then.
+Rule 3: a key that others can read, or that is damaged, is not used: no address opens then, and the
+        log says what to do. Whoever replaces the file voids every address at the next start.
 """
 
 import hashlib
+import logging
 import os
 import stat
 from collections.abc import Callable
@@ -15,7 +19,12 @@ from pathlib import Path
 from typing import Final
 
 from holon.model.errors import BadInputError
-from holon.model.limits import CONTROL_TOKEN_BYTES, CONTROL_TOKEN_CHARS_MAX, CONTROL_TOKEN_CHARS_MIN
+from holon.model.limits import (
+    CONTROL_TOKEN_BYTES,
+    CONTROL_TOKEN_CHARS_MAX,
+    CONTROL_TOKEN_CHARS_MIN,
+    TRIGGER_KEY_CHARS_MIN,
+)
 
 _OTHERS: Final = 0o077
 _RULE: Final = (
@@ -147,3 +156,44 @@ def _require_private(found: os.stat_result, path: Path) -> None:
         raise BadTokenError(f"{path} is not a plain file", hint="move it away")
     if found.st_mode & _OTHERS or found.st_uid != os.getuid():
         raise BadTokenError(f"others can read the token file {path}", hint=f"run: chmod 600 {path}")
+
+
+FILE_NAME: Final = "trigger_key"
+_log = logging.getLogger(__name__)
+
+
+class TriggerKeyFile:
+    """The key of one home. `learn` is told of every secret that is shown."""
+
+    def __init__(self, home: Path, learn: Callable[[str, str], bool]) -> None:
+        self._path = home / FILE_NAME
+        self._learn = learn
+        self._key: bytes | None = None
+
+    def key(self) -> bytes | None:
+        """The key, or nothing when it cannot be used."""
+        if self._key is None:
+            self._key = self._read()
+        return self._key
+
+    def handed_out(self, name: str, secret: str) -> None:
+        """Have the secret hidden wherever text is written down."""
+        self._learn(name, secret)
+
+    def _read(self) -> bytes | None:
+        file = TokenFile(self._path)
+        try:
+            if not self._path.exists():
+                file.make_if_missing()
+            text = file.text()
+        except BadTokenError as bad:
+            _log.error("external triggers are shut: %s (%s)", bad.message, bad.hint)
+            return None
+        except OSError as error:
+            _log.error("external triggers are shut: %s: %s", self._path, error.strerror)
+            return None
+        if len(text) < TRIGGER_KEY_CHARS_MIN:
+            _log.error("external triggers are shut: %s does not hold a key", self._path)
+            return None
+        self._learn("trigger_key", text)
+        return text.encode("ascii")

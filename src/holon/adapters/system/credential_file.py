@@ -22,15 +22,14 @@ from holon.adapters.system.private_file import (
     replace_file,
 )
 from holon.model.errors import BadInputError, HolonError
-from holon.model.instant import Instant, from_micros
-from holon.model.json_value import require_unicode
 from holon.model.limits import (
     CREDENTIAL_BYTES_MAX,
     CREDENTIALS_FILE_BYTES_MAX,
     ID_CHARS_MAX,
 )
-from holon.model.provider_setting import CredentialKind, StoredCredential
+from holon.model.providers.models import CredentialKind, StoredCredential
 from holon.model.record import Record
+from holon.model.values import Instant, from_micros, require_unicode
 
 _PROFILE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\Z")
 _VERSION: Final = 1

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Final
 
 from holon.adapters.system.run_files import (
+    RUN_FOLDER,
     RunFiles,
     UnsafePlaceError,
     require_own_file,
     require_owned,
 )
-from holon.adapters.system.run_paths import RUN_FOLDER
 from holon.model.errors import HomeUnusableError
 
 _WRITING: Final = 0o022

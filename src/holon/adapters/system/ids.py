@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from holon.model.ids import IdPrefix
+from holon.model.values import IdPrefix
 
 _DIGITS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _CHANCE_BITS: Final = 80

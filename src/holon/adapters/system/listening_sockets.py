@@ -1,6 +1,8 @@
 """Binds the sockets of the control plane, and cleans up only what is surely ours.
 
-Owns:  `<home>/run`, the unix socket in it, and the TCP socket.
+Owns:  the name under which a socket file can be bound and reached, however deep it lies: the system
+       takes about a hundred characters, and homes have longer paths than that; `<home>/run`, the
+       unix socket in it, and the TCP socket.
 Rule 1: the run folder is 0700 and the owner's; one that others can enter is refused.
 Rule 2: a socket file is removed only when it is a socket of ours that nobody answers on. Anything
         else at its place, and anyone who answers, makes the start fail.
@@ -10,13 +12,31 @@ import errno
 import os
 import socket
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from holon.adapters.system.run_files import UnsafePlaceError
-from holon.adapters.system.socket_address import socket_address
 from holon.model.errors import HolonError
 from holon.model.limits import HTTP_UNSENT_BYTES_MAX
+
+_SUN_PATH_BYTES_MAX: Final = 107
+
+
+@contextmanager
+def socket_address(path: str) -> Iterator[str]:
+    """Give the file a name the system takes, for as long as the block runs; may raise OSError."""
+    if len(os.fsencode(path)) <= _SUN_PATH_BYTES_MAX:
+        yield path
+        return
+    folder, name = os.path.split(path)
+    handle = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{handle}/{name}"
+    finally:
+        os.close(handle)
+
 
 _BACKLOG: Final = 512
 

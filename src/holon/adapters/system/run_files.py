@@ -1,6 +1,7 @@
 """The files a runtime leaves under `<home>/run`, so that others find it.
 
-Owns:  the record of the running process, and writing and removing such files safely.
+Owns:  the names of the files under `<home>/run`. A command that only wants to call pays for no more
+       than this; the record of the running process, and writing and removing such files safely.
 Rule 1: a file is put in place whole, and only where nothing stands but an older one of ours; what
         somebody else put there is neither followed, nor written to, nor removed.
 Rule 2: the record is read by nearby versions: only the number of the process is required of it.
@@ -13,16 +14,32 @@ import os
 import stat
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from holon.adapters.exec.process_table import ProcessIdentity, identity_of
 from holon.adapters.system.home_identity import HomeIdentity, is_other_home
-from holon.adapters.system.run_paths import RunPaths
 from holon.model.errors import HomeUnusableError
-from holon.model.instant import Instant
-from holon.model.json_value import JsonValue
 from holon.model.limits import RUN_FILE_BYTES_MAX
+from holon.model.values import Instant, JsonValue
+
+RUN_FOLDER: Final = "run"
+
+
+class RunPaths:
+    """The places of one home."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.folder = home / RUN_FOLDER
+        self.socket = self.folder / "holon.sock"
+        self.token = self.folder / "token"
+        self.pid = self.folder / "holon.pid"  # the number of the process, for scripts
+        self.record = self.folder / "daemon.json"  # the record of the process, for us
+        self.log = self.folder / "daemon.log"  # what a runtime in the background prints
+        self.startup_failure = self.folder / "startup_failure.json"
+        self.shutdown_failure = self.folder / "shutdown_failure.json"
 
 
 class UnsafePlaceError(HomeUnusableError):
@@ -46,7 +63,7 @@ class RuntimeRecord(
     config_fingerprint: str | None = None
     version: str | None = None
     started_at: Instant | None = None
-    options: JsonValue = None  # what it was started with; serve/recorded_options has their form
+    options: JsonValue = None  # what it was started with; serve/effective_config has their form
 
     def identity(self) -> ProcessIdentity | None:
         """The very process that wrote this, or nothing when it did not say enough."""

@@ -14,8 +14,8 @@ Rule 4: the address of a trigger is known by its look: it opens also after a res
 
 from threading import Lock
 
-from holon.decide.redaction import Redacting, SecretMatcher
-from holon.decide.trigger_address import TRIGGER_SHAPE
+from holon.decide.text.secrets import Redacting, SecretMatcher
+from holon.decide.wake.triggers import TRIGGER_SHAPE
 from holon.model.limits import SECRET_CHARS_MIN, SECRETS_PER_SOURCE_COUNT_MAX
 
 

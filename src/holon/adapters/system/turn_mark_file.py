@@ -12,8 +12,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-from holon.model.ids import RECORD_ID_PATTERN, TurnId
 from holon.model.limits import ID_CHARS_MAX
+from holon.model.values import RECORD_ID_PATTERN, TurnId
 
 FILE_NAME: Final = "turn"
 _BLANK: Final = b" " * ID_CHARS_MAX + b"\n"

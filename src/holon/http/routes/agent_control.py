@@ -12,20 +12,24 @@ from typing import Final
 
 import anyio
 
-from holon.decide.agent_identity import public_identity
+from holon.decide.agents.lifecycle import public_identity
+from holon.http.context import Plane, shown_agent
 from holon.http.exchange import LateReply, Reply
-from holon.http.idempotency import idempotency_key
-from holon.http.own_records import shown_agent
-from holon.http.plane import Plane
 from holon.http.prompt_wait import awaited
 from holon.http.request_headers import CLIENT_NAME, REPEATABLE
-from holon.http.route import Access, Call, Route
-from holon.model.ids import AgentId, parse_agent_id
-from holon.model.ingress import IngressRequest
-from holon.model.message import MessageKind, Priority, TextBody
-from holon.model.provenance import CLI_CLIENT, DeliverySurface, OperatorOrigin
+from holon.http.route import Access, Call, Route, idempotency_key
+from holon.model.queue import (
+    CLI_CLIENT,
+    DeliverySurface,
+    IngressRequest,
+    MessageKind,
+    OperatorOrigin,
+    Priority,
+    TextBody,
+)
+from holon.model.values import AgentId, parse_agent_id
 from holon.wire.codec import encode
-from holon.wire.control_requests import (
+from holon.wire.requests import (
     AbortRequest,
     AgentAction,
     ControlRequest,
@@ -33,7 +37,7 @@ from holon.wire.control_requests import (
     ModelRequest,
     PromptRequest,
 )
-from holon.wire.control_responses import Done, Prompted
+from holon.wire.responses import Done, Prompted
 
 
 async def prompt(plane: Plane, call: Call) -> Prompted | LateReply:

@@ -1,28 +1,30 @@
 """Agents as readers see them: the list, the summary and the bootstrap.
 
-Owns:  the inspection routes of agents, and which models there are.
+Owns:  the inspection routes of agents, and which models there are; the aliases. Each is the row of
+       a named agent's route under a shorter path.
 Rule 1: the list is narrow, the status is the summary, the state is what a projection starts from;
         they are not interchangeable.
 Rule 2: what the state says of the agent is the very status.
 Rule 3: the list costs one look for all its agents, and one more for each that could be waiting.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from anyio.lowlevel import checkpoint
 
-from holon.decide.agent_refusals import refuse_unknown
-from holon.http.own_records import is_shown
-from holon.http.page_queries import AfterQuery
-from holon.http.plane import Plane
+from holon.decide.agents.lifecycle import refuse_unknown
+from holon.http.context import Plane, is_shown
+from holon.http.query import AfterQuery
 from holon.http.route import Access, Call, Route
-from holon.model.ids import parse_agent_id
-from holon.model.refusal import RefusedError
-from holon.projections.agent_list import AgentListEntry, agent_list_entry, could_wait
-from holon.projections.agent_state_view import AgentStateSnapshot, agent_state_snapshot
-from holon.projections.agent_summary import AgentSummary, agent_summary
-from holon.runtime.agent_inspection import Inspected
-from holon.wire.control_responses import ModelListing
+from holon.http.routes import turns
+from holon.model.errors import RefusedError
+from holon.model.values import parse_agent_id
+from holon.projections.agents.list import AgentListEntry, agent_list_entry, could_wait
+from holon.projections.agents.state import AgentStateSnapshot, agent_state_snapshot
+from holon.projections.agents.summary import AgentSummary, agent_summary
+from holon.runtime.agents.inspection import Inspected
+from holon.wire.responses import ModelListing
 
 
 async def list_agents(plane: Plane, call: Call) -> tuple[AgentListEntry, ...]:
@@ -69,7 +71,7 @@ async def _looked_at(plane: Plane, call: Call) -> Inspected:
     return found
 
 
-ROUTES: Final[tuple[Route[Plane], ...]] = (
+AGENT_ROUTES: Final[tuple[Route[Plane], ...]] = (
     Route(
         method="GET",
         path="/agents/list",
@@ -109,4 +111,20 @@ ROUTES: Final[tuple[Route[Plane], ...]] = (
         returns=ModelListing,
         tags=("runtime",),
     ),
+)
+
+
+_PREFIX: Final = "/agents/{agent_id}"
+_ALIASED: Final = frozenset(
+    f"{_PREFIX}/{name}" for name in ("status", "state", "briefs", "transcript")
+)
+
+DEFAULT_AGENT_ROUTES: Final[tuple[Route[Plane], ...]] = tuple(
+    replace(
+        route,
+        path=route.path.removeprefix(_PREFIX),
+        summary=f"Of the default agent: {route.summary[0].lower()}{route.summary[1:]}",
+    )
+    for route in (*AGENT_ROUTES, *turns.TRANSCRIPT_ROUTES)
+    if route.path in _ALIASED
 )

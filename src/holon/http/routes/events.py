@@ -9,17 +9,16 @@ Rule 2: a cursor that is older than what is kept, or newer than what there is, i
 
 from typing import Final
 
-from holon.http.event_frames import surroundings_of
-from holon.http.event_stream import Stream, resumed_after
+from holon.http.context import Plane, shown_agent
+from holon.http.events.frames import surroundings_of
+from holon.http.events.stream import Stream, resumed_after
 from holon.http.exchange import StreamReply
-from holon.http.own_records import shown_agent
-from holon.http.page_queries import EventsQuery, StreamQuery
-from holon.http.plane import Plane
+from holon.http.query import EventsQuery, StreamQuery
 from holon.http.request_headers import RESUMABLE
 from holon.http.route import Access, Call, Route
-from holon.model.surface import EventOrder, EventQuery
-from holon.projections.event_envelope import EventEnvelope, EventPage, event_page
-from holon.runtime.event_feed import Page, require_epoch, require_kept, require_near
+from holon.model.events.reads import EventOrder, EventQuery
+from holon.projections.events.envelope import EventEnvelope, EventPage, event_page
+from holon.runtime.events.feed import Page, require_epoch, require_kept, require_near
 
 
 async def page(plane: Plane, call: Call) -> EventPage:

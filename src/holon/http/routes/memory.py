@@ -10,12 +10,11 @@ import msgspec
 from msgspec import Meta
 
 from holon.adapters.files.contained_files import ContainedFiles
-from holon.decide.execution_place import agent_home_of
-from holon.decide.memory_documents import MEMORY_FILES, require_source_ref
-from holon.http.own_records import named_agent, shown_agent
-from holon.http.plane import Plane
+from holon.decide.memory.documents import MEMORY_FILES, require_source_ref
+from holon.decide.workspaces import agent_home_of
+from holon.http.context import Plane, named_agent, shown_agent
 from holon.http.route import Access, Call, Route
-from holon.model.ids import AgentId
+from holon.model.errors import Refusal, RefusalCode, RefusedError
 from holon.model.limits import (
     MEMORY_FILE_BYTES_MAX,
     MEMORY_HITS_COUNT_DEFAULT,
@@ -24,15 +23,9 @@ from holon.model.limits import (
     MEMORY_TEXT_CHARS_DEFAULT,
     MEMORY_TEXT_CHARS_MAX,
 )
-from holon.model.refusal import Refusal, RefusalCode, RefusedError
-from holon.ports.files import FileRefusedError, PathEscapeError
-from holon.wire.memory_responses import (
-    MemoryHits,
-    RebuildAnswer,
-    ShownHit,
-    ShownIndex,
-    ShownText,
-)
+from holon.model.values import AgentId
+from holon.ports.workspaces import FileRefusedError, PathEscapeError
+from holon.wire.responses import MemoryHits, RebuildAnswer, ShownHit, ShownIndex, ShownText
 
 
 class SearchQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

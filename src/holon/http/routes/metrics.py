@@ -9,9 +9,9 @@ Rule 2: nothing is counted for this on the way of a message; what is needed stan
 from collections.abc import Mapping
 from typing import Final
 
+from holon.http.context import Plane
 from holon.http.exchange import Reply
-from holon.http.metric_table import METRICS, REFUSED, STATUS_CLASSES, Samples, metric_lines
-from holon.http.plane import Plane
+from holon.http.metrics import METRICS, REFUSED, STATUS_CLASSES, Samples, metric_lines
 from holon.http.route import Access, Call, Route
 from holon.model.limits import COST_MICROS
 

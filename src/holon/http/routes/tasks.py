@@ -10,22 +10,25 @@ from typing import Final
 
 import msgspec
 
-from holon.decide.task_output import retrieval_status_of
-from holon.http.idempotency import idempotency_key
-from holon.http.own_records import named_agent, own_task, shown_agent
-from holon.http.page_queries import AfterQuery, after_id, next_after
-from holon.http.plane import Plane
+from holon.decide.tasks.commands import retrieval_status_of
+from holon.http.context import Plane, named_agent, own_task, shown_agent
+from holon.http.query import AfterQuery, after_id, next_after
 from holon.http.request_headers import REPEATABLE
-from holon.http.route import Access, Call, Route
-from holon.model.ids import TaskId
-from holon.model.task import TaskRecord
-from holon.projections.agent_state_view import task_slim_view
-from holon.projections.task_view import input_target_of, output_view, status_view
-from holon.runtime.command_desk import CommandOrder
-from holon.wire.control_requests import TaskInputRequest, TaskRequest
-from holon.wire.control_responses import TaskStopAnswer
-from holon.wire.surface_responses import TaskAnswer, TaskPage
-from holon.wire.task_responses import TaskInputAnswer, TaskOutputAnswer, TaskStatusView
+from holon.http.route import Access, Call, Route, idempotency_key
+from holon.model.tasks import TaskRecord
+from holon.model.values import TaskId
+from holon.projections.agents.state import task_slim_view
+from holon.projections.tasks import input_target_of, output_view, status_view
+from holon.runtime.tasks.commands import CommandOrder
+from holon.wire.requests import TaskInputRequest, TaskRequest
+from holon.wire.responses import (
+    TaskAnswer,
+    TaskInputAnswer,
+    TaskOutputAnswer,
+    TaskPage,
+    TaskStatusView,
+    TaskStopAnswer,
+)
 
 
 async def list_tasks(plane: Plane, call: Call) -> TaskPage:

@@ -13,22 +13,19 @@ Rule 5: the runtime gives every agent its trigger; looking gives none. The addre
 
 from typing import Final
 
-from holon.decide.agent_lifecycle import admits
-from holon.decide.agent_refusals import refuse_stopped
+from holon.decide.agents.lifecycle import admits, refuse_stopped
+from holon.http.access import has_body
 from holon.http.app import too_many
+from holon.http.context import Plane
+from holon.http.errors import nothing_here
 from holon.http.exchange import Reply
-from holon.http.head_checks import has_body
-from holon.http.outside_labels import read_delivery
-from holon.http.plane import Plane
-from holon.http.refused import nothing_here
-from holon.http.request_headers import DELIVERED, RESOURCE_NAME
+from holon.http.request_headers import DELIVERED, RESOURCE_NAME, read_delivery
 from holon.http.route import RAW_BODY, Access, Call, CallerClass, Route
-from holon.model.ids import AgentId, parse_agent_id
+from holon.model.errors import RefusedError
 from holon.model.limits import TRIGGER_BODY_BYTES_MAX
-from holon.model.refusal import RefusedError
-from holon.model.trigger import TriggerReceipt, TriggerTarget
-from holon.model.wake import ExternalTrigger, TriggerDeliveryMode
-from holon.wire.ingress_responses import (
+from holon.model.values import AgentId, parse_agent_id
+from holon.model.wake import ExternalTrigger, TriggerDeliveryMode, TriggerReceipt, TriggerTarget
+from holon.wire.responses import (
     CallbackAnswer,
     CallbackResult,
     ExternalTriggerView,

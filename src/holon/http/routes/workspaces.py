@@ -6,13 +6,12 @@ Rule 1: they are the operator's alone. A command an agent runs cannot move the a
 
 from typing import Final
 
-from holon.http.own_records import named_agent
-from holon.http.plane import Plane
+from holon.http.context import Plane, named_agent
 from holon.http.route import Access, Call, Route
-from holon.model.ids import AgentId
-from holon.projections.workspace_view import workspace_state_view
-from holon.wire.control_requests import AttachRequest, DetachRequest
-from holon.wire.workspace_responses import WorkspaceAnswer
+from holon.model.values import AgentId
+from holon.projections.workspaces import workspace_state_view
+from holon.wire.requests import AttachRequest, DetachRequest
+from holon.wire.responses import WorkspaceAnswer
 
 
 async def attach(plane: Plane, call: Call) -> WorkspaceAnswer:

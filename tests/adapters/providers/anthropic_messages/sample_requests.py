@@ -4,9 +4,17 @@ from typing import Any, Final, TypedDict, Unpack
 
 import msgspec
 
-from holon.adapters.providers.anthropic_messages.lower import RequestMemo, lower
-from holon.adapters.providers.endpoint import ContextEditing, Endpoint
-from holon.model.conversation import (
+from holon.adapters.providers.anthropic_messages.request import RequestMemo, lower
+from holon.adapters.providers.wire_request import ContextEditing, Endpoint
+from holon.model.providers.models import TransportKind
+from holon.model.providers.prompt_frame import (
+    ConversationPlace,
+    PromptBlock,
+    PromptFrame,
+    ProviderRequest,
+    Stability,
+)
+from holon.model.turns.conversation import (
     AssistantMessage,
     ConversationMessage,
     TextBlock,
@@ -15,16 +23,8 @@ from holon.model.conversation import (
     ToolUseBlock,
     UserMessage,
 )
-from holon.model.ids import AgentId, CallId
-from holon.model.prompt_frame import (
-    ConversationPlace,
-    PromptBlock,
-    PromptFrame,
-    ProviderRequest,
-    Stability,
-)
-from holon.model.provider_setting import TransportKind
-from holon.model.tool import ToolSpec
+from holon.model.turns.tools import ToolSpec
+from holon.model.values import AgentId, CallId
 from holon.tools.registry import builtin_tools
 
 ORIGIN: Final = "anthropic_messages:anthropic/claude-x"

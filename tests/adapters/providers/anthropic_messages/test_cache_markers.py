@@ -9,19 +9,19 @@ from holon.adapters.providers.anthropic_messages.cache_markers import (
     conversation_marks,
     system_marks,
 )
-from holon.model.conversation import (
-    AssistantBlock,
-    AssistantMessage,
-    ConversationMessage,
-    TextBlock,
-    UserMessage,
-)
-from holon.model.prompt_frame import (
+from holon.model.providers.prompt_frame import (
     ConversationPlace,
     PromptBlock,
     PromptFrame,
     ProviderRequest,
     Stability,
+)
+from holon.model.turns.conversation import (
+    AssistantBlock,
+    AssistantMessage,
+    ConversationMessage,
+    TextBlock,
+    UserMessage,
 )
 from tests.adapters.providers.anthropic_messages.sample_requests import (
     FRAME,

@@ -3,10 +3,9 @@
 import msgspec
 import pytest
 
-from holon.adapters.providers.anthropic_messages.context_editing import ClearableResults
-from holon.adapters.providers.anthropic_messages.lower import RequestMemo, lower
-from holon.adapters.providers.endpoint import ContextEditing
-from holon.model.conversation import AssistantMessage, ConversationMessage, UserMessage
+from holon.adapters.providers.anthropic_messages.request import ClearableResults, RequestMemo, lower
+from holon.adapters.providers.wire_request import ContextEditing
+from holon.model.turns.conversation import AssistantMessage, ConversationMessage, UserMessage
 from tests.adapters.providers.anthropic_messages.sample_requests import (
     body_of,
     call,

@@ -7,9 +7,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.adapters.providers.anthropic_messages.encoded_messages import EncodedMessages
-from holon.model.conversation import ConversationMessage, TextBlock, UserMessage
-from holon.model.json_value import JsonValue
+from holon.adapters.providers.anthropic_messages.request import EncodedMessages
+from holon.model.turns.conversation import ConversationMessage, TextBlock, UserMessage
+from holon.model.values import JsonValue
 from tests.adapters.providers.anthropic_messages.sample_requests import rounds, said, user
 
 NOTHING = {"type": "text", "text": "(nothing was said)"}

@@ -8,10 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.adapters.providers.anthropic_messages.lift import lift, usage_in
-from holon.adapters.providers.json_reading import decode_json
-from holon.model.answer import ModelAnswer
-from holon.model.conversation import (
+from holon.adapters.providers.anthropic_messages.answer import lift, usage_in
+from holon.adapters.providers.wire_answer import decode_json
+from holon.model.limits import (
+    PROVIDER_OPAQUE_CHARS_MAX,
+    PROVIDER_OUTPUT_ITEMS_COUNT_MAX,
+    TOOL_ARGUMENTS_BYTES_MAX,
+)
+from holon.model.providers.attempts import (
+    ContextTooLongError,
+    ProviderError,
+    RequestRejectedError,
+    TokenUsage,
+    UnreadableResponseError,
+)
+from holon.model.turns.conversation import (
     AssistantMessage,
     OpaqueBlock,
     TextBlock,
@@ -19,20 +30,8 @@ from holon.model.conversation import (
     ToolUseBlock,
     UserMessage,
 )
-from holon.model.ids import CallId
-from holon.model.limits import (
-    PROVIDER_OPAQUE_CHARS_MAX,
-    PROVIDER_OUTPUT_ITEMS_COUNT_MAX,
-    TOOL_ARGUMENTS_BYTES_MAX,
-)
-from holon.model.provider_attempt import TokenUsage
-from holon.model.provider_errors import (
-    ContextTooLongError,
-    ProviderError,
-    RequestRejectedError,
-    UnreadableResponseError,
-)
-from holon.model.turn import StopReason
+from holon.model.turns.turn import ModelAnswer, StopReason
+from holon.model.values import CallId
 from tests.adapters.providers.anthropic_messages.sample_requests import (
     ORIGIN,
     body_of,

@@ -5,16 +5,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from holon.adapters.providers.anthropic_messages.lower import RequestMemo, lower
-from holon.adapters.providers.endpoint import ContextEditing
-from holon.model.conversation import (
+from holon.adapters.providers.anthropic_messages.request import RequestMemo, lower
+from holon.adapters.providers.wire_request import ContextEditing
+from holon.model.providers.prompt_frame import PromptFrame
+from holon.model.turns.conversation import (
     AssistantMessage,
     ConversationMessage,
     TextBlock,
     ThinkingBlock,
     UserMessage,
 )
-from holon.model.prompt_frame import PromptFrame
 from tests.adapters.providers.anthropic_messages.sample_requests import (
     ORIGIN,
     TOOLS,

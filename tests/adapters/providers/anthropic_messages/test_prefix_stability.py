@@ -5,10 +5,10 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from holon.adapters.providers.anthropic_messages.lower import RequestMemo, lower
-from holon.adapters.providers.endpoint import ContextEditing
-from holon.model.conversation import ConversationMessage
-from holon.model.prompt_frame import PromptBlock, Stability
+from holon.adapters.providers.anthropic_messages.request import RequestMemo, lower
+from holon.adapters.providers.wire_request import ContextEditing
+from holon.model.providers.prompt_frame import PromptBlock, Stability
+from holon.model.turns.conversation import ConversationMessage
 from tests.adapters.providers.anthropic_messages.sample_requests import (
     FRAME,
     TOOLS,

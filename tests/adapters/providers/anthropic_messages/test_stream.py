@@ -10,14 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from holon.adapters.providers.anthropic_messages.lift import lift
-from holon.adapters.providers.anthropic_messages.stream import MessageAssembler
-from holon.adapters.providers.reply_reading import events_in
-from holon.model.answer import AnswerProgress, CallGrew, TextGrew, ThinkingGrew
-from holon.model.conversation import ToolUseBlock
+from holon.adapters.providers.anthropic_messages.answer import MessageAssembler, lift
+from holon.adapters.providers.http.reply import events_in
 from holon.model.limits import PROVIDER_OUTPUT_ITEMS_COUNT_MAX, TOOL_ARGUMENTS_BYTES_MAX
-from holon.model.provider_attempt import TokenUsage
-from holon.model.provider_errors import (
+from holon.model.providers.attempts import (
     AuthRejectedError,
     ContextTooLongError,
     ProviderError,
@@ -25,9 +21,12 @@ from holon.model.provider_errors import (
     ProviderTimeoutError,
     RateLimitedError,
     RequestRejectedError,
+    TokenUsage,
     UnreadableResponseError,
     UsageLimitedError,
 )
+from holon.model.turns.conversation import ToolUseBlock
+from holon.model.turns.turn import AnswerProgress, CallGrew, TextGrew, ThinkingGrew
 from holon.wire.server_sent_events import SseParser
 from tests.adapters.providers.anthropic_messages.sample_requests import ORIGIN
 from tests.adapters.providers.anthropic_messages.sample_streams import (

@@ -7,19 +7,20 @@ import msgspec
 import pytest
 
 from holon.adapters.providers.anthropic_messages.transport import AnthropicMessages
-from holon.adapters.providers.endpoint import ContextEditing, Endpoint
-from holon.adapters.providers.http_exchange import HttpCall, HttpReply
-from holon.model.answer import AnswerProgress, TextGrew
-from holon.model.conversation import TextBlock
-from holon.model.provider_attempt import ExchangeStage, FailureFlags, TransportDiagnostics
-from holon.model.provider_errors import (
+from holon.adapters.providers.http.exchange import HttpCall, HttpReply
+from holon.adapters.providers.wire_request import ContextEditing, Endpoint
+from holon.model.providers.attempts import (
+    ExchangeStage,
+    FailureFlags,
     ProviderError,
     ProviderOverloadedError,
     RateLimitedError,
+    TransportDiagnostics,
     UnreadableResponseError,
 )
-from holon.model.turn import StopReason
-from holon.ports.provider import unheard
+from holon.model.turns.conversation import TextBlock
+from holon.model.turns.turn import AnswerProgress, StopReason, TextGrew
+from holon.ports.providers import unheard
 from tests.adapters.providers.anthropic_messages.sample_requests import (
     endpoint,
     request,

@@ -2,7 +2,8 @@
 
 import json
 
-from holon.model.conversation import (
+from holon.model.providers.prompt_frame import PromptBlock, PromptFrame, ProviderRequest, Stability
+from holon.model.turns.conversation import (
     AssistantMessage,
     ConversationMessage,
     TextBlock,
@@ -10,9 +11,8 @@ from holon.model.conversation import (
     ToolUseBlock,
     UserMessage,
 )
-from holon.model.ids import AgentId, CallId
-from holon.model.prompt_frame import PromptBlock, PromptFrame, ProviderRequest, Stability
-from holon.model.tool import ToolSpec
+from holon.model.turns.tools import ToolSpec
+from holon.model.values import AgentId, CallId
 
 EXEC = ToolSpec(
     name="ExecCommand",

@@ -2,10 +2,10 @@
 
 import pytest
 
-from holon.adapters.providers.local.call_grammar import grammar_of
-from holon.adapters.providers.local.profile import GENERAL, SMALL
-from holon.model.json_value import JsonValue
-from holon.model.tool import ToolSpec
+from holon.adapters.providers.local.prompt import GENERAL, SMALL
+from holon.adapters.providers.local.provider import grammar_of
+from holon.model.turns.tools import ToolSpec
+from holon.model.values import JsonValue
 from tests.adapters.providers.local.local_requests import EXEC, SLEEP
 
 

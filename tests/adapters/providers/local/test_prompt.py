@@ -2,17 +2,19 @@
 
 import pytest
 
-from holon.adapters.providers.local.profile import GENERAL, SMALL
-from holon.adapters.providers.local.prompt import Line, chat_of, offered_tools, plain_words
-from holon.decide.conversation_view import INCOMING_HEADER
-from holon.decide.message_view import render_message
-from holon.model.conversation import (
-    AssistantMessage,
-    ThinkingBlock,
+from holon.adapters.providers.local.prompt import (
+    GENERAL,
+    SMALL,
+    Line,
+    chat_of,
+    offered_tools,
+    plain_words,
 )
-from holon.model.message import TextBody
-from holon.model.tool import ToolSpec
-from holon.testing.builders import a_message
+from holon.decide.queue.message_view import render_message
+from holon.decide.turns.conversation import INCOMING_HEADER
+from holon.model.queue import TextBody
+from holon.model.turns.conversation import AssistantMessage, ThinkingBlock
+from holon.model.turns.tools import ToolSpec
 from tests.adapters.providers.local.local_requests import (
     EXEC,
     PRINTED,
@@ -23,6 +25,7 @@ from tests.adapters.providers.local.local_requests import (
     said,
     user,
 )
+from tests.support.builders import a_message
 
 TAUGHT = [example for example in SMALL.examples if example.tool in (None, "ExecCommand")]
 OPENING = 1 + 2 * len(TAUGHT)

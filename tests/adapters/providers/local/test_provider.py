@@ -12,23 +12,22 @@ import pytest
 
 from holon.adapters.providers.local import engine as engine_module
 from holon.adapters.providers.local.engine import LocalEngine
-from holon.adapters.providers.local.profile import SMALL
+from holon.adapters.providers.local.prompt import SMALL
 from holon.adapters.providers.local.provider import LocalProvider
-from holon.model.answer import AnswerProgress, TextGrew
-from holon.model.conversation import TextBlock, ToolUseBlock
-from holon.model.ids import CallId
-from holon.model.model_ref import ModelRef
-from holon.model.provider_attempt import TokenUsage
-from holon.model.provider_errors import (
+from holon.model.providers.attempts import (
     ContextTooLongError,
     ModelUnavailableError,
     ProviderError,
     ProviderOverloadedError,
     RequestRejectedError,
+    TokenUsage,
     UnreadableResponseError,
 )
-from holon.model.turn import StopReason
-from holon.ports.provider import unheard
+from holon.model.providers.models import ModelRef
+from holon.model.turns.conversation import TextBlock, ToolUseBlock
+from holon.model.turns.turn import AnswerProgress, StopReason, TextGrew
+from holon.model.values import CallId
+from holon.ports.providers import unheard
 from tests.adapters.providers.local.local_requests import called, request, returned, said, user
 
 Event = dict[str, Any]

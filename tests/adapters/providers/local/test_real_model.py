@@ -9,17 +9,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holon.adapters.providers.local.call_grammar import grammar_of
-from holon.adapters.providers.local.engine import LocalEngine
-from holon.adapters.providers.local.open_model import open_local_model
-from holon.adapters.providers.local.profile import GENERAL, SMALL
-from holon.adapters.providers.local.provider import LocalProvider
-from holon.adapters.providers.local.weights import find_weights
-from holon.model.answer import AnswerProgress, TextGrew
-from holon.model.conversation import AssistantMessage, TextBlock, ToolUseBlock, text_of
-from holon.model.provider_errors import ModelUnavailableError
-from holon.model.turn import StopReason
-from holon.ports.provider import unheard
+from holon.adapters.providers.local.engine import LocalEngine, find_weights
+from holon.adapters.providers.local.prompt import GENERAL, SMALL
+from holon.adapters.providers.local.provider import LocalProvider, grammar_of, open_local_model
+from holon.model.providers.attempts import ModelUnavailableError
+from holon.model.turns.conversation import AssistantMessage, TextBlock, ToolUseBlock, text_of
+from holon.model.turns.turn import AnswerProgress, StopReason, TextGrew
+from holon.ports.providers import unheard
 from holon.tools.registry import local_registry
 from tests.adapters.providers.local.local_requests import request, returned, user
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from holon.adapters.providers.local.open_model import open_local_model
-from holon.adapters.providers.local.weights import INSTALL_COMMAND, find_weights, require_engine
-from holon.model.provider_errors import ModelUnavailableError
+from holon.adapters.providers.local.engine import INSTALL_COMMAND, find_weights, require_engine
+from holon.adapters.providers.local.provider import open_local_model
+from holon.model.providers.attempts import ModelUnavailableError
 
 HEADER = b"GGUF" + (3).to_bytes(4, "little") + bytes(16)
 

@@ -4,8 +4,10 @@ from typing import Any
 
 import msgspec
 
-from holon.adapters.providers.endpoint import Endpoint
-from holon.model.conversation import (
+from holon.adapters.providers.wire_request import Endpoint
+from holon.model.providers.models import TransportKind
+from holon.model.providers.prompt_frame import PromptBlock, PromptFrame, ProviderRequest, Stability
+from holon.model.turns.conversation import (
     AssistantMessage,
     ConversationMessage,
     TextBlock,
@@ -13,10 +15,8 @@ from holon.model.conversation import (
     ToolUseBlock,
     UserMessage,
 )
-from holon.model.ids import AgentId, CallId
-from holon.model.prompt_frame import PromptBlock, PromptFrame, ProviderRequest, Stability
-from holon.model.provider_setting import TransportKind
-from holon.model.tool import ToolSpec
+from holon.model.turns.tools import ToolSpec
+from holon.model.values import AgentId, CallId
 
 ENDPOINT = Endpoint(
     provider="acme",

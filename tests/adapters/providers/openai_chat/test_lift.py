@@ -7,19 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.adapters.providers.openai_chat.lift import lift
-from holon.model.conversation import TextBlock, ThinkingBlock, ToolUseBlock
-from holon.model.ids import CallId
-from holon.model.json_value import JsonValue
+from holon.adapters.providers.openai_chat.answer import lift
 from holon.model.limits import TOOL_ARGUMENTS_BYTES_MAX
-from holon.model.provider_attempt import TokenUsage
-from holon.model.provider_errors import (
+from holon.model.providers.attempts import (
     ProviderError,
     ProviderOverloadedError,
     RequestRejectedError,
+    TokenUsage,
     UnreadableResponseError,
 )
-from holon.model.turn import StopReason
+from holon.model.turns.conversation import TextBlock, ThinkingBlock, ToolUseBlock
+from holon.model.turns.turn import StopReason
+from holon.model.values import CallId, JsonValue
 from tests.adapters.providers.openai_chat.chat_samples import ORIGIN, response, wire_call
 
 CALL = ToolUseBlock(call_id=CallId("c1"), name="ExecCommand", input={"cmd": "ls"})

@@ -5,18 +5,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from holon.adapters.providers.endpoint import Endpoint
-from holon.adapters.providers.openai_chat.lower import RequestMemo, lower
-from holon.model.conversation import (
+from holon.adapters.providers.openai_chat.request import RequestMemo, lower
+from holon.adapters.providers.wire_request import Endpoint
+from holon.model.providers.models import SchemaMode
+from holon.model.providers.prompt_frame import PromptFrame, ProviderRequest
+from holon.model.turns.conversation import (
     AssistantMessage,
     ConversationMessage,
     TextBlock,
     ThinkingBlock,
     ToolUseBlock,
 )
-from holon.model.ids import AgentId, CallId
-from holon.model.prompt_frame import PromptFrame, ProviderRequest
-from holon.model.provider_setting import SchemaMode
+from holon.model.values import AgentId, CallId
 from tests.adapters.providers.openai_chat.chat_samples import (
     ENDPOINT,
     ORIGIN,

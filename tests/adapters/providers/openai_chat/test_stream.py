@@ -7,20 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.adapters.providers.openai_chat.lift import lift
-from holon.adapters.providers.openai_chat.stream import ChatStream
-from holon.model.answer import AnswerProgress, CallGrew, TextGrew, ThinkingGrew
-from holon.model.conversation import TextBlock, ThinkingBlock, ToolUseBlock
-from holon.model.ids import CallId
-from holon.model.json_value import JsonValue
+from holon.adapters.providers.openai_chat.answer import ChatStream, lift
 from holon.model.limits import PROVIDER_OUTPUT_ITEMS_COUNT_MAX, TOOL_ARGUMENTS_BYTES_MAX
-from holon.model.provider_attempt import TokenUsage
-from holon.model.provider_errors import (
+from holon.model.providers.attempts import (
     ProviderError,
     ProviderOverloadedError,
+    TokenUsage,
     UnreadableResponseError,
 )
-from holon.model.turn import StopReason
+from holon.model.turns.conversation import TextBlock, ThinkingBlock, ToolUseBlock
+from holon.model.turns.turn import AnswerProgress, CallGrew, StopReason, TextGrew, ThinkingGrew
+from holon.model.values import CallId, JsonValue
 from holon.wire.server_sent_events import SseEvent
 from tests.adapters.providers.openai_chat.chat_samples import ORIGIN
 from tests.adapters.providers.openai_chat.test_lift import ANY_JSON

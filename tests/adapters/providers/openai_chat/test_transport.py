@@ -5,21 +5,22 @@ from collections.abc import AsyncIterator, Mapping
 import msgspec
 import pytest
 
-from holon.adapters.providers.endpoint import Endpoint, NoAuthorization
-from holon.adapters.providers.http_client import HttpClientExchange
-from holon.adapters.providers.http_exchange import ExchangeTimeouts
+from holon.adapters.providers.http.exchange import ExchangeTimeouts
+from holon.adapters.providers.http.remote_client import HttpClientExchange
 from holon.adapters.providers.openai_chat.transport import OpenAiChatTransport
-from holon.model.answer import AnswerProgress, ModelAnswer, TextGrew
-from holon.model.conversation import TextBlock
-from holon.model.provider_attempt import ExchangeStage, TokenUsage
-from holon.model.provider_errors import (
+from holon.adapters.providers.wire_request import Endpoint, NoAuthorization
+from holon.model.providers.attempts import (
+    ExchangeStage,
     ProviderError,
     ProviderTimeoutError,
     ProviderUnreachableError,
     RateLimitedError,
+    TokenUsage,
     UnreadableResponseError,
 )
-from holon.ports.provider import unheard
+from holon.model.turns.conversation import TextBlock
+from holon.model.turns.turn import AnswerProgress, ModelAnswer, TextGrew
+from holon.ports.providers import unheard
 from tests.adapters.providers.byte_server import (
     HOLD,
     ByteServer,

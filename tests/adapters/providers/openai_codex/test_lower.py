@@ -7,13 +7,12 @@ import msgspec
 import pytest
 from pydantic import ValidationError
 
-from holon.adapters.providers.endpoint import Endpoint
-from holon.adapters.providers.openai_codex.lower import lower
-from holon.adapters.providers.openai_codex.replay import OutputReplay
-from holon.adapters.providers.openai_responses.lower import RequestMemo
-from holon.model.conversation import AssistantMessage, ConversationMessage, UserMessage
-from holon.model.prompt_frame import PromptFrame, ProviderRequest
-from holon.model.provider_setting import SchemaMode
+from holon.adapters.providers.openai_codex import OutputReplay, lower
+from holon.adapters.providers.openai_responses.request import RequestMemo
+from holon.adapters.providers.wire_request import Endpoint
+from holon.model.providers.models import SchemaMode
+from holon.model.providers.prompt_frame import PromptFrame, ProviderRequest
+from holon.model.turns.conversation import AssistantMessage, ConversationMessage, UserMessage
 from tests.adapters.providers.openai_responses.canned import (
     CODEX,
     EXEC,

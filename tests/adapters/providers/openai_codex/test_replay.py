@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from holon.adapters.providers.openai_codex.replay import OutputReplay, originals_of
+from holon.adapters.providers.openai_codex import OutputReplay, originals_of
 from tests.adapters.providers.openai_responses.canned import SEALED, call_item, message_item
 
 REBUILT: Final[list[dict[str, Any]]] = [

@@ -5,13 +5,12 @@ from typing import Any, Final
 
 import pytest
 
-from holon.adapters.providers.openai_codex.transport import OpenAiCodexTransport
-from holon.model.answer import AnswerProgress, TextGrew
-from holon.model.conversation import AssistantMessage, TextBlock, UserMessage, tool_uses_of
-from holon.model.provider_attempt import Disposition, ExchangeStage
-from holon.model.provider_errors import (
+from holon.adapters.providers.openai_codex import OpenAiCodexTransport
+from holon.model.providers.attempts import (
     AuthRejectedError,
     ContextTooLongError,
+    Disposition,
+    ExchangeStage,
     ProviderError,
     ProviderOverloadedError,
     RateLimitedError,
@@ -19,9 +18,9 @@ from holon.model.provider_errors import (
     UnreadableResponseError,
     UsageLimitedError,
 )
-from holon.model.turn import StopReason
-from holon.ports.provider import unheard
-from holon.testing.manual_clock import ManualClock
+from holon.model.turns.conversation import AssistantMessage, TextBlock, UserMessage, tool_uses_of
+from holon.model.turns.turn import AnswerProgress, StopReason, TextGrew
+from holon.ports.providers import unheard
 from tests.adapters.providers.openai_responses.canned import (
     CODEX,
     SEALED,
@@ -35,6 +34,7 @@ from tests.adapters.providers.openai_responses.canned import (
     result,
     user,
 )
+from tests.support.manual_clock import ManualClock
 
 HELLO: Final = request_for((user("Hi"),))
 HI: Final = message_item("Hi")

@@ -10,9 +10,19 @@ from typing import Any, Final
 import anyio.lowlevel
 import msgspec
 
-from holon.adapters.providers.endpoint import Endpoint
-from holon.adapters.providers.http_exchange import HttpCall
-from holon.model.conversation import (
+from holon.adapters.providers.http.exchange import HttpCall
+from holon.adapters.providers.wire_request import Endpoint
+from holon.model.providers.attempts import ProviderError, TransportDiagnostics
+from holon.model.providers.models import TransportKind
+from holon.model.providers.prompt_frame import (
+    ConversationPlace,
+    PromptBlock,
+    PromptCache,
+    PromptFrame,
+    ProviderRequest,
+    Stability,
+)
+from holon.model.turns.conversation import (
     AssistantMessage,
     ConversationMessage,
     TextBlock,
@@ -21,19 +31,8 @@ from holon.model.conversation import (
     ToolUseBlock,
     UserMessage,
 )
-from holon.model.ids import AgentId, CallId
-from holon.model.prompt_frame import (
-    ConversationPlace,
-    PromptBlock,
-    PromptCache,
-    PromptFrame,
-    ProviderRequest,
-    Stability,
-)
-from holon.model.provider_attempt import TransportDiagnostics
-from holon.model.provider_errors import ProviderError
-from holon.model.provider_setting import TransportKind
-from holon.model.tool import FreeformGrammar, ToolSpec
+from holon.model.turns.tools import FreeformGrammar, ToolSpec
+from holon.model.values import AgentId, CallId
 
 OPENAI: Final = Endpoint(
     provider="openai",

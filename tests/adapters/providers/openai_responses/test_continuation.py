@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.adapters.providers.openai_responses.continuation import (
+from holon.adapters.providers.openai_responses.request import EncodedMessage, Progress, is_reasoning
+from holon.adapters.providers.openai_responses.transport import (
     ContinuationNote,
     ContinuationWindows,
     OnlyNewItems,
@@ -17,9 +18,7 @@ from holon.adapters.providers.openai_responses.continuation import (
     plan_request,
     scope_of,
 )
-from holon.adapters.providers.openai_responses.conversation_memo import EncodedMessage, Progress
-from holon.adapters.providers.openai_responses.items import is_reasoning
-from holon.model.prompt_frame import PromptFrame
+from holon.model.providers.prompt_frame import PromptFrame
 from tests.adapters.providers.openai_responses.canned import FRAME
 
 SCOPE: Final = ("main", "key")

@@ -7,19 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.adapters.providers.openai_responses.conversation_memo import (
+from holon.adapters.providers.openai_responses.request import (
     ConversationMemo,
     EncodedInput,
+    Item,
+    ItemStyle,
     Progress,
+    items_of,
 )
-from holon.adapters.providers.openai_responses.items import Item, ItemStyle, items_of
-from holon.model.conversation import (
+from holon.model.turns.conversation import (
     AssistantMessage,
     ConversationMessage,
     TextBlock,
     UserMessage,
 )
-from holon.model.ids import AgentId
+from holon.model.values import AgentId
 from tests.adapters.providers.openai_responses.canned import (
     OPENAI,
     every_block,

@@ -8,22 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.adapters.providers.openai_responses.lift import LiftStyle, lift
-from holon.model.answer import ModelAnswer
-from holon.model.conversation import TextBlock, ThinkingBlock, tool_uses_of
+from holon.adapters.providers.openai_responses.answer import LiftStyle, lift
 from holon.model.limits import PROVIDER_OUTPUT_ITEMS_COUNT_MAX, TOOL_ARGUMENTS_BYTES_MAX
-from holon.model.provider_attempt import TokenUsage
-from holon.model.provider_errors import (
+from holon.model.providers.attempts import (
     AuthRejectedError,
     ContextTooLongError,
     ProviderError,
     ProviderOverloadedError,
     RateLimitedError,
     RequestRejectedError,
+    TokenUsage,
     UnreadableResponseError,
     UsageLimitedError,
 )
-from holon.model.turn import StopReason
+from holon.model.turns.conversation import TextBlock, ThinkingBlock, tool_uses_of
+from holon.model.turns.turn import ModelAnswer, StopReason
 from tests.adapters.providers.openai_responses.canned import (
     OPENAI,
     SEALED,

@@ -7,17 +7,10 @@ import msgspec
 import pytest
 from pydantic import ValidationError
 
-from holon.adapters.providers.endpoint import Endpoint
-from holon.adapters.providers.openai_responses.lower import RequestMemo, continued_body, lower
-from holon.model.conversation import (
-    AssistantMessage,
-    ConversationMessage,
-    TextBlock,
-    ThinkingBlock,
-    UserMessage,
-)
-from holon.model.ids import AgentId
-from holon.model.prompt_frame import (
+from holon.adapters.providers.openai_responses.request import RequestMemo, continued_body, lower
+from holon.adapters.providers.wire_request import Endpoint
+from holon.model.providers.models import SchemaMode
+from holon.model.providers.prompt_frame import (
     ConversationPlace,
     PromptBlock,
     PromptCache,
@@ -25,7 +18,14 @@ from holon.model.prompt_frame import (
     ProviderRequest,
     Stability,
 )
-from holon.model.provider_setting import SchemaMode
+from holon.model.turns.conversation import (
+    AssistantMessage,
+    ConversationMessage,
+    TextBlock,
+    ThinkingBlock,
+    UserMessage,
+)
+from holon.model.values import AgentId
 from tests.adapters.providers.openai_responses.canned import (
     EXEC,
     FRAME,

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.adapters.providers.openai_responses.stream import ResponseStream
-from holon.model.answer import AnswerProgress, CallGrew, TextGrew, ThinkingGrew
+from holon.adapters.providers.openai_responses.answer import ResponseStream
 from holon.model.limits import PROVIDER_OUTPUT_ITEMS_COUNT_MAX
-from holon.model.provider_errors import ProviderError, UnreadableResponseError
+from holon.model.providers.attempts import ProviderError, UnreadableResponseError
+from holon.model.turns.turn import AnswerProgress, CallGrew, TextGrew, ThinkingGrew
 from holon.wire.server_sent_events import SseEvent, SseParser
 from tests.adapters.providers.openai_responses.canned import (
     call_item,

@@ -7,30 +7,29 @@ import anyio
 import msgspec
 import pytest
 
-from holon.adapters.providers.endpoint import Endpoint, NoAuthorization
 from holon.adapters.providers.openai_responses.transport import OpenAiResponsesTransport
-from holon.model.answer import AnswerProgress, ModelAnswer, TextGrew
-from holon.model.conversation import (
+from holon.adapters.providers.wire_request import Endpoint, NoAuthorization
+from holon.model.providers.attempts import (
+    AuthRejectedError,
+    ContextTooLongError,
+    ExchangeStage,
+    ProviderError,
+    ProviderTimeoutError,
+    RequestRejectedError,
+    TransportDiagnostics,
+    UnreadableResponseError,
+    UsageLimitedError,
+)
+from holon.model.providers.prompt_frame import PromptFrame
+from holon.model.turns.conversation import (
     AssistantMessage,
     ConversationMessage,
     TextBlock,
     UserMessage,
     tool_uses_of,
 )
-from holon.model.prompt_frame import PromptFrame
-from holon.model.provider_attempt import ExchangeStage, TransportDiagnostics
-from holon.model.provider_errors import (
-    AuthRejectedError,
-    ContextTooLongError,
-    ProviderError,
-    ProviderTimeoutError,
-    RequestRejectedError,
-    UnreadableResponseError,
-    UsageLimitedError,
-)
-from holon.model.turn import StopReason
-from holon.ports.provider import unheard
-from holon.testing.manual_clock import DAWN, ManualClock
+from holon.model.turns.turn import AnswerProgress, ModelAnswer, StopReason, TextGrew
+from holon.ports.providers import unheard
 from tests.adapters.providers.openai_responses.canned import (
     EXEC,
     FRAME,
@@ -46,6 +45,7 @@ from tests.adapters.providers.openai_responses.canned import (
     result,
     user,
 )
+from tests.support.manual_clock import DAWN, ManualClock
 
 INCREMENTAL: Final = msgspec.structs.replace(OPENAI, incremental=True)
 HELLO: Final = request_for((user("Hi"),))

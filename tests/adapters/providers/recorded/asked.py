@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 
-from holon.model.answer import ModelAnswer, TextGrew
-from holon.model.conversation import TextBlock, UserMessage
-from holon.model.ids import AgentId
-from holon.model.model_ref import ModelRef
-from holon.model.prompt_frame import PromptCache, PromptFrame, ProviderRequest
-from holon.model.provider_errors import ProviderError
-from holon.model.tool import ToolSpec
-from holon.model.turn import StopReason
-from holon.ports.provider import Hear
+from holon.model.providers.attempts import ProviderError
+from holon.model.providers.models import ModelRef
+from holon.model.providers.prompt_frame import PromptCache, PromptFrame, ProviderRequest
+from holon.model.turns.conversation import TextBlock, UserMessage
+from holon.model.turns.tools import ToolSpec
+from holon.model.turns.turn import ModelAnswer, StopReason, TextGrew
+from holon.model.values import AgentId
+from holon.ports.providers import Hear
 
 MODEL = ModelRef(provider="anthropic", model="some-model")
 OTHER_MODEL = ModelRef(provider="openai", model="some-other")

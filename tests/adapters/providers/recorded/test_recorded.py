@@ -7,24 +7,31 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holon.adapters.providers.recorded.player import ReplayingProvider
-from holon.adapters.providers.recorded.recorder import RecordingProvider
+from holon.adapters.providers.recorded import RecordingProvider, ReplayingProvider
 from holon.adapters.system.secrets import SecretRegistry
-from holon.model.answer import AnswerProgress, CallGrew, ModelAnswer, TextGrew, ThinkingGrew
-from holon.model.conversation import TextBlock, ThinkingBlock, ToolUseBlock
-from holon.model.ids import CallId
-from holon.model.model_ref import ModelRef
-from holon.model.prompt_frame import ProviderRequest
-from holon.model.provider_attempt import ExchangeStage, TokenUsage, TransportDiagnostics
-from holon.model.provider_errors import (
+from holon.model.providers.attempts import (
+    ExchangeStage,
     ModelUnavailableError,
     ProviderError,
     RateLimitedError,
     RequestRejectedError,
+    TokenUsage,
+    TransportDiagnostics,
 )
-from holon.model.turn import StopReason
-from holon.ports.provider import Hear, unheard
-from holon.ports.redactor import NothingToRedact
+from holon.model.providers.models import ModelRef
+from holon.model.providers.prompt_frame import ProviderRequest
+from holon.model.turns.conversation import TextBlock, ThinkingBlock, ToolUseBlock
+from holon.model.turns.turn import (
+    AnswerProgress,
+    CallGrew,
+    ModelAnswer,
+    StopReason,
+    TextGrew,
+    ThinkingGrew,
+)
+from holon.model.values import CallId
+from holon.ports.journal import NothingToRedact
+from holon.ports.providers import Hear, unheard
 from tests.adapters.providers.recorded.asked import MODEL, OTHER_MODEL, Sayer, asking, saying
 
 SECRET = 'sk-0123456789"abcdef'

@@ -14,8 +14,21 @@ from holon.adapters.providers.scripted.script import (
     ScriptedRound,
     ScriptedRule,
 )
-from holon.model.answer import AnswerProgress, CallGrew, ModelAnswer, TextGrew, ThinkingGrew
-from holon.model.conversation import (
+from holon.model.providers.attempts import (
+    ProviderError,
+    ProviderOverloadedError,
+    RequestRejectedError,
+    TokenUsage,
+    UsageLimitedError,
+)
+from holon.model.providers.prompt_frame import (
+    ConversationPlace,
+    PromptBlock,
+    PromptFrame,
+    ProviderRequest,
+    Stability,
+)
+from holon.model.turns.conversation import (
     AssistantMessage,
     ConversationMessage,
     TextBlock,
@@ -25,25 +38,18 @@ from holon.model.conversation import (
     UserMessage,
     text_of,
 )
-from holon.model.ids import AgentId, CallId
-from holon.model.prompt_frame import (
-    ConversationPlace,
-    PromptBlock,
-    PromptFrame,
-    ProviderRequest,
-    Stability,
+from holon.model.turns.tools import ToolSpec
+from holon.model.turns.turn import (
+    AnswerProgress,
+    CallGrew,
+    ModelAnswer,
+    StopReason,
+    TextGrew,
+    ThinkingGrew,
 )
-from holon.model.provider_attempt import TokenUsage
-from holon.model.provider_errors import (
-    ProviderError,
-    ProviderOverloadedError,
-    RequestRejectedError,
-    UsageLimitedError,
-)
-from holon.model.tool import ToolSpec
-from holon.model.turn import StopReason
-from holon.testing.manual_clock import DAWN, ManualClock
-from holon.testing.sim_loop import SimLoop
+from holon.model.values import AgentId, CallId
+from tests.support.manual_clock import DAWN, ManualClock
+from tests.support.sim_loop import SimLoop
 
 ASKED = UserMessage(blocks=(TextBlock(text="look at the house"),))
 CALLED = AssistantMessage(

@@ -7,16 +7,15 @@ from subprocess import run
 
 import pytest
 
-from holon.adapters.providers.scripted.read_script import (
+from holon.adapters.providers.scripted.provider import (
     PACKAGED_DIR,
     SCRIPT_BYTES_MAX,
     find_script,
     script_of,
 )
 from holon.adapters.providers.scripted.script import Expectation, ScriptedCall
-from holon.model.provider_attempt import TokenUsage
-from holon.model.provider_errors import ModelUnavailableError
-from holon.model.turn import StopReason
+from holon.model.providers.attempts import ModelUnavailableError, TokenUsage
+from holon.model.turns.turn import StopReason
 
 WHOLE = b"""
 name: everything
@@ -151,7 +150,7 @@ def test_a_huge_file_is_not_read_whole(tmp_path: Path) -> None:
 
 def test_the_yaml_reader_is_loaded_only_when_a_script_is_read() -> None:
     code = (
-        "import sys, holon.adapters.providers.scripted.read_script,"
+        "import sys, holon.adapters.providers.scripted.provider,"
         " holon.adapters.providers.scripted.provider; print('yaml' in sys.modules)"
     )
     done = run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,18 +11,23 @@ from typing import Any, Final
 
 import apsw
 
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.sqlite.store import open_store
-from holon.decide.audit import audited
-from holon.decide.workspace_binding import aim_of
-from holon.model.agent import AgentIdentity, AgentKind, Ownership, ProfilePreset, Visibility
-from holon.model.agent_status import AgentStatus
-from holon.model.brief import BriefKind, BriefRecord
-from holon.model.closure import Completed
-from holon.model.commit import (
+from holon.decide.events.audit import audited
+from holon.decide.workspaces import aim_of
+from holon.model.agents import (
+    AgentIdentity,
+    AgentKind,
+    AgentStatus,
+    Ownership,
+    ProfilePreset,
+    Visibility,
+)
+from holon.model.commits import (
     AdvanceTask,
     AppendBrief,
     AppendTranscript,
+    Applied,
     Change,
     ClaimMessage,
     Commit,
@@ -43,9 +48,44 @@ from holon.model.commit import (
     SettleTurn,
     StartToolCall,
 )
-from holon.model.conversation import TextBlock, ToolUseBlock
-from holon.model.expectation import Applied
-from holon.model.ids import (
+from holon.model.events.briefs import BriefKind, BriefRecord
+from holon.model.guidance import ActivateSkill
+from holon.model.providers.attempts import TokenUsage
+from holon.model.queue import (
+    AdmissionContext,
+    AuthorityClass,
+    DeliverySurface,
+    MessageEnvelope,
+    MessageKind,
+    MessageState,
+    OperatorOrigin,
+    Origin,
+    Priority,
+    SystemOrigin,
+    TextBody,
+    TimerOrigin,
+    TrustLevel,
+    WebhookOrigin,
+)
+from holon.model.tasks import TaskKind, TaskRecord, TaskStatus
+from holon.model.turns.conversation import TextBlock, ToolUseBlock
+from holon.model.turns.tools import ToolCallRecord, ToolCallState, effect_id_of
+from holon.model.turns.transcript import (
+    AssistantRound,
+    IncomingMessage,
+    TranscriptData,
+    TranscriptEntry,
+)
+from holon.model.turns.turn import (
+    Completed,
+    ModelSpoke,
+    StopReason,
+    TerminalKind,
+    ToolReceipt,
+    TurnRecord,
+    TurnTerminal,
+)
+from holon.model.values import (
     AgentId,
     BriefId,
     CallId,
@@ -55,40 +95,13 @@ from holon.model.ids import (
     TurnId,
     WaitId,
     WorkItemId,
+    later,
 )
-from holon.model.instant import later
-from holon.model.message import MessageEnvelope, MessageKind, MessageState, Priority, TextBody
-from holon.model.provenance import (
-    AdmissionContext,
-    AuthorityClass,
-    DeliverySurface,
-    OperatorOrigin,
-    Origin,
-    SystemOrigin,
-    TimerOrigin,
-    TrustLevel,
-    WebhookOrigin,
-)
-from holon.model.provider_attempt import TokenUsage
-from holon.model.skill_change import ActivateSkill
-from holon.model.task import TaskKind, TaskRecord, TaskStatus
-from holon.model.tool import ToolCallRecord, ToolCallState, effect_id_of
-from holon.model.transcript import AssistantRound, IncomingMessage, TranscriptData, TranscriptEntry
-from holon.model.turn import (
-    ModelSpoke,
-    StopReason,
-    TerminalKind,
-    ToolReceipt,
-    TurnRecord,
-    TurnTerminal,
-)
-from holon.model.wait import WaitKind, WaitRecord, WaitState
-from holon.model.wake import Every, TimerRecord, WakeHint
-from holon.model.work_item import WorkItemRecord
-from holon.model.workspace import FoundPlace, WorkspaceBindings
-from holon.model.workspace_change import AttachWorkspace, EnterWorkspace
-from holon.testing.builders import a_skill_activation, a_turn
-from holon.testing.manual_clock import DAWN
+from holon.model.wake import Every, TimerRecord, WaitKind, WaitRecord, WaitState, WakeHint
+from holon.model.work import WorkItemRecord
+from holon.model.workspaces import AttachWorkspace, EnterWorkspace, FoundPlace, WorkspaceBindings
+from tests.support.builders import a_skill_activation, a_turn
+from tests.support.manual_clock import DAWN
 
 PLACE: Final = aim_of(FoundPlace(path="/srv/site"), WorkspaceBindings(), now=DAWN)
 MAIN: Final = AgentId("main")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.sqlite.check.checker import check_database
-from holon.model.ids import MessageId
+from holon.model.values import MessageId
 from tests.adapters.sqlite.check.story import MAIN, OTHER, plant, tell
 
 GONE = MessageId("msg_gone")

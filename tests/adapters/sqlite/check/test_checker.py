@@ -6,13 +6,12 @@ import apsw
 import pytest
 
 from holon.adapters.sqlite.check.checker import check_connection, check_database
-from holon.adapters.sqlite.check.report import Invariant
-from holon.adapters.sqlite.connection import open_memory
-from holon.adapters.sqlite.migrate import migrate
-from holon.model.ids import MessageId
-from holon.model.instant import later
-from holon.testing.manual_clock import DAWN
+from holon.adapters.sqlite.check.facts import Invariant
+from holon.adapters.sqlite.database.connection import open_memory
+from holon.adapters.sqlite.database.migrate import migrate
+from holon.model.values import MessageId, later
 from tests.adapters.sqlite.check.story import plant, tell
+from tests.support.manual_clock import DAWN
 
 ENDED_TWICE = '{"kind":"message_processed","message_id":"msg_1","reason":"again"}'
 SECOND_TURN = [

@@ -6,7 +6,7 @@ import apsw
 import pytest
 
 from holon.adapters.sqlite.check.checker import check_database
-from holon.adapters.sqlite.check.report import Invariant
+from holon.adapters.sqlite.check.facts import Invariant
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,13 @@ import apsw
 import pytest
 
 from holon.adapters.sqlite.check.checker import check_database
-from holon.adapters.sqlite.home_lock import database_path
+from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.sqlite.store import open_store
-from holon.decide.audit import audited
-from holon.model.commit import Commit
+from holon.decide.events.audit import audited
+from holon.model.commits import Commit
 from holon.model.errors import HolonError, NotAHolonDatabaseError, SchemaTooNewError, StoreError
-from holon.testing.manual_clock import DAWN
 from tests.adapters.sqlite.check.story import story
+from tests.support.manual_clock import DAWN
 
 WAL = ".sqlite-wal"
 SHM = ".sqlite-shm"
@@ -28,9 +28,9 @@ HOST = """
 import asyncio, sys
 from pathlib import Path
 from holon.adapters.sqlite.store import open_store
-from holon.decide.audit import audited
-from holon.model.commit import Commit
-from holon.testing.manual_clock import DAWN
+from holon.decide.events.audit import audited
+from holon.model.commits import Commit
+from tests.support.manual_clock import DAWN
 from tests.adapters.sqlite.check.story import story
 
 async def run():

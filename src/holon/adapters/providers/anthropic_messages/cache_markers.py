@@ -12,7 +12,8 @@ Rule 4: thinking and blank text cannot carry a marker; the wire refuses it.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from holon.model.conversation import (
+from holon.model.providers.prompt_frame import ConversationPlace, PromptBlock
+from holon.model.turns.conversation import (
     AssistantBlock,
     ConversationMessage,
     OpaqueBlock,
@@ -23,8 +24,7 @@ from holon.model.conversation import (
     UserBlock,
     UserMessage,
 )
-from holon.model.json_value import JsonValue
-from holon.model.prompt_frame import ConversationPlace, PromptBlock
+from holon.model.values import JsonValue
 
 MARKER: Final[Mapping[str, JsonValue]] = {"type": "ephemeral"}
 

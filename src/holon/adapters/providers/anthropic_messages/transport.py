@@ -11,19 +11,17 @@ from contextlib import aclosing, contextmanager
 
 import msgspec
 
-from holon.adapters.providers.anthropic_messages.lift import lift
-from holon.adapters.providers.anthropic_messages.lower import RequestMemo, lower
-from holon.adapters.providers.anthropic_messages.stream import MessageAssembler
-from holon.adapters.providers.endpoint import Authorization, Endpoint
-from holon.adapters.providers.finished_answer import may_be_silent
-from holon.adapters.providers.http_exchange import HttpCall, HttpExchange, HttpReply
-from holon.adapters.providers.reply_reading import blaming, completed, events_of, json_of
-from holon.model.answer import ModelAnswer
-from holon.model.json_value import JsonValue
-from holon.model.prompt_frame import ProviderRequest
-from holon.model.provider_attempt import TransportDiagnostics
-from holon.model.provider_errors import ProviderError
-from holon.ports.provider import Hear
+from holon.adapters.providers.anthropic_messages.answer import MessageAssembler, lift
+from holon.adapters.providers.anthropic_messages.request import RequestMemo, lower
+from holon.adapters.providers.http.exchange import HttpCall, HttpExchange, HttpReply
+from holon.adapters.providers.http.reply import blaming, completed, events_of, json_of
+from holon.adapters.providers.wire_answer import may_be_silent
+from holon.adapters.providers.wire_request import Authorization, Endpoint
+from holon.model.providers.attempts import ProviderError, TransportDiagnostics
+from holon.model.providers.prompt_frame import ProviderRequest
+from holon.model.turns.turn import ModelAnswer
+from holon.model.values import JsonValue
+from holon.ports.providers import Hear
 
 
 class AnthropicMessages:

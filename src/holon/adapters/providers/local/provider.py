@@ -1,25 +1,191 @@
-"""A real model in process.
+"""A grammar under which a model can say anything, but can only make valid calls.
 
-Owns:  the provider that takes a conversation one round further with an engine and a profile.
-Rule 1: words are heard as they are written; a call is not, because half of it means nothing.
-Rule 2: a chat that turns out too long for the context is shown shorter before the round is failed.
+Owns:  the GBNF text llama.cpp decodes under, made of the JSON schemas of the offered tools; the
+       provider that takes a conversation one round further with an engine and a profile; the checks
+       that cost nothing, and putting weights, engine and profile together.
+Rule 1: an answer that begins with `{` is a call: one offered tool, arguments of its schema. Any
+        other answer is words.
+Rule 2: whitespace is fixed, so that a model cannot spend its answer on indentation.
+Rule 3: what the grammar cannot express (patterns, ranges) is left to the tool's own check; a schema
+        nested deeper than _DEPTH_MAX is any JSON from there on.
+Rule 4: words are heard as they are written; a call is not, because half of it means nothing.
+Rule 5: a chat that turns out too long for the context is shown shorter before the round is failed.
+Rule 6: opening reads a few bytes and starts nothing: the weights are loaded by the first request.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import msgspec
 
-from holon.adapters.providers.local.call_grammar import grammar_of
-from holon.adapters.providers.local.engine import LocalEngine
-from holon.adapters.providers.local.lift import Written, begins_call, lift, next_call_id
-from holon.adapters.providers.local.profile import Profile
-from holon.adapters.providers.local.prompt import Chat, chat_of
-from holon.model.answer import ModelAnswer, TextGrew
-from holon.model.model_ref import ModelRef
-from holon.model.prompt_frame import ProviderRequest
-from holon.model.provider_attempt import ExchangeStage, TransportDiagnostics
-from holon.model.provider_errors import ContextTooLongError, ProviderError
-from holon.ports.provider import Hear
+from holon.adapters.providers.local.engine import (
+    LocalEngine,
+    Written,
+    begins_call,
+    find_weights,
+    lift,
+    next_call_id,
+    require_engine,
+)
+from holon.adapters.providers.local.prompt import Chat, Profile, chat_of, profile_for
+from holon.model.limits import LOCAL_THREADS_COUNT_DEFAULT
+from holon.model.providers.attempts import (
+    ContextTooLongError,
+    ExchangeStage,
+    ProviderError,
+    TransportDiagnostics,
+)
+from holon.model.providers.models import ModelRef
+from holon.model.providers.prompt_frame import ProviderRequest
+from holon.model.turns.tools import ToolSpec
+from holon.model.turns.turn import ModelAnswer, TextGrew
+from holon.model.values import JsonValue
+from holon.ports.providers import Hear
+
+_DEPTH_MAX: Final = 6
+_REPEATED_COUNT_MAX: Final = 512  # llama.cpp writes repetitions out, and refuses long ones
+
+_WORDS: Final = r"[^{\x00-\x20] [^\x00]*"
+_SHARED: Final = (
+    'any ::= anyobject | anyarray | string | number | "true" | "false" | "null"\n'
+    'anyobject ::= "{" (string ": " any (", " string ": " any)*)? "}"\n'
+    'anyarray ::= "[" (any (", " any)*)? "]"\n'
+    'string ::= "\\"" char* "\\""\n'
+    r'char ::= [^"\\\x00-\x1f\x7f] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4})' + "\n"
+    'integer ::= "-"? ("0" | [1-9] [0-9]{0,14})\n'
+    'number ::= integer ("." [0-9]{1,15})?\n'
+)
+
+
+def grammar_of(tools: Sequence[ToolSpec], profile: Profile) -> str:
+    """Return the grammar for these tools, in GBNF. Without tools, words are all there is."""
+    if not tools:
+        return f"root ::= {_WORDS}"
+    calls = [f"call{number} ::= {_call(tool, profile)}" for number, tool in enumerate(tools)]
+    choices = " | ".join(f"call{number}" for number in range(len(tools)))
+    return "\n".join((f"root ::= words | {choices}", f"words ::= {_WORDS}", *calls, _SHARED))
+
+
+def _call(tool: ToolSpec, profile: Profile) -> str:
+    opening = f'{{"tool": {_json(tool.name)}, "arguments": '
+    arguments = _Schema(tool.input_schema, profile).expression()
+    return f'{_literal(opening)} {arguments} "}}"'
+
+
+class _Schema:
+    """One tool's schema, becoming an expression."""
+
+    def __init__(self, root: JsonValue, profile: Profile) -> None:
+        self._root = root
+        self._profile = profile
+
+    def expression(self) -> str:
+        """Return the expression of the whole schema; arguments are always an object."""
+        root = self._resolved(self._root)
+        if not isinstance(root, dict) or not isinstance(root.get("properties"), dict):
+            return "anyobject"
+        return self._object(root, 0)
+
+    def _of(self, schema: JsonValue, depth: int) -> str:
+        schema = self._resolved(schema)
+        if not isinstance(schema, dict) or depth > _DEPTH_MAX:
+            return "any"
+        if "const" in schema:
+            return _literal(_json(schema["const"]))
+        if isinstance(schema.get("enum"), list) and schema["enum"]:
+            return _one_of(_literal(_json(each)) for each in schema["enum"])
+        for key in ("anyOf", "oneOf"):
+            if isinstance(schema.get(key), list) and schema[key]:
+                return _one_of(self._of(each, depth + 1) for each in schema[key])
+        kinds = schema.get("type")
+        named = kinds if isinstance(kinds, list) else [kinds]
+        return _one_of(self._of_kind(kind, schema, depth) for kind in named)
+
+    def _of_kind(self, kind: JsonValue, schema: dict[str, JsonValue], depth: int) -> str:
+        simple = {
+            "integer": "integer",
+            "number": "number",
+            "boolean": '("true" | "false")',
+            "null": '"null"',
+        }
+        complex_kinds: dict[str, Callable[[dict[str, JsonValue], int], str]] = {
+            "string": self._text,
+            "array": self._array,
+            "object": self._object,
+        }
+        if kind in complex_kinds:
+            return complex_kinds[kind](schema, depth)
+        return simple.get(kind, "any")
+
+    def _text(self, schema: dict[str, JsonValue], depth: int) -> str:
+        del depth
+        limits = (schema.get("maxLength"), self._profile.text_chars_max)
+        most = min((limit for limit in limits if isinstance(limit, int)), default=None)
+        least = 1 if schema.get("minLength") else 0
+        if most is None or most > _REPEATED_COUNT_MAX:
+            return f'"\\"" {"char " * least}char* "\\""'
+        return f'"\\"" char{{{min(least, most)},{most}}} "\\""'
+
+    def _array(self, schema: dict[str, JsonValue], depth: int) -> str:
+        item = self._of(schema.get("items"), depth + 1)
+        filled = f'{item} (", " {item})*'
+        return f'"[" {filled} "]"' if schema.get("minItems") else f'"[" ({filled})? "]"'
+
+    def _object(self, schema: dict[str, JsonValue], depth: int) -> str:
+        fields = schema.get("properties")
+        if not isinstance(fields, dict):
+            return "anyobject"
+        named = schema.get("required", [])
+        required = [name for name in fields if name in named]
+        optional = [name for name in fields if name not in named]
+        if self._profile.required_arguments_only:
+            optional = optional if not required and depth == 0 else []
+        member = {
+            name: f"{_literal(_json(name) + ': ')} {self._of(fields[name], depth + 1)}"
+            for name in (*required, *optional)
+        }
+        inside = _members([member[n] for n in required], [member[n] for n in optional])
+        return f'"{{" {inside} "}}"'
+
+    def _resolved(self, schema: JsonValue) -> JsonValue:
+        """Follow references into the schema's own definitions."""
+        for _ in range(_DEPTH_MAX):
+            if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
+                return schema
+            found = self._root
+            for part in schema["$ref"].removeprefix("#/").split("/"):
+                found = found.get(part) if isinstance(found, dict) else None
+            schema = found
+        return None
+
+
+def _members(required: list[str], optional: list[str]) -> str:
+    if required:
+        rest = " ".join(f'(", " {each})?' for each in optional)
+        return f"{_spaced(', ', required)} {rest}"
+    starts = [
+        " ".join((first, *(f'(", " {each})?' for each in optional[at + 1 :])))
+        for at, first in enumerate(optional)
+    ]
+    return f"{_one_of(starts)}?" if starts else '""'
+
+
+def _spaced(between: str, parts: list[str]) -> str:
+    return f' "{between}" '.join(parts)
+
+
+def _one_of(choices: Iterator[str] | list[str]) -> str:
+    return f"({' | '.join(choices)})"
+
+
+def _json(value: JsonValue) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
 
 _SHRINKS: Final = (1, 2, 4)
 
@@ -89,3 +255,16 @@ class _Listening:
         self._begun = self._begun or text.lstrip()
         if self._begun and not (self._may_call and begins_call(self._begun)):
             self._hear(TextGrew(text=text))
+
+
+def open_local_model(model: str, threads: int = LOCAL_THREADS_COUNT_DEFAULT) -> LocalProvider:
+    """Return the provider of a local model, or raise ModelUnavailableError.
+
+    Keep what is returned: it holds the weights once they are loaded.
+    """
+    require_engine()
+    weights = find_weights(model)
+    profile = profile_for(model)
+    engine = LocalEngine(weights, threads=threads, context_tokens=profile.context_tokens)
+    ref = ModelRef(provider="local", model=model)
+    return LocalProvider(ref, engine=engine, profile=profile)

@@ -6,17 +6,22 @@ Rule 1: the reply decides how it is read: an event stream as one, anything else 
 
 from contextlib import aclosing
 
-from holon.adapters.providers.endpoint import Authorization, Endpoint
-from holon.adapters.providers.finished_answer import may_be_silent
-from holon.adapters.providers.http_exchange import HttpCall, HttpExchange, HttpReply
-from holon.adapters.providers.openai_chat.lift import lift
-from holon.adapters.providers.openai_chat.lower import CHAT_PATH, LoweredRequest, RequestMemo, lower
+from holon.adapters.providers.http.exchange import HttpCall, HttpExchange, HttpReply
+from holon.adapters.providers.http.reply import blaming, completed, events_of, json_of
+from holon.adapters.providers.openai_chat.answer import lift
+from holon.adapters.providers.openai_chat.request import (
+    CHAT_PATH,
+    LoweredRequest,
+    RequestMemo,
+    lower,
+)
 from holon.adapters.providers.refused_parameters import RefusedParameters
-from holon.adapters.providers.reply_reading import blaming, completed, events_of, json_of
-from holon.model.answer import ModelAnswer
-from holon.model.json_value import JsonValue
-from holon.model.prompt_frame import ProviderRequest
-from holon.ports.provider import Hear
+from holon.adapters.providers.wire_answer import may_be_silent
+from holon.adapters.providers.wire_request import Authorization, Endpoint
+from holon.model.providers.prompt_frame import ProviderRequest
+from holon.model.turns.turn import ModelAnswer
+from holon.model.values import JsonValue
+from holon.ports.providers import Hear
 
 
 class OpenAiChatTransport:
@@ -70,7 +75,7 @@ class OpenAiChatTransport:
 
 
 async def _streamed(reply: HttpReply, hear: Hear) -> JsonValue:
-    from holon.adapters.providers.openai_chat.stream import ChatStream  # not every reply is one
+    from holon.adapters.providers.openai_chat.answer import ChatStream  # not every reply is one
 
     stream = ChatStream()
     async with aclosing(events_of(reply)) as events:

@@ -1,45 +1,151 @@
 """The Responses API, asked over HTTP.
 
-Owns:  one round over this wire: lower, send, read, lift, and the continuation windows.
-Rule 1: whatever a window saves, the answer is the one the whole request would have had: a provider
+Owns:  the windows (what the provider already holds, by scope) and the decision to use one; one
+       round over this wire: lower, send, read, lift, and the continuation windows.
+Rule 1: a window is used only when the request has the same shape and the provider's items are a
+        strictly shorter prefix of ours. Anything else goes out whole, with the reason on record.
+Rule 2: a window is taken out before the request is sent and put back only by a complete answer, so
+        an error, a cut-off answer or a cancelled request leaves none behind.
+Rule 3: reasoning is not compared: the provider keeps its own, and what we replay of it may differ.
+Rule 4: whatever a window saves, the answer is the one the whole request would have had: a provider
         that refuses to continue is sent the whole request at once, in the same attempt.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from itertools import dropwhile
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from holon.adapters.providers.endpoint import Authorization, Endpoint
-from holon.adapters.providers.http_exchange import HttpCall, HttpExchange
-from holon.adapters.providers.openai_responses.continuation import (
-    ContinuationNote,
-    ContinuationWindows,
-    OnlyNewItems,
-    Window,
-    plan_request,
-    scope_of,
-)
-from holon.adapters.providers.openai_responses.conversation_memo import Progress
-from holon.adapters.providers.openai_responses.items import items_of
-from holon.adapters.providers.openai_responses.lift import lift
-from holon.adapters.providers.openai_responses.lower import (
+from holon.adapters.providers.http.exchange import HttpCall, HttpExchange
+from holon.adapters.providers.http.reply import blaming, completed
+from holon.adapters.providers.openai_responses.answer import lift, lift_style, response_in
+from holon.adapters.providers.openai_responses.request import (
+    EncodedMessage,
     LoweredRequest,
+    Progress,
     RequestMemo,
     continued_body,
+    is_reasoning,
+    items_of,
     lower,
 )
-from holon.adapters.providers.openai_responses.reading import lift_style, response_in
 from holon.adapters.providers.refused_parameters import RefusedParameters
-from holon.adapters.providers.reply_reading import blaming, completed
-from holon.model.answer import ModelAnswer
-from holon.model.conversation import AssistantMessage
-from holon.model.prompt_frame import ProviderRequest
-from holon.model.provider_errors import ContextTooLongError, ProviderError, RequestRejectedError
+from holon.adapters.providers.wire_request import Authorization, Endpoint
+from holon.model.lru import Lru
+from holon.model.providers.attempts import ContextTooLongError, ProviderError, RequestRejectedError
+from holon.model.providers.prompt_frame import PromptFrame, ProviderRequest
 from holon.model.record import Record
-from holon.model.turn import StopReason
+from holon.model.turns.conversation import AssistantMessage
+from holon.model.turns.turn import ModelAnswer, StopReason
 from holon.ports.clock import Clock
-from holon.ports.provider import Hear
+from holon.ports.providers import Hear
+
+_WINDOWS_COUNT_MAX: Final = 256
+
+Scope: TypeAlias = tuple[str, str]
+
+
+class ContinuationNote(StrEnum):
+    """How a request was shortened, or why it was not."""
+
+    HIT = "hit"
+    MISSING_SCOPE = "missing_continuation_scope"
+    INITIAL_REQUEST = "not_applicable_initial_request"
+    SHAPE_CHANGED = "request_shape_changed"
+    NOT_APPEND_ONLY = "conversation_not_strict_append_only"
+    MISSING_RESPONSE_ID = "missing_response_id"
+    REFUSED = "previous_response_refused"  # a hit the provider refused; sent again, whole
+
+
+class Window(Record, frozen=True, kw_only=True):
+    """What the provider holds of one conversation after its last response."""
+
+    shape: bytes
+    progress: Progress
+    response_id: str | None
+
+
+class WholeRequest(Record, frozen=True, kw_only=True):
+    """Send everything."""
+
+    why: ContinuationNote
+
+
+class OnlyNewItems(Record, frozen=True, kw_only=True):
+    """Send what the provider does not have, and name what it does have."""
+
+    previous_response_id: str
+    items: Sequence[msgspec.Raw]
+
+
+Plan: TypeAlias = WholeRequest | OnlyNewItems
+
+
+def scope_of(frame: PromptFrame) -> Scope | None:
+    """Return the scope a window is kept under: the cache identity, where the frame has one."""
+    return None if frame.cache is None else (frame.cache.agent_id, frame.cache.prompt_cache_key)
+
+
+def plan_request(
+    *,
+    scope: Scope | None,
+    window: Window | None,
+    shape: bytes,
+    messages: Sequence[EncodedMessage],
+) -> Plan:
+    """Decide what to send. First matching rule wins; read top to bottom."""
+    if scope is None:
+        return WholeRequest(why=ContinuationNote.MISSING_SCOPE)
+    if window is None:
+        return WholeRequest(why=ContinuationNote.INITIAL_REQUEST)
+    if window.response_id is None:
+        return WholeRequest(why=ContinuationNote.MISSING_RESPONSE_ID)
+    if window.shape != shape:
+        return WholeRequest(why=ContinuationNote.SHAPE_CHANGED)
+    items = _items_behind(window.progress, messages)
+    if not items:
+        return WholeRequest(why=ContinuationNote.NOT_APPEND_ONLY)
+    return OnlyNewItems(previous_response_id=window.response_id, items=items)
+
+
+def _items_behind(known: Progress, messages: Sequence[EncodedMessage]) -> Sequence[msgspec.Raw]:
+    """Return what follows the known items; nothing where ours do not begin with them."""
+    first = len(messages)
+    while first and _before(first, messages).count > known.count:
+        first -= 1
+    progress = _before(first, messages)
+    items = [item for message in messages[first:] for item in message.items]
+    passed = 0
+    while progress.count < known.count and passed < len(items):
+        progress = progress.behind((items[passed],))
+        passed += 1
+    if progress != known:
+        return ()
+    # Reasoning before the first new item is part of what is known.
+    return tuple(dropwhile(is_reasoning, items[passed:]))
+
+
+def _before(index: int, messages: Sequence[EncodedMessage]) -> Progress:
+    return messages[index - 1].progress if index else Progress()
+
+
+class ContinuationWindows:
+    """The windows of one endpoint, bounded; the longest unused goes first."""
+
+    def __init__(self, *, windows_max: int = _WINDOWS_COUNT_MAX) -> None:
+        self._windows: Lru[Scope, Window] = Lru(windows_max)
+
+    def take(self, scope: Scope | None) -> Window | None:
+        """Take the window of a scope out, if there is one."""
+        return None if scope is None else self._windows.pop(scope)
+
+    def keep(self, scope: Scope | None, window: Window) -> None:
+        """Keep a window until the next request of its scope."""
+        if scope is not None:
+            self._windows.put(scope, window)
+
 
 _ACCEPT: Final[Mapping[bool, str]] = {True: "text/event-stream", False: "application/json"}
 

@@ -1,36 +1,59 @@
-"""A model that says what a script tells it to say.
+"""Scripts in files: found by name or path, read with care.
 
 Owns:  the scripted provider. What it answers depends on the conversation alone, so a turn that is
-       resumed after a crash goes on where it was.
+       resumed after a crash goes on where it was; where scripts are looked up, the cap on their
+       files, and the sentence that says what is wrong with one: the file, the line, and the reason.
 Rule 1: `fail_times` is the one thing counted here, per place in a conversation: a line that fails a
         few times is said in the end, however often a restart makes it fail again.
+Rule 2: a script that cannot be used is a ModelUnavailableError, whatever is wrong with it.
+Rule 3: a file is data and nothing else: no tags, no aliases (they can grow without bound), no key
+        written twice.
 """
 
+import difflib
+import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import msgspec
 
-from holon.adapters.providers.scripted.expectations import Shown, unmet_by
-from holon.adapters.providers.scripted.script import FAILURES, Line, Script, ScriptedRound, line_for
-from holon.decide.prompt_layout import layout_of
-from holon.model.answer import AnswerProgress, CallGrew, ModelAnswer, TextGrew, ThinkingGrew
-from holon.model.conversation import (
+from holon.adapters.providers.scripted.script import (
+    FAILURES,
+    Line,
+    Script,
+    ScriptedRound,
+    Shown,
+    line_for,
+    unmet_by,
+)
+from holon.decide.providers.prompt_layout import layout_of
+from holon.model.limits import JSON_DEPTH_MAX, MIB
+from holon.model.providers.attempts import ModelUnavailableError, RequestRejectedError, TokenUsage
+from holon.model.providers.prompt_frame import ProviderRequest
+from holon.model.turns.conversation import (
     AssistantBlock,
     OpaqueBlock,
     TextBlock,
     ThinkingBlock,
     ToolUseBlock,
 )
-from holon.model.ids import AgentId, CallId
-from holon.model.instant import later
-from holon.model.prompt_frame import ProviderRequest
-from holon.model.provider_attempt import TokenUsage
-from holon.model.provider_errors import RequestRejectedError
-from holon.model.turn import StopReason
+from holon.model.turns.turn import (
+    AnswerProgress,
+    CallGrew,
+    ModelAnswer,
+    StopReason,
+    TextGrew,
+    ThinkingGrew,
+)
+from holon.model.values import AgentId, CallId, JsonValue, later
 from holon.ports.clock import Clock
-from holon.ports.provider import Hear
+from holon.ports.providers import Hear
+
+if TYPE_CHECKING:
+    import yaml
+
 
 THINKING_ORIGIN: Final = "scripted:scripted"
 _PIECES_COUNT: Final = 4
@@ -123,3 +146,172 @@ def pieces_of(text: str, *, count: int = _PIECES_COUNT) -> list[str]:
     """Return a text in a few pieces, none of them empty."""
     size = max(1, -(-len(text) // count))
     return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+SCRIPT_BYTES_MAX: Final = 1 * MIB
+PACKAGED_DIR: Final = Path(__file__).with_name("scripts")
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+_HINT: Final = "name a script as scripted/<name> or scripted/<absolute path of a YAML file>"
+_FAILED_AT: Final = re.compile(r"(?P<what>.*) - at `(?P<path>\$[^`]*)`\Z", re.DOTALL)
+_STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+
+
+def find_script(name: str, *, scripts_dir: Path | None) -> Script:
+    """Return the script a model name stands for: a path, the operator's own, or a packaged one."""
+    path = path_of_script(name, scripts_dir=scripts_dir)
+    return script_of(_read(path), where=str(path))
+
+
+def path_of_script(name: str, *, scripts_dir: Path | None) -> Path:
+    """Return the file a model name stands for."""
+    if name.startswith("/"):
+        return Path(name)
+    if not _NAME.match(name):
+        raise ModelUnavailableError(f"{name!r} does not name a script", hint=_HINT)
+    folders = (PACKAGED_DIR,) if scripts_dir is None else (scripts_dir, PACKAGED_DIR)
+    for folder in folders:
+        if (path := folder / f"{name}.yaml").exists():
+            return path
+    known = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
+    near = difflib.get_close_matches(name, known, n=1)
+    guess = f"; did you mean {near[0]!r}?" if near else f"; there are: {', '.join(known)}"
+    looked = " nor ".join(str(folder) for folder in folders)
+    raise ModelUnavailableError(f"no script {name!r} in {looked}{guess}", hint=_HINT)
+
+
+def script_of(data: bytes, *, where: str) -> Script:
+    """Return the script that a file's bytes hold; `where` names the file in complaints."""
+    import yaml  # a YAML reader is needed by those who play a script, and by nobody else
+
+    if len(data) > SCRIPT_BYTES_MAX:
+        _complain(where, f"a script has at most {SCRIPT_BYTES_MAX} bytes")
+    try:
+        text = data.decode()
+        _require_plain(text, where)
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except UnicodeDecodeError as error:
+        _complain(where, f"byte {error.start} is not UTF-8", line=data.count(b"\n", 0, error.start))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        _complain(where, str(error.problem), line=None if mark is None else mark.line)
+    except yaml.reader.ReaderError as error:
+        _complain(where, f"{error.reason} (character {error.position})")
+    if root is None:
+        _complain(where, "the file is empty")
+    return _converted(root, where)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if not path.is_file():  # a pipe would be waited on, a folder cannot be read
+            _complain(str(path), "there is no such file")
+        with path.open("rb") as file:
+            return file.read(SCRIPT_BYTES_MAX + 1)
+    except OSError as error:
+        _complain(str(path), error.strerror or type(error).__name__)
+
+
+def _require_plain(text: str, where: str) -> None:
+    """Refuse what could grow or nest without bound, before anything is built from it."""
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            _complain(where, "aliases are not allowed", line=_line_of(event))
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > JSON_DEPTH_MAX:
+                reason = f"nested deeper than {JSON_DEPTH_MAX} levels"
+                _complain(where, reason, line=_line_of(event))
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def _converted(root: "yaml.Node", where: str) -> Script:
+    value = _value_of(root, where)
+    try:
+        script = msgspec.convert(value, Script)
+    except msgspec.ValidationError as error:
+        found = _FAILED_AT.match(str(error))
+        what, path = (found["what"], found["path"]) if found else (str(error), "$")
+        _complain(where, f"{what} (at {path})", line=_line_at(root, path, what))
+    if not script.rules and not script.rounds:
+        _complain(where, "a script has rules or rounds")
+    return script
+
+
+def _value_of(node: "yaml.Node", where: str) -> JsonValue:
+    import yaml
+
+    match node:
+        case yaml.MappingNode():
+            return _object_of(node, where)
+        case yaml.SequenceNode():
+            return [_value_of(item, where) for item in node.value]
+        case _:
+            return _scalar_of(node, where)
+
+
+def _object_of(node: "yaml.MappingNode", where: str) -> dict[str, JsonValue]:
+    found: dict[str, JsonValue] = {}
+    for key, value in node.value:
+        if not isinstance(key.value, str):
+            _complain(where, "a key is plain text", line=_line_of(key))
+        if key.value in found:
+            _complain(where, f"the key {key.value!r} is written twice", line=_line_of(key))
+        found[key.value] = _value_of(value, where)
+    return found
+
+
+def _scalar_of(node: "yaml.Node", where: str) -> JsonValue:
+    import yaml
+
+    kind = str(node.tag).removeprefix("tag:yaml.org,2002:")
+    if kind in _TEXT_KINDS:
+        return node.value
+    if kind not in _CONSTRUCTED_KINDS:
+        _complain(where, f"the tag {node.tag!r} is not allowed", line=_line_of(node))
+    try:
+        return yaml.constructor.SafeConstructor().construct_object(node)
+    except ValueError as error:
+        _complain(where, str(error), line=_line_of(node))
+
+
+_TEXT_KINDS: Final = frozenset({"str", "timestamp", "value", "merge"})
+_CONSTRUCTED_KINDS: Final = frozenset({"null", "bool", "int", "float"})
+
+
+def _line_at(root: "yaml.Node", path: str, what: str) -> int:
+    """The line of the node a decoder complains about, or of the key it does not know."""
+    node = root
+    for key, index in _STEP.findall(path):
+        step = next((n for n in _children(node, key, index)), None)
+        if step is None:
+            break
+        node = step
+    unknown = re.search(r"unknown field `(.*)`", what)
+    if unknown is not None:
+        node = next(_keys(node, unknown[1]), node)
+    return _line_of(node)
+
+
+def _line_of(marked: Any) -> int:
+    return int(marked.start_mark.line)
+
+
+def _children(node: Any, key: str, index: str) -> Iterator[Any]:
+    if index.isdigit() and int(index) < len(node.value):
+        yield node.value[int(index)]
+    elif key and isinstance(node.value, list):
+        yield from (value for name, value in node.value if name.value == key)
+
+
+def _keys(node: Any, key: str) -> Iterator[Any]:
+    yield from (name for name, _ in node.value if name.value == key)
+
+
+def _complain(where: str, reason: str, *, line: int | None = None) -> NoReturn:
+    place = where if line is None else f"{where}, line {line + 1}"
+    raise ModelUnavailableError(f"the script cannot be used: {place}: {reason}", hint=_HINT)

@@ -14,29 +14,34 @@ from typing import Final, TypeAlias
 
 import apsw
 
-from holon.adapters.sqlite.check.admitted_checks import check_admitted
-from holon.adapters.sqlite.check.facts import Acked, Facts, owners_of
-from holon.adapters.sqlite.check.log_checks import check_logs
-from holon.adapters.sqlite.check.record_checks import (
-    check_briefs,
-    check_tasks,
-    check_work_items,
+from holon.adapters.sqlite.check.events import check_admitted, check_logs
+from holon.adapters.sqlite.check.facts import (
+    Acked,
+    CheckReport,
+    Facts,
+    Invariant,
+    Violation,
+    owners_of,
 )
-from holon.adapters.sqlite.check.report import CheckReport, Invariant, Violation
-from holon.adapters.sqlite.check.row_checks import (
+from holon.adapters.sqlite.check.rooms import (
+    check_skills,
+    check_timers,
+    check_waits,
+    check_workspaces,
+)
+from holon.adapters.sqlite.check.rows import (
+    check_briefs,
     check_claims,
     check_file,
     check_one_turn_each,
     check_provenance,
+    check_tasks,
     check_ticks,
+    check_work_items,
 )
-from holon.adapters.sqlite.check.skill_checks import check_skills
-from holon.adapters.sqlite.check.timer_checks import check_timers
-from holon.adapters.sqlite.check.turn_checks import check_calls, check_closures
+from holon.adapters.sqlite.check.turns import check_calls, check_closures
 from holon.adapters.sqlite.check.untouched import Manner, manner_of, open_untouched
-from holon.adapters.sqlite.check.wait_checks import check_waits
-from holon.adapters.sqlite.check.workspace_checks import check_workspaces
-from holon.model.instant import from_micros, to_micros
+from holon.model.values import from_micros, to_micros
 
 Check: TypeAlias = Callable[[Facts], Iterator[Violation]]
 

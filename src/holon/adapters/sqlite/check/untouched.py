@@ -16,15 +16,15 @@ from urllib.parse import quote
 
 import apsw
 
-from holon.adapters.sqlite.connection import APPLICATION_ID, BUSY_TIMEOUT_MS
-from holon.adapters.sqlite.database_files import (
+from holon.adapters.sqlite.database.connection import APPLICATION_ID, BUSY_TIMEOUT_MS
+from holon.adapters.sqlite.database.database_files import (
     record_path,
     require_log_kept,
     require_not_lost,
     require_plain_file,
 )
-from holon.adapters.sqlite.error_mapping import not_a_holon_database
-from holon.adapters.sqlite.migrate import known_migrations
+from holon.adapters.sqlite.database.error_mapping import not_a_holon_database
+from holon.adapters.sqlite.database.migrate import known_migrations
 from holon.model.errors import NotAHolonDatabaseError, SchemaTooNewError, StoreError
 
 _FLAGS: Final = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI

@@ -23,7 +23,7 @@ insert into trigger_deliveries (
 
 -- fold_hint --
 -- What the newest delivery leaves unsaid, an earlier one that still waits has said: the fold of
--- `decide/wake.py`. A body is replaced whole and together with its content type, so a patch, which
+-- `decide/wake/hints.py`. A body is replaced whole and together with its content type, so a patch, which
 -- merges objects and drops their nulls, is kept away from both. Modes are those of the newest.
 insert into wake_hints (agent_id, source_key, revision, created_at, record)
 values (?1, ?2, 1, ?3, ?4)

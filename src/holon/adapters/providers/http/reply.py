@@ -1,0 +1,272 @@
+"""A reply on its way in, the same for every client.
+
+Owns:  what is sent with every call, the caps and deadlines of a body, and the mask over what a
+       server says back; reading a reply's body, and putting what is known of the exchange on errors
+       and answers.
+Rule 1: a body is read up to its cap and no further. A whole answer has one deadline; a stream may
+        last, but not fall silent, nor last for ever. A stream's cap is wider: it says most things
+        more than once, and what is kept of it has a cap of its own.
+Rule 2: the credential of a call is masked in whatever the server says back before anyone reads it.
+Rule 3: an error inside a 200 is that error, not an answer of the wrong shape.
+Rule 4: no ProviderError leaves without diagnostics once a reply was there.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from typing import Final, Protocol, Self, TypeVar
+
+import anyio
+import msgspec
+
+from holon.adapters.providers.http.exchange import (
+    ExchangeFacts,
+    ExchangeTimeouts,
+    HttpCall,
+    HttpReply,
+    too_large,
+    too_late,
+)
+from holon.adapters.providers.refusals import not_json, refusal_inside_200, refused
+from holon.adapters.providers.wire_answer import decode_json
+from holon.model.limits import (
+    PROVIDER_ANSWER_BYTES_MAX,
+    PROVIDER_ERROR_BYTES_MAX,
+    PROVIDER_STREAM_BYTES_MAX,
+    SECOND_MS,
+)
+from holon.model.providers.attempts import (
+    ExchangeStage,
+    FailureFlags,
+    ProviderError,
+    TransportDiagnostics,
+    UnreadableResponseError,
+)
+from holon.model.turns.turn import ModelAnswer
+from holon.model.values import JsonValue
+from holon.ports.clock import Clock
+from holon.wire.server_sent_events import SseEvent, SseParser, UnreadableStreamError
+
+_Done = TypeVar("_Done")
+
+_CREDENTIAL_HEADERS: Final = ("authorization", "x-api-key", "api-key")
+_CREDENTIAL_CHARS_MIN: Final = 8  # masking something shorter would mangle ordinary words
+_MASK: Final = b"[redacted]"
+
+
+class Judge(msgspec.Struct, frozen=True):
+    """The errors a client raises, and what it says of them."""
+
+    errors: tuple[type[Exception], ...]
+    told: Callable[[Exception, ExchangeFacts], ProviderError]
+
+
+class Patience(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a reply is waited for, and who says what went wrong meanwhile."""
+
+    deadline_s: float
+    idle_s: float
+    stream_deadline_s: float
+    judge: Judge
+
+    @classmethod
+    def since(cls, began_s: float, timeouts: ExchangeTimeouts, judge: Judge) -> Self:
+        """Return the patience with an exchange that began at a moment."""
+        return cls(
+            deadline_s=began_s + timeouts.answer_ms / SECOND_MS,
+            idle_s=timeouts.idle_ms / SECOND_MS,
+            stream_deadline_s=began_s + timeouts.stream_ms / SECOND_MS,
+            judge=judge,
+        )
+
+
+class Pieces(Protocol):
+    """A body as a client brings it."""
+
+    def __anext__(self) -> Awaitable[bytes]:
+        """Return the next piece, or raise StopAsyncIteration at the end."""
+        ...
+
+    def aclose(self) -> Awaitable[None]:
+        """Bring no more."""
+        ...
+
+
+class CappedReply:
+    """A 2xx answer, read once, whoever brings its pieces."""
+
+    def __init__(
+        self,
+        headers: Mapping[str, str],
+        pieces: Pieces,
+        facts: ExchangeFacts,
+        patience: Patience,
+    ) -> None:
+        self._headers = headers
+        self._pieces = pieces
+        self._facts = facts
+        self._patience = patience
+        self._bytes_max = PROVIDER_ANSWER_BYTES_MAX
+
+    @property
+    def is_event_stream(self) -> bool:
+        kind = self._headers.get("content-type", "").partition(";")[0]
+        return kind.strip().lower() == "text/event-stream"
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._headers
+
+    async def read(self) -> bytes:
+        body = bytearray()
+        while (piece := await self._next(self._patience.deadline_s)) is not None:
+            body += piece
+        self._facts.stage = ExchangeStage.DECODE
+        return bytes(body)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        self._bytes_max = PROVIDER_STREAM_BYTES_MAX
+        async with aclosing(self._pieces):
+            while True:
+                idle_until_s = anyio.current_time() + self._patience.idle_s
+                piece = await self._next(min(idle_until_s, self._patience.stream_deadline_s))
+                if piece is None:
+                    break
+                yield piece
+        self._facts.stage = ExchangeStage.DECODE
+
+    def diagnostics(self) -> TransportDiagnostics:
+        return self._facts.diagnostics()
+
+    async def read_up_to(self, bytes_max: int, wait_ms: int) -> bytes:
+        """Return the beginning of a body whose loss would not matter."""
+        body = bytearray()
+        deadline_s = min(self._patience.deadline_s, anyio.current_time() + wait_ms / SECOND_MS)
+        try:
+            while len(body) < bytes_max:
+                piece = await self._next(deadline_s)
+                if piece is None:
+                    break
+                body += piece
+        except ProviderError:
+            pass  # the status has said what matters
+        return bytes(body[:bytes_max])
+
+    async def _take(self) -> bytes | None:
+        try:
+            return await self._pieces.__anext__()
+        except StopAsyncIteration:
+            return None
+
+    async def _next(self, deadline_s: float) -> bytes | None:
+        piece = await in_time(self._take, self._facts, deadline_s, self._patience.judge)
+        if piece is not None:
+            self._facts.bytes_received += len(piece)
+            if self._facts.bytes_received > self._bytes_max:
+                raise too_large(self._bytes_max, self._facts)
+        return piece
+
+
+async def in_time(
+    act: Callable[[], Awaitable[_Done]], facts: ExchangeFacts, deadline_s: float, judge: Judge
+) -> _Done:
+    """Do one step of an exchange, every way it can fail mapped."""
+    try:
+        with anyio.fail_after(deadline_s - anyio.current_time()):
+            return await act()
+    except TimeoutError:
+        raise too_late(facts) from None
+    except judge.errors as error:
+        raise judge.told(error, facts) from None
+
+
+async def refusal(
+    call: HttpCall, reply: CappedReply, facts: ExchangeFacts, *, wait_ms: int, clock: Clock
+) -> ProviderError:
+    """Return what a status other than 2xx stands for."""
+    assert facts.status is not None
+    body = await reply.read_up_to(PROVIDER_ERROR_BYTES_MAX, wait_ms)
+    return refused(
+        facts.status,
+        reply.headers,
+        _masked(body, call.headers),
+        diagnostics=facts.diagnostics(),
+        now=clock.now(),
+    )
+
+
+def headers_of(call: HttpCall) -> dict[str, str]:
+    """Return the headers of a call, with those every call has."""
+    # Unpacked on purpose: a compressed stream arrives in lumps, and a bomb has no cap.
+    return {
+        "content-type": "application/json",
+        "accept": "application/json, text/event-stream",
+        "accept-encoding": "identity",
+        "user-agent": "holon",
+        **{name.lower(): value for name, value in call.headers.items()},
+    }
+
+
+def _masked(body: bytes, headers: Mapping[str, str]) -> bytes:
+    for name, value in headers.items():
+        if name.lower() in _CREDENTIAL_HEADERS:
+            secret = value.split(" ")[-1]
+            if len(secret) >= _CREDENTIAL_CHARS_MIN:
+                body = body.replace(secret.encode(), _MASK)
+    return body
+
+
+@contextmanager
+def blaming(reply: HttpReply) -> Iterator[None]:
+    """Put the exchange's facts on a ProviderError that was raised without any."""
+    try:
+        yield
+    except ProviderError as error:
+        if error.diagnostics is None:
+            known = reply.diagnostics()
+            flags = FailureFlags(
+                is_decode=isinstance(error, UnreadableResponseError), status=known.status
+            )
+            error.diagnostics = msgspec.structs.replace(
+                known, stage=ExchangeStage.DECODE, flags=flags, retry_after_ms=error.retry_after_ms
+            )
+        raise
+
+
+async def json_of(reply: HttpReply) -> JsonValue:
+    """Return the JSON a reply holds, or raise the error it holds instead."""
+    body = await reply.read()
+    try:
+        value = decode_json(body, "the answer")
+    except UnreadableResponseError:
+        raise not_json(body, reply.diagnostics()) from None
+    error = refusal_inside_200(value)
+    if error is not None:
+        raise error
+    return value
+
+
+async def events_of(reply: HttpReply) -> AsyncGenerator[SseEvent, None]:
+    """Yield the events of a reply as they are complete. Whoever stops early closes this."""
+    parser = SseParser()
+    pieces = reply.chunks()
+    try:
+        async for piece in pieces:
+            for event in events_in(piece, parser):
+                yield event
+    finally:
+        if isinstance(pieces, AsyncGenerator):
+            await pieces.aclose()
+
+
+def events_in(piece: bytes, parser: SseParser) -> list[SseEvent]:
+    """Return the events that a piece of a stream completes."""
+    try:
+        return parser.feed(piece)
+    except UnreadableStreamError as error:
+        raise UnreadableResponseError(str(error)) from None
+
+
+def completed(answer: ModelAnswer, reply: HttpReply) -> ModelAnswer:
+    """Return the answer with what is known of the exchange that brought it."""
+    known = msgspec.structs.replace(reply.diagnostics(), stage=ExchangeStage.COMPLETE)
+    return msgspec.structs.replace(answer, diagnostics=known)

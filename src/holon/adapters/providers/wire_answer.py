@@ -1,0 +1,286 @@
+"""Reading JSON that a provider wrote, which may hold anything.
+
+Owns:  the count of what an assembler holds on to, and the refusal beyond the cap; decoding, and the
+       small accessors every wire reads an answer with; telling it from the words of the answer, of
+       a whole text and of a stream; the last check between a wire's `lift` and the runtime.
+Rule 1: what passes by (previews, repetitions, wrapping) is not counted here; the HTTP client bounds
+        it.
+Rule 2: whatever is wrong becomes UnreadableResponseError that names the place, never the content.
+Rule 3: what was decoded here is exact JSON: no NaN, no lone surrogate, bounded nesting.
+Rule 4: tool arguments that are no JSON stay the text they are; the tool layer refuses that text.
+Rule 5: only what an answer begins with counts, as servers' own parsers have it: further behind, the
+        marks are words like any others. Without an end, all of it is reasoning.
+Rule 6: every character is looked at a fixed number of times, however the stream is cut.
+Rule 7: an answer says something: words, thinking or a call. Only behind the results of its calls
+        may a model end its turn in silence: it is done and has said all it wanted. What a provider
+        did by itself says nothing; alone, it is an answer only when that was cut short.
+Rule 8: the calls of one answer have distinct ids, because results are matched by them.
+Rule 9: a model that says it stopped for a tool has named one.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from holon.model.errors import NotJsonError
+from holon.model.limits import (
+    PROVIDER_ANSWER_CHARS_MAX,
+    PROVIDER_OPAQUE_CHARS_MAX,
+    TOOL_ARGUMENTS_BYTES_MAX,
+)
+from holon.model.providers.attempts import TokenUsage, UnreadableResponseError
+from holon.model.turns.conversation import (
+    THINK_OPENING,
+    AssistantBlock,
+    ConversationMessage,
+    OpaqueBlock,
+    TextBlock,
+    ToolResultBlock,
+    tool_uses_of,
+)
+from holon.model.turns.turn import AnswerProgress, ModelAnswer, StopReason, TextGrew, ThinkingGrew
+from holon.model.values import JsonValue, require_json
+
+
+class KeptSize:
+    """Grows with an answer, and refuses one that grows too large."""
+
+    def __init__(self) -> None:
+        self._chars = 0
+
+    def grow(self, chars: int) -> None:
+        """Count what is kept from now on."""
+        self._chars += chars
+        if self._chars > PROVIDER_ANSWER_CHARS_MAX:
+            raise UnreadableResponseError(
+                f"the answer has more than {PROVIDER_ANSWER_CHARS_MAX} characters"
+            )
+
+
+_COUNT_MAX: Final = 2**53  # beyond this not every reader of ours keeps a whole number exact
+
+
+def decode_json(body: bytes | str, where: str) -> JsonValue:
+    """Return the JSON value in `body`, or raise UnreadableResponseError."""
+    try:
+        value = msgspec.json.decode(body)
+        require_json(value)
+    except (msgspec.DecodeError, UnicodeError, RecursionError, NotJsonError) as error:
+        raise UnreadableResponseError(f"{where} is not JSON ({type(error).__name__})") from None
+    return value
+
+
+def arguments_in(text: str, where: str) -> JsonValue:
+    """Return the arguments a model wrote as JSON text; text that is no JSON comes back as it is."""
+    if len(text.encode("utf-8", "surrogatepass")) > TOOL_ARGUMENTS_BYTES_MAX:
+        raise UnreadableResponseError(
+            f"{where} has more than {TOOL_ARGUMENTS_BYTES_MAX} bytes of arguments"
+        )
+    if not text.strip():
+        return {}  # several servers send nothing for a tool that takes nothing
+    try:
+        return decode_json(text, where)
+    except UnreadableResponseError:
+        return sound_text(text, where)
+
+
+def bounded_arguments(value: JsonValue, where: str) -> JsonValue:
+    """Return arguments that came as JSON already, or raise when they are too large."""
+    if len(msgspec.json.encode(value)) > TOOL_ARGUMENTS_BYTES_MAX:
+        raise UnreadableResponseError(
+            f"{where} has more than {TOOL_ARGUMENTS_BYTES_MAX} bytes of arguments"
+        )
+    return value
+
+
+def sound_text(text: str, where: str) -> str:
+    """Return the text, or raise when it holds a lone surrogate."""
+    try:
+        require_json(text)
+    except NotJsonError:
+        raise UnreadableResponseError(f"{where} holds text that is not Unicode") from None
+    return text
+
+
+def as_object(value: JsonValue, where: str) -> dict[str, Any]:
+    """Return the value as an object."""
+    if not isinstance(value, dict):
+        raise _unfit(where, "an object", value)
+    return value
+
+
+def as_list(value: JsonValue, where: str) -> list[Any]:
+    """Return the value as a list."""
+    if not isinstance(value, list):
+        raise _unfit(where, "a list", value)
+    return value
+
+
+def text_at(holder: dict[str, Any], key: str, where: str = "the answer") -> str:
+    """Return the text under a key that has to be there."""
+    value = holder.get(key)
+    if not isinstance(value, str):
+        raise _unfit(f"`{key}` in {where}", "text", value)
+    return value
+
+
+def optional_text(holder: dict[str, Any], key: str, where: str = "the answer") -> str | None:
+    """Return the text under a key, or nothing when it is absent or null."""
+    return None if holder.get(key) is None else text_at(holder, key, where)
+
+
+def name_at(holder: dict[str, Any], key: str, where: str = "the answer") -> str:
+    """Return the text under a key that has to be there and must not be empty."""
+    value = text_at(holder, key, where)
+    if not value:
+        raise UnreadableResponseError(f"`{key}` in {where} is empty")
+    return value
+
+
+def count_at(holder: dict[str, Any], key: str, where: str = "the answer") -> int:
+    """Return the whole number under a key; absent or null counts as zero."""
+    value = holder.get(key)
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _COUNT_MAX:
+        raise _unfit(f"`{key}` in {where}", "a count", value)
+    return value
+
+
+def optional_object(holder: dict[str, Any], key: str, where: str) -> dict[str, Any] | None:
+    """Return the object under a key, or nothing when it is absent or null."""
+    value = holder.get(key)
+    return None if value is None else as_object(value, f"`{key}` in {where}")
+
+
+def optional_list(holder: dict[str, Any], key: str, where: str) -> list[Any]:
+    """Return the list under a key; absent or null counts as empty."""
+    value = holder.get(key)
+    return [] if value is None else as_list(value, f"`{key}` in {where}")
+
+
+def _unfit(where: str, wanted: str, value: JsonValue) -> UnreadableResponseError:
+    found = "missing or null" if value is None else f"a {type(value).__name__}"
+    return UnreadableResponseError(f"{where} should be {wanted} but is {found}")
+
+
+OPENING: Final = THINK_OPENING
+CLOSING: Final = "</think>"
+_BLANK: Final = re.compile(r"\s*")
+
+
+class Split(NamedTuple):
+    """A text's reasoning, and its words."""
+
+    thoughts: str
+    words: str
+
+
+def split_thoughts(text: str) -> Split:
+    """Return what an answer thought before its words, and the words."""
+    thoughts, at = list[str](), 0
+    while text.startswith(OPENING, start := _first_letter(text, at)):
+        begin = start + len(OPENING)
+        end = text.find(CLOSING, begin)
+        if end < 0:
+            thoughts.append(text[begin:])
+            at = len(text)
+            break
+        thoughts.append(text[begin:end])
+        at = end + len(CLOSING)
+    if not thoughts:
+        return Split("", text)
+    return Split("\n\n".join(filter(None, map(str.strip, thoughts))), text[at:].lstrip())
+
+
+def _first_letter(text: str, at: int) -> int:
+    blank = _BLANK.match(text, at)
+    return at if blank is None else blank.end()
+
+
+class GrowingText:
+    """The text of one streamed answer, told as words and reasoning while it grows."""
+
+    def __init__(self) -> None:
+        self._is_words = False
+        self._is_thought = False
+        self._had_thought = False
+        self._kept = ""  # what may be the beginning of a mark
+        self._blank: list[str] = []
+
+    def feed(self, piece: str) -> list[AnswerProgress]:
+        """Take a piece in; return what it lets a watcher see."""
+        return list(self._told(piece))
+
+    def _told(self, piece: str) -> Iterator[AnswerProgress]:
+        text, at = self._kept + piece, 0
+        self._kept = ""
+        while at < len(text) and not self._is_words:
+            if self._is_thought:
+                end = text.find(CLOSING, at)
+                self._is_thought = end < 0
+                upto = end if end >= 0 else self._held_back(text, at)
+                if upto > at:
+                    yield ThinkingGrew(text=text[at:upto])
+                at = len(text) if end < 0 else end + len(CLOSING)
+                continue
+            start = _first_letter(text, at)
+            self._blank.append(text[at:start])
+            at = start
+            if text.startswith(OPENING, at):
+                self._is_thought, self._had_thought = True, True
+                at += len(OPENING)
+            elif len(text) - at < len(OPENING) and OPENING.startswith(text[at:]):
+                self._kept, at = text[at:], len(text)
+            else:
+                self._is_words = True
+                if not self._had_thought:
+                    yield TextGrew(text="".join(self._blank) + text[at:])
+                    return
+        if at < len(text):
+            yield TextGrew(text=text[at:])
+
+    def _held_back(self, text: str, at: int) -> int:
+        """Keep back what may be the beginning of the closing mark; return where it begins."""
+        longest = min(len(CLOSING) - 1, len(text) - at)
+        kept = next((n for n in range(longest, 0, -1) if CLOSING.startswith(text[-n:])), 0)
+        self._kept = text[len(text) - kept :]
+        return len(text) - kept
+
+
+def may_be_silent(conversation: Sequence[ConversationMessage]) -> bool:
+    """Whether the model was told nothing since its last words but the results of its calls."""
+    newest = conversation[-1].blocks if conversation else ()
+    return bool(newest) and all(isinstance(block, ToolResultBlock) for block in newest)
+
+
+def opaque_block(item: Mapping[str, JsonValue], origin: str) -> OpaqueBlock | None:
+    """Return what a provider did by itself, to be sent back as it came; nothing when too large."""
+    content = msgspec.json.encode(item).decode()
+    if len(content) > PROVIDER_OPAQUE_CHARS_MAX:
+        return None
+    return OpaqueBlock(content=content, origin=origin)
+
+
+def finished_answer(
+    blocks: Sequence[AssistantBlock],
+    stop_reason: StopReason,
+    usage: TokenUsage | None,
+    *,
+    silence_counts: bool = False,
+) -> ModelAnswer:
+    """Return the answer, or raise UnreadableResponseError for one nobody could act on."""
+    kept = tuple(block for block in blocks if not (isinstance(block, TextBlock) and not block.text))
+    calls = tool_uses_of(kept)
+    is_silent = all(isinstance(block, OpaqueBlock) for block in kept)
+    goes_on = bool(kept) and stop_reason is StopReason.MAX_TOKENS
+    may_end = silence_counts and stop_reason is StopReason.END_TURN
+    if is_silent and not goes_on and not may_end:
+        raise UnreadableResponseError("the answer is empty: no text, no call", usage=usage)
+    if stop_reason is StopReason.TOOL_USE and not calls:
+        raise UnreadableResponseError("the model stopped for a tool and named none", usage=usage)
+    if len({call.call_id for call in calls}) < len(calls):
+        raise UnreadableResponseError("the answer repeats a tool call id", usage=usage)
+    return ModelAnswer(blocks=kept, stop_reason=stop_reason, usage=usage)

@@ -1,0 +1,268 @@
+"""Reading agents and the facts scheduling decides on.
+
+Owns:  the snapshot. It is a handful of index lookups: its cost depends neither on how much history
+       there is nor on how many agents there are; the rows of `agents` and `briefs`.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final, TypeAlias, assert_never
+
+from holon.adapters.sqlite.database.row_codec import (
+    HINTS,
+    IDENTITIES,
+    ITEMS,
+    LINES,
+    AgentRow,
+    AroundRow,
+    WaitRow,
+    WeighedRow,
+    activation_memory,
+    agent_state,
+    encode,
+    micros_or_none,
+    wait_record,
+)
+from holon.adapters.sqlite.database.statements import (
+    ReadSession,
+    Row,
+    Statements,
+    named_queries,
+    number,
+)
+from holon.model.agents import AgentContext, AgentIdentity, AgentState, IdentityStatus
+from holon.model.commits import (
+    AppendBrief,
+    ArchiveAgent,
+    CreateAgent,
+    FocusWorkItem,
+    RecordClosure,
+    SetAgentStatus,
+    SetModelOverride,
+)
+from holon.model.events.reads import AgentSnapshot, QueueHead, WeighedItem
+from holon.model.limits import SELF_STARTED_HOLD_MS_MAX, WORK_ITEMS_WEIGHED_COUNT_MAX
+from holon.model.queue import Priority
+from holon.model.values import AgentId, MessageId, from_micros, to_micros
+from holon.model.wake import WaitRecord, WakeHint
+
+_PRIORITIES: Final = {priority.band: priority for priority in Priority}
+_NOTHING: Final = (None, 0, 0, 0, 0)
+_LONGEST_HOLD: Final = timedelta(milliseconds=SELF_STARTED_HOLD_MS_MAX)
+_WaitsByItem: TypeAlias = Mapping[str | None, list[WaitRecord]]
+
+
+class SqliteAgentReads(ReadSession):
+    """The agents' part of the port."""
+
+    async def agent(self, agent_id: AgentId) -> AgentState | None:
+        """One agent's state."""
+        found = self._one("agent", (agent_id,))
+        return None if found is None else agent_state(AgentRow._make(found))
+
+    async def agent_context(self, agent_id: AgentId) -> AgentContext:
+        """Where the agent's history begins, and what is left of the turns before."""
+        match self._one("agent_context", (agent_id,)):
+            case (int() as first, int() as epoch, str() as recap):
+                return AgentContext(
+                    history_from_turn=first, compression_epoch=epoch, recap=LINES.decode(recap)
+                )
+            case _:
+                return AgentContext()
+
+    async def archived_without_history(
+        self, agent_ids: Sequence[AgentId]
+    ) -> Sequence[AgentIdentity]:
+        """Those of these agents that are archived and of whose doings no row is left."""
+        asked = json.dumps([str(each) for each in agent_ids])
+        return [
+            IDENTITIES.decode(str(row[0]))
+            for row in self._all("archived_without_history", (asked,))
+        ]
+
+    async def snapshot(self, agent_id: AgentId, *, now: datetime) -> AgentSnapshot | None:
+        """Everything scheduling decides on, at one moment."""
+        with self._moment():
+            found = self._one("agent", (agent_id,))
+            if found is None:
+                return None
+            return self._snapshot_of(agent_id, AgentRow._make(found), now=to_micros(now))
+
+    def _snapshot_of(self, agent_id: AgentId, row: AgentRow, *, now: int) -> AgentSnapshot:
+        around = AroundRow._make(self._one("around", (agent_id,)) or _NOTHING)
+        waits = self._open_waits(agent_id) if around.has_waits else {}
+        current_id, most = row.current_work_item_id, WORK_ITEMS_WEIGHED_COUNT_MAX
+        current = self._all("weighed_item", (current_id,)) if current_id is not None else []
+        deferred_until, slowed_until, void = self._waits_until(row, agent_id, now=now)
+        claimed, hints = around.claimed_message_id, around.has_hints
+        focus = _weigh(current[0], waits) if current else None
+        queued: tuple[WeighedItem, ...] = ()
+        due: tuple[WeighedItem, ...] = ()
+        if around.has_open_items:
+            queued = self._weigh_all("weighed_queue", (agent_id, current_id, most), waits)
+            due = self._weigh_all("due_rechecks", (agent_id, now, most), waits)
+        return AgentSnapshot(
+            agent=agent_state(row),
+            heads=self._heads(agent_id, void, now=now) if row.queued_count else (),
+            passed_over=row.passed_over,
+            claimed_message_id=None if claimed is None else MessageId(claimed),
+            hints=self._parked_hints(agent_id) if hints else (),
+            agent_waits=tuple(waits.get(None, ())),
+            current=focus,
+            queued=queued,
+            due_rechecks=due,
+            unweighed_waits=_unweighed(waits, (focus, *queued, *due)) if waits else (),
+            deferred_until=deferred_until,
+            slowed_until=slowed_until,
+            active_timer_count=around.active_timer_count,
+        )
+
+    def _parked_hints(self, agent_id: AgentId) -> tuple[WakeHint, ...]:
+        return tuple(HINTS.decode(str(row[0])) for row in self._all("hints", (agent_id,)))
+
+    async def restless(self, *, now: datetime) -> Sequence[AgentId]:
+        """Agents some row gives a reason to look at: queue, claim, hint, or open work item."""
+        moments = (to_micros(now), to_micros(now + _LONGEST_HOLD))
+        return [AgentId(str(row[0])) for row in self._all("restless", moments)]
+
+    async def void_holds(self, *, now: datetime) -> Sequence[AgentId]:
+        """Agents with a message whose hold ends later than any can: the clock was set back."""
+        found = self._all("void_holds", (to_micros(now + _LONGEST_HOLD),))
+        return [AgentId(str(row[0])) for row in found]
+
+    async def agents_with_open_turns(self) -> Sequence[AgentId]:
+        """Agents whose lane was cut off by the end of an earlier process."""
+        return [AgentId(str(row[0])) for row in self._all("agents_with_open_turns")]
+
+    def _waits_until(
+        self, row: AgentRow, agent_id: AgentId, *, now: int
+    ) -> tuple[datetime | None, datetime | None, int | None]:
+        """The first moment a message waits for that was put off, and one that is held back.
+
+        The third is a message that was held back by a clock which has been set back since.
+        """
+        longest = now + SELF_STARTED_HOLD_MS_MAX * 1_000
+        found = self._one("waits_until", (agent_id, now, longest)) if row.queued_count else None
+        if found is None:
+            return None, None, None
+        put_off, held, void = found
+        return (
+            from_micros(put_off) if isinstance(put_off, int) else None,
+            from_micros(held) if isinstance(held, int) else None,
+            void if isinstance(void, int) else None,
+        )
+
+    def _heads(self, agent_id: AgentId, void: int | None, *, now: int) -> tuple[QueueHead, ...]:
+        return tuple(
+            QueueHead(
+                seq=number(seq), message_id=MessageId(str(message_id)), priority=_PRIORITIES[band]
+            )
+            for seq, message_id, band in self._all("heads", (agent_id, now, void))
+            if isinstance(band, int)
+        )
+
+    def _open_waits(self, agent_id: AgentId) -> _WaitsByItem:
+        by_item: dict[str | None, list[WaitRecord]] = defaultdict(list)
+        for found in self._all("open_waits", (agent_id,)):
+            row = WaitRow._make(found)
+            by_item[row.work_item_id].append(wait_record(row))
+        return by_item
+
+    def _weigh_all(
+        self, name: str, parameters: tuple[str | int | None, ...], waits: _WaitsByItem
+    ) -> tuple[WeighedItem, ...]:
+        return tuple(_weigh(found, waits) for found in self._all(name, parameters))
+
+
+def _weigh(found: Row, waits: _WaitsByItem) -> WeighedItem:
+    row = WeighedRow._make(found)
+    item = ITEMS.decode(row.record)
+    return WeighedItem(
+        item=item, waits=tuple(waits.get(item.id, ())), activation=activation_memory(row, item)
+    )
+
+
+def _unweighed(
+    waits: _WaitsByItem, weighed: Sequence[WeighedItem | None]
+) -> tuple[WaitRecord, ...]:
+    """The waits on items that are not among these."""
+    known = {None, *(each.item.id for each in weighed if each is not None)}
+    return tuple(wait for item_id, some in waits.items() if item_id not in known for wait in some)
+
+
+AgentChange: TypeAlias = (
+    CreateAgent
+    | SetAgentStatus
+    | FocusWorkItem
+    | SetModelOverride
+    | ArchiveAgent
+    | RecordClosure
+    | AppendBrief
+)
+
+_MISSING = "agents_row_missing"
+
+
+class AgentChanges:
+    """Writes what changes about an agent itself."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+        self._sql = named_queries("agents")
+
+    def write(self, change: AgentChange, *, at: int) -> None:
+        """Write one change; `at` is the moment of its commit."""
+        match change:
+            case CreateAgent():
+                self._create(change, at=at)
+            case SetAgentStatus():
+                self._set_status(change, at=at)
+            case FocusWorkItem(agent_id=agent_id, work_item_id=item_id):
+                self._update("set_focus", agent_id, item_id)
+            case SetModelOverride(agent_id=agent_id, model=model):
+                self._update("set_model_override", agent_id, model)
+            case ArchiveAgent(agent_id=agent_id):
+                self._statements.change_one(self._sql["archive"], (agent_id,), missing=_MISSING)
+            case RecordClosure(agent_id=agent_id, closure=closure):
+                self._update("record_closure", agent_id, encode(closure))
+            case AppendBrief():
+                self._append_brief(change)
+            case _:
+                assert_never(change)
+
+    def _update(self, name: str, agent_id: str, value: str | int | None) -> None:
+        self._statements.change_one(self._sql[name], (agent_id, value), missing=_MISSING)
+
+    def _create(self, change: CreateAgent, *, at: int) -> None:
+        identity = change.identity
+        archived = identity.status is IdentityStatus.ARCHIVED
+        self._statements.run(
+            self._sql["create_agent"],
+            (identity.agent_id, encode(identity), int(archived), change.status.value, at),
+        )
+
+    def _set_status(self, change: SetAgentStatus, *, at: int) -> None:
+        self._statements.change_one(
+            self._sql["set_status"],
+            {
+                "agent_id": change.agent_id,
+                "status": change.status.value,
+                "at": at,
+                "reason": change.reason,
+                "sleeping_until": micros_or_none(change.sleeping_until),
+                "new_generation": change.new_generation,
+                "wake_reason": change.wake_reason,
+            },
+            missing=_MISSING,
+        )
+
+    def _append_brief(self, change: AppendBrief) -> None:
+        brief = change.brief
+        told_at = to_micros(brief.created_at)
+        self._statements.run(
+            self._sql["append_brief"],
+            (brief.id, brief.agent_id, brief.turn_id, brief.kind.value, told_at, encode(brief)),
+        )
+        self._update("brief_told", brief.agent_id, told_at)

@@ -1,0 +1,108 @@
+"""Writing what slows agents down, and what turns used.
+
+Owns:  the columns of `agents` about their pace, `not_before` of messages that were held, and the
+       rows of `usage`; nothing but order: a scope's steps lie next to each other, oldest first, and
+       are few.
+Rule 1: usage is added up per agent and for all together in the transaction that ends the turn.
+Rule 2: usage is forgotten by its age and by how much came after it: one turn that ended while the
+        clock stood ahead makes nobody's day forgotten.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TypeAlias, assert_never
+
+from holon.adapters.sqlite.database.row_codec import micros_or_none
+from holon.adapters.sqlite.database.statements import ReadSession, Statements, named_queries
+from holon.model.budgets import (
+    HoldMessage,
+    HoldTurns,
+    ReleaseTurns,
+    RememberPace,
+    ReviewHolds,
+    UsageStep,
+)
+from holon.model.commits import SettleTurn
+from holon.model.limits import BUDGET_WINDOW_MS, USAGE_STEP_MS
+from holon.model.values import AgentId, from_micros, to_micros
+
+PaceChange: TypeAlias = RememberPace | HoldMessage | HoldTurns | ReleaseTurns | ReviewHolds
+
+USAGE_STEP_MICROS = USAGE_STEP_MS * 1_000
+EVERYBODY = ""  # the scope of all agents together
+_STEPS_KEPT_COUNT = BUDGET_WINDOW_MS // USAGE_STEP_MS + 1
+_MISSING = "agents_row_missing"
+
+
+class PaceChanges:
+    """Writes what changes about an agent's pace."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+        self._sql = named_queries("pace")
+
+    def write(self, change: PaceChange, *, at: int) -> None:
+        """Write one change; `at` is the moment of its commit."""
+        match change:
+            case RememberPace(agent_id=agent_id, pace=pace):
+                counted = (pace.self_started_count, micros_or_none(pace.self_started_at))
+                self._update("remember_pace", (agent_id, *counted, int(pace.gave_up)))
+            case HoldMessage():
+                self._statements.change_one(
+                    self._sql["hold_back"],
+                    (change.message_id, change.agent_id, to_micros(change.until)),
+                    missing="messages_row_missing",
+                )
+            case HoldTurns(agent_id=agent_id, hold=hold):
+                self._update("hold_turns", (agent_id, to_micros(hold.until)))
+            case ReleaseTurns(agent_id=agent_id):
+                self._update("hold_turns", (agent_id, None))
+            case ReviewHolds():
+                self._statements.run(self._sql["review_holds"], (at,))
+            case _:
+                assert_never(change)
+
+    def count(self, settled: SettleTurn) -> None:
+        """Add up what a turn used."""
+        step = to_micros(settled.terminal.completed_at) // USAGE_STEP_MICROS
+        used = (step, settled.usage.total_tokens, settled.cost_micros)
+        self._statements.run(self._sql["count_usage"], (settled.agent_id, *used))
+        self._statements.run(self._sql["count_usage"], (EVERYBODY, *used))
+        self._statements.run(
+            self._sql["forget_usage"], (step - _STEPS_KEPT_COUNT, _STEPS_KEPT_COUNT)
+        )
+
+    def _update(self, name: str, parameters: tuple[str | int | None, ...]) -> None:
+        self._statements.change_one(self._sql[name], parameters, missing=_MISSING)
+
+
+class SqliteUsageReads(ReadSession):
+    """The budgets' part of the port."""
+
+    async def usage(self, agent_id: AgentId | None, *, since: datetime) -> Sequence[UsageStep]:
+        """What the agent's turns used since a moment, or everybody's, oldest first."""
+        scope = EVERYBODY if agent_id is None else agent_id
+        found = self._all("usage", (scope, to_micros(since) // USAGE_STEP_MICROS))
+        return [
+            UsageStep(
+                began_at=from_micros(step * USAGE_STEP_MICROS),
+                turn_count=turn_count,
+                tokens=tokens,
+                cost_micros=cost_micros,
+            )
+            for step, turn_count, tokens, cost_micros in found
+            if isinstance(step, int)
+            and isinstance(turn_count, int)
+            and isinstance(tokens, int)
+            and isinstance(cost_micros, int)
+        ]
+
+    async def is_anybody_held(self) -> bool:
+        """Whether a used-up budget holds some agent."""
+        return self._one("held_agent") is not None
+
+    async def agent_count(self, *, limit: int) -> int:
+        """How many agents there are; counting stops at `limit`."""
+        found = self._one("agent_count", (limit,))
+        count = None if found is None else found[0]
+        return count if isinstance(count, int) else 0

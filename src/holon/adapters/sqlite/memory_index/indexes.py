@@ -1,0 +1,43 @@
+"""The memory indexes of a host.
+
+Owns:  which of them are open: a few, those used last.
+"""
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from holon.model.limits import MEMORY_INDEXES_OPEN_COUNT_MAX
+
+if TYPE_CHECKING:
+    from holon.adapters.sqlite.memory_index.index import SqliteMemoryIndex
+
+
+class SqliteMemoryIndexes:
+    """The indexes of a host, a few of them open."""
+
+    is_kept = True
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, SqliteMemoryIndex] = OrderedDict()
+
+    def of(self, agent_home: str) -> "SqliteMemoryIndex":
+        """Return the index that lies in an agent's home."""
+        from holon.adapters.sqlite.memory_index.index import SqliteMemoryIndex  # most runs use none
+
+        found = self._kept.pop(agent_home, None) or SqliteMemoryIndex(agent_home)
+        self._kept[agent_home] = found
+        if len(self._kept) > MEMORY_INDEXES_OPEN_COUNT_MAX:
+            self._drop_oldest()
+        return found
+
+    def _drop_oldest(self) -> None:
+        """Forget one that nobody uses; its connection closes when it is collected."""
+        idle = next((home for home, each in self._kept.items() if not each.is_busy), None)
+        if idle is not None:
+            del self._kept[idle]
+
+    async def close(self) -> None:
+        """Let go of every file."""
+        for index in self._kept.values():
+            await index.close()
+        self._kept.clear()

@@ -1,0 +1,339 @@
+"""`holon template`: what agents are made from.
+
+Owns:  the completion of `--template` and of template arguments, and the forms people may write them
+       in besides those a runtime takes; the words and the JSON of these commands; templates are
+       kept in adapters/files.
+Rule 1: the commands work on files of the user alone: no runtime has to be there.
+Rule 2: an agent that was made from a template does not notice what happens to it later.
+Rule 3: what cannot be the name of a template is bad usage; a template that is not there, is there
+        already or cannot be used is a failure, here as where agents are made.
+"""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from holon.cli.console import exit_codes
+from holon.cli.console.options import echo_json, home_option, json_option
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from holon.adapters.files.templates import (
+        ListedTemplate,
+        ResolvedTemplate,
+        TemplateStore,
+        UnusableSkill,
+    )
+    from holon.model.guidance import SkillRef
+    from holon.model.values import JsonValue
+
+
+def complete_template(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> "list[CompletionItem]":
+    """Offer the user's templates."""
+    del ctx, param
+    import os
+
+    from click.shell_completion import CompletionItem
+
+    from holon.adapters.system.directories import templates_root, user_home_of
+
+    home = user_home_of(os.environ)
+    try:
+        names = [] if home is None else sorted(os.listdir(templates_root(home)))
+    except OSError:
+        names = []
+    return [
+        CompletionItem(name)
+        for name in names
+        if name.startswith(incomplete) and not name.startswith(".")
+    ]
+
+
+def as_address(text: str) -> str:
+    """Return an address without the slash that one copied from a browser may end in."""
+    return text.rstrip("/") if _is_address(text) else text
+
+
+def as_selector(text: str) -> str:
+    """Return what a person wrote as the store reads it; a path is completed where they stand."""
+    return as_source(text) if "/" in text or text.startswith(".") else text
+
+
+def as_source(text: str) -> str:
+    """Do the same where no id is meant: a bare name is a directory here."""
+    import os
+
+    if _is_address(text):
+        return as_address(text)
+    try:
+        return os.path.abspath(text)
+    except FileNotFoundError:
+        raise click.UsageError(
+            "the directory you stand in is gone; give the whole path of the template"
+        ) from None
+
+
+def _is_address(text: str) -> bool:
+    return "://" in text or text.lower().startswith(("http:", "https:", "github.com/"))
+
+
+@click.group()
+def template() -> None:
+    """See, add and remove the templates agents are made from.
+
+    A template is a directory under ~/.agents/templates with an AGENTS.md and, if need be, a
+    skills.json. Its name is its id.
+
+    \b
+    Examples:
+      holon template list
+      holon template info holon-reviewer
+      holon template install ./reviewer --as our-reviewer
+    """
+
+
+@template.command("list")
+@home_option
+@json_option
+def list_templates(home: Path, as_json: bool) -> None:
+    """List your templates, Holon's own among them.
+
+    One that no agent can be made from is unusable; why is told below the table.
+
+    \b
+    Examples:
+      holon template list
+      holon template list --json | jq -r '.templates[].template_id'
+    """
+    import anyio
+
+    found = anyio.run(_store(home, seeded=True).checked_listing)
+    if as_json:
+        echo_json({"templates": [_described(each) for each in found]})
+        return
+    from holon.cli.console.output import Column, screen_cells, table_lines
+    from holon.cli.console.terminal_text import plain
+
+    columns = (
+        Column("TEMPLATE"),
+        Column("FROM"),
+        Column("STATE"),
+        Column("SUMMARY", shrinks=True),
+    )
+    rows = [(each.template_id, _origin(each), _state(each), each.summary) for each in found]
+    for line in table_lines(columns, rows, empty="no templates", cells_max=screen_cells()):
+        click.echo(line)
+    for each in found:
+        if each.problem is not None:
+            click.echo(f"{each.template_id} is unusable: {plain(each.problem)}")
+
+
+@template.command()
+@click.argument("selector", metavar="TEMPLATE", shell_complete=complete_template)
+@home_option
+@json_option
+def info(selector: str, home: Path, as_json: bool) -> None:
+    """Show what an agent made from a template would be given.
+
+    TEMPLATE is a template id, a path with a slash in it, or a GitHub tree URL, which is fetched. Of
+    its skills, those that cannot be found on this machine are named; GitHub is not asked.
+
+    \b
+    Exit codes:
+      0  here it is
+      1  there is no such template, or it or one of its skills cannot be used
+      2  this cannot be the name of a template
+
+    \b
+    Examples:
+      holon template info holon-developer
+      holon template info ./ops
+      holon template info /srv/templates/ops --json | jq .skills
+      holon template info https://github.com/acme/agents/tree/main/templates/ci
+    """
+    import anyio
+
+    from holon.decide.agents.templates import parse_selector
+
+    selector = as_selector(selector)
+    parse_selector(selector)
+    with _failing(as_json=as_json):
+        found, unusable = anyio.run(_looked_at, _store(home, seeded=True), selector)
+    if as_json:
+        missing = [{"skill": _skill(each.ref), "problem": each.problem} for each in unusable]
+        told = {"unusable_skills": missing, "agents_md": found.content.agents_md}
+        echo_json(_facts(found) | told)
+    else:
+        _show(found, unusable)
+    if unusable:
+        sys.exit(exit_codes.FOUND_FAULTS)
+
+
+def _show(found: "ResolvedTemplate", unusable: "Sequence[UnusableSkill]") -> None:
+    from holon.cli.console.output import fact_lines, indented
+    from holon.cli.console.terminal_text import plain
+
+    facts = _facts(found) | {"skills": ", ".join(_skills(found)) or "none"}
+    for line in (*fact_lines(facts.items()), "", *indented(found.content.agents_md)):
+        click.echo(line)
+    for each in unusable:
+        click.echo(f"holon: {_skill(each.ref)} is unusable: {plain(each.problem)}", err=True)
+    if unusable:
+        click.echo("       no agent can be made from this template", err=True)
+
+
+@template.command()
+@click.argument("source", metavar="SOURCE")
+@click.option("--as", "name", help="The id it gets.  [default: the name of the directory]")
+@home_option
+@json_option
+def install(source: str, name: str | None, home: Path, as_json: bool) -> None:
+    """Copy a template among yours, from a directory or a GitHub tree.
+
+    Nothing is replaced: an id that is taken is refused. So is a template whose skills cannot be
+    found on this machine; GitHub is not asked about skills.
+
+    \b
+    Exit codes:
+      0  it is there
+      1  there is no such template, its id is taken, or it or one of its skills cannot be used
+      2  this cannot be a template, or its id
+
+    \b
+    Examples:
+      holon template install ./templates/ops
+      holon template install https://github.com/acme/agents/tree/v2/templates/ci --as acme-ci
+    """
+    import anyio
+
+    from holon.adapters.files.templates import installed_id
+
+    source = as_source(source)
+    installed_id(source, name=name)
+
+    async def carried_out() -> "ListedTemplate":
+        return await _store(home, seeded=False).install(source, name=name)
+
+    with _failing(as_json=as_json):
+        made = anyio.run(carried_out)
+    if as_json:
+        echo_json({"template": _described(made)})
+    else:
+        click.echo(f"{made.template_id} is in {made.path}")
+
+
+@template.command()
+@click.argument("template_id", metavar="ID", shell_complete=complete_template)
+@home_option
+@json_option
+def remove(template_id: str, home: Path, as_json: bool) -> None:
+    """Delete one of your templates. Agents made from it stay as they are.
+
+    Holon puts its own templates back, as they come with it, whenever it starts and whenever you
+    list templates or look at one: removing one of those undoes what you changed in it, no more.
+
+    \b
+    Examples:
+      holon template remove ops
+    """
+    from holon.adapters.files.builtin_templates import builtin_template
+    from holon.decide.agents.templates import parse_template_id
+
+    parse_template_id(template_id)
+    with _failing(as_json=as_json):
+        path = _store(home, seeded=False).remove(template_id)
+    comes_back = builtin_template(template_id) is not None
+    if as_json:
+        told = {"template_id": template_id, "path": str(path), "removed": True}
+        echo_json({**told, "comes_back": comes_back})
+    elif comes_back:
+        click.echo(f"{template_id} is removed; it is Holon's own, and is put back as it was made")
+    else:
+        click.echo(f"{template_id} is removed")
+
+
+@contextmanager
+def _failing(*, as_json: bool) -> Iterator[None]:
+    """End with a failure where a template that was named well cannot be used."""
+    from holon.cli.console.failures import end_failed
+    from holon.model.agents import BadTemplateError
+    from holon.model.guidance import BadSkillRefError
+
+    try:
+        yield
+    except (BadTemplateError, BadSkillRefError) as error:
+        end_failed(error, exit_codes.FAILED, as_json=as_json)
+
+
+def _store(home: Path, *, seeded: bool) -> "TemplateStore":
+    from holon.config.load_settings import load_settings
+    from holon.model.errors import BadInputError
+    from holon.serve.identity_parts import seed_user, template_store, user_files_of
+
+    files = user_files_of(os.environ, load_settings(home, os.environ).github_base)
+    if files is None:
+        raise BadInputError("nobody says where your home is", hint="set HOME")
+    for problem in seed_user(files) if seeded else ():
+        click.echo(f"holon: {problem}", err=True)
+    return template_store(files)
+
+
+async def _looked_at(
+    store: "TemplateStore", selector: str
+) -> "tuple[ResolvedTemplate, tuple[UnusableSkill, ...]]":
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="holon-template-") as scratch:
+        found = await store.resolve(selector, scratch=Path(scratch))
+    return found, await store.unusable_skills(found.content)
+
+
+def _state(each: "ListedTemplate") -> str:
+    return "ready" if each.problem is None else "unusable"
+
+
+def _origin(each: "ListedTemplate") -> str:
+    if not each.is_builtin:
+        return "you"
+    return "holon, edited" if each.is_modified else "holon"
+
+
+def _described(each: "ListedTemplate") -> "JsonValue":
+    return {
+        "template_id": each.template_id,
+        "path": each.path,
+        "summary": each.summary,
+        "skills": list(each.skills),
+        "builtin": each.is_builtin,
+        "modified": each.is_modified,
+        "problem": each.problem,
+    }
+
+
+def _facts(found: "ResolvedTemplate") -> "dict[str, JsonValue]":
+    return {
+        "selector": found.selector,
+        "kind": found.kind,
+        "source": found.source,
+        "ref": found.ref,
+        "commit": found.commit,
+        "agents_md_sha256": found.content.agents_md_sha256,
+        "skills_json_sha256": found.content.skills_json_sha256,
+        "skills": list(_skills(found)),
+    }
+
+
+def _skills(found: "ResolvedTemplate") -> tuple[str, ...]:
+    return tuple(map(_skill, found.content.skill_refs))
+
+
+def _skill(ref: "SkillRef") -> str:
+    return f"{ref.kind}:{ref.source}"

@@ -1,0 +1,174 @@
+"""`holon config credentials`: the secrets Holon keeps.
+
+Owns:  the words and the JSON of these commands.
+Rule 1: a secret is taken in and never given out: not printed, not repeated in an error.
+"""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from holon.cli.console.lazy_group import LazyCommand, LazyGroup
+from holon.cli.console.options import echo_json, home_option, json_option
+
+if TYPE_CHECKING:
+    from holon.model.providers.models import CredentialKind
+
+_HERE: Final = "holon.cli.config.credentials"
+
+CREDENTIAL_COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
+    {
+        "set": LazyCommand(_HERE, "set_credential", "Keep a secret under a name."),
+        "list": LazyCommand(_HERE, "list_credentials", "Print the names of the secrets kept."),
+        "remove": LazyCommand(_HERE, "remove_credential", "Forget a secret."),
+    }
+)
+
+
+@click.group(cls=LazyGroup, table=CREDENTIAL_COMMANDS)
+def credentials() -> None:
+    """The secrets Holon keeps.
+
+    They are in credentials.json under HOLON_HOME, which only its owner may read. A profile that
+    bears a provider's name is used for that provider without further configuration.
+
+    \b
+    Examples:
+      holon config credentials set openai --kind api_key --stdin
+      holon config credentials list
+      holon config credentials remove openai
+    """
+
+
+@click.command("set")
+@click.argument("profile")
+@click.option(
+    "--kind",
+    required=True,
+    metavar="KIND",
+    help="api_key, bearer_token, o_auth or session_token.",
+)
+@click.option("--stdin", "from_stdin", is_flag=True, help="Read the secret from standard input.")
+@click.option(
+    "--material", metavar="SECRET", help="The secret itself; others on this machine may see it."
+)
+@home_option
+@json_option
+def set_credential(
+    profile: str,
+    kind: str,
+    from_stdin: bool,
+    material: str | None,
+    home: Path,
+    as_json: bool,
+) -> None:
+    """Keep a secret under a name.
+
+    It takes the place of the one that was there.
+    On a terminal, --stdin asks for the secret without showing it.
+
+    \b
+    Examples:
+      holon config credentials set openai --kind api_key --stdin < key.txt
+      pass show anthropic | holon config credentials set work --kind api_key --stdin
+    """
+    from holon.adapters.system.credential_file import CredentialFile, require_profile_name
+    from holon.model.providers.models import StoredCredential
+
+    require_profile_name(profile)
+    meant = _kind_of(kind)
+    if from_stdin == (material is not None):
+        raise click.UsageError("give either --stdin or --material")
+    secret = _read_secret() if material is None else material
+    file = CredentialFile(home)
+    file.put(profile, StoredCredential(kind=meant, material=secret))
+    if as_json:
+        echo_json({"profile": profile, "kind": meant, "file": str(file.path)})
+    else:
+        click.echo(f"{profile} ({meant.value}) is kept in {file.path}")
+
+
+@click.command("list")
+@home_option
+@json_option
+def list_credentials(home: Path, as_json: bool) -> None:
+    """Print the names of the secrets kept.
+
+    Their kinds and when they were set too, but not the secrets.
+
+    \b
+    With --json:
+      {"file": "…", "credentials": [{"name": "openai", "kind": "api_key",
+       "set_at": "2026-01-01T00:00:00Z"}]}
+
+    \b
+    Examples:
+      holon config credentials list
+    """
+    from holon.adapters.system.credential_file import CredentialFile
+    from holon.wire.codec import json_of
+
+    file = CredentialFile(home)
+    listed = file.listed()
+    if as_json:
+        echo_json({"file": str(file.path), "credentials": [json_of(one) for one in listed]})
+        return
+    for one in listed:
+        click.echo(f"{one.name}  {one.kind.value}  set {one.set_at:%Y-%m-%d %H:%M} UTC")
+    if not listed:
+        click.echo(f"no credentials are kept in {file.path}", err=True)
+
+
+@click.command("remove")
+@click.argument("profile")
+@home_option
+@json_option
+def remove_credential(profile: str, home: Path, as_json: bool) -> None:
+    """Forget a secret.
+
+    \b
+    Examples:
+      holon config credentials remove openai
+    """
+    from holon.adapters.system.credential_file import CredentialFile
+
+    file = CredentialFile(home)
+    file.remove(profile)
+    if as_json:
+        echo_json({"profile": profile, "removed": True, "file": str(file.path)})
+    else:
+        click.echo(f"{profile} is taken out of {file.path}")
+
+
+def _kind_of(text: str) -> "CredentialKind":
+    from holon.adapters.system.credential_file import BadCredentialError
+    from holon.config.value_forms import Choice, UnfitError
+    from holon.model.providers.models import CredentialKind
+
+    kinds = Choice(tuple(kind for kind in CredentialKind if kind is not CredentialKind.NONE))
+    try:
+        return CredentialKind(str(kinds.from_text(text)))
+    except UnfitError as unfit:
+        meant = None if unfit.nearest is None else f"did you mean {unfit.nearest}?"
+        raise BadCredentialError(f"--kind: expected {kinds.words}", hint=meant) from None
+
+
+def _read_secret() -> str:
+    """Return what stands on standard input, without the line break a shell puts behind it."""
+    from holon.adapters.system.credential_file import BadCredentialError
+    from holon.model.limits import CREDENTIAL_BYTES_MAX
+
+    if sys.stdin is None:  # closed by whoever called us
+        raise BadCredentialError("there is no standard input to read the secret from")
+    if sys.stdin.isatty():
+        asked: str = click.prompt("Secret", hide_input=True, err=True)
+        return asked
+    content = sys.stdin.buffer.read(CREDENTIAL_BYTES_MAX + 1)
+    try:
+        return content.decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise BadCredentialError("the secret on standard input is not text") from None

@@ -1,0 +1,95 @@
+"""A word of warning about a model that was chosen.
+
+Owns:  opening a home's settings and the provider plane a host would build from them; what is said
+       of a model whose provider is not known, or that is not in the catalog, or whose price a cost
+       budget would need to know.
+Rule 1: a configuration with faults can still be looked at: what fits is used, and each fault is
+        handed out as a sentence. So is each variable that looks like a slip.
+Rule 2: a warning refuses nothing: what is missing may be configured next.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from holon.adapters.providers.resolver import ProviderPlane
+    from holon.config.load_settings import Settings
+    from holon.model.providers.models import ModelRef
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpenedPlane:
+    """A home's settings and its provider plane."""
+
+    settings: "Settings"
+    plane: "ProviderPlane"
+    faults: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def open_plane(home: Path) -> OpenedPlane:
+    """Read a home's settings and build the plane a host would use."""
+    # Imported here: these take most of the start-up time of the program.
+    from holon.adapters.system.clock import SystemClock
+    from holon.adapters.system.secrets import SecretRegistry
+    from holon.config.environment_names import unknown_names
+    from holon.config.load_settings import inspect_settings
+    from holon.config.settings import VARIABLES
+    from holon.serve.providers import build_plane
+
+    environ = dict(os.environ)
+    inspection = inspect_settings(home, environ)
+    plane = build_plane(inspection.settings, environ, SecretRegistry(), SystemClock())
+    faults = tuple(fault.message for fault in inspection.faults)
+    warnings = tuple(
+        f"{name} is not a variable Holon reads; did you mean {meant}?"
+        for name, meant in unknown_names(environ, VARIABLES).items()
+    )
+    return OpenedPlane(settings=inspection.settings, plane=plane, faults=faults, warnings=warnings)
+
+
+def warn_of_models(home: Path, refs: tuple[str, ...]) -> None:
+    """Warn of each of these models that could not be used, or may be a slip."""
+    from holon.cli.console.failures import say
+    from holon.model.errors import HolonError
+    from holon.model.providers.models import parse_model_ref
+
+    plane = open_plane(home).plane
+    for ref in refs:
+        try:
+            warn_if_unlisted(plane, parse_model_ref(ref))
+        except HolonError as error:
+            say(error)
+
+
+def price_warnings(opened: "OpenedPlane") -> tuple[str, ...]:
+    """Say which configured models a cost budget cannot bound."""
+    from holon.adapters.providers.catalog import price_of
+    from holon.decide.budgets.budget import unpriced_models, unpriced_text
+
+    preference, budgets = opened.plane.preference, opened.settings.budgets
+    asked = (str(ref) for ref in (preference.default, *preference.fallbacks))
+    unpriced = unpriced_models(asked, budgets.agent, budgets.runtime, price_of=price_of)
+    return (unpriced_text(unpriced),) if unpriced else ()
+
+
+def warn_of_prices(home: Path) -> None:
+    """Warn of a cost budget that cannot be kept."""
+    for warning in price_warnings(open_plane(home)):
+        click.echo(f"holon: {warning}", err=True)
+
+
+def warn_if_unlisted(plane: "ProviderPlane", ref: "ModelRef") -> None:
+    """Warn when nothing is known about a model of a network provider; raises without a provider."""
+    from holon.adapters.providers.catalog import NETWORKLESS, ModelInfoSource
+    from holon.cli.console.terminal_text import one_line
+
+    if plane.route(ref.provider).transport in NETWORKLESS:
+        return
+    if plane.describe(ref).source is ModelInfoSource.UNKNOWN_FALLBACK:
+        told = f"{one_line(str(ref))} is not in the catalog: is the name right?"
+        click.echo(f"holon: {told} It gets default numbers.", err=True)

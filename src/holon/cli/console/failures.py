@@ -1,0 +1,119 @@
+"""What is told when a command fails.
+
+Owns:  the error body on stdout under --json, which of the runtime's refusals are slips of the
+       command line, and the hints that name a command where the runtime's own speak of HTTP.
+Rule 1: the sentence for people goes to stderr whether or not there is a body for a script.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import click
+
+from holon.cli.console.options import echo_json, with_home
+
+if TYPE_CHECKING:
+    from holon.model.errors import HolonError
+    from holon.model.values import JsonValue
+
+# What an option or an argument cannot mean, whatever state the runtime is in.
+_SLIPS: Final = frozenset(
+    {
+        "bad_duration",
+        "bad_id",
+        "bad_idempotency_key",
+        "bad_model_ref",
+        "bad_objective",
+        "bad_query",
+        "bad_syntax",
+    }
+)
+_HINTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "agent_not_found": "see which there are with: holon agent list",
+        "unauthorized": "give the runtime's token with --token-file HOME/run/token, or --token",
+        "workspace_not_found": "see which there are with: holon workspace list{agent}",
+    }
+)
+
+
+@contextmanager
+def reported(*, as_json: bool) -> Iterator[None]:
+    """Let a failure of the block be told in the form that was asked for, and go on its way."""
+    try:
+        yield
+    except Exception as error:
+        from holon.model.errors import HolonError
+
+        if not isinstance(error, HolonError):
+            raise
+        told = _with_command(error)
+        if as_json:
+            echo_json(_body(told))
+        raise _as_slip(told) from None
+
+
+def tell_slip(slip: click.UsageError, words: Sequence[str]) -> None:
+    """Tell a script what is wrong with its command line, where the line asks for JSON."""
+    if "--json" in words:
+        echo_json({"ok": False, "error": slip.format_message(), "code": "bad_usage"})
+
+
+def end_failed(error: "HolonError", exit_code: int, *, as_json: bool) -> NoReturn:
+    """Tell of a failure and end with this number, where the error alone would mean another."""
+    if as_json:
+        echo_json(_body(error))
+    say(error)
+    sys.exit(exit_code)
+
+
+def say(error: "HolonError") -> None:
+    """Tell a person of a failure; a sentence may quote what others wrote."""
+    from holon.cli.console.terminal_text import plain
+
+    click.echo(f"holon: {plain(error.message)}", err=True)
+    if error.hint is not None:
+        click.echo(f"       {with_home(plain(error.hint))}", err=True)
+
+
+def _with_command(error: "HolonError") -> "HolonError":
+    """The same error, with a command for a hint where one helps."""
+    from holon.client.control_client import ControlError
+
+    if not isinstance(error, ControlError) or error.body.code not in _HINTS:
+        return error
+    from msgspec.structs import replace
+
+    hint = _HINTS[error.body.code].format(agent=_agent_flag())
+    return ControlError(error.status, replace(error.body, hint=hint))
+
+
+def _agent_flag() -> str:
+    """What names the agent of this command in the next one, if it was named."""
+    context = click.get_current_context(silent=True)
+    agent = None if context is None else context.params.get("agent")
+    return "" if agent is None else f" --agent {agent}"
+
+
+def _body(error: "HolonError") -> "JsonValue":
+    from holon.client.control_client import ControlError
+    from holon.wire.codec import json_of
+
+    if isinstance(error, ControlError):
+        told = json_of(error.body)
+    else:
+        told = {"ok": False, "error": error.message, "code": error.code}
+    return told if error.hint is None else {**told, "hint": with_home(error.hint)}
+
+
+def _as_slip(error: "HolonError") -> "HolonError":
+    """The same error, as bad input where the runtime says it is; that ends with another code."""
+    from holon.client.control_client import ControlError
+    from holon.model.errors import BadInputError
+
+    if isinstance(error, ControlError) and error.body.code in _SLIPS:
+        return BadInputError(error.message, hint=error.hint)
+    return error

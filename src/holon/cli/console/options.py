@@ -1,0 +1,214 @@
+"""What most commands take and how they answer.
+
+Owns:  the type of options and arguments that are paths, and the home that is meant without one; the
+       types of options and arguments whose bounds the runtime sets; reading stdin for whoever is to
+       be told something; what a suggestion takes over from the command line it answers; `--home`,
+       `--json`, and the one line of JSON a script reads.
+Rule 1: a name that is empty, or is not text, is refused where it is typed: an empty one would be
+        the directory one stands in, and what is no text can be written into no record.
+Rule 2: who stands in a directory that is gone names paths in full.
+Rule 3: the bounds are those of model/limits, written down again, since `--help` loads no model; a
+        test holds them together.
+Rule 4: no more is read than a text can be long: what is piped in may never end.
+Rule 5: a command that is suggested works on the same home: who named one with --home would
+        otherwise be led to another. One from the environment is there for the next command as well.
+Rule 6: whoever writes a hint names the command alone; the home is put in where it is told.
+Rule 7: a line of JSON is as harmless on a terminal as text is: whatever a terminal would obey
+        stands in it as an escape, so nothing is lost to a reader of JSON either.
+Rule 8: who asked for JSON gets an object whether the command succeeds or fails.
+"""
+
+import functools
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+import click
+
+if TYPE_CHECKING:
+    from holon.model.values import JsonValue
+
+
+class Place(click.Path):
+    """A path; it need not be there unless the option says so."""
+
+    def convert(
+        self,
+        value: "str | os.PathLike[str]",
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:
+        """Return the path as the option wants it."""
+        named = os.fspath(value)
+        if not named:
+            self.fail("it is empty", param, ctx)
+        try:
+            whole = os.path.abspath(named)
+        except FileNotFoundError:
+            self.fail("the directory you stand in is gone; give the whole path", param, ctx)
+        if not is_text(whole):
+            self.fail(f"{whole!r} is not UTF-8 text", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def default_home() -> Path:
+    """Return the home that is meant when none is named."""
+    try:
+        return Path.home() / ".holon"
+    except RuntimeError:
+        raise click.UsageError(
+            "nobody says where your home is: set HOME, or name one with --home"
+        ) from None
+
+
+def is_text(text: str) -> bool:
+    """Whether this was text where it came from, and not other bytes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+_DAY_MS: Final = 86_400_000
+
+TIMER_AFTER: Final = click.IntRange(1, 366 * _DAY_MS)
+TIMER_EVERY: Final = click.IntRange(1_000, 366 * _DAY_MS)
+YIELD_TIME: Final = click.IntRange(0, 600_000)
+OUTPUT_TOKENS: Final = click.IntRange(1, 100_000)
+
+
+class Words(click.ParamType[str]):
+    """A text that says something, and not more than the runtime takes."""
+
+    name = "text"
+
+    def __init__(self, chars_max: int | None = None) -> None:
+        self.chars_max = chars_max
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text as it is."""
+        if not value.strip():
+            self.fail("it is empty", param, ctx)
+        if self.chars_max is not None and len(value) > self.chars_max:
+            self.fail(f"it is longer than {self.chars_max} characters", param, ctx)
+        return value
+
+
+class HeaderWords(Words):
+    """A text that travels in a header."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text as it is."""
+        if not value.isascii() or not value.isprintable():
+            self.fail("it may hold letters, digits and signs of ASCII only", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+WORDS: Final = Words()
+LABEL: Final = Words(500)
+OBJECTIVE: Final = Words(4_000)
+IDEMPOTENCY_KEY: Final = HeaderWords(200)
+
+
+def text_of(word: str) -> str:
+    """Return the text that is meant; raises UsageError when stdin has none."""
+    return _read_stdin() if word == "-" else word
+
+
+def _read_stdin() -> str:
+    from holon.model.limits import MESSAGE_BODY_BYTES_MAX
+
+    if sys.stdin is None:  # closed by whoever called us
+        raise click.UsageError("there is no stdin to read the text from")
+    content = sys.stdin.buffer.read(MESSAGE_BODY_BYTES_MAX + 1)
+    if len(content) > MESSAGE_BODY_BYTES_MAX:
+        raise click.UsageError(
+            f"stdin is longer than {MESSAGE_BODY_BYTES_MAX} bytes;"
+            " what is large belongs into a file the agent can read"
+        )
+    try:
+        return content.decode().replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        raise click.UsageError("stdin is not UTF-8 text") from None
+
+
+_HOME: Final = "holon.home"  # the one that was given by hand, if one was
+_COMMANDS: Final = re.compile(
+    r"\bholon (?:"
+    r"(?:agent model|config (?:credentials|models|providers)) [a-z]+"
+    r"|(?:agent|daemon|debug|events|memory|skills|task|template|timer|trigger|work-item|workspace"
+    r"|config(?! schema| credentials| models| providers)) [a-z-]+"
+    r"|backup|onboard|prompt|restore|run|serve|status|tail|transcript"
+    r")(?![a-z-])(?! --home)"
+)
+
+
+def note_home(context: click.Context, parameter: click.Parameter, home: Path) -> Path:
+    """Keep in mind which home was named by hand."""
+    given = context.get_parameter_source(str(parameter.name))
+    if given is click.core.ParameterSource.COMMANDLINE:
+        context.meta[_HOME] = str(home)
+    return home
+
+
+def with_home(text: str) -> str:
+    """Return a text with the home in each command it suggests, where one was named by hand."""
+    context = click.get_current_context(silent=True)
+    home = None if context is None else context.meta.get(_HOME)
+    if home is None:
+        return text
+    flag = f" --home {shlex.quote(home)}"
+    return _COMMANDS.sub(lambda found: found[0] + flag, text)
+
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def home_option(command: _Command) -> _Command:
+    """Let the command be told which home it works on."""
+    return click.option(
+        "--home",
+        envvar="HOLON_HOME",
+        type=Place(file_okay=False, path_type=Path),
+        default=default_home,
+        callback=note_home,
+        show_default="$HOLON_HOME, or ~/.holon",
+        help="The home to work on.",
+    )(command)
+
+
+def json_option(command: _Command) -> _Command:
+    """Let the command be asked for JSON, and tell its failure in JSON then."""
+
+    @functools.wraps(command)
+    def reporting(*args: Any, as_json: bool, **kwargs: Any) -> Any:
+        from holon.cli.console.failures import reported
+
+        with reported(as_json=as_json):
+            return command(*args, as_json=as_json, **kwargs)
+
+    return cast(_Command, json_flag(reporting))
+
+
+def json_flag(command: _Command) -> _Command:
+    """Let the command be asked for JSON, where it tells of its failure itself."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")(command)
+
+
+def echo_json(answer: "JsonValue") -> None:
+    """Print one object on one line."""
+    from holon.wire.codec import encode
+
+    text = encode(answer).decode()
+    click.echo(text if text.isascii() else _escaped(text))
+
+
+def _escaped(text: str) -> str:
+    from holon.cli.console.terminal_text import is_hidden
+
+    return "".join(f"\\u{ord(char):04x}" if is_hidden(char) else char for char in text)

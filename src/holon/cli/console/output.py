@@ -1,0 +1,155 @@
+"""Tables and facts for people.
+
+Owns:  how rows are laid out on a terminal or in a pipe, and how moments and spans read.
+Rule 1: on a terminal a line never wraps: the columns that may shrink do, and what is left is cut.
+        In a pipe nothing is cut. Nothing is coloured in either.
+Rule 2: every cell passes through the terminal's filter here, so no command can forget it.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from holon.cli.console.terminal_text import cells_of, fitted, one_line, plain
+
+if TYPE_CHECKING:
+    from holon.model.values import JsonValue
+
+_GAP: Final = "  "
+_SHRUNK_CELLS_MIN: Final = 12
+_SECOND_MS: Final = 1_000
+_MINUTE_MS: Final = 60 * _SECOND_MS
+_HOUR_MS: Final = 60 * _MINUTE_MS
+_MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)")
+
+
+class Column(NamedTuple):
+    """One column. One that shrinks gives room to the others where the screen is narrow."""
+
+    title: str
+    source: "str | Callable[[JsonValue], object]" = ""  # of its cell in a record: a field, or more
+    is_number: bool = False
+    shrinks: bool = False
+
+
+def screen_cells() -> int | None:
+    """Return how wide the terminal is, or nothing where stdout is none."""
+    if not sys.stdout.isatty():
+        return None
+    try:
+        cells = os.get_terminal_size(sys.stdout.fileno()).columns
+    except (OSError, ValueError):
+        return None
+    return cells or None
+
+
+def table_lines(
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[object]],
+    *,
+    empty: str,
+    cells_max: int | None = None,
+) -> list[str]:
+    """Return the rows under their titles, or one line that says there are none."""
+    texts = [[cell_text(cell) for cell in row] for row in rows]
+    if not texts:
+        return [empty]
+    titles = [column.title for column in columns]
+    widths = [max(map(cells_of, each)) for each in zip(titles, *texts, strict=True)]
+    if cells_max is not None:
+        widths = _narrowed(columns, widths, cells_max)
+    head = _line(columns, titles, widths, cells_max)
+    return [head, *(_line(columns, row, widths, cells_max) for row in texts)]
+
+
+def record_lines(
+    columns: Sequence[Column], records: "Iterable[JsonValue]", *, empty: str
+) -> list[str]:
+    """Return records as rows on this terminal, each cell as its column finds it."""
+    rows = [[_cell(column, each) for column in columns] for each in records]
+    return table_lines(columns, rows, empty=empty, cells_max=screen_cells())
+
+
+def _cell(column: Column, record: "JsonValue") -> object:
+    source = column.source
+    return record.get(source) if isinstance(source, str) else source(record)
+
+
+def fact_lines(facts: Iterable[tuple[str, object]]) -> list[str]:
+    """Return names and values, one below the other; a value that is not there has no line."""
+    known = [(name, cell_text(value)) for name, value in facts if value not in (None, "")]
+    width = max((len(name) for name, _ in known), default=0)
+    return [f"{name:<{width}}  {value}" for name, value in known]
+
+
+def indented(text: str, *, by: str = "  ") -> list[str]:
+    """Return a text of several lines, made harmless, each line moved to the right."""
+    return [f"{by}{line}" for line in plain(text).splitlines()]
+
+
+def cell_text(value: object) -> str:
+    """Return a value as words on one line."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return one_line(str(value))
+
+
+def moment(text: "JsonValue") -> str:
+    """Return a moment as it reads in a table: to the second, in UTC."""
+    return "" if text is None else str(text)[:19].replace("T", " ")
+
+
+def moment_utc(text: "JsonValue") -> str:
+    """Return a moment as it reads in a sentence: to the second, with its zone."""
+    return "" if text is None else f"{moment(text)} UTC"
+
+
+def with_moments(text: "JsonValue") -> str:
+    """Return a sentence of the runtime's with the moments in it as they read everywhere else."""
+    return "" if text is None else _MOMENT.sub(r"\1 \2 UTC", str(text))
+
+
+def counted(count: "JsonValue", things: str) -> str:
+    """Return how many there are of something, in the singular where there is one."""
+    one = f"{things[:-3]}y" if things.endswith("ies") else things.removesuffix("s")
+    return f"{count} {one if count == 1 else things}"
+
+
+def span(value_ms: "JsonValue") -> str:
+    """Return a span of time in the unit a person would choose."""
+    if not isinstance(value_ms, int):
+        return ""
+    if value_ms < _SECOND_MS:
+        return f"{value_ms} ms"
+    if value_ms < _MINUTE_MS:
+        return f"{value_ms / _SECOND_MS:.1f} s"
+    if value_ms < _HOUR_MS:
+        return f"{value_ms / _MINUTE_MS:.1f} min"
+    return f"{value_ms / _HOUR_MS:.1f} h"
+
+
+def _narrowed(columns: Sequence[Column], widths: list[int], cells_max: int) -> list[int]:
+    over = sum(widths) + len(_GAP) * (len(widths) - 1) - cells_max
+    narrowed = list(widths)
+    for number in reversed(range(len(columns))):
+        if over > 0 and columns[number].shrinks:
+            given = min(over, max(0, narrowed[number] - _SHRUNK_CELLS_MIN))
+            narrowed[number] -= given
+            over -= given
+    return narrowed
+
+
+def _line(
+    columns: Sequence[Column], cells: Sequence[str], widths: Sequence[int], cells_max: int | None
+) -> str:
+    parts: list[str] = []
+    for column, cell, width in zip(columns, cells, widths, strict=True):
+        shown = fitted(cell, cells_max=width)
+        blanks = " " * (width - cells_of(shown))
+        parts.append(blanks + shown if column.is_number else shown + blanks)
+    line = _GAP.join(parts).rstrip()
+    return line if cells_max is None else fitted(line, cells_max=cells_max)

@@ -1,0 +1,288 @@
+"""What a command that talks to a running runtime has in hand.
+
+Owns:  the options all of those share, which agent is meant, the two forms of an answer, pages of
+       lists, and the commands that are one call.
+Rule 1: an agent that is not named is the one in HOLON_AGENT_ID, or else the runtime's own default.
+Rule 2: JSON goes out as it came in; for people, whatever others wrote passes through the terminal's
+        filter first.
+"""
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypedDict, TypeVar
+
+import click
+
+from holon.cli.console import exit_codes
+from holon.cli.console.completion import complete_agent
+from holon.cli.console.options import WORDS, Place, echo_json, home_option, json_option, with_home
+from holon.cli.service.access_options import warn_of_token
+
+if TYPE_CHECKING:
+    from holon.client.connection import ForeignServerError
+    from holon.client.control_client import ControlClient, ControlError, Query
+    from holon.model.values import JsonValue
+
+P = ParamSpec("P")
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_ROWS_COUNT_MAX: Final = 200
+_ROWS_COUNT_DEFAULT: Final = 50
+_LAST_RESORT: Final = "main"  # when a runtime does not say which agent is its default
+
+
+class ClientFlags(TypedDict):
+    """The flags, as click hands them over."""
+
+    connect: str | None
+    token: str | None
+    token_file: Path | None
+
+
+_CLIENT_OPTIONS = (
+    click.option(
+        "--connect",
+        metavar="URL",
+        show_default="the runtime of the home",
+        help="The runtime to talk to: http://HOST:PORT or unix:/path/to/holon.sock.",
+    ),
+    click.option("--token", help="The token it asks for.", show_default="$HOLON_CONTROL_TOKEN"),
+    click.option(
+        "--token-file",
+        type=Place(dir_okay=False, path_type=Path),
+        help="The file that holds the token.",
+    ),
+)
+
+
+def _client_options(command: _Command) -> _Command:
+    """Let the command be told which runtime it talks to."""
+    for option in reversed(_CLIENT_OPTIONS):
+        command = option(command)
+    return command
+
+
+def _open_client(home: Path, flags: ClientFlags) -> "ControlClient":
+    """Return a client of the runtime that is meant; raises NoRuntimeError when there is none."""
+    from holon.client.control_client import ControlClient
+    from holon.client.endpoint import Wanted, find_endpoint
+
+    warn_of_token()
+    wanted = Wanted(flags["connect"], flags["token"], flags["token_file"])
+    return ControlClient(find_endpoint(home.absolute(), wanted, os.environ))
+
+
+class Target:
+    """The runtime a command talks to and the agent it is about."""
+
+    def __init__(
+        self, home: Path, flags: ClientFlags, *, agent: str | None = None, as_json: bool = False
+    ) -> None:
+        self.home = home
+        self._flags = flags
+        self.named_agent = None if agent is None else _checked(agent)
+        self.as_json = as_json
+
+    @functools.cached_property
+    def client(self) -> "ControlClient":
+        """A client of the runtime; raises NoRuntimeError when there is none."""
+        return _open_client(self.home, self._flags)
+
+    @functools.cached_property
+    def agent_id(self) -> str:
+        """The agent that is meant."""
+        if self.named_agent is not None:
+            return self.named_agent
+        told = as_object(self.client.get_json("/handshake")).get("runtime") or {}
+        return str(told.get("default_agent") or _LAST_RESORT)
+
+    @property
+    def agent_flag(self) -> str:
+        """What a command that is suggested needs to be about the same agent."""
+        return "" if self.named_agent is None else f" --agent {self.named_agent}"
+
+    def path(self, tail: str) -> str:
+        """The path of something of the agent's that may be read."""
+        return f"/agents/{quoted(self.agent_id)}/{tail}"
+
+    def read(
+        self, tail: str, query: "Query | None" = None, *, part: str | None = None
+    ) -> "JsonValue":
+        """Ask for something of the agent's: an object, and one that has this part."""
+        return as_object(self.client.get_json(self.path(tail), query=query), part)
+
+    def control(
+        self,
+        tail: str,
+        body: object = None,
+        *,
+        part: str | None = None,
+        idempotency_key: str | None = None,
+        method: str = "POST",
+    ) -> "JsonValue":
+        """Ask that something be done with the agent; the answer has this part."""
+        from holon.client.control_client import ControlError
+
+        path = f"/control/agents/{quoted(self.agent_id)}/{tail}"
+        try:
+            answer = self.client.call(
+                method, path, dict, body=body, idempotency_key=idempotency_key
+            )
+        except ControlError as error:
+            raise _with_remedy(error, self.agent_id) from None
+        return as_object(answer, part)
+
+    def show(self, answer: "JsonValue", lines: Callable[[], Iterable[str]]) -> None:
+        """Print an answer: as it is for a script, else in these lines."""
+        if self.as_json:
+            echo_json(answer)
+            return
+        from holon.cli.console.terminal_text import plain
+
+        for line in lines():
+            click.echo(plain(line))
+
+
+def _checked(agent: str) -> str:
+    """The name, if it is one; a runtime would answer with what the path made of it."""
+    from holon.model.values import parse_agent_id
+
+    return parse_agent_id(agent)
+
+
+def as_list(answer: "JsonValue") -> "list[JsonValue]":
+    """Return an answer that is a list, or raise ForeignServerError."""
+    if isinstance(answer, list):
+        return answer
+    raise _foreign()
+
+
+def as_object(answer: "JsonValue", part: str | None = None) -> "JsonValue":
+    """Return an answer that is an object and has this part, or raise ForeignServerError."""
+    if isinstance(answer, dict) and (part is None or part in answer):
+        return answer
+    raise _foreign()
+
+
+def _foreign() -> "ForeignServerError":
+    from holon.client.connection import ForeignServerError
+
+    return ForeignServerError(
+        "the runtime answered something else than asked",
+        hint="is it a runtime of another version, or another program?",
+    )
+
+
+def _with_remedy(error: "ControlError", agent_id: str) -> "ControlError":
+    """The same error, with the command that removes its cause, where there is one."""
+    from msgspec.structs import replace
+
+    from holon.client.control_client import ControlError
+
+    if error.body.code != "agent_stopped":
+        return error
+    hint = f"resume it, then send this again: holon agent resume {agent_id}"
+    return ControlError(error.status, replace(error.body, hint=hint))
+
+
+@contextmanager
+def until_interrupted(told: str | None = None) -> Iterator[None]:
+    """Let Ctrl-C end what is only watching, in peace; `told` says what goes on without us."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if told is not None:
+            click.echo(f"holon: {with_home(told)}", err=True)
+        sys.exit(exit_codes.INTERRUPTED)
+
+
+def quoted(name: str) -> str:
+    """Return a name as one segment of a path, whatever is in it."""
+    from urllib.parse import quote
+
+    return quote(name, safe="")
+
+
+def runtime_options(command: Callable[Concatenate[Target, P], None]) -> Callable[..., None]:
+    """Give a command its target: a runtime."""
+
+    @home_option
+    @_client_options
+    @json_option
+    @functools.wraps(command)
+    def called(
+        *, home: Path, as_json: bool, agent: str | None = None, **rest: Any
+    ) -> None:  # the rest is what click read for the command itself
+        flags = ClientFlags(
+            connect=rest.pop("connect"),
+            token=rest.pop("token"),
+            token_file=rest.pop("token_file"),
+        )
+        target = Target(home, flags, agent=agent, as_json=as_json)
+        command(target, **rest)  # type: ignore[call-arg]
+
+    return called
+
+
+def agent_options(command: Callable[Concatenate[Target, P], None]) -> Callable[..., None]:
+    """Give a command its target: a runtime and one of its agents."""
+    return click.option(
+        "--agent",
+        envvar="HOLON_AGENT_ID",
+        metavar="NAME",
+        shell_complete=complete_agent,
+        show_default="$HOLON_AGENT_ID, or the runtime's default agent",
+        help="The agent that is meant.",
+    )(runtime_options(command))
+
+
+def page_options(command: _Command) -> _Command:
+    """Let the command be told how much of a list to show, and from where on."""
+    limited = click.option(
+        "--limit",
+        type=click.IntRange(1, _ROWS_COUNT_MAX),
+        default=_ROWS_COUNT_DEFAULT,
+        show_default=True,
+        help="How many to show.",
+    )
+    follows = click.option("--after", type=WORDS, metavar="ID", help="Go on after this one.")
+    return limited(follows(command))
+
+
+def calls(
+    call: str, *, lines: "Callable[[JsonValue], Iterable[str]]", part: str | None = None
+) -> Callable[[Callable[[], None]], Callable[..., None]]:
+    """Make a command of a docstring: one call about an agent, and the lines that tell its answer.
+
+    `call` is a method and a path. A GET reads; any other method asks the control routes. What the
+    command takes goes into the place in the path that bears its name, or else into query or body.
+    """
+    method, _, path = call.partition(" ")
+
+    def made(described: Callable[[], None]) -> Callable[..., None]:
+        def command(target: Target, /, **given: Any) -> None:
+            tail = path.format_map({name: quoted(str(value)) for name, value in given.items()})
+            rest = {name: given[name] for name in given if f"{{{name}}}" not in path}
+            if method == "GET":
+                answer = target.read(tail, rest, part=part)
+            else:
+                answer = target.control(tail, rest or None, part=part, method=method)
+            target.show(answer, lambda: lines(answer))
+            _tell_of_more(target, answer)
+
+        functools.update_wrapper(command, described)
+        return agent_options(command)
+
+    return made
+
+
+def _tell_of_more(target: Target, page: "JsonValue") -> None:
+    """Say how to go on where a page is not the last one; a script sees the cursor itself."""
+    following = page.get("next_after")
+    if following is not None and not target.as_json:
+        from holon.cli.console.terminal_text import one_line
+
+        click.echo(f"holon: there may be more; go on with --after {one_line(following)}", err=True)

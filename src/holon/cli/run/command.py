@@ -1,0 +1,291 @@
+"""`holon run`: one prompt, one answer, and out.
+
+Owns:  the flags, the words, the JSON and the exit codes of a one-shot run.
+Rule 1: the answer goes to stdout and nothing else does; everything about it goes to stderr. With
+        --json there is one object on stdout, also when the run could not even begin.
+Rule 2: the exit code says how the run ended, so that a script need not read the answer to know.
+Rule 3: what a model wrote reaches a terminal without control characters; --json keeps it as it is.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
+
+import click
+
+from holon.cli.agents.templates import complete_template
+from holon.cli.console import exit_codes
+from holon.cli.console.completion import complete_agent, complete_model
+from holon.cli.console.options import Place, home_option, json_flag, text_of, with_home
+
+if TYPE_CHECKING:
+    from holon.cli.run.session import RunEnd, RunOrder
+    from holon.cli.run.view import RunView
+    from holon.model.errors import HolonError
+    from holon.projections.turns.run_result import RunResult
+
+TRUST_CHOICES: Final = (
+    "trusted-operator",
+    "trusted-system",
+    "trusted-integration",
+    "untrusted-external",
+)
+_DIRECTORY: Final = Place(exists=True, file_okay=False, resolve_path=True)
+
+
+class RunFlags(TypedDict):
+    """The flags, as click hands them over."""
+
+    agent: str | None
+    create_agent: bool
+    template: str | None
+    model: str | None
+    rounds_max: int | None
+    allow_trial_tools: bool
+    wait_for_tasks: bool
+    trust: str
+    workspace_root: str | None
+    cwd: str | None
+    home: Path
+    as_json: bool
+
+
+@click.command()
+@click.argument("text")
+@click.option(
+    "--agent",
+    shell_complete=complete_agent,
+    help="Who is asked.  [default: an agent made for this run]",
+)
+@click.option("--create-agent", is_flag=True, help="Make the agent named by --agent if need be.")
+@click.option(
+    "--template",
+    shell_complete=complete_template,
+    help="The template a new agent is made from; needs --create-agent.",
+)
+@click.option(
+    "--model",
+    shell_complete=complete_model,
+    help="The model for this run, as provider/model.",
+)
+@click.option(
+    "--max-rounds",
+    "--max-turns",
+    "rounds_max",
+    type=click.IntRange(min=1),
+    help="Ask the model at most so many times.",
+)
+@click.option(
+    "--allow-trial-tools",
+    is_flag=True,
+    help="Let a trial model (local/…) run commands and change files in this run.",
+)
+@click.option(
+    "--no-wait-for-tasks",
+    "wait_for_tasks",
+    flag_value=False,
+    default=True,
+    help="End when the agent first rests, and leave its background tasks running.",
+)
+@click.option(
+    "--trust",
+    type=click.Choice(TRUST_CHOICES),
+    default=TRUST_CHOICES[0],
+    show_default=True,
+    help="What TEXT is worth: your own word, or less.",
+)
+@click.option(
+    "--workspace-root",
+    envvar="HOLON_WORKSPACE_DIR",
+    type=_DIRECTORY,
+    show_default="--cwd, or the agent's own home",
+    help="What commands and patches may touch.",
+)
+@click.option(
+    "--cwd",
+    type=_DIRECTORY,
+    show_default="the workspace root",
+    help="Where commands start; inside the workspace root.",
+)
+@home_option
+@json_flag
+def run(text: str, **flags: Unpack[RunFlags]) -> None:
+    """Ask an agent one thing and print what it says when it has come to rest.
+
+    Without --agent the run gets an agent of its own, which is archived when nothing is left to do.
+    A named agent keeps its history under HOLON_HOME: the next run goes on from there. The run waits
+    for the agent's background tasks. The text - is read from stdin.
+
+    Ctrl-C ends the turn and the run; the agent keeps what it has done, its background tasks keep
+    running, and it can be asked again. A second Ctrl-C ends at once.
+
+    \b
+    Exit codes:
+      0    the agent completed what it was asked
+      1    the run failed, the model cannot be used, or the rounds are used up; the reason
+           is on stderr, and under failure_artifact with --json
+      2    the command could not run: bad usage, settings that cannot be read, a home that
+           is in use
+      3    the agent waits for your answer, or for what waiting_reason says with --json;
+           work_left means that it is not done
+      130  stopped with Ctrl-C
+
+    \b
+    Examples:
+      holon run "What is the capital of France?"
+      holon run - < question.txt
+      holon run --cwd . "Why does the build fail?"
+      holon run --agent ada --create-agent "You look after this machine."
+      holon run --agent rev --create-agent --template holon-reviewer "Review the last commit."
+      holon run --model anthropic/claude-sonnet-5-5 --max-rounds 20 "Summarize your day."
+      holon run --allow-trial-tools "Run the command: date"
+      holon run --json "Say hello." | jq .token_usage
+    """
+    from holon.model.errors import HolonError
+
+    said = text_of(text)
+    try:
+        end = _carried_out(said, flags)
+    except HolonError as error:
+        if flags["as_json"]:
+            _show_failure(error)
+        raise
+    except KeyboardInterrupt:
+        sys.exit(exit_codes.INTERRUPTED)
+    if flags["as_json"] or end.stopped_by is None:
+        _show(end.result, as_json=flags["as_json"])
+    _tell_how_to_go_on(end)
+    sys.exit(_exit_code(end))
+
+
+def _carried_out(text: str, flags: RunFlags) -> "RunEnd":
+    import anyio
+
+    from holon.adapters.system.processes import become_unreadable
+    from holon.cli.run.session import carry_out
+    from holon.config.load_settings import load_settings
+
+    become_unreadable()  # commands of the agent run as the same user
+    order = _order(text, flags)
+    model = flags["model"]
+    chosen = {} if model is None else {"model.default": model}
+    if flags["allow_trial_tools"]:
+        chosen["model.allow_trial_tools"] = "true"
+    settings = load_settings(flags["home"], dict(os.environ), chosen)
+    return anyio.run(carry_out, settings, order, _view(as_json=flags["as_json"]))
+
+
+def _order(text: str, flags: RunFlags) -> "RunOrder":
+    from holon.cli.run.session import RunOrder
+    from holon.model.errors import BadInputError
+    from holon.model.queue import TrustLevel
+    from holon.model.values import parse_agent_id, require_unicode
+
+    require_unicode(text)
+    if not text.strip():
+        raise BadInputError("TEXT is empty", hint='say what to do: holon run "…"')
+    _check_new_agent(flags)
+    agent, cwd, root = flags["agent"], flags["cwd"], flags["workspace_root"]
+    if cwd is not None and root is not None and not Path(cwd).is_relative_to(root):
+        raise BadInputError(
+            f"--cwd {cwd} is not inside the workspace root {root}",
+            hint="choose a directory inside it, or leave out the workspace root",
+        )
+    return RunOrder(
+        text=text,
+        agent_id=None if agent is None else parse_agent_id(agent),
+        create_agent=flags["create_agent"],
+        template=flags["template"],
+        trust=TrustLevel(flags["trust"].replace("-", "_")),
+        rounds_max=flags["rounds_max"],
+        wait_for_tasks=flags["wait_for_tasks"],
+        workspace_root=root or cwd,
+        workspace_cwd=cwd,
+    )
+
+
+def _check_new_agent(flags: RunFlags) -> None:
+    from holon.decide.agents.templates import parse_selector
+    from holon.model.errors import BadInputError
+
+    if flags["create_agent"] and flags["agent"] is None:
+        raise BadInputError("--create-agent makes a named agent", hint="name it with --agent")
+    if flags["template"] is not None and not flags["create_agent"]:
+        raise BadInputError(
+            "--template is for a new agent", hint="add --agent NAME --create-agent to make one"
+        )
+    if flags["template"] is not None:
+        parse_selector(flags["template"])
+
+
+def _view(*, as_json: bool) -> "RunView":
+    from holon.adapters.system.clock import SystemClock
+    from holon.cli.run.view import NoView, view_for
+
+    if as_json:
+        return NoView()
+    return view_for(sys.stderr, SystemClock(), terminal_kind=os.environ.get("TERM"))
+
+
+def _show(result: "RunResult", *, as_json: bool) -> None:
+    from holon.cli.console.terminal_text import plain
+
+    if as_json:
+        from holon.wire.codec import encode
+
+        click.echo(encode(result).decode())
+        return
+    for text in result.texts:
+        click.echo(plain(text))
+    if result.failed and result.final_text:
+        click.echo(with_home(plain(result.final_text)), err=True)
+
+
+def _show_failure(error: "HolonError") -> None:
+    from holon.decide.turns.failures import failure_of
+    from holon.projections.turns.run_result import RunFacts, run_result
+
+    _show(run_result(RunFacts(agent_id=None, failure=failure_of(error))), as_json=True)
+
+
+def _tell_how_to_go_on(end: "RunEnd") -> None:
+    """Say what is left to do, when something is."""
+    from holon.cli.console.terminal_text import one_line
+
+    said = _left_over(end)
+    if said is not None:
+        click.echo(f"holon: {said}; it keeps what it has done. Go on with:", err=True)
+        again = with_home(f'holon run --agent {end.result.agent_id} "…"')
+        click.echo(f"       {again}", err=True)
+    for task in end.running:
+        name = one_line(task.summary or task.kind.value)
+        click.echo(f"holon: still running: {name} ({task.id})", err=True)
+
+
+def _left_over(end: "RunEnd") -> str | None:
+    from holon.model.turns.turn import WaitingReason
+    from holon.projections.turns.run_result import WORK_LEFT, FinalStatus
+
+    if end.stopped_by is not None:
+        return "the agent was stopped"
+    if end.result.final_status is FinalStatus.MAX_TURNS_EXCEEDED:
+        return "the agent was not done"
+    if end.result.final_status is not FinalStatus.WAITING:
+        return None
+    if end.result.waiting_reason == WaitingReason.AWAITING_OPERATOR_INPUT:
+        return "the agent waits for your answer"
+    if end.result.waiting_reason == WORK_LEFT:
+        return "the agent is not done: work is left"
+    return f"the agent waits ({end.result.waiting_reason or 'for its turn'})"
+
+
+def _exit_code(end: "RunEnd") -> int:
+    from holon.cli.run.session import STOP_SIGNALS
+    from holon.projections.turns.run_result import FinalStatus
+
+    if end.stopped_by is not None:
+        return STOP_SIGNALS[end.stopped_by]
+    if end.result.final_status is FinalStatus.WAITING:
+        return exit_codes.WAITING
+    return exit_codes.FAILED if end.result.failed else exit_codes.OK

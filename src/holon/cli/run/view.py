@@ -1,0 +1,276 @@
+"""How a run is shown while it runs.
+
+Owns:  what an agent is doing now, in a few words; the two lines on a terminal, the plain lines of a
+       pipe, and the silence of a script.
+Rule 1: everything goes to stderr. stdout belongs to the answer.
+Rule 2: a terminal is redrawn in place, a few times a second at most and only when something
+        changed, and left as it was found: the lines are gone at the end.
+Rule 3: a pipe gets one short line a step and no control characters.
+Rule 4: a step is told once: the beginning of a call, the beginning and end of a background task.
+        How the run ended is not a step; the end of the run says it.
+Rule 5: what an event says is its presentation (projections/events/presented); worded here are only
+        calls and growing answers, and the command a task was made of, which no event has.
+"""
+
+import os
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final, Protocol, TextIO
+
+from holon.cli.console.terminal_text import fitted, one_line
+from holon.decide.tasks.commands import is_terminal
+from holon.model.events.event import (
+    Event,
+    MessageProcessingStarted,
+    ProviderRoundCompleted,
+    TaskCreated,
+    TaskStatusUpdated,
+    ToolExecuted,
+    ToolExecutionFailed,
+    TurnEnded,
+)
+from holon.model.turns.tools import ToolCallRecord
+from holon.model.turns.turn import AnswerProgress, CallGrew, TextGrew, ThinkingGrew
+from holon.model.values import AgentId, JsonValue, TaskId
+from holon.ports.clock import Clock
+from holon.projections.events.presented import present
+
+THINKING: Final = "thinking"
+_COMMAND_CELLS_MAX: Final = 160
+
+_SAID: Final = {
+    "ApplyPatch": "changing files",
+    "Sleep": "going to rest",
+    "TaskOutput": "reading a task's output",
+}
+REDRAW_MS: Final = 200
+_CELLS_DEFAULT: Final = 80
+_CLEAR_LINE: Final = "\r\x1b[2K"
+_UP: Final = "\x1b[1A"
+
+
+class RunView(Protocol):
+    """Whoever watches a run."""
+
+    def growing(self, agent_id: AgentId, progress: AnswerProgress) -> None:
+        """The model has said a little more."""
+        ...
+
+    def began(self, call: ToolCallRecord) -> None:
+        """A tool call begins."""
+        ...
+
+    def told(self, event: Event) -> None:
+        """Something became durable."""
+        ...
+
+    async def keep_fresh(self) -> None:
+        """Keep what is shown up to date, until cancelled."""
+        ...
+
+    def close(self) -> None:
+        """Take away what is not there to stay."""
+        ...
+
+
+class NoView:
+    """Nothing is shown."""
+
+    def growing(self, agent_id: AgentId, progress: AnswerProgress) -> None:
+        """Say nothing."""
+
+    def began(self, call: ToolCallRecord) -> None:
+        """Say nothing."""
+
+    def told(self, event: Event) -> None:
+        """Say nothing."""
+
+    async def keep_fresh(self) -> None:
+        """There is nothing to keep."""
+
+    def close(self) -> None:
+        """There is nothing to take away."""
+
+
+class LineView(NoView):
+    """One line a step, for pipes and logs."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._activity = Activity()
+
+    def began(self, call: ToolCallRecord) -> None:
+        """Say what begins."""
+        self._say(self._activity.began(call))
+
+    def told(self, event: Event) -> None:
+        """Say what happened, if it is worth a line."""
+        step = self._activity.told(event)
+        if step is not None:
+            self._say(step)
+
+    def _say(self, step: str) -> None:
+        self._out.write(f"holon: {step}\n")
+        self._out.flush()
+
+
+class LiveView:
+    """Two lines that change in place."""
+
+    def __init__(
+        self, out: TextIO, clock: Clock, *, cells: Callable[[], int] | None = None
+    ) -> None:
+        self._out = out
+        self._clock = clock
+        self._cells = cells or (lambda: _cells_of(out))
+        self._activity = Activity()
+        self._began_ns = clock.monotonic_ns()
+        self._shown: tuple[str, ...] = ()
+
+    def growing(self, agent_id: AgentId, progress: AnswerProgress) -> None:
+        """Note it; the next redraw shows it."""
+        self._activity.growing(progress)
+
+    def began(self, call: ToolCallRecord) -> None:
+        """Show what begins, at once."""
+        self._activity.began(call)
+        self.draw()
+
+    def told(self, event: Event) -> None:
+        """Note it; the next redraw shows it."""
+        self._activity.told(event)
+
+    async def keep_fresh(self) -> None:
+        """Redraw while the run goes on."""
+        while True:
+            self.draw()
+            await self._clock.sleep_until(self._clock.now() + timedelta(milliseconds=REDRAW_MS))
+
+    def draw(self) -> None:
+        """Show how things stand, if that is news."""
+        cells_max = max(1, self._cells() - 1)
+        lines = tuple(fitted(line, cells_max=cells_max) for line in self._lines())
+        if lines == self._shown:
+            return
+        self._out.write(self._erased() + "\n".join(lines))
+        self._out.flush()
+        self._shown = lines
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        self._out.write(self._erased())
+        self._out.flush()
+        self._shown = ()
+
+    def _erased(self) -> str:
+        if not self._shown:
+            return ""
+        return _CLEAR_LINE + (_UP + _CLEAR_LINE) * (len(self._shown) - 1)
+
+    def _lines(self) -> tuple[str, str]:
+        activity = self._activity
+        seconds = (self._clock.monotonic_ns() - self._began_ns) // 1_000_000_000
+        rounds = "round" if activity.rounds_count == 1 else "rounds"
+        tokens = _short(activity.tokens_count)
+        return (
+            f"● {activity.doing}",
+            f"  {_elapsed(seconds)} · {activity.rounds_count} {rounds} · {tokens} tokens",
+        )
+
+
+def view_for(out: TextIO, clock: Clock, *, terminal_kind: str | None) -> RunView:
+    """Return the view that suits where stderr goes."""
+    if out.isatty() and terminal_kind not in (None, "", "dumb"):
+        return LiveView(out, clock)
+    return LineView(out)
+
+
+def _cells_of(out: TextIO) -> int:
+    try:
+        return os.get_terminal_size(out.fileno()).columns or _CELLS_DEFAULT
+    except (OSError, ValueError):
+        return _CELLS_DEFAULT
+
+
+def _elapsed(seconds: int) -> str:
+    minutes, rest = divmod(seconds, 60)
+    if minutes >= 60:
+        return f"{minutes // 60}h {minutes % 60:02d}m"
+    return f"{minutes}m {rest:02d}s" if minutes else f"{rest}s"
+
+
+def _short(count: int) -> str:
+    if count < 1_000:
+        return str(count)
+    return f"{count / 1_000:.1f}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"
+
+
+class Activity:
+    """A run, as far as it has come."""
+
+    def __init__(self) -> None:
+        self.doing = THINKING
+        self.rounds_count = 0
+        self.tokens_count = 0
+        self._last_command = "a task"
+        self._tasks: dict[TaskId, str] = {}
+
+    def growing(self, progress: AnswerProgress) -> None:
+        """The model has said a little more."""
+        match progress:
+            case TextGrew():
+                self.doing = "answering"
+            case ThinkingGrew():
+                self.doing = THINKING
+            case CallGrew(name=name):
+                self.doing = f"preparing {one_line(name)}"
+
+    def began(self, call: ToolCallRecord) -> str:
+        """Return the step a call begins."""
+        self.doing = _step_of(call)
+        if call.name == "ExecCommand":
+            self._last_command = _command_in(call.input)
+        return self.doing
+
+    def told(self, event: Event) -> str | None:
+        """Return the step an event tells of, if it is one."""
+        match event:
+            case ProviderRoundCompleted(token_usage=usage):
+                self.rounds_count += 1
+                self.tokens_count += usage.total_tokens
+            case MessageProcessingStarted() | ToolExecuted() | ToolExecutionFailed():
+                self.doing = THINKING
+            case TurnEnded():
+                self.doing = self._resting()
+            case TaskCreated(task_id=task_id):
+                self._tasks[task_id] = self._last_command
+                return f"{present(event).summary}: {self._last_command}"
+            case TaskStatusUpdated(task_id=task_id, status=status) if is_terminal(status):
+                command, said = self._tasks.pop(task_id, None), present(event).summary
+                return said if command is None else f"{said}: {command}"
+            case _:
+                pass
+        return None
+
+    def _resting(self) -> str:
+        if not self._tasks:
+            return "finishing"
+        if len(self._tasks) > 1:
+            return f"waiting for {len(self._tasks)} tasks"
+        return f"waiting for {next(iter(self._tasks.values()))}"
+
+
+def _step_of(call: ToolCallRecord) -> str:
+    if call.name == "ExecCommand":
+        return f"running {_command_in(call.input)}"
+    if call.name == "ExecCommandBatch":
+        items = call.input.get("items") if isinstance(call.input, dict) else None
+        return f"running {len(items) if isinstance(items, list) else 'several'} commands"
+    return _SAID.get(call.name, f"using {one_line(call.name)}")
+
+
+def _command_in(arguments: JsonValue) -> str:
+    told = arguments if isinstance(arguments, dict) else {}
+    command = told.get("cmd") or told.get("command")
+    shown = one_line(command) if isinstance(command, str) else ""
+    return f"`{fitted(shown, cells_max=_COMMAND_CELLS_MAX)}`" if shown else "a command"

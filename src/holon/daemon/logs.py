@@ -1,0 +1,127 @@
+"""Reading a log while it grows.
+
+Owns:  the report. Lines are as they were written; making them fit for a terminal is the terminal's;
+       what was appended since the last look, across files.
+Rule 1: a log that is moved aside is read to its end, and then the one that stands in its place from
+        its beginning: no line is lost by the move, none comes twice.
+Rule 2: a line is handed out once it is whole, at most as long as a line is shown; a link, or
+        anything else that is no plain file, is not read.
+"""
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from holon.adapters.system.failure_files import FailureFiles
+from holon.adapters.system.logs import read_tail
+from holon.adapters.system.run_files import RunFiles
+from holon.model.limits import (
+    DAEMON_LOG_LINE_CHARS_MAX,
+    DAEMON_LOG_LINES_COUNT_MAX,
+    DAEMON_LOG_READ_BYTES_MAX,
+)
+from holon.model.record import Record
+from holon.projections.runtime_status import DaemonStatus, FailurePhase, LastFailure
+
+
+class LogReport(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """Everything there is to read about a runtime in the background."""
+
+    ok: bool
+    log_path: str
+    metadata_path: str
+    last_failure: LastFailure | None  # as `holon daemon status` tells it
+    last_failure_path: str | None
+    startup_failure_path: str
+    shutdown_failure_path: str
+    startup_failure: LastFailure | None
+    shutdown_failure: LastFailure | None
+    lines: tuple[str, ...]
+    truncated: bool
+
+
+def log_report(files: RunFiles, *, lines_max: int, status: DaemonStatus | None = None) -> LogReport:
+    """Return the report; a log that is not there has no lines. `status` tells the last failure."""
+    failures = FailureFiles(files)
+    tail = read_tail(
+        files.log,
+        lines_max=min(lines_max, DAEMON_LOG_LINES_COUNT_MAX),
+        line_chars_max=DAEMON_LOG_LINE_CHARS_MAX,
+    )
+    return LogReport(
+        ok=True,
+        log_path=str(files.log),
+        metadata_path=str(files.record),
+        last_failure=None if status is None else status.last_failure,
+        last_failure_path=None if status is None else status.last_failure_path,
+        startup_failure_path=str(files.startup_failure),
+        shutdown_failure_path=str(files.shutdown_failure),
+        startup_failure=failures.of(FailurePhase.STARTUP),
+        shutdown_failure=failures.of(FailurePhase.SHUTDOWN),
+        lines=tail.lines,
+        truncated=tail.truncated,
+    )
+
+
+class GrowingTail:
+    """The end of a log, from now on. Close it when done."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._handle: int | None = None
+        self._begun = b""  # of a line whose end is not written yet
+
+    def last_lines(self, lines_max: int) -> tuple[str, ...]:
+        """Begin: the last lines that are there. What comes after them is what `new_lines` gives."""
+        self._handle = self._opened()
+        if self._handle is None:
+            return ()
+        start = max(0, os.fstat(self._handle).st_size - DAEMON_LOG_READ_BYTES_MAX)
+        os.lseek(self._handle, start, os.SEEK_SET)
+        lines = self._whole_lines(self._handle)
+        if start > 0:
+            lines = lines[1:]  # begun before what was read
+        return tuple(lines[-lines_max:]) if lines_max > 0 else ()
+
+    def new_lines(self) -> tuple[str, ...]:
+        """Return what was written since; a bounded part of it when that is much."""
+        if self._handle is None:
+            self._handle = self._opened()
+            return () if self._handle is None else tuple(self._whole_lines(self._handle))
+        is_old = self._is_elsewhere(self._handle)  # before it is read: it may still grow until then
+        lines = self._whole_lines(self._handle)
+        if is_old and not lines:
+            self.close()
+        return tuple(lines)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._handle is not None:
+            os.close(self._handle)
+        self._handle, self._begun = None, b""
+
+    def _opened(self) -> int | None:
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        with suppress(OSError):
+            handle = os.open(self._path, flags)
+            if stat.S_ISREG(os.fstat(handle).st_mode):
+                return handle
+            os.close(handle)
+        return None
+
+    def _is_elsewhere(self, handle: int) -> bool:
+        """Whether another file stands in its place, or it was cut short under us."""
+        held = os.fstat(handle)
+        try:
+            named = os.stat(self._path, follow_symlinks=False)
+        except OSError:
+            return False  # moved aside, and nobody has written since
+        return not os.path.samestat(held, named) or held.st_size < os.lseek(handle, 0, os.SEEK_CUR)
+
+    def _whole_lines(self, handle: int) -> list[str]:
+        *whole, self._begun = (self._begun + os.read(handle, DAEMON_LOG_READ_BYTES_MAX)).split(
+            b"\n"
+        )
+        self._begun = self._begun[:DAEMON_LOG_READ_BYTES_MAX]
+        return [line.decode("utf-8", "replace")[:DAEMON_LOG_LINE_CHARS_MAX] for line in whole]

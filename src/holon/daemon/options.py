@@ -1,0 +1,122 @@
+"""What can be known of a new process before the old one is ended for it.
+
+Owns:  the command that replaces a service by one with another configuration; the checks of a
+       restart, and the options an earlier process wrote down.
+Rule 1: a restart keeps what it is not told to change, so the command names what differs, and no
+        more. What no option takes back needs a restart from the defaults.
+Rule 2: a token is not spelled out: what is printed may be read by others.
+Rule 3: whatever would keep the new process from coming up is refused here, as far as it can be seen
+        from outside: a healthy service is not given up for one that cannot start.
+Rule 4: an address the old process itself holds is no obstacle: it is free once that has ended.
+"""
+
+import os
+import shlex
+from typing import Final
+
+from holon.adapters.exec.process_table import is_living
+from holon.adapters.system.listening_sockets import AddressTakenError, require_bindable
+from holon.adapters.system.run_files import RunFiles, RuntimeRecord
+from holon.model.errors import BadInputError
+from holon.model.values import AgentId
+from holon.serve.access_plan import AccessRequest, BadAccessError, plan_access
+from holon.serve.effective_config import (
+    RecordedOptions,
+    ServeRequest,
+    read_options,
+    recorded_options,
+)
+
+_RESTART: Final = "holon daemon restart"
+_FROM_DEFAULTS: Final = "holon daemon restart --defaults"
+_DEFAULTS: Final = ServeRequest(access=AccessRequest(), default_agent=AgentId("main"))
+
+
+def replacing_command(asked: ServeRequest, running: RecordedOptions | None) -> str:
+    """Return what to type so that a service runs as asked in place of the one that does."""
+    wanted, defaults = _words(recorded_options(asked)), _words(recorded_options(_DEFAULTS))
+    found = _words(running) if running is not None else defaults
+    if any(found[name] is not None and wanted[name] is None for name in wanted):
+        return _command(_FROM_DEFAULTS, wanted, defaults)
+    return _command(_RESTART, wanted, found)
+
+
+def _words(options: RecordedOptions) -> dict[str, str | None]:
+    return {
+        "--access": options.access.value,
+        "--host": options.host,
+        "--port": str(options.port),
+        "--advertise": options.advertise,
+        "--token": "TOKEN" if options.has_token else None,
+        "--token-file": options.token_file,
+        "--workspace-root": options.workspace_root,
+        "--agent": options.agent,
+        "--log-level": options.log_level,
+    }
+
+
+def _command(begins: str, wanted: dict[str, str | None], known: dict[str, str | None]) -> str:
+    """The command with every option that is not known already."""
+    told = [
+        f"{name} {shlex.quote(value)}"
+        for name, value in wanted.items()
+        if value is not None and (value != known[name] or name == "--token")
+    ]
+    return " ".join([begins, *told])
+
+
+class NoWorkspaceError(BadInputError):
+    """The folder commands are to run in is not there."""
+
+    code = "no_workspace"
+
+
+def options_in_use(files: RunFiles) -> RecordedOptions | None:
+    """What the process that serves a home was started with; nothing when it did not say."""
+    record = _living_record(files)
+    return None if record is None else read_options(record.options)
+
+
+def options_last_used(files: RunFiles) -> RecordedOptions | None:
+    """What the process that served a home last was started with, if it could not clean up."""
+    record = files.read_record()
+    return None if record is None else read_options(record.options)
+
+
+def require_startable(files: RunFiles, asked: ServeRequest) -> None:
+    """Raise what a process that is started in place of the present one would fail with."""
+    require_token(asked)
+    if asked.workspace_dir is not None and not os.path.isdir(asked.workspace_dir):
+        raise NoWorkspaceError(
+            f"the workspace root {asked.workspace_dir} is not a folder",
+            hint="name one with --workspace-root",
+        )
+    plan = plan_access(asked.access)
+    try:
+        require_bindable(plan.host, plan.port)
+    except AddressTakenError:
+        if not _is_held_by_ours(files, plan.port):
+            raise
+
+
+def require_token(asked: ServeRequest) -> None:
+    """Raise BadAccessError when a token is wanted that only the earlier process knew."""
+    if asked.has_token_by_value and asked.token is None:
+        raise BadAccessError(
+            "the service was started with --token, and a token is never written down",
+            hint="give it again with --token, or with --token-file FILE for good",
+        )
+
+
+def _is_held_by_ours(files: RunFiles, port: int) -> bool:
+    record = _living_record(files)
+    return (
+        record is not None
+        and record.http_addr is not None
+        and record.http_addr.rpartition(":")[2] == str(port)
+    )
+
+
+def _living_record(files: RunFiles) -> RuntimeRecord | None:
+    record = files.read_record()
+    return record if record is not None and is_living(record.identity()) else None

@@ -1,0 +1,335 @@
+"""When a skill comes into use.
+
+Owns:  which skills a tool call used, and which activations that makes; what is said of a skill that
+       somebody wants uninstalled and that nobody installed; reading a template's skills.json, and
+       `owner/repo@skill`.
+Rule 1: discovery alone activates nothing. A command that ended well and names a discovered skill's
+        SKILL.md, or a file below its `scripts`, does; one that failed, or still runs, does not.
+Rule 2: `path` is what the command named, `entrypoint_path` the skill's SKILL.md. Where links lead
+        to a skill, its real path names it too. A pattern counts for the skills whose folders it
+        fits, if it says SKILL.md or a script in so many words: one that fits just everything, as
+        `ls skills/*/*` has it, reads none.
+Rule 3: within one turn a skill is activated once for each reason.
+Rule 4: only what lies in an agent's own folder of skills is taken away. Of any other skill the
+        agent may discover it is said whose it is and where, so that a person can decide.
+Rule 5: a manifest with one bad entry is bad as a whole: nobody wants an agent with some of its
+        skills.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from fnmatch import fnmatchcase
+from typing import Final
+
+import msgspec
+
+from holon.decide.agents.templates import is_repository, is_simple_name
+from holon.decide.guidance.command_words import Surroundings, named_paths
+from holon.model.errors import Refusal, RefusalCode
+from holon.model.guidance import (
+    ActivateSkill,
+    ActivationSource,
+    ActivationState,
+    BadSkillRefError,
+    BuiltinSkillRef,
+    GithubSkillRef,
+    LoadReason,
+    LocalSkillRef,
+    SkillActivation,
+    SkillCatalog,
+    SkillEntry,
+    SkillRef,
+    SkillScope,
+)
+from holon.model.limits import (
+    SKILL_ACTIVATIONS_READ_COUNT_MAX,
+    TEMPLATE_SKILLS_COUNT_MAX,
+    WORKSPACE_PATH_CHARS_MAX,
+)
+from holon.model.record import Record
+from holon.model.values import AgentId, JsonValue, TurnId
+
+_ANY_ENTRYPOINT: Final = "skill.md"
+SCRIPTS: Final = "scripts"
+_WITHIN_SCRIPTS: Final = f"/{SCRIPTS}/"
+
+
+class RanCommand(Record, frozen=True, kw_only=True):
+    """A command that ended well; `workdir` is as it was asked for."""
+
+    cmd: str
+    workdir: str | None = None
+
+
+class SkillUse(Record, frozen=True, kw_only=True):
+    """A skill that was read, or whose script was run."""
+
+    entry: SkillEntry
+    load_reason: LoadReason
+    path: str
+
+
+class TurnOfUse(Record, frozen=True, kw_only=True):
+    """The turn in which skills are used."""
+
+    agent_id: AgentId
+    turn_id: TurnId
+    turn_index: int
+
+
+def commands_of(tool_name: str, asked: JsonValue, result: JsonValue) -> tuple[RanCommand, ...]:
+    """Return the commands of a call that ended well and may have used a skill."""
+    if not isinstance(asked, dict) or not isinstance(result, dict):
+        return ()
+    match tool_name:
+        case "ExecCommand":
+            ran = _single(asked, result)
+        case "ExecCommandBatch":
+            ran = _batch(asked, result)
+        case _:
+            return ()
+    return tuple(each for each in ran if _may_use(each))
+
+
+def _may_use(ran: RanCommand) -> bool:
+    """Whether a command could name a part of a skill at all; almost none does."""
+    if SCRIPTS in ran.cmd or SCRIPTS in (ran.workdir or ""):
+        return True
+    return _ANY_ENTRYPOINT in ran.cmd.lower()
+
+
+def _single(asked: Mapping[str, JsonValue], result: Mapping[str, JsonValue]) -> list[RanCommand]:
+    ended_well = result.get("disposition") == "completed" and result.get("exit_status") == 0
+    return [_ran(asked.get("cmd", asked.get("command")), asked)] if ended_well else []
+
+
+def _batch(asked: Mapping[str, JsonValue], result: Mapping[str, JsonValue]) -> list[RanCommand]:
+    asked_items, done = asked.get("items", asked.get("commands")), result.get("items")
+    if not isinstance(asked_items, list) or not isinstance(done, list):
+        return []
+    return [
+        _ran(told.get("cmd"), item if isinstance(item, dict) else {})
+        for told, item in zip(done, asked_items, strict=False)
+        if isinstance(told, dict) and told.get("status") == "completed"
+    ]
+
+
+def _ran(cmd: JsonValue, asked: Mapping[str, JsonValue]) -> RanCommand:
+    workdir = asked.get("workdir", asked.get("cwd"))
+    return RanCommand(
+        cmd=cmd if isinstance(cmd, str) else "",
+        workdir=workdir if isinstance(workdir, str) and workdir else None,
+    )
+
+
+def uses_of(
+    commands: Sequence[RanCommand], catalog: SkillCatalog, around: Surroundings
+) -> tuple[SkillUse, ...]:
+    """Return the skills the commands used, each once for each reason, in order.
+
+    A pattern may fit very many: no more come into use than are ever read back.
+    """
+    skills = {_folder(each.real_path or each.path): each for each in catalog.entries}
+    skills |= {_folder(each.path): each for each in catalog.entries}
+    found: dict[tuple[str, LoadReason], SkillUse] = {}
+    for ran in commands:
+        for path, is_pattern in named_paths(ran.cmd, _within(around, ran.workdir)):
+            uses = _uses_fitting(path, skills) if is_pattern else _uses_at(path, skills)
+            for use in uses:
+                found.setdefault((use.entry.path, use.load_reason), use)
+    return tuple(found.values())[:SKILL_ACTIVATIONS_READ_COUNT_MAX]
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _within(around: Surroundings, workdir: str | None) -> Surroundings:
+    if workdir is None:
+        return around
+    cwd = workdir if workdir.startswith("/") else f"{around.cwd}/{workdir}"
+    return Surroundings(cwd=cwd, variables=around.variables)
+
+
+def _uses_at(path: str, skills: Mapping[str, SkillEntry]) -> Iterator[SkillUse]:
+    if path.lower().endswith(f"/{_ANY_ENTRYPOINT}"):
+        entry = skills.get(_folder(path))
+        if entry is not None and path in (entry.path, entry.real_path):
+            yield SkillUse(entry=entry, load_reason=LoadReason.READ_SKILL_MD, path=path)
+    place = path.find(_WITHIN_SCRIPTS)
+    while place >= 0:
+        entry = skills.get(path[:place])
+        if entry is not None:
+            yield SkillUse(entry=entry, load_reason=LoadReason.RUN_SKILL_SCRIPT, path=path)
+        place = path.find(_WITHIN_SCRIPTS, place + 1)
+
+
+def _uses_fitting(pattern: str, skills: Mapping[str, SkillEntry]) -> Iterator[SkillUse]:
+    """Yield what a pattern names: it is tried on the folders of the skills there are."""
+    above, _, last = pattern.rpartition("/")
+    if last.lower() == _ANY_ENTRYPOINT:
+        for folder in skills:
+            if _fits(above, folder):
+                yield from _uses_at(f"{folder}/{last}", skills)
+    above, within, script = pattern.partition(_WITHIN_SCRIPTS)
+    if within:
+        for folder in skills:
+            if _fits(above, folder):
+                yield from _uses_at(f"{folder}{within}{script}", skills)
+
+
+def _fits(pattern: str, path: str) -> bool:
+    """Whether a shell would find this path by this pattern."""
+    wanted, steps = pattern.split("/"), path.split("/")
+    return len(wanted) == len(steps) and all(map(_fits_step, wanted, steps))
+
+
+def _fits_step(pattern: str, step: str) -> bool:
+    if step.startswith(".") and not pattern.startswith("."):
+        return False  # no pattern finds what is hidden
+    return fnmatchcase(step, pattern)
+
+
+def activation_of(
+    use: SkillUse, known: Sequence[SkillActivation], turn: TurnOfUse, *, now: datetime
+) -> ActivateSkill | None:
+    """Return what a use makes active; nothing when the turn has it already for that reason.
+
+    `known` are the activations of this skill there are.
+    """
+    before = next((each for each in known if each.load_reason is use.load_reason), None)
+    if before is not None and before.turn_id == turn.turn_id:
+        return None
+    activation = SkillActivation(
+        agent_id=turn.agent_id,
+        skill_name=use.entry.name,
+        path=use.path,
+        entrypoint_path=use.entry.path,
+        load_reason=use.load_reason,
+        source=ActivationSource.IMPLICIT_FROM_CATALOG,
+        state=ActivationState.TURN_ACTIVE,
+        activated_at=now,
+        turn_id=turn.turn_id,
+        turn_index=turn.turn_index,
+        is_lasting=before is not None,
+    )
+    return ActivateSkill(activation=activation)
+
+
+_NAME_CHARS_MAX: Final = 120
+_WHOSE: Final = {
+    SkillScope.USER: "one of the user's",
+    SkillScope.AGENT: "one of the agent's that was put there by hand",
+    SkillScope.WORKSPACE: "one of the workspace's",
+}
+
+
+def refuse_not_installed(name: str, catalog: SkillCatalog, *, root: str) -> Refusal | None:
+    """Say whose a skill is that cannot be taken out of `root`; nothing if it is nobody else's."""
+    for entry in catalog.entries:
+        folder = entry.path.rpartition("/")[0]
+        above, _, folder_name = folder.rpartition("/")
+        if above != root and name in (entry.name, folder_name):
+            return Refusal(
+                code=RefusalCode.SKILL_NOT_FOUND,
+                message=(
+                    f"the skill {name[:_NAME_CHARS_MAX]!r} is not installed for this agent:"
+                    f" it is {_WHOSE[entry.scope]}, at {entry.path}"
+                ),
+                hint=f"if nobody needs it any more, remove {folder}",
+                field="name",
+            )
+    return None
+
+
+_FIELDS: Final = {"builtin": "name", "local": "path", "github": "package"}
+_FORMS: Final = (
+    'each entry is {"kind": "builtin", "name": …}, {"kind": "local", "path": "/…"}'
+    ' or {"kind": "github", "package": "owner/repo@skill"}'
+)
+_QUOTED_CHARS_MAX: Final = 120
+_REPOSITORY: Final = re.compile(
+    r"(?:(?:\w+://|git@)?(?:www\.)?github\.com[/:])?"
+    r"([^\s/@:]+)/([^\s/@?#]+?)(?:\.git)?(?:/.*)?"
+)
+
+
+def read_manifest(value: JsonValue) -> tuple[SkillRef, ...]:
+    """Return the references a skills.json holds, or raise BadSkillRefError."""
+    if not isinstance(value, dict) or set(value) != {"skill_refs"}:
+        raise BadSkillRefError(
+            "skills.json is not an object with the one field skill_refs", hint=_FORMS
+        )
+    refs = value["skill_refs"]
+    if not isinstance(refs, list):
+        raise BadSkillRefError("skill_refs in skills.json is not an array", hint=_FORMS)
+    if len(refs) > TEMPLATE_SKILLS_COUNT_MAX:
+        raise BadSkillRefError(f"skills.json has more than {TEMPLATE_SKILLS_COUNT_MAX} entries")
+    return tuple(_ref(each) for each in refs)
+
+
+def parse_package(text: str) -> GithubSkillRef:
+    """Return the skill that `owner/repo@skill` names, or raise BadSkillRefError."""
+    where, _, skill = text.rpartition("@")
+    owner, _, repo = where.partition("/")
+    if not is_repository(owner, repo) or not is_simple_name(skill):
+        raise BadSkillRefError(
+            f"{text[:_QUOTED_CHARS_MAX]!r} is not owner/repo@skill", hint=_package_hint(text)
+        )
+    return GithubSkillRef(owner=owner, repo=repo, skill=skill)
+
+
+def parse_skill_path(text: str) -> LocalSkillRef:
+    """Return the skill in a local directory, or raise BadSkillRefError."""
+    clean = text.isprintable() and len(text) <= WORKSPACE_PATH_CHARS_MAX
+    if not text.startswith("/") or ".." in text.split("/") or not clean:
+        raise BadSkillRefError(
+            f"{text[:_QUOTED_CHARS_MAX]!r} is not an absolute path",
+            hint="a skill on this machine is named by its absolute path, without '..'",
+        )
+    return LocalSkillRef(path=text)
+
+
+def parse_skill_ref(text: str, *, kind: str | None = None, copies: bool = False) -> SkillRef:
+    """Return the skill a person names; without a kind, by the form of the name."""
+    if kind == "local" or (kind is None and text.startswith("/")):
+        return msgspec.structs.replace(parse_skill_path(text), copies=copies)
+    if copies:
+        raise BadSkillRefError("only a skill on this machine is linked or copied")
+    if kind == "github" or (kind is None and "@" in text):
+        return parse_package(text)
+    return parse_builtin(text)
+
+
+def parse_builtin(text: str) -> BuiltinSkillRef:
+    """Return the skill of Holon's own with this name, or raise BadSkillRefError."""
+    if not is_simple_name(text):
+        raise BadSkillRefError(
+            f"{text[:_QUOTED_CHARS_MAX]!r} is not the name of a skill",
+            hint=f"{_package_hint(text)}, one on this machine by a directory that is there"
+            if "/" in text
+            else None,
+        )
+    return BuiltinSkillRef(name=text)
+
+
+def _package_hint(text: str) -> str:
+    """Return how to name a skill on GitHub, with the repository where the text has one."""
+    found = _REPOSITORY.fullmatch(text[:WORKSPACE_PATH_CHARS_MAX])
+    if found is None or not is_repository(found.group(1), found.group(2)):
+        return "name a skill on GitHub as owner/repo@skill"
+    return f"name a skill on GitHub as owner/repo@skill, here {'/'.join(found.groups())}@…"
+
+
+def _ref(value: JsonValue) -> SkillRef:
+    kind = value.get("kind") if isinstance(value, dict) else None
+    field = _FIELDS.get(kind) if isinstance(kind, str) else None
+    if not isinstance(value, dict) or field is None or set(value) != {"kind", field}:
+        raise BadSkillRefError("skills.json has an entry that names no skill", hint=_FORMS)
+    named = value[field]
+    if not isinstance(named, str):
+        raise BadSkillRefError(f"skills.json has an entry whose {field} is no text", hint=_FORMS)
+    if kind == "local":
+        return parse_skill_path(named)
+    return parse_package(named) if kind == "github" else parse_builtin(named)

@@ -1,0 +1,111 @@
+"""What weight content carries: authority from origin and door, trust from authority.
+
+Owns:  which doors each origin may come through, and what it is worth there.
+Rule 1: an origin speaks with its own weight only through a door that can vouch for it. Through any
+        other door it is evidence: a claim never raises anything.
+Rule 2: a door alone raises nothing either. A stranger's words brought in by the operator's tools
+        are still a stranger's words.
+Rule 3: trust is a second name for authority, kept for older readers. It is never decided apart.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, assert_never
+
+from holon.model.queue import (
+    AdmissionContext,
+    AuthorityClass,
+    CallbackOrigin,
+    ChannelOrigin,
+    OperatorOrigin,
+    Origin,
+    SystemOrigin,
+    TaskOrigin,
+    TimerOrigin,
+    TrustLevel,
+    WebhookOrigin,
+)
+
+OPERATOR_DOORS: Final = frozenset(
+    {
+        AdmissionContext.CONTROL_AUTHENTICATED,
+        AdmissionContext.OPERATOR_TRANSPORT_AUTHENTICATED,
+        AdmissionContext.LOCAL_PROCESS,
+    }
+)
+RUNTIME_DOORS: Final = frozenset({AdmissionContext.RUNTIME_OWNED})
+CAPABILITY_DOORS: Final = frozenset({AdmissionContext.EXTERNAL_TRIGGER_CAPABILITY})
+EVERY_DOOR: Final = frozenset(AdmissionContext)
+
+# A webhook that comes with the control token, by the operator's socket, or with the secret of its
+# source was set up by the operator.
+_CONFIGURED_DOORS: Final = frozenset(
+    {
+        AdmissionContext.CONTROL_AUTHENTICATED,
+        AdmissionContext.LOCAL_PROCESS,
+        AdmissionContext.EXTERNAL_TRIGGER_CAPABILITY,
+    }
+)
+
+# From the one that weighs most to the one that weighs least.
+AUTHORITY_ORDER: Final = (
+    AuthorityClass.OPERATOR_INSTRUCTION,
+    AuthorityClass.RUNTIME_INSTRUCTION,
+    AuthorityClass.INTEGRATION_SIGNAL,
+    AuthorityClass.EXTERNAL_EVIDENCE,
+)
+
+TRUST: Final[Mapping[AuthorityClass, TrustLevel]] = MappingProxyType(
+    {
+        AuthorityClass.OPERATOR_INSTRUCTION: TrustLevel.TRUSTED_OPERATOR,
+        AuthorityClass.RUNTIME_INSTRUCTION: TrustLevel.TRUSTED_SYSTEM,
+        AuthorityClass.INTEGRATION_SIGNAL: TrustLevel.TRUSTED_INTEGRATION,
+        AuthorityClass.EXTERNAL_EVIDENCE: TrustLevel.UNTRUSTED_EXTERNAL,
+    }
+)
+
+
+def doors_of(origin: Origin) -> frozenset[AdmissionContext]:
+    """Return the admission contexts through which this origin may come in at all."""
+    match origin:
+        case OperatorOrigin():
+            return OPERATOR_DOORS
+        case TimerOrigin() | SystemOrigin() | TaskOrigin():
+            return RUNTIME_DOORS
+        case CallbackOrigin():
+            return CAPABILITY_DOORS
+        case WebhookOrigin() | ChannelOrigin():
+            return EVERY_DOOR
+        case _:
+            assert_never(origin)
+
+
+def derive_authority(origin: Origin, admission: AdmissionContext) -> AuthorityClass:
+    """Return how content from this origin, admitted this way, is to be treated."""
+    if admission not in doors_of(origin):
+        return AuthorityClass.EXTERNAL_EVIDENCE
+    match origin:
+        case OperatorOrigin():
+            return AuthorityClass.OPERATOR_INSTRUCTION
+        case TimerOrigin() | SystemOrigin() | TaskOrigin():
+            return AuthorityClass.RUNTIME_INSTRUCTION
+        case CallbackOrigin():
+            return AuthorityClass.INTEGRATION_SIGNAL
+        case WebhookOrigin():
+            if admission in _CONFIGURED_DOORS:
+                return AuthorityClass.INTEGRATION_SIGNAL
+            return AuthorityClass.EXTERNAL_EVIDENCE
+        case ChannelOrigin():
+            return AuthorityClass.EXTERNAL_EVIDENCE
+        case _:
+            assert_never(origin)
+
+
+def lowest(classes: Iterable[AuthorityClass]) -> AuthorityClass:
+    """Return what content made of all of these is worth."""
+    return max(classes, key=AUTHORITY_ORDER.index)
+
+
+def derive_trust(authority: AuthorityClass) -> TrustLevel:
+    """Return the older label that goes with an authority class."""
+    return TRUST[authority]

@@ -1,0 +1,189 @@
+"""The records a path names.
+
+Owns:  the one place where whoever serves says it and whoever shows it asks; the bundle: a host, who
+       it is, and how to end it. No logic; finding an agent, and what belongs to it.
+Rule 1: a request that was turned away leaves a count and nothing else.
+Rule 2: a private agent is not there for a reader; the answer is that of an unknown one. An archived
+        one can be read by its name, that of a past run too: its history is why it is kept, and
+        lists leave it out.
+Rule 3: what belongs to another agent does not exist under this one's path, byte for byte.
+"""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeVar
+
+import anyio
+
+from holon.adapters.system.processes import ProcessUsage, process_usage
+from holon.decide.agents.lifecycle import is_temporary, refuse_unknown
+from holon.decide.work.items import unknown_item
+from holon.http.access import OutsideDoor
+from holon.http.events.frames import EventFrames
+from holon.http.events.stream import TokenWatch
+from holon.http.metrics import EventTally
+from holon.http.route import Call
+from holon.model.agents import AgentIdentity, IdentityStatus, Visibility
+from holon.model.errors import Refusal, RefusalCode, RefusedError
+from holon.model.events.briefs import BriefRecord
+from holon.model.limits import PROMPT_WAITS_COUNT_MAX
+from holon.model.queue import QueueEntry
+from holon.model.tasks import TaskRecord
+from holon.model.values import (
+    AgentId,
+    BriefId,
+    MessageId,
+    TaskId,
+    TimerId,
+    WorkItemId,
+    parse_agent_id,
+    parse_record_id,
+)
+from holon.model.wake import TimerRecord
+from holon.model.work import WorkItemRecord
+from holon.ports.clock import Clock
+from holon.runtime.host import Host
+
+
+def _none_open() -> int:
+    return 0
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Of one server; whoever listens puts its count here."""
+
+    open_count: Callable[[], int] = _none_open
+    answered: Counter[int] = field(default_factory=Counter)  # by the first digit of the status
+    refusals: Counter[int] = field(default_factory=Counter)  # by status
+
+    def take_refusals(self) -> Mapping[int, int]:
+        """Return how many requests were turned away since last time, by status."""
+        counted, self.refusals = self.refusals, Counter()
+        return counted
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RuntimeFacts:
+    """Who this runtime is, for whoever asks."""
+
+    version: str
+    pid: int
+    home_dir: str
+    socket_path: str
+    http_addr: str
+    base_url: str
+    started_at: datetime
+    config_fingerprint: str
+    default_agent: AgentId
+    workspace_dir: str | None = None
+    advertise_url: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plane:
+    """Everything a handler may touch."""
+
+    host: Host
+    clock: Clock
+    facts: RuntimeFacts
+    request_shutdown: Callable[[], None]
+    outside: OutsideDoor
+    frames: EventFrames = field(default_factory=EventFrames)
+    token_watch: TokenWatch = field(default_factory=TokenWatch)
+    tally: EventTally = field(default_factory=EventTally)
+    traffic: Traffic = field(default_factory=Traffic)
+    usage: Callable[[], ProcessUsage] = process_usage
+    prompt_waits: anyio.Semaphore = field(
+        default_factory=lambda: anyio.Semaphore(PROMPT_WAITS_COUNT_MAX)
+    )
+
+
+IdT = TypeVar("IdT", TaskId, TimerId, BriefId)
+OwnedT = TypeVar("OwnedT", TaskRecord, TimerRecord, BriefRecord)
+
+
+def named_agent(call: Call) -> AgentId:
+    """The agent the path names, whether it exists or not."""
+    return parse_agent_id(call.params["agent_id"])
+
+
+async def shown_agent(plane: Plane, call: Call) -> AgentId:
+    """The agent a read is about; raises RefusedError when a reader sees none."""
+    agent_id = call.agent_id(plane.facts.default_agent)
+    found = await plane.host.reads.agent(agent_id)
+    if found is None or not is_shown(found.identity):
+        raise RefusedError(refuse_unknown(agent_id))
+    return agent_id
+
+
+def is_shown(identity: AgentIdentity) -> bool:
+    """Whether a reader may see the agent it names."""
+    is_past_run = identity.status is IdentityStatus.ARCHIVED and is_temporary(identity)
+    return identity.visibility is Visibility.PUBLIC or is_past_run
+
+
+async def own_task(plane: Plane, call: Call) -> TaskRecord:
+    """The task the path names."""
+    return await _own(call, "task", TaskId, plane.host.reads.task, RefusalCode.TASK_NOT_FOUND)
+
+
+async def own_timer(plane: Plane, call: Call) -> TimerRecord:
+    """The timer the path names."""
+    return await _own(call, "timer", TimerId, plane.host.reads.timer, RefusalCode.TIMER_NOT_FOUND)
+
+
+async def own_brief(plane: Plane, call: Call) -> BriefRecord:
+    """The brief the path names."""
+    return await _own(call, "brief", BriefId, plane.host.reads.brief, RefusalCode.BRIEF_NOT_FOUND)
+
+
+async def own_work_item(plane: Plane, call: Call) -> WorkItemRecord:
+    """The work item the path names."""
+    agent_id = named_agent(call)
+    item_id = WorkItemId(_record_id(call, "work_item_id", "work item id"))
+    found = await plane.host.reads.work_item(item_id)
+    if found is None or found.agent_id != agent_id:
+        raise RefusedError(unknown_item(item_id))
+    return found
+
+
+async def own_message(plane: Plane, call: Call) -> QueueEntry:
+    """The message the path names."""
+    agent_id = named_agent(call)
+    message_id = MessageId(_record_id(call, "message_id", "message id"))
+    found = await plane.host.reads.messages(agent_id, [message_id])
+    if not found:
+        raise _missing(RefusalCode.MESSAGE_NOT_FOUND, "message", message_id)
+    return found[0]
+
+
+async def _own(
+    call: Call,
+    what: str,
+    id_of: Callable[[str], IdT],
+    read: Callable[[IdT], Awaitable[OwnedT | None]],
+    missing: RefusalCode,
+) -> OwnedT:
+    agent_id, record_id = named_agent(call), id_of(_record_id(call, f"{what}_id", f"{what} id"))
+    found = await read(record_id)
+    if found is None or found.agent_id != agent_id:
+        raise _missing(missing, what, str(record_id))
+    return found
+
+
+def _record_id(call: Call, name: str, what: str) -> str:
+    return parse_record_id(call.params[name], what=what)
+
+
+def _missing(code: RefusalCode, what: str, record_id: str) -> RefusedError:
+    return RefusedError(
+        Refusal(
+            code=code,
+            message=f"there is no {what} {record_id}",
+            hint=f"list the agent's {what}s to find its id",
+            field=f"{what}_id",
+        )
+    )

@@ -1,0 +1,156 @@
+"""Events as they happen, to whoever keeps reading.
+
+Owns:  the one look at the token on behalf of every stream over TCP; one stream from its opening to
+       its end: frames, heartbeats and the last word.
+Rule 1: one look a second for however many streams there are, and none while there are none.
+Rule 2: whoever is woken judges for itself whether it may go on; here is only said that there is
+        reason to.
+Rule 3: where a stream begins is settled before it is answered: a place that is lost is a refusal
+        with a status, not a stream that ends.
+Rule 4: a stream says why it ends: its reader fell behind, its place was lost, its token is no
+        longer good. A reader that takes nothing is cut off by the connection.
+Rule 5: a silent stream says every now and then that it lives, and checks that it may; over TCP also
+        whenever the token is another.
+Rule 6: what happens is told at once; what follows within a moment is told together, since looking
+        and sending cost the same for one event as for many.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import anyio
+
+from holon.http.access import Token
+from holon.http.exchange import Door
+from holon.http.query import StreamQuery
+from holon.http.route import Call
+from holon.model.errors import BadInputError, HolonError, StoreError
+from holon.model.limits import EVENT_HEARTBEAT_MS, SECOND_MS
+from holon.ports.clock import Clock
+from holon.runtime.events.feed import CursorLostError, EventReader, Page, SubscriberLaggedError
+from holon.wire.codec import STREAM_CLOSED, ErrorBody, encode
+
+TOKEN_LOOK_MS: Final = 1 * SECOND_MS
+
+
+class TokenWatch:
+    """Wakes the streams of one server when the token is another."""
+
+    def __init__(self) -> None:
+        self._stream_count = 0
+        self._wanted = anyio.Event()
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Have the token looked at for as long as the block lasts."""
+        self._stream_count += 1
+        self._wanted.set()
+        try:
+            yield
+        finally:
+            self._stream_count -= 1
+            if not self._stream_count:
+                self._wanted = anyio.Event()
+
+    async def run(self, token: Token, clock: Clock, wake_all: Callable[[], None]) -> None:
+        """Look until cancelled, and wake all when the token is not the one seen before."""
+        while True:
+            await self._wanted.wait()
+            seen = token.digest()
+            wake_all()  # who judged before this look judges again after it
+            while self._stream_count:
+                await clock.sleep_for(TOKEN_LOOK_MS)
+                found = token.digest()
+                if found != seen:
+                    seen = found
+                    wake_all()
+
+
+LAST_EVENT_ID: Final = b"last-event-id"
+_OPENED: Final = b": open\n\n"
+_HEARTBEAT: Final = b": heartbeat\n\n"
+_NUMBER_DIGITS_MAX: Final = 18
+
+
+class BadLastEventIdError(BadInputError):
+    """The header that says where to go on is not a number."""
+
+    code = "bad_last_event_id"
+    hint = "send the id of the last event, as it came"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stream:
+    """What one stream is made of."""
+
+    opened: AbstractContextManager[EventReader]
+    framed: Callable[[Page], Awaitable[bytes]]
+    call: Call
+    watch: TokenWatch
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the stream, piece by piece, until there is a reason to end it."""
+        with self.opened as reader, self._watched():
+            yield _OPENED
+            while self._may_go_on():
+                try:
+                    page = await reader.page()
+                    frames = await self.framed(page) if page else b""
+                except (CursorLostError, SubscriberLaggedError, StoreError) as error:
+                    yield _last_word(error)
+                    return
+                if frames:
+                    yield frames
+                    await reader.gather()
+                elif not page and not await _news(reader):
+                    yield _HEARTBEAT
+            yield _closed("unauthorized", "the token is no longer good", "ask with the new one")
+
+    def _watched(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._needs_no_token else self.watch.watched()
+
+    def _may_go_on(self) -> bool:
+        return self._needs_no_token or self.call.still_allowed()
+
+    @property
+    def _needs_no_token(self) -> bool:
+        """Over TCP the token may change; who is at a unix socket does not."""
+        return self.call.head.peer.door is Door.UNIX
+
+
+class Cursor(NamedTuple):
+    """Where a reader wants to go on, and on which timeline if it says so."""
+
+    epoch: str | None
+    after: int | None
+
+
+def resumed_after(call: Call, asked: StreamQuery) -> Cursor:
+    """Return where a reader wants to go on: a browser's header counts more than its first URL."""
+    values = call.head.values(LAST_EVENT_ID)
+    if not values:
+        return Cursor(asked.event_log_epoch, asked.after_seq)
+    epoch, colon, text = values[0].decode("latin-1").rpartition(":")
+    is_number = text.isascii() and text.isdigit() and len(text) <= _NUMBER_DIGITS_MAX
+    if len(values) > 1 or not is_number:
+        raise BadLastEventIdError(f"{text[:40]!r} is not the id of an event")
+    return Cursor(epoch if colon else asked.event_log_epoch, int(text))
+
+
+async def _news(reader: EventReader) -> bool:
+    """Wait for more; False when it is time for a heartbeat."""
+    with anyio.move_on_after(EVENT_HEARTBEAT_MS / SECOND_MS):
+        await reader.news()
+        return True
+    return False
+
+
+def _last_word(error: HolonError) -> bytes:
+    return _closed(error.code, error.message, error.hint)
+
+
+def _closed(code: str, error: str, hint: str | None) -> bytes:
+    body = encode(ErrorBody(ok=False, error=error, code=code, hint=hint))
+    return b"event: %s\ndata: %s\n\n" % (STREAM_CLOSED.encode(), body)

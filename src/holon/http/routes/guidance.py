@@ -1,0 +1,84 @@
+"""The skills of an agent: seen by readers, installed and uninstalled by the operator.
+
+Owns:  the routes of skills.
+Rule 1: changing them is the operator's alone. A command an agent runs cannot install a skill here.
+"""
+
+from typing import Final
+
+from holon.http.context import Plane, named_agent, shown_agent
+from holon.http.route import Access, Call, Route
+from holon.projections.guidance import AgentSkillsView
+from holon.wire.responses import InstallSkillRequest, SkillReceipt, UninstallSkillRequest
+
+
+async def show(plane: Plane, call: Call) -> AgentSkillsView:
+    """What an agent may discover, uses, and was given."""
+    return await plane.host.skills.look(await shown_agent(plane, call))
+
+
+async def install(plane: Plane, call: Call) -> SkillReceipt:
+    """Put a skill into the agent's home."""
+    agent_id, asked = named_agent(call), call.taken(InstallSkillRequest)
+    kind = None if asked.kind is None else asked.kind.value
+    made = await plane.host.skills.install(
+        agent_id, asked.name, kind=kind, copies=asked.copy, force=asked.force
+    )
+    return SkillReceipt(
+        ok=True,
+        agent_id=agent_id,
+        name=made.name,
+        path=made.path,
+        source_kind=made.kind,
+        source=made.source,
+    )
+
+
+async def uninstall(plane: Plane, call: Call) -> SkillReceipt:
+    """Take a skill out of the agent's home."""
+    agent_id, asked = named_agent(call), call.taken(UninstallSkillRequest)
+    gone = await plane.host.skills.uninstall(agent_id, asked.name, force=asked.force)
+    return SkillReceipt(
+        ok=True,
+        agent_id=agent_id,
+        name=gone.name,
+        path=gone.path,
+        source_kind=gone.kind,
+        source=gone.source,
+    )
+
+
+ROUTES: Final[tuple[Route[Plane], ...]] = (
+    Route(
+        method="GET",
+        path="/agents/{agent_id}/skills",
+        access=Access.READ,
+        summary="The skills an agent may discover, those it uses, and what was installed for it.",
+        answer=show,
+        returns=AgentSkillsView,
+        refusals=(404,),
+        tags=("skills",),
+    ),
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/skills/install",
+        access=Access.CONTROL,
+        summary="Put a skill into an agent's home, whole or not at all.",
+        answer=install,
+        takes=InstallSkillRequest,
+        returns=SkillReceipt,
+        refusals=(404, 409, 502),
+        tags=("skills",),
+    ),
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/skills/uninstall",
+        access=Access.CONTROL,
+        summary="Take a skill out of an agent's home; of a linked one only the link.",
+        answer=uninstall,
+        takes=UninstallSkillRequest,
+        returns=SkillReceipt,
+        refusals=(404, 409),
+        tags=("skills",),
+    ),
+)

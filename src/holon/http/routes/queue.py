@@ -1,0 +1,248 @@
+"""Messages from outside: public enqueue and the generic webhook.
+
+Owns:  how an outsider's request becomes an ingress request.
+Rule 1: the operator's token opens the door and no more: what comes through it is an outsider's
+        word, and the door's ceilings hold. A webhook it was given to is a signal of an integration
+        the operator set up; what a channel brings stays external evidence.
+Rule 2: a webhook whose signature holds under a configured secret came by the capability of that
+        secret, and is a signal of that integration. A signature that does not hold is refused,
+        whatever else the request shows.
+Rule 3: a source that was set up without a usable secret is shut, signed or not: its sender learns
+        that the fault is on this side.
+"""
+
+from http import HTTPStatus
+from typing import Final
+
+from holon.decide.queue.webhook_signature import SignedHead, verified_hub_key, verified_id
+from holon.decide.wake.triggers import evidence_of
+from holon.http.access import HUB_SIGNATURE, signatures_of
+from holon.http.context import Plane
+from holon.http.errors import refused_reply
+from holon.http.exchange import JSON_TYPE, Reply
+from holon.http.request_headers import (
+    CAUSATION,
+    CONTENT_TYPE,
+    CORRELATION,
+    DELIVERED,
+    REPEATABLE,
+    SIGNED,
+    SOURCE,
+    TELLS_EVENT,
+    WEBHOOK_ID,
+    WEBHOOK_TIMESTAMP,
+    delivery_id,
+    event_label,
+    label,
+)
+from holon.http.route import RAW_BODY, Access, Call, CallerClass, Route, idempotency_key
+from holon.model.agents import Visibility
+from holon.model.errors import Refusal, RefusalCode, RefusedError
+from holon.model.limits import PUBLIC_BODY_BYTES_MAX
+from holon.model.queue import (
+    AdmissionContext,
+    ChannelOrigin,
+    DeliverySurface,
+    IngressRequest,
+    JsonBody,
+    MessageBody,
+    MessageKind,
+    TextBody,
+    WebhookOrigin,
+)
+from holon.model.values import AgentId, JsonValue, parse_agent_id
+from holon.wire.requests import EnqueueRequest
+from holon.wire.responses import Enqueued
+from holon.wire.strict_body import decode_body
+
+ENQUEUE_SOURCE: Final = "http"
+WEBHOOK_SOURCE: Final = "generic"
+GITHUB_SOURCE: Final = "github"
+
+
+async def enqueue(plane: Plane, call: Call) -> Enqueued:
+    """Queue an outsider's message."""
+    asked = call.taken(EnqueueRequest)
+    origin = asked.origin or WebhookOrigin(source=ENQUEUE_SOURCE)
+    meant = (
+        MessageKind.CHANNEL_EVENT
+        if isinstance(origin, ChannelOrigin)
+        else MessageKind.WEBHOOK_EVENT
+    )
+    request = IngressRequest(
+        agent_id=call.agent_id(plane.facts.default_agent),
+        kind=asked.kind or meant,
+        origin=origin,
+        body=asked.content(),
+        surface=DeliverySurface.HTTP_PUBLIC_ENQUEUE,
+        admission=call.admission,
+        priority=asked.priority,
+        idempotency_key=idempotency_key(call),
+        metadata=asked.metadata,
+        correlation_id=asked.correlation_id,
+        causation_id=asked.causation_id,
+        claimed_trust=asked.trust,
+        claimed_authority=asked.authority_class,
+    )
+    return await _admitted(plane, request)
+
+
+async def judge(plane: Plane, call: Call) -> Reply | None:
+    """Turn away whose signature could not hold, whatever it signs."""
+    source = _source(call)
+    is_signed = bool(_signatures(plane, call)) or call.caller is CallerClass.SIGNER
+    if plane.outside.is_shut(source):
+        return _shut(source, is_signed=is_signed)
+    can_hold = plane.outside.secret_of(source) is not None and _signatures(plane, call)
+    return _bad_signature() if is_signed and not can_hold else None
+
+
+async def webhook(plane: Plane, call: Call) -> Enqueued | Reply:
+    """Queue what a machine outside posted."""
+    source, signatures = _source(call), _signatures(plane, call)
+    is_signed = bool(signatures)
+    if is_signed:
+        secret = plane.outside.secret_of(source)
+        key = (
+            verified_hub_key(secret, signatures, call.raw)
+            if plane.outside.signs_as_github(source)
+            else verified_id(secret, _signed_head(call), call.raw, now=plane.clock.now())
+        )
+        if key is None:
+            return _bad_signature()
+    else:
+        key = delivery_id(call)
+    request = IngressRequest(
+        agent_id=parse_agent_id(call.params["agent_id"]),
+        kind=MessageKind.WEBHOOK_EVENT,
+        origin=WebhookOrigin(source=source, event_type=event_label(call)),
+        body=_content(call),
+        surface=DeliverySurface.HTTP_WEBHOOK,
+        admission=(AdmissionContext.EXTERNAL_TRIGGER_CAPABILITY if is_signed else call.admission),
+        idempotency_key=key,
+        correlation_id=label(call, CORRELATION),
+        causation_id=label(call, CAUSATION),
+    )
+    return await _admitted(plane, request)
+
+
+async def _admitted(plane: Plane, request: IngressRequest) -> Enqueued:
+    await _require_public(plane, request.agent_id)
+    receipt = await plane.host.admit(request)
+    return Enqueued(
+        ok=True,
+        agent_id=receipt.agent_id,
+        message_id=receipt.message_id,
+        duplicate=receipt.duplicate,
+    )
+
+
+async def _require_public(plane: Plane, agent_id: AgentId) -> None:
+    """Keep outsiders away from agents that belong to others; an unknown one is the door's."""
+    found = await plane.host.reads.agent(agent_id)
+    if found is not None and found.identity.visibility is not Visibility.PUBLIC:
+        raise RefusedError(
+            Refusal(
+                code=RefusalCode.PUBLIC_CEILING,
+                message=f"agent {agent_id} takes nothing from the public",
+                hint="address a public agent",
+                field="agent_id",
+            )
+        )
+
+
+def _source(call: Call) -> str:
+    """GitHub cannot be told to name itself as we do; its signature does."""
+    unnamed = GITHUB_SOURCE if call.head.values(HUB_SIGNATURE) else WEBHOOK_SOURCE
+    return label(call, SOURCE) or unnamed
+
+
+def _signatures(plane: Plane, call: Call) -> tuple[bytes, ...]:
+    """The signatures of the form the source was set up for; one under each name are two."""
+    if plane.outside.signs_as_github(_source(call)):
+        return tuple(call.head.values(HUB_SIGNATURE))
+    return signatures_of(call.head)
+
+
+def _signed_head(call: Call) -> SignedHead:
+    head = call.head
+    return SignedHead(
+        signatures=signatures_of(head),
+        ids=tuple(head.values(WEBHOOK_ID.key)),
+        timestamps=tuple(head.values(WEBHOOK_TIMESTAMP.key)),
+    )
+
+
+def _content(call: Call) -> MessageBody:
+    """JSON stays JSON when it is said to be; text stays text; the rest is kept as it may be."""
+    media = (label(call, CONTENT_TYPE) or "").partition(";")[0].strip().lower()
+    if media == JSON_TYPE.decode() or media.endswith("+json"):
+        value: JsonValue = decode_body(call.raw, object)
+        return JsonBody(value=value)
+    evidence = evidence_of(call.raw)
+    return (
+        TextBody(text=evidence or "")
+        if isinstance(evidence, str | None)
+        else JsonBody(value=evidence)
+    )
+
+
+def _bad_signature() -> Reply:
+    return refused_reply(
+        HTTPStatus.UNAUTHORIZED,
+        "bad_signature",
+        "the signature does not hold",
+        hint="sign id, timestamp and body as they are sent, with this source's secret, just now",
+    )
+
+
+def _shut(source: str, *, is_signed: bool) -> Reply:
+    """Whoever signs has shown nothing that could be believed; whoever has the token, who it is."""
+    return refused_reply(
+        HTTPStatus.UNAUTHORIZED if is_signed else HTTPStatus.FORBIDDEN,
+        "webhook_disabled",
+        f"webhooks of {source} are shut: their secret is missing",
+        hint=f"give webhooks.{source} a secret, or remove it from the configuration",
+    )
+
+
+ROUTES: Final[tuple[Route[Plane], ...]] = (
+    Route(
+        method="POST",
+        path="/agents/{agent_id}/enqueue",
+        access=Access.INGRESS,
+        summary="Queue a message from outside for an agent; a webhook's is a signal.",
+        answer=enqueue,
+        headers=REPEATABLE,
+        takes=EnqueueRequest,
+        returns=Enqueued,
+        refusals=(403, 404, 409),
+        tags=("ingress",),
+    ),
+    Route(
+        method="POST",
+        path="/enqueue",
+        access=Access.INGRESS,
+        summary="Queue a message from outside for the default agent, as for a named one.",
+        answer=enqueue,
+        headers=REPEATABLE,
+        takes=EnqueueRequest,
+        returns=Enqueued,
+        refusals=(403, 404, 409),
+        tags=("ingress",),
+    ),
+    Route(
+        method="POST",
+        path="/webhooks/generic/{agent_id}",
+        access=Access.SIGNED,
+        summary="Queue what a machine outside posts, as a signal of that integration.",
+        answer=webhook,
+        gate=judge,
+        headers=(*DELIVERED, *TELLS_EVENT, *SIGNED),
+        takes=RAW_BODY,
+        body_bytes_max=PUBLIC_BODY_BYTES_MAX,
+        returns=Enqueued,
+        refusals=(403, 404, 409),
+        tags=("ingress",),
+    ),
+)

@@ -1,0 +1,218 @@
+"""The runtime itself: is it well, and please end.
+
+Owns:  the route that serves the OpenAPI document, made of the very rows that are served; the root.
+       It tells a stranger no more than the handshake does; the handshake. It tells a stranger how
+       to come in, and nothing about who lives here; the routes `holon daemon` works with.
+Rule 1: asking the runtime to end stops no agent. What they do is cut off or finished, kept either
+        way, and goes on when the next runtime starts.
+Rule 2: what protects from an agent's commands, and what does not, is said in every status.
+"""
+
+from functools import cache
+from typing import Final
+
+from holon.http.context import Plane
+from holon.http.exchange import Door, Reply
+from holon.http.openapi import openapi_document
+from holon.http.route import Access, Call, Route
+from holon.model.errors import StoreFullError
+from holon.model.values import JsonValue
+from holon.model.workspaces import ExecutionPolicy, ExecutionProfile
+from holon.projections.runtime_status import (
+    RuntimeProblem,
+    RuntimeStatus,
+    activity_summary,
+    turn_failure,
+)
+from holon.wire.codec import encode
+from holon.wire.responses import (
+    AuthFacts,
+    Front,
+    FrontLinks,
+    Handshake,
+    HandshakeRuntime,
+    Protocol,
+    ReadinessAnswer,
+    ShutdownAnswer,
+)
+
+
+def described(working: tuple[Route[Plane], ...]) -> tuple[Route[Plane], ...]:
+    """Return these rows, and one that describes all of them and itself."""
+
+    @cache
+    def written(version: str) -> bytes:
+        return encode(openapi_document(routes, version=version))
+
+    async def openapi(plane: Plane, call: Call) -> Reply:
+        del call
+        return Reply(status=200, body=written(plane.facts.version))
+
+    row: Route[Plane] = Route(
+        method="GET",
+        path="/openapi.json",
+        access=Access.READ,
+        summary="This surface, described: every route, type and error.",
+        answer=openapi,
+        returns=dict[str, JsonValue],
+        tags=("runtime",),
+    )
+    routes = (*working, row)
+    return routes
+
+
+async def front(plane: Plane, call: Call) -> Front:
+    """Say what this is, and where to go on."""
+    del call
+    links = FrontLinks(handshake="/handshake", openapi="/openapi.json")
+    return Front(ok=True, name="holon", version=plane.facts.version, links=links)
+
+
+FRONT_ROUTES: Final[tuple[Route[Plane], ...]] = (
+    Route(
+        method="GET",
+        path="/",
+        access=Access.OPEN,
+        summary="Say what is served here, and where to go on.",
+        answer=front,
+        returns=Front,
+        tags=("runtime",),
+    ),
+)
+
+
+CAPABILITIES: Final = (
+    "agents.list",
+    "agents.state",
+    "agents.events",
+    "agents.control",
+    "tui.remote",
+)
+
+
+async def handshake(plane: Plane, call: Call) -> Handshake:
+    """Introduce the server."""
+    local = call.head.peer.door is Door.UNIX
+    facts = plane.facts
+    return Handshake(
+        ok=True,
+        protocol=Protocol(name="holon-control", version=1),
+        auth=AuthFacts(mode="local" if local else "bearer", required=not local),
+        capabilities=CAPABILITIES,
+        version=facts.version,
+        runtime=HandshakeRuntime(
+            default_agent=facts.default_agent,
+            workspace_dir=facts.workspace_dir,
+            home_dir=facts.home_dir,
+            listen=facts.http_addr,
+            advertise_url=facts.advertise_url,
+        )
+        if local
+        else None,
+    )
+
+
+HANDSHAKE_ROUTES: Final[tuple[Route[Plane], ...]] = (
+    Route(
+        method="GET",
+        path="/handshake",
+        access=Access.OPEN,
+        summary="Say hello: which protocol, and what it takes to be let in.",
+        answer=handshake,
+        returns=Handshake,
+        tags=("runtime",),
+    ),
+)
+
+
+async def readiness(plane: Plane, call: Call) -> ReadinessAnswer:
+    """Say that requests are taken: nobody is answered before recovery is done."""
+    del call
+    return ReadinessAnswer(ok=True, ready=True, pid=plane.facts.pid, version=plane.facts.version)
+
+
+async def status(plane: Plane, call: Call) -> RuntimeStatus:
+    """Say who runs here, with what, how busy, what was used, and what went wrong last."""
+    del call
+    facts, reads = plane.facts, plane.host.reads
+    failed = await reads.last_failure()
+    problems = plane.host.problems
+    return RuntimeStatus(
+        ok=True,
+        healthy=not any(isinstance(each, StoreFullError) for each in problems),
+        pid=facts.pid,
+        home_dir=facts.home_dir,
+        socket_path=facts.socket_path,
+        http_addr=facts.http_addr,
+        started_at=facts.started_at,
+        config_fingerprint=facts.config_fingerprint,
+        version=facts.version,
+        activity=activity_summary(await reads.runtime_activity()),
+        startup_surface=_startup_surface(plane),
+        runtime_surface=_runtime_surface(),
+        budgets=await plane.host.pace.look_at_all(),
+        last_failure=None if failed is None else turn_failure(failed),
+        problems=tuple(
+            RuntimeProblem(code=each.code, message=each.message, hint=each.hint)
+            for each in problems
+        ),
+    )
+
+
+async def shutdown(plane: Plane, call: Call) -> ShutdownAnswer:
+    """Begin to end, and say so."""
+    del call
+    plane.request_shutdown()
+    return ShutdownAnswer(ok=True, message="ending; no agent is stopped by it")
+
+
+def _startup_surface(plane: Plane) -> dict[str, str]:
+    facts = plane.facts
+    found = {"base_url": facts.base_url, "default_agent": str(facts.default_agent)}
+    if facts.advertise_url is not None:
+        found["advertise_url"] = facts.advertise_url
+    if facts.workspace_dir is not None:
+        found["workspace_dir"] = facts.workspace_dir
+    return found
+
+
+def _runtime_surface() -> dict[str, str]:
+    policy = ExecutionPolicy()
+    return {
+        "execution_backend": ExecutionProfile().backend,
+        "confinement": policy.path_confinement.value,
+        "network_confinement": policy.network_confinement.value,
+        "secret_isolation": policy.secret_isolation.value,
+    }
+
+
+RUNTIME_CONTROL_ROUTES: Final[tuple[Route[Plane], ...]] = (
+    Route(
+        method="GET",
+        path="/control/runtime/readiness",
+        access=Access.READ,
+        summary="Whether the runtime takes requests.",
+        answer=readiness,
+        returns=ReadinessAnswer,
+        tags=("runtime",),
+    ),
+    Route(
+        method="GET",
+        path="/control/runtime/status",
+        access=Access.READ,
+        summary="Who runs here, with what, how busy it is, and what went wrong last.",
+        answer=status,
+        returns=RuntimeStatus,
+        tags=("runtime",),
+    ),
+    Route(
+        method="POST",
+        path="/control/runtime/shutdown",
+        access=Access.CONTROL,
+        summary="End the runtime in good order; no agent is stopped by it.",
+        answer=shutdown,
+        returns=ShutdownAnswer,
+        status=202,
+        tags=("runtime",),
+    ),
+)

@@ -1,0 +1,120 @@
+"""What happened to an agent, for reading: briefs, turns and messages.
+
+Owns:  the pages of briefs and turns, and single briefs and messages; the route that shows a prompt.
+       It sends nothing and changes nothing.
+Rule 1: pages run from the newest backwards, so that new records never shift a page being read.
+"""
+
+from typing import Final
+
+from holon.http.context import Plane, own_brief, own_message, shown_agent
+from holon.http.query import BeforeQuery, TurnsQuery
+from holon.http.route import Access, Call, Route
+from holon.model.events.briefs import BriefRecord
+from holon.model.queue import QueueEntry
+from holon.model.values import BriefId, parse_agent_id, parse_record_id
+from holon.projections.turns.transcript import TranscriptPage, transcript_page
+from holon.prompt.prompt_view import PromptView
+from holon.wire.requests import DebugPromptRequest
+from holon.wire.responses import BriefPage
+
+
+async def briefs(plane: Plane, call: Call) -> BriefPage:
+    """Page through an agent's briefs."""
+    agent_id, asked = await shown_agent(plane, call), call.asked(BeforeQuery)
+    before = None if asked.before is None else parse_record_id(asked.before, what="brief id")
+    found = await plane.host.reads.briefs_page(
+        agent_id, before=None if before is None else BriefId(before), limit=asked.limit
+    )
+    return BriefPage(
+        briefs=tuple(found),
+        limit=asked.limit,
+        next_before=found[-1].id if len(found) >= asked.limit else None,
+    )
+
+
+async def brief(plane: Plane, call: Call) -> BriefRecord:
+    """Read one brief."""
+    await shown_agent(plane, call)
+    return await own_brief(plane, call)
+
+
+async def transcript(plane: Plane, call: Call) -> TranscriptPage:
+    """Page through an agent's turns."""
+    agent_id, asked = await shown_agent(plane, call), call.asked(TurnsQuery)
+    logs = await plane.host.reads.turns_page(agent_id, before_index=asked.before, limit=asked.limit)
+    return transcript_page([plane.host.shown(log) for log in logs], limit=asked.limit)
+
+
+async def message(plane: Plane, call: Call) -> QueueEntry:
+    """Read one message, and where it stands in the queue."""
+    await shown_agent(plane, call)
+    return await own_message(plane, call)
+
+
+TRANSCRIPT_ROUTES: Final[tuple[Route[Plane], ...]] = (
+    Route(
+        method="GET",
+        path="/agents/{agent_id}/briefs",
+        access=Access.READ,
+        summary="What an agent told its operator, newest first.",
+        answer=briefs,
+        query=BeforeQuery,
+        returns=BriefPage,
+        refusals=(404,),
+        tags=("history",),
+    ),
+    Route(
+        method="GET",
+        path="/agents/{agent_id}/briefs/{brief_id}",
+        access=Access.READ,
+        summary="One brief.",
+        answer=brief,
+        returns=BriefRecord,
+        refusals=(404,),
+        tags=("history",),
+    ),
+    Route(
+        method="GET",
+        path="/agents/{agent_id}/transcript",
+        access=Access.READ,
+        summary="An agent's turns with everything recorded in them, newest first.",
+        answer=transcript,
+        query=TurnsQuery,
+        returns=TranscriptPage,
+        refusals=(404,),
+        tags=("history",),
+    ),
+    Route(
+        method="GET",
+        path="/agents/{agent_id}/messages/{message_id}",
+        access=Access.READ,
+        summary="One message, and where it stands in the queue.",
+        answer=message,
+        returns=QueueEntry,
+        refusals=(404,),
+        tags=("history",),
+    ),
+)
+
+
+async def debug_prompt(plane: Plane, call: Call) -> PromptView:
+    """Show the frame an agent's next request would have."""
+    asked = call.taken(DebugPromptRequest)
+    return await plane.host.prompts.look(parse_agent_id(call.params["agent_id"]), text=asked.text)
+
+
+PROMPT_ROUTES: Final[tuple[Route[Plane], ...]] = (
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/debug-prompt",
+        access=Access.CONTROL,
+        summary="Show the prompt an agent would be given now, section by section.",
+        answer=debug_prompt,
+        takes=DebugPromptRequest,
+        body_optional=True,
+        returns=PromptView,
+        refusals=(404,),
+        tags=("agents",),
+    ),
+)

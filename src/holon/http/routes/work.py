@@ -1,0 +1,184 @@
+"""Work items: listed, opened, changed, picked and completed by an operator.
+
+Owns:  the routes of work items.
+Rule 1: opening an item is a control-plane mutation: no message is made, and what the agent works on
+        stays what it is.
+"""
+
+from typing import Final
+
+from msgspec import UnsetType
+
+from holon.decide.work.items import Edit
+from holon.http.context import Plane, named_agent, own_work_item, shown_agent
+from holon.http.query import AfterQuery, after_id, next_after
+from holon.http.request_headers import REPEATABLE
+from holon.http.route import Access, Call, Route, idempotency_key
+from holon.model.errors import BadInputError
+from holon.model.events.reads import WeighedItem
+from holon.model.values import AgentId, WorkItemId
+from holon.model.work import TodoItem, WorkItemRecord
+from holon.projections.work import WorkItemView, work_item_view
+from holon.wire.requests import WorkItemPatch, WorkItemRequest
+from holon.wire.responses import WorkItemAnswer, WorkItemPage
+
+
+class BadPatchError(BadInputError):
+    """A change to a work item that says nothing, or says when to look again but not at what."""
+
+    code = "bad_patch"
+    hint = "name what changes; recheck_after_ms goes with blocked_by"
+
+
+async def list_items(plane: Plane, call: Call) -> WorkItemPage:
+    """Page through an agent's work items."""
+    agent_id, asked = await shown_agent(plane, call), call.asked(AfterQuery)
+    after = after_id(asked, WorkItemId, what="work item id")
+    found = await plane.host.reads.work_items_page(agent_id, after=after, limit=asked.limit)
+    focus = await _focus_of(plane, agent_id)
+    return WorkItemPage(
+        work_items=tuple(work_item_view(each, focus=focus) for each in found),
+        limit=asked.limit,
+        next_after=next_after(asked, [each.item.id for each in found]),
+    )
+
+
+async def show(plane: Plane, call: Call) -> WorkItemView:
+    """Show one work item."""
+    await shown_agent(plane, call)
+    return await _viewed(plane, await own_work_item(plane, call))
+
+
+async def create(plane: Plane, call: Call) -> WorkItemAnswer:
+    """Open an item in the agent's queue."""
+    item = await plane.host.work.create(
+        named_agent(call),
+        objective=call.taken(WorkItemRequest).objective,
+        key=idempotency_key(call),
+    )
+    return WorkItemAnswer(ok=True, work_item=await _viewed(plane, item))
+
+
+async def change(plane: Plane, call: Call) -> WorkItemAnswer:
+    """Say what has changed about an item."""
+    asked = call.taken(WorkItemPatch)
+    edit = _edit_of(asked)
+    is_silent = edit == Edit() and isinstance(asked.blocked_by, UnsetType)
+    if is_silent or (asked.recheck_after_ms is not None and not isinstance(asked.blocked_by, str)):
+        raise BadPatchError("this changes nothing")
+    item = await own_work_item(plane, call)
+    await plane.host.work.edit(
+        item.id, edit, blocked_by=asked.blocked_by, recheck_after_ms=asked.recheck_after_ms
+    )
+    return await _answer(plane, call)
+
+
+async def pick(plane: Plane, call: Call) -> WorkItemAnswer:
+    """Make an open item the one the agent works on."""
+    item = await own_work_item(plane, call)
+    await plane.host.work.focus(item.id)
+    return await _answer(plane, call)
+
+
+async def complete(plane: Plane, call: Call) -> WorkItemAnswer:
+    """Mark an item completed."""
+    item = await own_work_item(plane, call)
+    await plane.host.work.complete(item.id)
+    return await _answer(plane, call)
+
+
+def _edit_of(asked: WorkItemPatch) -> Edit:
+    todos = asked.todo_list
+    return Edit(
+        objective=asked.objective,
+        plan_status=asked.plan_status,
+        todo_list=None
+        if todos is None
+        else tuple(TodoItem(text=each.text, state=each.state) for each in todos),
+    )
+
+
+async def _answer(plane: Plane, call: Call) -> WorkItemAnswer:
+    item = await own_work_item(plane, call)
+    return WorkItemAnswer(ok=True, work_item=await _viewed(plane, item))
+
+
+async def _viewed(plane: Plane, item: WorkItemRecord) -> WorkItemView:
+    waits = tuple(await plane.host.reads.item_waits(item.id))
+    focus = await _focus_of(plane, item.agent_id)
+    return work_item_view(WeighedItem(item=item, waits=waits), focus=focus)
+
+
+async def _focus_of(plane: Plane, agent_id: AgentId) -> WorkItemId | None:
+    agent = await plane.host.reads.agent(agent_id)
+    return None if agent is None else agent.focus.current_work_item_id
+
+
+_ITEM: Final = "/control/agents/{agent_id}/work-items/{work_item_id}"
+
+ROUTES: Final[tuple[Route[Plane], ...]] = (
+    Route(
+        method="GET",
+        path="/agents/{agent_id}/work-items",
+        access=Access.READ,
+        summary="An agent's work items: current, queued, waiting, completed.",
+        answer=list_items,
+        query=AfterQuery,
+        returns=WorkItemPage,
+        refusals=(404,),
+        tags=("work items",),
+    ),
+    Route(
+        method="GET",
+        path="/agents/{agent_id}/work-items/{work_item_id}",
+        access=Access.READ,
+        summary="One work item.",
+        answer=show,
+        returns=WorkItemView,
+        refusals=(404,),
+        tags=("work items",),
+    ),
+    Route(
+        method="POST",
+        path="/control/agents/{agent_id}/work-items",
+        access=Access.CONTROL,
+        summary="Open a work item in an agent's queue. Repeats safely under an Idempotency-Key.",
+        answer=create,
+        headers=REPEATABLE,
+        takes=WorkItemRequest,
+        returns=WorkItemAnswer,
+        refusals=(404, 409, 429),
+        tags=("work items",),
+    ),
+    Route(
+        method="PATCH",
+        path=_ITEM,
+        access=Access.CONTROL,
+        summary="Say what has changed about a work item; what is left out stays.",
+        answer=change,
+        takes=WorkItemPatch,
+        returns=WorkItemAnswer,
+        refusals=(404, 409),
+        tags=("work items",),
+    ),
+    Route(
+        method="POST",
+        path=f"{_ITEM}/pick",
+        access=Access.CONTROL,
+        summary="Make an open work item the one the agent works on.",
+        answer=pick,
+        returns=WorkItemAnswer,
+        refusals=(404, 409),
+        tags=("work items",),
+    ),
+    Route(
+        method="POST",
+        path=f"{_ITEM}/complete",
+        access=Access.CONTROL,
+        summary="Mark a work item completed.",
+        answer=complete,
+        returns=WorkItemAnswer,
+        refusals=(404, 409),
+        tags=("work items",),
+    ),
+)

@@ -1,0 +1,120 @@
+"""The homes agents are born into.
+
+
+Contract: `make` builds a home whole and puts it in its place, or raises (BadTemplateError,
+BadSkillRefError, SourceUnreachableError, HomeOccupiedError, AgentHomeError) and leaves nothing. The
+home is provisional until `keep`: `discard` takes a provisional one away, and `provisional` names
+those an ended process left. A directory that was there before is never provisional: `make` without
+a template completes it, `make` with one refuses it. `complete` adds what a home lacks and changes
+nothing that is there. `temporary` names agents that were made for one run and have a home here,
+oldest first and a bounded number of them; `remove` takes such a home away in one step as seen from
+outside, and never anything that a link leads to.
+
+Contract: `entries` is bounded, in a fixed order, and fails nothing.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from holon.model.agents import BadTemplateError, TemplateEntry
+from holon.model.errors import BadInputError, HolonError
+from holon.model.values import AgentId
+
+
+class AgentHomeError(HolonError):
+    """The home of an agent cannot be made."""
+
+    code = "agent_home_unusable"
+    hint = "check the permissions and the space under HOLON_HOME"
+
+
+class SourceUnreachableError(HolonError):
+    """A template or skill could not be fetched; nothing was made."""
+
+    code = "source_unreachable"
+    hint = "check the address and the network, then try again"
+
+
+class HomeOccupiedError(BadInputError):
+    """A directory stands where the home of a new agent would be."""
+
+    code = "agent_home_occupied"
+
+
+class AgentHomes(Protocol):
+    """Where the homes of a host's agents are made."""
+
+    async def make(self, agent_id: AgentId, *, template: str | None, at: datetime) -> None:
+        """Make the home of an agent that is about to be born."""
+        ...
+
+    async def keep(self, agent_id: AgentId) -> None:
+        """The agent is born: its home is no longer provisional."""
+        ...
+
+    async def discard(self, agent_id: AgentId) -> None:
+        """The agent was not born: take its provisional home away."""
+        ...
+
+    async def provisional(self) -> Sequence[AgentId]:
+        """Name the agents whose homes are provisional."""
+        ...
+
+    async def complete(self, agent_id: AgentId, *, template: str | None) -> None:
+        """Add what the home of an agent lacks; its AGENTS.md comes from the template."""
+        ...
+
+    async def temporary(self) -> Sequence[AgentId]:
+        """Name the agents made for one run whose homes are here."""
+        ...
+
+    async def remove(self, agent_id: AgentId) -> None:
+        """Take the home of an agent made for one run away for good."""
+        ...
+
+
+class NoHomes:
+    """A host whose agents have no files."""
+
+    async def make(self, agent_id: AgentId, *, template: str | None, at: datetime) -> None:
+        """Nothing is made; a template would be lost, so it is refused."""
+        del agent_id, at
+        if template is not None:
+            raise BadTemplateError("this host has no templates", hint="leave the template out")
+
+    async def keep(self, agent_id: AgentId) -> None:
+        """There is nothing to keep."""
+
+    async def discard(self, agent_id: AgentId) -> None:
+        """There is nothing to take away."""
+
+    async def provisional(self) -> Sequence[AgentId]:
+        """There are none."""
+        return ()
+
+    async def complete(self, agent_id: AgentId, *, template: str | None) -> None:
+        """There is nothing to add to."""
+
+    async def temporary(self) -> Sequence[AgentId]:
+        """There are none."""
+        return ()
+
+    async def remove(self, agent_id: AgentId) -> None:
+        """There is nothing to take away."""
+
+
+class TemplateCatalog(Protocol):
+    """Which templates there are."""
+
+    async def entries(self) -> Sequence[TemplateEntry]:
+        """Return them by id."""
+        ...
+
+
+class NoTemplates:
+    """A host without templates."""
+
+    async def entries(self) -> Sequence[TemplateEntry]:
+        """There are none."""
+        return ()

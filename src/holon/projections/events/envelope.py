@@ -1,0 +1,276 @@
+"""Events as they are streamed and replayed.
+
+Owns:  the envelope, its provenance, and the page it comes in.
+Rule 1: a replayed event is history. An envelope is never a request and is never taken in again.
+Rule 2: provenance stands beside the payload, so that a client can index events it does not know.
+        Every label of it that is known is there; none is made up.
+Rule 3: `event_seq` orders replay. `log_seq` is for diagnosis and is shown in that projection only.
+Rule 4: a number means something together with the timeline it belongs to (`event_log_epoch`):
+        another one begins when a home is restored from a backup.
+Rule 5: the payload is the whole event, the same for every authorized reader.
+Rule 6: beside it stands how the event reads (projections/events/presented). A page may leave out
+        what concerns the operator less than a level; it still says how far it looked.
+Rule 7: an event of a turn carries the message, work item and task of that turn, unless it names its
+        own. What the commit of a turn wrote belongs to the turn, but for events about another
+        message, such as the one a follow-up queues.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import msgspec
+
+from holon.model.events.briefs import BriefRecord, OperatorVisibility
+from holon.model.events.event import AuditEvent, BriefCreated, Event, MessageAdmitted
+from holon.model.events.reads import EventOrder, EventQuery, EventSlice
+from holon.model.queue import (
+    AdmissionContext,
+    AuthorityClass,
+    CallbackOrigin,
+    ChannelOrigin,
+    DeliverySurface,
+    MessageEnvelope,
+    Origin,
+    TrustLevel,
+    WebhookOrigin,
+)
+from holon.model.record import Record
+from holon.model.turns.turn import TurnRecord
+from holon.model.values import (
+    AgentId,
+    BriefId,
+    Instant,
+    MessageId,
+    TaskId,
+    TriggerId,
+    TurnId,
+    WorkItemId,
+)
+from holon.projections.events.presented import (
+    NOTHING_BEFORE,
+    Category,
+    PresentationContext,
+    is_within,
+    kind_of,
+    present,
+)
+
+
+class EventProjection(StrEnum):
+    """For whom events are replayed."""
+
+    OPERATOR = "operator"
+    LOCAL_DEBUG = "local_debug"
+
+
+class EventProvenance(Record, frozen=True, kw_only=True):
+    """Where an event comes from, as far as that is known."""
+
+    event_id: str
+    event_seq: int
+    ts: Instant
+    event_kind: str
+    agent_id: AgentId
+    origin: Origin | None = None
+    trust: TrustLevel | None = None
+    authority_class: AuthorityClass | None = None
+    delivery_surface: DeliverySurface | None = None
+    admission_context: AdmissionContext | None = None
+    source: str | None = None  # the transport, as far as the origin names one
+    reply_route: str | None = None
+    message_id: MessageId | None = None
+    turn_id: TurnId | None = None
+    task_id: TaskId | None = None
+    work_item_id: WorkItemId | None = None
+    brief_id: BriefId | None = None
+    external_trigger_id: TriggerId | None = None
+    correlation_id: str | None = None
+    causation_id: str | None = None
+
+
+class EventSurroundings(NamedTuple):
+    """The rows an event points to, as far as they are at hand."""
+
+    message: MessageEnvelope | None = None  # the one it concerns
+    turn: TurnRecord | None = None  # the one it belongs to
+    brief: BriefRecord | None = None  # the one it tells of
+    context: PresentationContext = NOTHING_BEFORE  # of a brief of an older version
+
+
+ALONE: Final = EventSurroundings()
+
+
+class EventEnvelope(Record, frozen=True, kw_only=True):
+    """One event on its way to a reader."""
+
+    id: str
+    event_seq: int
+    ts: Instant
+    agent_id: AgentId
+    type: str
+    visibility: OperatorVisibility
+    category: Category
+    title: str
+    summary: str
+    projection: EventProjection
+    provenance: EventProvenance
+    payload: Event
+    body: str | None = None
+    event_log_epoch: str | None = None  # the timeline `event_seq` belongs to
+    log_seq: int | None = None
+
+
+class EventPage(Record, frozen=True, kw_only=True):
+    """Some of an agent's events, and whether there are more on either side.
+
+    The numbers are of the events that were looked at, whether or not a level left them out.
+    """
+
+    events: tuple[EventEnvelope, ...]
+    has_older: bool
+    has_newer: bool
+    order: EventOrder
+    limit: int
+    oldest_seq: int | None = None
+    newest_seq: int | None = None
+    event_log_epoch: str | None = None
+
+
+def event_id_of(event: AuditEvent) -> str:
+    """Return the id of an event, unique in its home for good."""
+    return f"evt_{event.log_seq}"
+
+
+def event_envelope(
+    event: AuditEvent,
+    *,
+    projection: EventProjection = EventProjection.OPERATOR,
+    around: EventSurroundings = ALONE,
+    epoch: str | None = None,
+) -> EventEnvelope:
+    """Wrap an event."""
+    presented = present(event.event, around.context, brief=around.brief)
+    return EventEnvelope(
+        id=event_id_of(event),
+        event_seq=event.event_seq,
+        ts=event.created_at,
+        agent_id=event.agent_id,
+        type=kind_of(event.event),
+        visibility=presented.visibility,
+        category=presented.category,
+        title=presented.title,
+        summary=presented.summary,
+        body=presented.body,
+        projection=projection,
+        provenance=_provenance(event, around),
+        payload=event.event,
+        event_log_epoch=epoch,
+        log_seq=event.log_seq if projection is EventProjection.LOCAL_DEBUG else None,
+    )
+
+
+def message_of(event: Event) -> MessageId | None:
+    """Return the message an event names, for a caller who can look it up."""
+    if isinstance(event, BriefCreated):
+        return event.related_message_id
+    named = getattr(event, "message_id", None)
+    return None if named is None else MessageId(named)
+
+
+def event_page(
+    found: EventSlice,
+    query: EventQuery,
+    *,
+    projection: EventProjection = EventProjection.OPERATOR,
+    around: Mapping[int, EventSurroundings] = MappingProxyType({}),
+    max_level: OperatorVisibility = OperatorVisibility.TRACE,
+    epoch: str | None = None,
+) -> EventPage:
+    """Return what was found as a page, in the order it was read; `around` is by log number."""
+    envelopes = [
+        event_envelope(
+            each, projection=projection, around=around.get(each.log_seq, ALONE), epoch=epoch
+        )
+        for each in found.events
+    ]
+    numbers = [envelope.event_seq for envelope in envelopes]
+    oldest, newest = min(numbers, default=None), max(numbers, default=None)
+    # Of an empty page we know only where it would have been.
+    lower = oldest if oldest is not None else min((query.after_seq or 0) + 1, found.last_seq + 1)
+    upper = newest if newest is not None else (query.before_seq or lower) - 1
+    return EventPage(
+        events=tuple(each for each in envelopes if is_within(max_level, each.visibility)),
+        oldest_seq=oldest,
+        newest_seq=newest,
+        has_older=lower - 1 > found.floor_seq,
+        has_newer=upper < found.last_seq,
+        order=query.order,
+        limit=query.limit,
+        event_log_epoch=epoch,
+    )
+
+
+def turn_of(event: AuditEvent) -> TurnId | None:
+    """Return the turn an event names or was written by, for a caller who can look it up."""
+    named = getattr(event.event, "turn_id", None)
+    return event.turn_id if named is None else TurnId(named)
+
+
+def _provenance(event: AuditEvent, around: EventSurroundings) -> EventProvenance:
+    told, message, turn = event.event, around.message, around.turn
+    about, turn_id = message_of(told), getattr(told, "turn_id", None)
+    if turn_id is None and about in (None, None if turn is None else turn.message_id):
+        turn_id = event.turn_id
+    is_of_turn = turn is not None and turn_id is not None
+    of_turn = (turn.message_id, turn.work_item_id) if turn and is_of_turn else (None, None)
+    named = EventProvenance(
+        event_id=event_id_of(event),
+        event_seq=event.event_seq,
+        ts=event.created_at,
+        event_kind=kind_of(told),
+        agent_id=event.agent_id,
+        message_id=about or of_turn[0],
+        turn_id=turn_id,
+        task_id=getattr(told, "task_id", None),
+        work_item_id=getattr(told, "work_item_id", None) or of_turn[1],
+        brief_id=getattr(told, "brief_id", None),
+        external_trigger_id=getattr(told, "external_trigger_id", None),
+        source=getattr(told, "source", None),
+        correlation_id=getattr(told, "correlation_id", None),
+        causation_id=getattr(told, "causation_id", None),
+    )
+    source = told if isinstance(told, MessageAdmitted) else message
+    return named if source is None else _with_source(named, source, message)
+
+
+def _with_source(
+    named: EventProvenance,
+    source: MessageEnvelope | MessageAdmitted,
+    message: MessageEnvelope | None,
+) -> EventProvenance:
+    item_id = None if message is None else message.work_item_id
+    return msgspec.structs.replace(
+        named,
+        origin=source.origin,
+        trust=source.trust,
+        authority_class=source.authority_class,
+        delivery_surface=source.delivery_surface,
+        admission_context=source.admission_context,
+        source=_transport_of(source.origin),
+        task_id=named.task_id or source.task_id,
+        work_item_id=named.work_item_id or item_id,
+        correlation_id=source.correlation_id,
+        causation_id=source.causation_id,
+    )
+
+
+def _transport_of(origin: Origin) -> str | None:
+    match origin:
+        case ChannelOrigin(channel_id=channel_id):
+            return channel_id
+        case WebhookOrigin(source=source) | CallbackOrigin(source=source):
+            return source
+        case _:
+            return None

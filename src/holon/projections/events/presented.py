@@ -1,0 +1,513 @@
+"""The table of operator events: category, title and words of every event kind.
+
+Owns:  the row of each event class. Words name the event's own fields in braces; what depends on
+       more than that is in operator_event; visibility, category, title, body and summary of every
+       event kind, as a table. Pages and streams carry it; what shows events takes its words from
+       here; the named modes with their numbers, and which presentations each of them shows.
+Rule 1: every event class has a row; one without is found by a test.
+Rule 2: there is no severity and no hint where to deliver: surfaces decide from visibility and
+        category.
+Rule 3: state-sync events tell a projection to refresh; they are no part of a conversation.
+Rule 4: what a brief amounts to was decided with the commit that wrote it, and its event says so:
+        each event is presented by itself. A brief of an older version does not say; it is folded
+        from the events around it (`after`, and the closure of the same commit).
+Rule 5: a mode is a choice of the reader. It says nothing about who may replay an event.
+Rule 6: `trace` is for inspecting raw events; it is no mode of the main conversation.
+Rule 7: state-sync events are in no conversation.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import msgspec
+
+from holon.decide.text.bounded import bounded
+from holon.model import agents, work
+from holon.model import budgets as pacing
+from holon.model import guidance as instructions
+from holon.model import guidance as skills
+from holon.model import wake as triggers
+from holon.model import wake as waking
+from holon.model import workspaces as places
+from holon.model.agents import ModelOverrideChanged
+from holon.model.errors import BadInputError
+from holon.model.events import event as events
+from holon.model.events.briefs import BriefKind, BriefRecord, OperatorVisibility
+from holon.model.events.event import (
+    AssistantRoundRecorded,
+    AuditEvent,
+    BriefCreated,
+    ClosureDecided,
+    Event,
+    ProviderDeferred,
+    RuntimeErrorRecorded,
+    ToolExecutionFailed,
+    TurnEnded,
+    TurnStarted,
+)
+from holon.model.limits import EVENT_TEXT_CHARS_MAX
+from holon.model.memory import records as memory
+from holon.model.record import Record
+from holon.model.text_size import one_line
+from holon.model.turns import compaction as contexts
+from holon.model.turns.turn import WaitingReason
+from holon.model.values import WorkItemId
+from holon.model.wake import WaitKind, WaitOpened
+from holon.model.work import WorkItemState, WorkItemWritten
+
+
+class Category(StrEnum):
+    """What an event is about."""
+
+    OPERATOR_NOTIFICATION = "operator_notification"
+    BRIEF = "brief"
+    MESSAGE = "message"
+    WORK_ITEM = "work_item"
+    TASK = "task"
+    WAITING = "waiting"
+    WORKSPACE = "workspace"
+    RUNTIME = "runtime"
+    ASSISTANT_PROGRESS = "assistant_progress"
+    TOOL = "tool"
+    STATE_SYNC = "state_sync"
+    TRACE = "trace"
+
+
+class Row(NamedTuple):
+    """How one kind of event reads."""
+
+    category: Category
+    title: str
+    says: str
+
+
+_MESSAGES: Final[Mapping[type[Record], Row]] = {
+    events.MessageAdmitted: Row(
+        Category.MESSAGE, "Message", "{message_kind} {message_id} was queued ({priority})"
+    ),
+    events.MessageProcessingStarted: Row(Category.MESSAGE, "Message", "{message_id} was taken up"),
+    events.MessageDeferred: Row(
+        Category.MESSAGE, "Message", "{message_id} waits until {until:%Y-%m-%d %H:%M:%S} UTC"
+    ),
+    events.MessageProcessed: Row(Category.MESSAGE, "Message", "{message_id} is done: {reason}"),
+    events.MessageAborted: Row(Category.MESSAGE, "Message", "{message_id} was aborted: {reason}"),
+    events.MessageDropped: Row(Category.MESSAGE, "Message", "{message_id} was dropped: {reason}"),
+    agents.UnseenLetGo: Row(
+        Category.MESSAGE,
+        "Messages let go",
+        "{message_count} messages, up to {last_message_id}, are too many to be shown to the agent",
+    ),
+    events.InterjectionAdmitted: Row(
+        Category.MESSAGE, "Interjection", "{message_id} entered the running turn"
+    ),
+    events.TurnStarted: Row(Category.MESSAGE, "Turn", "Turn {turn_index} started"),
+    events.BriefCreated: Row(Category.BRIEF, "Brief", "A {brief_kind} brief was written"),
+}
+
+_WORK: Final[Mapping[type[Record], Row]] = {
+    work.WorkItemWritten: Row(
+        Category.WORK_ITEM, "Work item", "Work item {work_item_id} was written"
+    ),
+    work.WorkItemPicked: Row(
+        Category.WORK_ITEM, "Work item", "Work item {work_item_id} is current now"
+    ),
+    work.WorkItemFocusReleased: Row(Category.WORK_ITEM, "Work item", "No work item is current"),
+    work.CompletionReportPromoted: Row(
+        Category.WORK_ITEM, "Completion report", "Work item {work_item_id} has its report"
+    ),
+    work.CompletionReportMissing: Row(
+        Category.WORK_ITEM,
+        "Completion report",
+        "Work item {work_item_id} was completed without a report: {problem}",
+    ),
+    work.WorkReminderInjected: Row(
+        Category.WORK_ITEM, "Reminder", "The model was reminded of work item {work_item_id}"
+    ),
+    work.WorkReminderSkipped: Row(
+        Category.WORK_ITEM,
+        "Reminder",
+        "A reminder of work item {work_item_id} was left out: {obstacle}",
+    ),
+    events.TaskCreated: Row(Category.TASK, "Task", "Task {task_id} was created ({task_kind})"),
+    events.TaskStatusUpdated: Row(Category.TASK, "Task", "Task {task_id} is {status}"),
+}
+
+_WAITING: Final[Mapping[type[Record], Row]] = {
+    waking.TimerCreated: Row(
+        Category.WAITING, "Timer", "{timer_id} fires at {next_fire_at:%Y-%m-%d %H:%M:%S} UTC"
+    ),
+    waking.TimerFired: Row(Category.WAITING, "Timer", "{timer_id} fired"),
+    waking.TimerRescheduled: Row(
+        Category.WAITING,
+        "Timer",
+        "{timer_id} fires at {next_fire_at:%Y-%m-%d %H:%M:%S} UTC: the clock was set",
+    ),
+    waking.TimerCancelled: Row(Category.WAITING, "Timer", "{timer_id} was cancelled"),
+    waking.WakeHintParked: Row(
+        Category.WAITING, "Wake hint", "A hint from {source_key} waits ({revision})"
+    ),
+    waking.WakeHintTriggered: Row(Category.WAITING, "Wake hint", "Parked hints woke the agent"),
+    waking.WakeHintIgnored: Row(
+        Category.WAITING, "Wake hint", "A hint from {source_key} was ignored: {reason}"
+    ),
+    triggers.CallbackDelivered: Row(
+        Category.WAITING, "Callback", "{external_trigger_id} was used: {disposition}"
+    ),
+    triggers.CallbackRefused: Row(
+        Category.WAITING, "Callback", "A use of {external_trigger_id} was refused: {reason}"
+    ),
+    triggers.ExternalTriggerCreated: Row(
+        Category.TRACE, "Trigger", "{external_trigger_id} was created"
+    ),
+    triggers.ExternalTriggerRotated: Row(
+        Category.TRACE, "Trigger", "{external_trigger_id} has a new address"
+    ),
+    triggers.ExternalTriggerRevoked: Row(
+        Category.TRACE, "Trigger", "{external_trigger_id} was revoked"
+    ),
+    waking.WaitOpened: Row(Category.WAITING, "Wait", "Waiting began: {wait_kind}"),
+    waking.WaitMoved: Row(Category.WAITING, "Wait", "{wait_id} is {state}"),
+}
+
+_WORKSPACES: Final[Mapping[type[Record], Row]] = {
+    places.WorkspaceAttached: Row(
+        Category.WORKSPACE, "Workspace", "{workspace_id} was attached: {workspace_anchor}"
+    ),
+    places.WorkspaceEntered: Row(Category.WORKSPACE, "Workspace", "The agent works in {cwd} now"),
+    places.WorkspaceExited: Row(
+        Category.WORKSPACE, "Workspace", "The agent left {workspace_id} and works at home"
+    ),
+    places.WorkspaceDetached: Row(Category.WORKSPACE, "Workspace", "{workspace_id} was detached"),
+}
+
+_SKILLS: Final[Mapping[type[Record], Row]] = {
+    skills.SkillActivated: Row(
+        Category.TOOL, "Skill", "{skill_name} is in use ({load_reason}): {path}"
+    ),
+    skills.SkillInstalled: Row(
+        Category.RUNTIME, "Skill", "{skill_name} was installed from {source}"
+    ),
+    skills.SkillUninstalled: Row(Category.RUNTIME, "Skill", "{skill_name} was uninstalled"),
+}
+
+_MEMORY: Final[Mapping[type[Record], Row]] = {
+    memory.WorkingMemoryUpdated: Row(
+        Category.TRACE, "Memory", "Working memory is at revision {revision}: {reason}"
+    ),
+    memory.EpisodeFinalized: Row(
+        Category.TRACE,
+        "Memory",
+        "Turns {start_turn_index} to {end_turn_index} were archived as an episode:"
+        " {boundary_reason}",
+    ),
+    instructions.InstructionSourceChanged: Row(
+        Category.RUNTIME,
+        "Instructions",
+        "{path} changed during a turn that was shown {authority_class}",
+    ),
+}
+
+_MODEL_AND_TOOLS: Final[Mapping[type[Record], Row]] = {
+    events.TurnContextBuilt: Row(
+        Category.RUNTIME, "Context", "The prompt was built in {context_build_ms} ms"
+    ),
+    events.AssistantRoundRecorded: Row(
+        Category.ASSISTANT_PROGRESS, "Assistant", "Model round {round} ended without words"
+    ),
+    events.ProviderRoundCompleted: Row(
+        Category.ASSISTANT_PROGRESS,
+        "Provider",
+        "Provider round {round} took {provider_round_ms} ms",
+    ),
+    events.ToolStarted: Row(Category.TOOL, "Tool", "{tool_name} started"),
+    events.ToolExecuted: Row(Category.TOOL, "Tool", "{tool_name} took {duration_ms} ms"),
+    events.ToolExecutionFailed: Row(Category.TOOL, "Tool", "{tool_name} failed: {error_kind}"),
+}
+
+_RUNTIME: Final[Mapping[type[Record], Row]] = {
+    events.AgentCreated: Row(Category.RUNTIME, "Agent", "The agent was created"),
+    events.AgentStateChanged: Row(Category.STATE_SYNC, "State", "The agent is {status}: {reason}"),
+    agents.ModelOverrideChanged: Row(Category.RUNTIME, "Model", "The agent's model is {model}"),
+    agents.AgentArchived: Row(Category.RUNTIME, "Agent", "The agent is archived: {reason}"),
+    events.ContinuationResolved: Row(
+        Category.RUNTIME, "Continuation", "What {message_id} amounts to was decided"
+    ),
+    events.TurnResumed: Row(Category.TRACE, "Turn", "The open turn goes on after a restart"),
+    contexts.TurnCompactionApplied: Row(
+        Category.TRACE, "Compaction", "Rounds 1 to {through_round} of the turn became a recap"
+    ),
+    contexts.CheckpointRequested: Row(
+        Category.TRACE, "Compaction", "The model was asked for a checkpoint"
+    ),
+    contexts.CheckpointResumed: Row(
+        Category.TRACE, "Compaction", "The checkpoint is noted; the turn goes on"
+    ),
+    contexts.TurnBaselineOverBudget: Row(
+        Category.RUNTIME,
+        "Failure",
+        "The request needs about {needed_tokens} tokens where {budget_tokens} fit",
+    ),
+    contexts.HistoryCompacted: Row(
+        Category.TRACE, "Compaction", "Turns before {history_from_turn} became a recap"
+    ),
+    events.MaxOutputRecovery: Row(Category.RUNTIME, "Turn", "A cut answer is being continued"),
+    events.TurnEnded: Row(
+        Category.RUNTIME, "Turn", "Turn {turn_index} ended {terminal} after {duration_ms} ms"
+    ),
+    events.RuntimeErrorRecorded: Row(Category.RUNTIME, "Failure", "A turn failed"),
+    events.ProviderDeferred: Row(
+        Category.RUNTIME, "Put off", "The turn was put off until {until:%Y-%m-%d %H:%M:%S} UTC"
+    ),
+    events.ClosureDecided: Row(Category.RUNTIME, "Closure", "The pass ended {outcome}"),
+    pacing.MessageHeld: Row(
+        Category.RUNTIME, "Slowed down", "{message_id} waits until {until:%Y-%m-%d %H:%M:%S} UTC"
+    ),
+    pacing.SelfStartsEnded: Row(
+        Category.RUNTIME, "Slowed down", "Nothing came of {turn_count} turns; the agent rests"
+    ),
+    pacing.BudgetUsedUp: Row(
+        Category.RUNTIME,
+        "Budget",
+        "The {scope} budget is used up until {until:%Y-%m-%d %H:%M:%S} UTC: {measure}",
+    ),
+    pacing.BudgetFreed: Row(Category.RUNTIME, "Budget", "There is room in the budget again"),
+    waking.SystemTickEmitted: Row(Category.RUNTIME, "Tick", "The runtime asks the agent to look"),
+    events.ControlApplied: Row(Category.RUNTIME, "Control", "{action} was applied"),
+}
+
+ROWS: Final[Mapping[type[Record], Row]] = MappingProxyType(
+    {
+        **_MESSAGES,
+        **_WORK,
+        **_WAITING,
+        **_WORKSPACES,
+        **_SKILLS,
+        **_MEMORY,
+        **_MODEL_AND_TOOLS,
+        **_RUNTIME,
+    }
+)
+
+
+_COMPLETED_REMEMBERED_COUNT: Final = 16
+
+
+class OperatorEvent(Record, frozen=True, kw_only=True):
+    """An event, presented."""
+
+    visibility: OperatorVisibility
+    category: Category
+    title: str
+    summary: str
+    source_event_kind: str
+    body: str | None = None
+
+
+class PresentationContext(Record, frozen=True, kw_only=True):
+    """What earlier events of the same agent say about the next one."""
+
+    awaits_operator: bool = False
+    completed_item_ids: tuple[WorkItemId, ...] = ()  # in this turn
+
+
+class _Told(NamedTuple):
+    """What is particular about one event; the rest is in its row."""
+
+    visibility: OperatorVisibility = OperatorVisibility.TRACE
+    summary: str | None = None
+    body: str | None = None
+
+
+NOTHING_BEFORE: Final = PresentationContext()
+
+
+def present(
+    event: Event,
+    context: PresentationContext = NOTHING_BEFORE,
+    *,
+    brief: BriefRecord | None = None,
+) -> OperatorEvent:
+    """Return how an event reads. `brief` is the one a brief_created event points to, if at hand."""
+    row = ROWS[type(event)]
+    told = _told(event, context, brief)
+    said = row.says.format_map(msgspec.structs.asdict(event)) if told.summary is None else None
+    return OperatorEvent(
+        visibility=told.visibility,
+        category=row.category,
+        title=row.title,
+        summary=one_line(said or told.summary or row.title),
+        source_event_kind=kind_of(event),
+        body=None if told.body is None else bounded(told.body).text,
+    )
+
+
+def context_at(events: Sequence[AuditEvent], event_seq: int) -> PresentationContext:
+    """Return what is known at one of these events, which are one agent's, oldest first."""
+    context = NOTHING_BEFORE
+    for number, each in enumerate(events):
+        if each.event_seq == event_seq:
+            return _with_closure(context, events[number:])
+        context = after(context, each.event)
+    return context
+
+
+def _with_closure(
+    context: PresentationContext, following: Sequence[AuditEvent]
+) -> PresentationContext:
+    """A turn's brief and its closure are one commit, and the log tells the brief first."""
+    told, *rest = following
+    for each in rest:
+        if each.created_at != told.created_at or isinstance(each.event, TurnStarted | BriefCreated):
+            break
+        if isinstance(each.event, ClosureDecided):
+            return after(context, each.event)
+    return context
+
+
+def after(context: PresentationContext, event: Event) -> PresentationContext:
+    """Return what is known once this event has been seen as well."""
+    match event:
+        case TurnStarted():
+            return NOTHING_BEFORE
+        case ClosureDecided(waiting_reason=reason):
+            awaits = reason is WaitingReason.AWAITING_OPERATOR_INPUT
+            return msgspec.structs.replace(context, awaits_operator=awaits)
+        case WaitOpened(wait_kind=WaitKind.OPERATOR):
+            return msgspec.structs.replace(context, awaits_operator=True)
+        case WorkItemWritten(work_item_id=item_id, state=WorkItemState.COMPLETED):
+            known = (*context.completed_item_ids, item_id)[-_COMPLETED_REMEMBERED_COUNT:]
+            return msgspec.structs.replace(context, completed_item_ids=known)
+        case _:
+            return context
+
+
+def kind_of(event: Event) -> str:
+    """Return the stable name of an event's kind."""
+    return str(type(event).__struct_config__.tag)
+
+
+def _told(event: Event, context: PresentationContext, brief: BriefRecord | None) -> _Told:
+    match event:
+        case BriefCreated():
+            return _brief(event, context, brief)
+        case WorkItemWritten(work_item_id=item_id, state=WorkItemState.COMPLETED):
+            return _Told(OperatorVisibility.WORK_DONE, f"Work item {item_id} is completed")
+        case AssistantRoundRecorded():
+            return _round(event)
+        case RuntimeErrorRecorded(failure=failure):
+            summary = f"Turn failed: {failure.summary}"
+            return _Told(OperatorVisibility.TURN_RESULT, summary, failure.recovery_hint)
+        case _ if ROWS[type(event)].category is Category.ASSISTANT_PROGRESS:
+            return _Told(OperatorVisibility.PROGRESS)
+        case _:
+            return _traced(event)
+
+
+def _traced(event: Event) -> _Told:
+    match event:
+        case TurnEnded(reason=str() as reason):
+            return _Told(body=reason)
+        case ProviderDeferred(failure=failure):
+            return _Told(body=failure.summary)
+        case ModelOverrideChanged(model=None):
+            return _Told(summary="The agent uses the runtime's model again")
+        case ClosureDecided(outcome=outcome, waiting_reason=WaitingReason() as reason):
+            return _Told(summary=f"The pass ended {outcome}: {reason}")
+        case ToolExecutionFailed(tool_name=name, interrupted=True):
+            return _Told(summary=f"{name} was interrupted; it may have had its effect")
+        case _:
+            return _Told()
+
+
+def _brief(event: BriefCreated, context: PresentationContext, brief: BriefRecord | None) -> _Told:
+    is_result = event.brief_kind is BriefKind.RESULT
+    if event.visibility is not None:
+        visibility = event.visibility
+    elif is_result and event.work_item_id in context.completed_item_ids:
+        visibility = OperatorVisibility.WORK_DONE  # whatever else the agent waits for
+    elif context.awaits_operator:
+        visibility = OperatorVisibility.ACTION_REQUIRED
+    else:
+        visibility = OperatorVisibility.TURN_RESULT
+    if brief is None or not brief.text.strip():
+        return _Told(visibility)
+    return _Told(visibility, brief.text.strip().split("\n", 1)[0], brief.text)
+
+
+def _round(event: AssistantRoundRecorded) -> _Told:
+    seen = OperatorVisibility.PROGRESS
+    if event.preview.strip():
+        preview = event.preview[:EVENT_TEXT_CHARS_MAX]
+        return _Told(seen, f"Assistant progress: {preview}", event.preview)
+    if event.tool_names:
+        return _Told(seen, f"Model requested tools: {', '.join(event.tool_names)}")
+    if event.tool_call_count:
+        return _Told(seen, f"Model requested {event.tool_call_count} tools")
+    return _Told(seen)
+
+
+class DisplayMode(StrEnum):
+    """How much to show, from results alone to everything."""
+
+    INFO = "info"
+    VERBOSE = "verbose"
+    DEBUG = "debug"
+    TRACE = "trace"
+
+
+class UnknownDisplayModeError(BadInputError):
+    """There is no such display mode for a conversation."""
+
+    code = "unknown_display_mode"
+    hint = "choose info (3), verbose (4) or debug (5); raw events: holon events tail"
+
+
+NUMBERS: Final[Mapping[str, DisplayMode]] = MappingProxyType(
+    {"3": DisplayMode.INFO, "4": DisplayMode.VERBOSE, "5": DisplayMode.DEBUG}
+)
+_CONVERSATION: Final = (DisplayMode.INFO, DisplayMode.VERBOSE, DisplayMode.DEBUG)
+_RESULT_LEVEL: Final = OperatorVisibility.TURN_RESULT.level
+
+# What a mode shows besides results. Tool events stay trace-level; these are the curated rows.
+_ACTIVITY: Final = frozenset({Category.ASSISTANT_PROGRESS, Category.TOOL, Category.TASK})
+_DETAILS: Final = _ACTIVITY | {
+    Category.MESSAGE,
+    Category.WORK_ITEM,
+    Category.WAITING,
+    Category.WORKSPACE,
+    Category.RUNTIME,
+}
+_CATEGORIES: Final[Mapping[DisplayMode, frozenset[Category]]] = MappingProxyType(
+    {
+        DisplayMode.INFO: frozenset(),
+        DisplayMode.VERBOSE: _ACTIVITY,
+        DisplayMode.DEBUG: _DETAILS,
+        DisplayMode.TRACE: frozenset(Category),
+    }
+)
+
+
+def parse_display_mode(text: str) -> DisplayMode:
+    """Return the conversation mode a name or number stands for, or raise."""
+    asked = text.strip().lower()
+    if asked in NUMBERS:
+        return NUMBERS[asked]
+    for mode in _CONVERSATION:
+        if mode.value == asked:
+            return mode
+    raise UnknownDisplayModeError(f"{one_line(text, chars_max=40)!r} is no display mode")
+
+
+def shows(mode: DisplayMode, presented: OperatorEvent) -> bool:
+    """Whether a mode shows an event."""
+    if presented.category in _CATEGORIES[mode]:
+        return True
+    is_synced = presented.category is Category.STATE_SYNC
+    return presented.visibility.level <= _RESULT_LEVEL and not is_synced
+
+
+def is_within(level: OperatorVisibility, visibility: OperatorVisibility) -> bool:
+    """Whether an event concerns the operator at least as much as `level`: the filter by level."""
+    return visibility.level <= level.level

@@ -1,0 +1,351 @@
+"""What came of a one-shot run, for people and for scripts.
+
+Owns:  the paths patches changed, and the counts of commands asked for and started; the JSON of
+       `holon run --json`, derived from what the run left in the rows.
+Rule 1: only what a receipt says counts. A receipt that was cut short says less, never something
+        else: then a batch counts as many items as were asked for, and none as started.
+Rule 2: a command whose call was cut off was started; how far it came is not known.
+Rule 3: nothing is asked of the model again: the settled turns say how they ended.
+Rule 4: tokens are what the turns spent, failed attempts included; the timelines are all of them.
+Rule 5: the last thing the operator was told decides the status; a failure stays one, also when
+        other work remains.
+Rule 6: a finished run speaks with the report of the work it completed, or else with its last words.
+        What earlier turns said is kept before it: the answer to the prompt may be among them.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from holon.decide.turns.failures import ROUND_LIMIT
+from holon.model.events.briefs import BriefKind, BriefRecord, FailureArtifact
+from holon.model.events.event import (
+    AgentStateChanged,
+    AssistantRoundRecorded,
+    Event,
+    MessageProcessingStarted,
+    ProviderDeferred,
+    ProviderRoundCompleted,
+    RuntimeErrorRecorded,
+    ToolExecuted,
+    ToolExecutionFailed,
+    TurnEnded,
+)
+from holon.model.limits import TERMINAL_TEXT_BYTES_MAX
+from holon.model.providers.attempts import AttemptTimeline, TokenUsage
+from holon.model.record import Record
+from holon.model.tasks import TaskRecord
+from holon.model.text_size import utf8_bytes
+from holon.model.turns.conversation import text_of, tool_uses_of
+from holon.model.turns.tools import ToolCallState
+from holon.model.turns.transcript import AssistantRound, RecordedCall, TurnLog
+from holon.model.turns.turn import (
+    Closure,
+    Completed,
+    Continuable,
+    Failed,
+    StopReason,
+    waiting_reason_of,
+)
+from holon.model.values import AgentId, JsonValue
+from holon.model.work import WorkItemRecord
+from holon.projections.tasks import status_view
+
+_STARTED_DISPOSITIONS = frozenset({"completed", "promoted_to_task"})
+
+
+class RunEffects(Record, frozen=True, kw_only=True):
+    """Files and commands of a run."""
+
+    changed_files: tuple[str, ...] = ()
+    asked_count: int = 0
+    batched_count: int = 0
+    started_count: int = 0
+
+
+class _Item(msgspec.Struct):
+    """One item of a batch; it ran when there is a result of it."""
+
+    result: JsonValue = None
+
+
+class _Result(msgspec.Struct):
+    """The parts of tool results that are read here."""
+
+    disposition: str | None = None
+    changed_paths: list[str] = []
+    items: list[_Item] = []
+
+
+class _Receipt(msgspec.Struct):
+    result: _Result | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Asked(msgspec.Struct):
+    """A batch as the model asked for it."""
+
+    items: list[JsonValue] = []
+
+
+def effects_of(turns: Sequence[TurnLog]) -> RunEffects:
+    """Add up what the calls of these turns did."""
+    calls = [call for log in turns for call in log.calls]
+    single = [call for call in calls if call.call.name == "ExecCommand"]
+    batches = [call for call in calls if call.call.name == "ExecCommandBatch"]
+    patches = [call for call in calls if call.call.name == "ApplyPatch"]
+    batched_count = sum(_asked_in(batch) for batch in batches)
+    return RunEffects(
+        changed_files=tuple(dict.fromkeys(_changed(patches))),
+        asked_count=len(single) + batched_count,
+        batched_count=batched_count,
+        started_count=sum(map(_was_started, single)) + sum(map(_started_in, batches)),
+    )
+
+
+def _changed(patches: Iterable[RecordedCall]) -> Iterable[str]:
+    for patch in patches:
+        yield from _result_of(patch).changed_paths
+
+
+def _was_started(single: RecordedCall) -> bool:
+    cut_off = single.call.state is ToolCallState.INTERRUPTED
+    return cut_off or _result_of(single).disposition in _STARTED_DISPOSITIONS
+
+
+def _asked_in(batch: RecordedCall) -> int:
+    try:
+        asked = msgspec.convert(batch.call.input, _Asked)
+    except msgspec.ValidationError:
+        asked = _Asked()
+    return len(_result_of(batch).items) or len(asked.items)
+
+
+def _started_in(batch: RecordedCall) -> int:
+    return sum(item.result is not None for item in _result_of(batch).items)
+
+
+def _result_of(recorded: RecordedCall) -> _Result:
+    if recorded.receipt is None or recorded.receipt.is_error:
+        return _Result()
+    try:
+        receipt = msgspec.json.decode(recorded.receipt.content, type=_Receipt)
+    except msgspec.DecodeError:
+        return _Result()
+    return receipt.result if isinstance(receipt.result, _Result) else _Result()
+
+
+# Why a run waits whose agent could go on by itself; else it is a WaitingReason.
+WORK_LEFT: Final = "work_left"
+
+
+class FinalStatus(StrEnum):
+    """How a run ended."""
+
+    COMPLETED = "completed"
+    WAITING = "waiting"
+    FAILED = "failed"
+    MAX_TURNS_EXCEEDED = "max_turns_exceeded"
+
+
+class RunFacts(Record, frozen=True, kw_only=True):
+    """What a run left behind: everything its agent's log gained, and the rows that log names."""
+
+    agent_id: AgentId | None  # absent when the run failed before it had one
+    events: tuple[Event, ...] = ()
+    closure: Closure | None = None  # of the agent, as its rows stand at the end
+    briefs: tuple[BriefRecord, ...] = ()  # those of the run, oldest first
+    turns: tuple[TurnLog, ...] = ()  # oldest first; ones that used no tool may be left out
+    tasks: tuple[TaskRecord, ...] = ()
+    completed: tuple[WorkItemRecord, ...] = ()  # work the run completed, in that order
+    failure: FailureArtifact | None = None  # what kept the run itself from going on
+
+
+class CacheUsage(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """How much of the input the provider had, or took, in its cache; `hit_rate` is of all input."""
+
+    read: int
+    creation: int
+    cacheable: int
+    hit_rate: float
+
+
+class RunResult(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """One run, whole. A field that does not apply is null."""
+
+    agent_id: AgentId | None
+    final_status: FinalStatus
+    waiting_reason: str | None
+    final_text: str
+    texts: tuple[str, ...]  # all it said, oldest first; a failure is not among them
+    raw_final_text: str | None  # the model's last words, as it said them
+    sleep_reason: str | None
+    failure_artifact: FailureArtifact | None
+    tasks: tuple[dict[str, JsonValue], ...]
+    message_count: int
+    changed_files: tuple[str, ...]  # by patches; what commands changed is not known
+    token_usage: TokenUsage
+    input_tokens: int
+    output_tokens: int
+    provider_cache_usage: CacheUsage
+    provider_attempt_timeline: tuple[AttemptTimeline, ...]
+    model_rounds: int
+    tool_calls: int
+    shell_commands: int  # that were really started
+    exec_command_items: int  # that were asked for, in batches and alone
+    batched_exec_command_items: int
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left that the agent could be asked to go on with."""
+        return self.final_status in (FinalStatus.COMPLETED, FinalStatus.FAILED)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the run did not get where it was to get."""
+        return self.final_status in (FinalStatus.FAILED, FinalStatus.MAX_TURNS_EXCEEDED)
+
+
+def run_result(facts: RunFacts) -> RunResult:
+    """Sum up a run."""
+    told = facts.events
+    last = facts.briefs[-1] if facts.briefs else None
+    failure = facts.failure or (last.failure if last is not None else None)
+    status = _status(facts, last)
+    final_text = _final_text(facts, status)
+    effects, usage = effects_of(facts.turns), _usage(told)
+    return RunResult(
+        agent_id=facts.agent_id,
+        final_status=status,
+        waiting_reason=_waiting_reason(facts.closure),
+        final_text=final_text,
+        texts=_texts(facts, status, final_text),
+        raw_final_text=_raw_final_text(facts.turns),
+        sleep_reason=_sleep_reason(told),
+        failure_artifact=failure,
+        tasks=tuple(status_view(task) for task in facts.tasks),
+        message_count=_count(told, MessageProcessingStarted),
+        changed_files=effects.changed_files,
+        token_usage=usage,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        provider_cache_usage=_cache_usage(usage),
+        provider_attempt_timeline=tuple(_timelines(told)),
+        model_rounds=_count(told, AssistantRoundRecorded),
+        tool_calls=_count(told, ToolExecuted, ToolExecutionFailed),
+        shell_commands=effects.started_count,
+        exec_command_items=effects.asked_count,
+        batched_exec_command_items=effects.batched_count,
+    )
+
+
+def _waiting_reason(closure: Closure | None) -> str | None:
+    if isinstance(closure, Continuable):
+        return WORK_LEFT
+    return None if closure is None else waiting_reason_of(closure)
+
+
+def _status(facts: RunFacts, last: BriefRecord | None) -> FinalStatus:
+    if facts.failure is not None:
+        return FinalStatus.FAILED
+    if last is not None and last.kind is BriefKind.FAILURE:
+        used_up = last.failure is not None and last.failure.kind == ROUND_LIMIT
+        return FinalStatus.MAX_TURNS_EXCEEDED if used_up else FinalStatus.FAILED
+    match facts.closure:
+        case None | Completed():
+            return FinalStatus.COMPLETED
+        case Failed():
+            return FinalStatus.FAILED
+        case _:
+            return FinalStatus.WAITING
+
+
+def _final_text(facts: RunFacts, status: FinalStatus) -> str:
+    if facts.failure is not None:
+        return facts.failure.summary
+    reports = [item.result_summary for item in facts.completed if item.result_summary]
+    if reports and status is FinalStatus.COMPLETED:
+        return reports[-1]
+    last = facts.briefs[-1:]
+    if last and last[0].kind is BriefKind.RESULT and not last[0].text.strip():
+        return _last_words(facts.briefs)
+    return last[0].text if last else ""
+
+
+def _texts(facts: RunFacts, status: FinalStatus, final_text: str) -> tuple[str, ...]:
+    """What each turn said, in order, and the final text if none of them said it."""
+    results = (brief.text for brief in facts.briefs if brief.kind is BriefKind.RESULT)
+    said = tuple(text for text in results if text.strip())
+    is_answer = status in (FinalStatus.COMPLETED, FinalStatus.WAITING)
+    is_new = final_text.strip() and final_text not in said
+    return (*said, final_text) if is_answer and is_new else said
+
+
+def _last_words(briefs: Sequence[BriefRecord]) -> str:
+    """The newest result that says something: an agent may go to rest without a word."""
+    results = (brief.text for brief in reversed(briefs) if brief.kind is BriefKind.RESULT)
+    return next((text for text in results if text.strip()), "")
+
+
+def _raw_final_text(turns: Sequence[TurnLog]) -> str | None:
+    ended = [log for log in reversed(turns) if log.turn.terminal is not None]
+    said = ((log, _last_message(log)) for log in ended)
+    return next((_whole(text, log) for log, text in said if text), None)
+
+
+def _last_message(log: TurnLog) -> str | None:
+    return None if log.turn.terminal is None else log.turn.terminal.last_assistant_message
+
+
+def _whole(text: str, log: TurnLog) -> str:
+    """The last words as the transcript has them: a turn's end keeps long ones shortened."""
+    if utf8_bytes(text) < TERMINAL_TEXT_BYTES_MAX // 2:
+        return text
+    rounds = (e.data.spoke for e in log.entries if isinstance(e.data, AssistantRound))
+    whole = cut = ""
+    for spoke in rounds:
+        words = text_of(spoke.blocks)
+        whole = cut + words if words.strip() else whole
+        goes_on = spoke.stop_reason is StopReason.MAX_TOKENS and not tool_uses_of(spoke.blocks)
+        cut = whole if goes_on else ""
+    return whole or text
+
+
+def _usage(told: tuple[Event, ...]) -> TokenUsage:
+    usage = TokenUsage()
+    for turn in (event for event in told if isinstance(event, TurnEnded)):
+        usage = usage.plus(turn.usage)
+    return usage
+
+
+def _sleep_reason(told: tuple[Event, ...]) -> str | None:
+    moved = next((e for e in reversed(told) if isinstance(e, AgentStateChanged)), None)
+    return moved.reason if moved is not None else None
+
+
+def _count(told: tuple[Event, ...], *kinds: type[Record]) -> int:
+    return sum(isinstance(event, kinds) for event in told)
+
+
+def _cache_usage(usage: TokenUsage) -> CacheUsage:
+    share = usage.cache_read_tokens / usage.input_tokens if usage.input_tokens else 0.0
+    return CacheUsage(
+        read=usage.cache_read_tokens,
+        creation=usage.cache_creation_tokens,
+        cacheable=usage.cache_read_tokens + usage.cache_creation_tokens,
+        hit_rate=round(share, 4),
+    )
+
+
+def _timelines(told: tuple[Event, ...]) -> Iterable[AttemptTimeline]:
+    for event in told:
+        match event:
+            case ProviderRoundCompleted(timeline=AttemptTimeline() as timeline):
+                yield timeline
+            case RuntimeErrorRecorded(timeline=AttemptTimeline() as timeline):
+                yield timeline
+            case ProviderDeferred(timeline=AttemptTimeline() as timeline):
+                yield timeline
+            case _:
+                continue

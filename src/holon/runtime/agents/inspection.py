@@ -1,0 +1,241 @@
+"""A look at the prompt an agent would be given now.
+
+Owns:  which message the look is for, and the look itself. Nothing is sent and nothing is changed;
+       what is read for a summary, and where it is put together.
+Rule 1: it is for the words it was given; else for the message of the running turn; else for the
+        next one in the queue; else for none.
+Rule 2: the address of the agent's trigger is shown to its model alone; here it is masked.
+Rule 3: `/status`, `/state` and AgentGet show the same summary; there is no second one.
+Rule 4: nothing is changed by a look.
+"""
+
+from typing import NamedTuple
+
+import msgspec
+
+from holon.decide.agents.lifecycle import refuse_unknown
+from holon.decide.queue.next_message import pick_next
+from holon.decide.turns.closure import current_closure
+from holon.decide.wake.triggers import without_addresses
+from holon.model.agents import AgentState, ModelChoice
+from holon.model.errors import RefusedError
+from holon.model.events.reads import AgentSurface, ListedAgent
+from holon.model.guidance import LoadedGuidance
+from holon.model.limits import TOOL_LATENCIES_SHOWN_COUNT_MAX
+from holon.model.providers.models import parse_model_ref
+from holon.model.queue import (
+    AdmissionContext,
+    AuthorityClass,
+    DeliverySurface,
+    MessageEnvelope,
+    MessageKind,
+    OperatorOrigin,
+    Priority,
+    TextBody,
+    TrustLevel,
+)
+from holon.model.turns.transcript import IncomingMessage
+from holon.model.turns.turn import Closure
+from holon.model.values import AgentId, MessageId, parse_agent_id
+from holon.model.workspaces import AGENT_HOME, ActiveWorkspace
+from holon.ports.clock import Clock
+from holon.ports.guidance import Instructions
+from holon.ports.journal import Redactor
+from holon.ports.reads import StoreReads
+from holon.projections.agents.list import RuntimeModels
+from holon.projections.agents.summary import AgentSummary, Surroundings, agent_summary
+from holon.prompt.frame import assemble
+from holon.prompt.prompt_view import PromptView, SectionView, prompt_view
+from holon.runtime.budgets import PaceDesk
+from holon.runtime.guidance.skills import SkillDesk
+from holon.runtime.providers.routing import ModelRouting
+from holon.runtime.turns.context import ContextBuilder, Moment, moment_of
+from holon.runtime.turns.conversation import TurnRenderings, read_past
+from holon.runtime.workspaces.place import AgentPlaces
+from holon.runtime.workspaces.service import WorkspaceDesk
+
+
+class PromptDesk:
+    """Looks at prompts of one host."""
+
+    def __init__(
+        self,
+        *,
+        reads: StoreReads,
+        clock: Clock,
+        routing: ModelRouting,
+        agent_places: AgentPlaces,
+        instructions: Instructions,
+        context: ContextBuilder,
+        renderings: TurnRenderings,
+        redactor: Redactor,
+    ) -> None:
+        self._reads = reads
+        self._clock = clock
+        self._routing = routing
+        self._context = context
+        self._renderings = renderings
+        self._redactor = redactor
+        self._agent_places = agent_places
+        self._instructions = instructions
+
+    async def look(self, agent_id: AgentId, *, text: str | None = None) -> PromptView:
+        """Return the prompt as it would be now."""
+        agent = await self._reads.agent(parse_agent_id(agent_id))
+        if agent is None:
+            raise RefusedError(refuse_unknown(agent_id))
+        moment = await self._moment(agent, text)
+        facts, budget = await self._context.facts(moment), self._context.budget(moment.override)
+        model = moment.override or self._routing.preference.default
+        view = prompt_view(
+            facts,
+            assemble(facts, budget),
+            model=str(model),
+            budget=budget,
+            history=moment.history,
+        )
+        return msgspec.structs.replace(view, sections=tuple(map(_masked, view.sections)))
+
+    async def guidance(self, agent_id: AgentId, place: ActiveWorkspace) -> LoadedGuidance:
+        """Return the guidance an agent's prompt would have now, and what cannot be used."""
+        return await self._instructions.load(
+            agent_home=self._agent_places.home_of(agent_id),
+            workspace_anchor=None if place.workspace_id == AGENT_HOME else place.workspace_anchor,
+        )
+
+    async def _moment(self, agent: AgentState, text: str | None) -> Moment:
+        reads, turn_id = self._reads, agent.focus.open_turn_id
+        chosen = agent.model.override_model
+        override = parse_model_ref(chosen) if chosen is not None else None
+        log = await reads.turn_log(turn_id) if turn_id is not None else None
+        past = await read_past(
+            reads,
+            agent.identity.agent_id,
+            renderings=self._renderings,
+            redact=self._redactor.redact,
+        )
+        if log is not None and text is None:
+            return moment_of(agent, log, past.turns, override=override)
+        return Moment(
+            agent=agent,
+            history=past.turns,
+            incoming=await self._next(agent, text),
+            override=override,
+        )
+
+    async def _next(self, agent: AgentState, text: str | None) -> IncomingMessage | None:
+        agent_id, reads = agent.identity.agent_id, self._reads
+        if text is not None:
+            return IncomingMessage(message=self._said(agent_id, text))
+        snapshot = await reads.snapshot(agent_id, now=self._clock.now())
+        pick = (
+            None
+            if snapshot is None
+            else pick_next(snapshot.heads, passed_over=snapshot.passed_over)
+        )
+        entry = await reads.message(pick.message_id) if pick is not None else None
+        return None if entry is None else IncomingMessage(message=entry.message)
+
+    def _said(self, agent_id: AgentId, text: str) -> MessageEnvelope:
+        """The words as if the operator had just said them."""
+        return MessageEnvelope(
+            id=MessageId("msg_preview"),
+            agent_id=agent_id,
+            created_at=self._clock.now(),
+            kind=MessageKind.OPERATOR_PROMPT,
+            origin=OperatorOrigin(),
+            trust=TrustLevel.TRUSTED_OPERATOR,
+            authority_class=AuthorityClass.OPERATOR_INSTRUCTION,
+            priority=Priority.NORMAL,
+            body=TextBody(text=text),
+            delivery_surface=DeliverySurface.HTTP_CONTROL_PROMPT,
+            admission_context=AdmissionContext.CONTROL_AUTHENTICATED,
+        )
+
+
+def _masked(section: SectionView) -> SectionView:
+    text = None if section.text is None else without_addresses(section.text)
+    return msgspec.structs.replace(section, text=text)
+
+
+class Inspected(NamedTuple):
+    """An agent's rows, and what is shown beside them."""
+
+    surface: AgentSurface
+    around: Surroundings
+
+
+class AgentInspection:
+    """Looks at the agents of one host."""
+
+    def __init__(
+        self,
+        *,
+        reads: StoreReads,
+        clock: Clock,
+        routing: ModelRouting,
+        pace: PaceDesk,
+        prompts: PromptDesk,
+        skills: SkillDesk,
+        workspaces: WorkspaceDesk,
+        trigger_base_url: str | None,
+    ) -> None:
+        self._reads = reads
+        self._clock = clock
+        self._routing = routing
+        self._trigger_base_url = trigger_base_url
+        self._pace = pace
+        self._prompts = prompts
+        self._skills = skills
+        self._workspaces = workspaces
+
+    async def summary(self, agent_id: AgentId) -> AgentSummary | None:
+        """Sum an agent up; nothing when there is none of that name."""
+        found = await self.look(agent_id)
+        return None if found is None else agent_summary(found.surface, found.around)
+
+    async def look(self, agent_id: AgentId) -> Inspected | None:
+        """Read everything a summary is made of."""
+        reads = self._reads
+        surface = await reads.agent_surface(agent_id)
+        if surface is None:
+            return None
+        agent, place = surface.listed.agent, self.place_of(surface.listed)
+        trigger = await reads.trigger_of(agent_id)
+        latencies = await reads.tool_latencies(agent_id, limit=TOOL_LATENCIES_SHOWN_COUNT_MAX)
+        around = Surroundings(
+            closure=await self.closure_of(surface.listed),
+            models=self.models,
+            workspace=place,
+            profile=self._workspaces.profile,
+            triggers=() if trigger is None else (trigger,),
+            trigger_base_url=self._trigger_base_url,
+            withheld_tools=self._withheld(agent),
+            latencies=tuple(latencies),
+            pace=await self._pace.pace_of(agent),
+            guidance=await self._prompts.guidance(agent_id, place),
+            skills=await self._skills.summed(agent, place),
+        )
+        return Inspected(surface, around)
+
+    async def closure_of(self, listed: ListedAgent) -> Closure | None:
+        """What has come of an agent's work, as its rows stand."""
+        agent_id, now = listed.agent.identity.agent_id, self._clock.now()
+        snapshot = await self._reads.snapshot(agent_id, now=now)
+        return None if snapshot is None else current_closure(snapshot)
+
+    def place_of(self, listed: ListedAgent) -> ActiveWorkspace:
+        """Where an agent works."""
+        return self._workspaces.place_of(listed.agent.identity.agent_id, listed.workspace)
+
+    @property
+    def models(self) -> RuntimeModels:
+        """The models agents without a choice of their own are given."""
+        first, *others = self._routing.configured(ModelChoice())
+        return RuntimeModels(default=str(first), fallbacks=tuple(map(str, others)))
+
+    def _withheld(self, agent: AgentState) -> tuple[str, ...]:
+        """The tools the agent's model is not given."""
+        chosen, default = agent.model.override_model, self._routing.preference.default
+        ref = default if chosen is None else parse_model_ref(chosen)
+        return self._routing.withheld_from(ref)

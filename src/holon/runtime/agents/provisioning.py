@@ -1,0 +1,205 @@
+"""Brings agents into being, with a home to live in.
+
+Owns:  the order of a birth: what can be refused is refused first, then the home is made whole, then
+       the identity is committed. It also owns the birth of the agent nobody has to name.
+Rule 1: a failure anywhere leaves neither a home nor an agent. A process that dies in between leaves
+        a provisional home, and the next start settles it by whether the agent is durable.
+Rule 2: one birth of a name at a time. Asked for again under the key of the birth and with the same
+        template, it is the birth there was: the key is part of the commit's name.
+Rule 3: where nobody knows whether the commit is durable, the home stays provisional.
+Rule 4: the default agent gets a missing AGENTS.md from the default template. What it has is kept,
+        and a template that cannot be used does not keep a service from starting.
+Rule 5: a service's agent has its external trigger from its birth; one that was born without gets
+        it with its next turn (runtime/turns/context).
+Rule 6: a home that cannot be settled is told of and stays provisional until the next start. It
+        neither ends a start nor makes a birth fail whose agent is durable.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import anyio
+
+from holon.decide.agents.lifecycle import public_identity
+from holon.decide.budgets.budget import agent_quota
+from holon.decide.events.audit import audited
+from holon.decide.queue.idempotency import keyed_request
+from holon.decide.wake.triggers import default_trigger
+from holon.model.agents import DEFAULT_TEMPLATE, AgentIdentity, AgentStatus, BadTemplateError
+from holon.model.commits import AgentAbsent, Applied, Commit, CreateAgent, CreateTrigger
+from holon.model.errors import (
+    HolonError,
+    Refusal,
+    RefusalCode,
+    RefusedError,
+    StoreBrokenError,
+    StoreClosedError,
+)
+from holon.model.guidance import BadSkillRefError
+from holon.model.limits import AGENTS_COUNT_MAX
+from holon.model.values import AgentId, IdPrefix, TriggerId, parse_agent_id
+from holon.ports.agents import AgentHomes, HomeOccupiedError
+from holon.ports.clock import Clock, IdSource
+from holon.ports.journal import Journal, LogLevel
+from holon.ports.store import Store
+from holon.runtime.commits import commit_decided
+
+
+class AgentBirth:
+    """Births of one host."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        homes: AgentHomes,
+        journal: Journal,
+        trigger_base_url: str | None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._homes = homes
+        self._journal = journal
+        self._trigger_base_url = trigger_base_url
+        self._under_way: dict[AgentId, anyio.Event] = {}
+
+    async def create(
+        self, identity: AgentIdentity, *, template: str | None = None, key: str | None = None
+    ) -> None:
+        """Bring an agent into being, asleep and ready; raises and leaves nothing if it cannot."""
+        agent_id = parse_agent_id(identity.agent_id)
+        birth = self._birth(identity, template=template, key=key)
+        while key is not None and agent_id in self._under_way:
+            await self._under_way[agent_id].wait()  # it may be the birth this one repeats
+        if agent_id in self._under_way:
+            raise RefusedError(_exists(agent_id))
+        done = self._under_way[agent_id] = anyio.Event()
+        try:
+            refusal = await self._refusal(agent_id)
+            if refusal is None:
+                await self._carry_out(birth, identity, template=template)
+            elif key is None or not await self._was_carried_out(birth, refusal):
+                raise RefusedError(refusal)
+        finally:
+            del self._under_way[agent_id]
+            done.set()
+
+    async def ensure(self, agent_id: AgentId) -> None:
+        """See to it that the default agent is there, and has a home."""
+        if await self._store.reads.agent(agent_id) is not None:
+            await self._complete(agent_id)
+            return
+        identity = public_identity(agent_id, now=self._clock.now(), is_default=True)
+        try:
+            await self.create(identity, template=DEFAULT_TEMPLATE)
+        except HomeOccupiedError:
+            await self.create(identity)
+            await self._complete(agent_id)
+        except (BadTemplateError, BadSkillRefError) as problem:
+            self._note(problem)
+            await self.create(identity)
+
+    async def settle(self) -> None:
+        """Settle the births an earlier process left: keep the homes of agents, and no others."""
+        provisional: Sequence[AgentId] = ()
+        with self._noted():
+            provisional = await self._homes.provisional()
+        for agent_id in provisional:
+            if await self._store.reads.agent(agent_id) is None:
+                await self._discard(agent_id)
+            else:
+                await self._keep(agent_id)
+
+    async def _keep(self, agent_id: AgentId) -> None:
+        with self._noted():
+            await self._homes.keep(agent_id)
+
+    async def _discard(self, agent_id: AgentId) -> None:
+        with self._noted():
+            await self._homes.discard(agent_id)
+
+    def _birth(self, identity: AgentIdentity, *, template: str | None, key: str | None) -> Commit:
+        agent_id = identity.agent_id
+        if key is None:
+            name = self._ids.fresh(IdPrefix.REQUEST)
+        else:
+            name = keyed_request(agent_id, key, content=template or "")
+        return Commit(
+            commit_id=f"control:{name}",
+            at=identity.created_at,
+            changes=(
+                CreateAgent(identity=identity, status=AgentStatus.ASLEEP),
+                *self._trigger(identity),
+            ),
+            expects=(AgentAbsent(agent_id=agent_id),),
+        )
+
+    def _trigger(self, identity: AgentIdentity) -> tuple[CreateTrigger, ...]:
+        """Its external trigger, where anything can be delivered."""
+        if self._trigger_base_url is None:
+            return ()
+        fresh = TriggerId(self._ids.fresh(IdPrefix.TRIGGER))
+        trigger = default_trigger(fresh, identity.agent_id, now=identity.created_at)
+        return (CreateTrigger(trigger=trigger),)
+
+    async def _was_carried_out(self, birth: Commit, refusal: Refusal) -> bool:
+        """Whether what is refused is this very birth: a commit of its name is known then."""
+        if refusal.code is not RefusalCode.AGENT_EXISTS:
+            return False
+        return isinstance(await self._store.apply(audited(birth)), Applied)
+
+    async def _carry_out(
+        self, birth: Commit, identity: AgentIdentity, *, template: str | None
+    ) -> None:
+        await self._homes.make(identity.agent_id, template=template, at=identity.created_at)
+        with anyio.CancelScope(shield=True):  # from here on it is one step
+            await self._commit(identity.agent_id, birth)
+
+    async def _commit(self, agent_id: AgentId, birth: Commit) -> None:
+        async def decide() -> Commit | Refusal:
+            return await self._refusal(agent_id) or birth
+
+        try:
+            await commit_decided(self._store, decide)
+        except (StoreBrokenError, StoreClosedError):
+            raise
+        except HolonError:
+            await self._discard(agent_id)
+            raise
+        await self._keep(agent_id)
+
+    async def _refusal(self, agent_id: AgentId) -> Refusal | None:
+        reads = self._store.reads
+        if await reads.agent(agent_id) is not None:
+            return _exists(agent_id)
+        return agent_quota(await reads.agent_count(limit=AGENTS_COUNT_MAX))
+
+    async def _complete(self, agent_id: AgentId) -> None:
+        with self._noted():
+            await self._homes.complete(agent_id, template=DEFAULT_TEMPLATE)
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        """Go on although something is wrong with a home, having told of it."""
+        try:
+            yield
+        except HolonError as problem:
+            self._note(problem)
+
+    def _note(self, problem: HolonError) -> None:
+        self._journal.note("agent_home_problem", problem.message, level=LogLevel.WARNING)
+
+
+def _exists(agent_id: AgentId) -> Refusal:
+    return Refusal(
+        code=RefusalCode.AGENT_EXISTS,
+        message=f"there is already an agent {agent_id}",
+        hint=(
+            "choose another id, or use the agent that exists: `holon agent list`"
+            " (GET /agents/list) names them"
+        ),
+        field="agent_id",
+    )

@@ -1,0 +1,209 @@
+"""The place where a turn would begin, or go on with another round: may it?
+
+Owns:  asking the brake and the budgets, and making durable what they say.
+Rule 1: a message that had its turn and was put off has been let through before; only budgets can
+        hold it again.
+Rule 2: nothing is kept here: what was counted and who is held stands in the rows. Only what
+        running turns have used so far is in memory, and each can be counted anew from its log.
+"""
+
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from holon.decide.budgets.budget import (
+    BudgetFacts,
+    PriceLookup,
+    cost_micros_of,
+    judge_budget,
+    judge_running,
+    unpriced_models,
+)
+from holon.decide.budgets.commits import (
+    HeldStart,
+    extend_hold_commit,
+    give_up_commit,
+    hold_message_commit,
+    hold_turns_commit,
+    keep_silent_commit,
+    release_turns_commit,
+    review_holds_commit,
+)
+from holon.decide.budgets.no_progress import (
+    GiveUp,
+    HoldBack,
+    KeepSilent,
+    Start,
+    decide_start,
+    is_self_started,
+)
+from holon.decide.queue.next_message import Pick
+from holon.model.agents import AgentPace, AgentState
+from holon.model.budgets import BudgetHold, BudgetPolicy, UsageStep
+from holon.model.commits import Commit
+from holon.model.events.reads import AgentSnapshot
+from holon.model.limits import BUDGET_WINDOW_MS, USAGE_STEP_MS
+from holon.model.providers.attempts import TokenUsage
+from holon.model.queue import MessageEnvelope, QueueEntry, TimerOrigin
+from holon.model.turns.transcript import AssistantRound, TurnLog
+from holon.model.turns.turn import Reentry
+from holon.model.values import AgentId, BriefId, IdPrefix
+from holon.model.wake import OneShot
+from holon.ports.clock import Clock, IdSource
+from holon.ports.store import Store
+from holon.projections.budgets import MeasureView, PaceView, pace_view, runtime_measures
+from holon.runtime.commits import apply_patiently
+from holon.runtime.providers.routing import ModelRouting
+from holon.runtime.workspaces.place import AgentPlaces
+
+_REACH = timedelta(milliseconds=BUDGET_WINDOW_MS + USAGE_STEP_MS)
+
+
+class PaceDesk:
+    """Lets turns of one host begin, or not."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        routing: ModelRouting,
+        agent_places: AgentPlaces,
+        budgets: BudgetPolicy,
+        price_of: PriceLookup,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._routing = routing
+        self._agent_places = agent_places
+        self._budgets = budgets
+        self._price_of = price_of
+        self._running: dict[AgentId, UsageStep] = {}  # what open turns have used so far
+
+    async def may_start(
+        self, snapshot: AgentSnapshot, entry: QueueEntry, reentry: Reentry, pick: Pick
+    ) -> AgentPace | None:
+        """Return what to remember with the turn, or nothing when it does not begin."""
+        now = self._clock.now()
+        if (hold := await self._hold(snapshot, now=now)) is not None:
+            start = await self._start(snapshot, entry, pick, now=now)
+            await self._apply(hold_turns_commit(start, hold))
+            return None
+        pace = snapshot.agent.pace
+        if entry.was_put_off:
+            return pace
+        decision = decide_start(pace, self_started=is_self_started(entry.message), now=now)
+        if isinstance(decision, Start):
+            return decision.pace
+        start = await self._start(snapshot, entry, pick, now=now)
+        match decision:
+            case HoldBack(until=until):
+                await self._apply(hold_message_commit(start, until=until))
+            case GiveUp(pace=pace):
+                await self._apply(give_up_commit(start, reentry, pace=pace))
+            case KeepSilent():
+                comes_again = await self._comes_again(entry.message)
+                await self._apply(keep_silent_commit(start, reentry, comes_again=comes_again))
+            case _:
+                assert_never(decision)
+        return None
+
+    async def hold_inside(self, log: TurnLog, usage: TokenUsage) -> BudgetHold | None:
+        """Return the budget that keeps a running turn from another round, or nothing."""
+        now = self._clock.now()
+        if self._budgets.is_off:
+            return None
+        agent_id = log.turn.agent_id
+        rounds = (e.data.spoke for e in log.entries if isinstance(e.data, AssistantRound))
+        timelines = (each.timeline for each in rounds if each.timeline is not None)
+        self._running[agent_id] = UsageStep(
+            began_at=now,
+            tokens=usage.total_tokens,
+            cost_micros=cost_micros_of(timelines, self._price_of),
+        )
+        return judge_running(await self._facts(agent_id, now=now), now=now)
+
+    async def review(self, snapshot: AgentSnapshot) -> bool:
+        """Look at the budget of an agent that was held; returns that there is more to look at."""
+        now = self._clock.now()
+        commit_id = self._fresh_commit_id()
+        hold = await self._hold(snapshot, now=now)
+        if hold is None:
+            await self._apply(release_turns_commit(commit_id, snapshot, now=now))
+        else:
+            await self._apply(extend_hold_commit(commit_id, snapshot, hold, now=now))
+        return True
+
+    async def review_all(self) -> None:
+        """Have every hold looked at again, as a start does: the budgets may have been raised."""
+        if await self._store.reads.is_anybody_held():
+            commit = review_holds_commit(self._fresh_commit_id(), now=self._clock.now())
+            await self._apply(commit)
+
+    def turn_ended(self, agent_id: AgentId) -> None:
+        """Forget what an open turn has used: its settlement counts it."""
+        self._running.pop(agent_id, None)
+
+    async def pace_of(self, agent: AgentState) -> PaceView:
+        """Show how fast an agent may go on, whether or not anything is bounded."""
+        now = self._clock.now()
+        facts = await self._facts(agent.identity.agent_id, now=now)
+        return pace_view(agent.pace, facts, unpriced=self._unpriced(agent), now=now)
+
+    async def look_at_all(self) -> tuple[MeasureView, ...]:
+        """Show what all agents together used, and what they may."""
+        now = self._clock.now()
+        facts = BudgetFacts(policy=self._budgets, of_runtime=await self._used_by_all(now=now))
+        return runtime_measures(facts, now=now)
+
+    def _unpriced(self, agent: AgentState) -> tuple[str, ...]:
+        asked = map(str, self._routing.configured(agent.model))
+        budgets = self._budgets
+        return unpriced_models(asked, budgets.agent, budgets.runtime, price_of=self._price_of)
+
+    async def _hold(self, snapshot: AgentSnapshot, *, now: datetime) -> BudgetHold | None:
+        if self._budgets.is_off:
+            return None
+        agent_id = snapshot.agent.identity.agent_id
+        return judge_budget(await self._facts(agent_id, now=now), now=now)
+
+    async def _facts(self, agent_id: AgentId, *, now: datetime) -> BudgetFacts:
+        settled = await self._store.reads.usage(agent_id, since=now - _REACH)
+        running = self._running.get(agent_id)
+        return BudgetFacts(
+            policy=self._budgets,
+            of_agent=(*settled, *(() if running is None else (running,))),
+            of_runtime=await self._used_by_all(now=now),
+        )
+
+    async def _used_by_all(self, *, now: datetime) -> tuple[UsageStep, ...]:
+        settled = await self._store.reads.usage(None, since=now - _REACH)
+        return (*settled, *self._running.values())
+
+    async def _comes_again(self, message: MessageEnvelope) -> bool:
+        if not isinstance(message.origin, TimerOrigin):
+            return False
+        timer = await self._store.reads.timer(message.origin.timer_id)
+        return timer is not None and not isinstance(timer.schedule, OneShot)
+
+    async def _start(
+        self, snapshot: AgentSnapshot, entry: QueueEntry, pick: Pick, *, now: datetime
+    ) -> HeldStart:
+        place = await self._agent_places.current(entry.message.agent_id)
+        return HeldStart(
+            commit_id=self._fresh_commit_id(),
+            at=now,
+            snapshot=snapshot,
+            message=entry.message,
+            passed_over=pick.passed_over,
+            brief_id=BriefId(self._ids.fresh(IdPrefix.BRIEF)),
+            workspace_id=place.workspace_id,
+        )
+
+    def _fresh_commit_id(self) -> str:
+        return f"pace:{self._ids.fresh(IdPrefix.REQUEST)}"
+
+    async def _apply(self, commit: Commit) -> None:
+        """Apply it or not: either way the next look at the rows knows what to do."""
+        await apply_patiently(self._store, commit, clock=self._clock)

@@ -1,0 +1,149 @@
+"""Skills as an operator handles them: listed, installed, uninstalled.
+
+Owns:  which skills are in an agent's home, as control-plane mutations: files plus an event.
+Rule 1: the files are the truth. The event follows them; a crash in between loses only the event.
+Rule 2: one installation at a time; what is fetched from elsewhere has a time limit of its own.
+"""
+
+from typing import TypedDict
+
+import anyio
+
+from holon.decide.agents.lifecycle import refuse_archived, refuse_unknown
+from holon.decide.guidance.skills import parse_skill_ref, refuse_not_installed
+from holon.model.agents import AgentKind, AgentState, IdentityStatus
+from holon.model.commits import Commit, RecordEvent
+from holon.model.errors import RefusalCode, RefusedError
+from holon.model.guidance import (
+    InstalledSkill,
+    SkillCatalog,
+    SkillEvent,
+    SkillFolder,
+    SkillInstalled,
+    SkillUninstalled,
+)
+from holon.model.values import AgentId, IdPrefix, parse_agent_id
+from holon.model.workspaces import AGENT_HOME, ActiveWorkspace
+from holon.ports.clock import Clock, IdSource
+from holon.ports.guidance import SkillCatalogs, SkillFolders
+from holon.ports.store import Store
+from holon.projections.guidance import (
+    AgentSkillsView,
+    SkillsSummary,
+    agent_skills_view,
+    skills_summary,
+)
+from holon.runtime.commits import apply_patiently
+from holon.runtime.workspaces.place import AgentPlaces
+
+SKILLS_FOLDER = "skills"
+
+
+class _Where(TypedDict):
+    """Where an agent's skills are looked for."""
+
+    agent_home: str
+    workspace_anchor: str | None
+    with_user_scope: bool
+
+
+class SkillDesk:
+    """The skills of one host's agents."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        agent_places: AgentPlaces,
+        skills: SkillCatalogs,
+        skill_folders: SkillFolders,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._agent_places = agent_places
+        self._skills = skills
+        self._skill_folders = skill_folders
+        self._one_at_a_time = anyio.Lock()
+
+    async def look(self, agent_id: AgentId) -> AgentSkillsView:
+        """Return what an agent may discover, uses, and was given."""
+        agent = await self._known(agent_id)
+        place = await self._agent_places.current(agent_id)
+        catalog = await self._catalog(agent, place)
+        passed_over = await self._skills.passed_over(**self._where(agent, place))
+        active = await self._store.reads.active_skills(agent_id)
+        installed = await self._skill_folders.installed(self._folder(agent_id))
+        return agent_skills_view(agent_id, catalog, active, installed, passed_over)
+
+    async def summed(self, agent: AgentState, place: ActiveWorkspace) -> SkillsSummary:
+        """Return the short of it, for an agent in any condition, at the place where it works."""
+        active = await self._store.reads.active_skills(agent.identity.agent_id)
+        return skills_summary(await self._catalog(agent, place), active)
+
+    async def _catalog(self, agent: AgentState, place: ActiveWorkspace) -> SkillCatalog:
+        return await self._skills.catalog(**self._where(agent, place))
+
+    def _where(self, agent: AgentState, place: ActiveWorkspace) -> _Where:
+        return {
+            "agent_home": self._agent_places.home_of(agent.identity.agent_id),
+            "workspace_anchor": (
+                None if place.workspace_id == AGENT_HOME else place.workspace_anchor
+            ),
+            "with_user_scope": agent.identity.kind is AgentKind.DEFAULT,
+        }
+
+    async def install(
+        self, agent_id: AgentId, name: str, *, kind: str | None, copies: bool, force: bool
+    ) -> InstalledSkill:
+        """Put a skill into an agent's home."""
+        await self._known(agent_id)
+        ref = parse_skill_ref(name, kind=kind, copies=copies)
+        async with self._one_at_a_time:
+            made = await self._skill_folders.install(ref, self._folder(agent_id), force=force)
+            event = SkillInstalled(
+                skill_name=made.name,
+                path=made.path,
+                source_kind=made.kind,
+                source=made.source,
+                sha256=made.sha256,
+            )
+            await self._tell(agent_id, event)
+        return made
+
+    async def uninstall(self, agent_id: AgentId, name: str, *, force: bool) -> SkillFolder:
+        """Take a skill out of an agent's home; of one that is not there, say whose it is."""
+        agent, root = await self._known(agent_id), self._folder(agent_id)
+        async with self._one_at_a_time:
+            try:
+                gone = await self._skill_folders.uninstall(name, root, force=force)
+            except RefusedError as error:
+                if error.refusal.code is not RefusalCode.SKILL_NOT_FOUND:
+                    raise
+                place = await self._agent_places.current(agent_id)
+                catalog = await self._catalog(agent, place)
+                refusal = refuse_not_installed(name, catalog, root=root)
+                raise RefusedError(refusal or error.refusal) from error
+            await self._tell(agent_id, SkillUninstalled(skill_name=gone.name, path=gone.path))
+        return gone
+
+    def _folder(self, agent_id: AgentId) -> str:
+        return f"{self._agent_places.home_of(agent_id)}/{SKILLS_FOLDER}"
+
+    async def _known(self, agent_id: AgentId) -> AgentState:
+        agent = await self._store.reads.agent(parse_agent_id(agent_id))
+        if agent is None:
+            raise RefusedError(refuse_unknown(agent_id))
+        if agent.identity.status is IdentityStatus.ARCHIVED:
+            raise RefusedError(refuse_archived(agent_id))
+        return agent
+
+    async def _tell(self, agent_id: AgentId, event: SkillEvent) -> None:
+        commit = Commit(
+            commit_id=f"control:{self._ids.fresh(IdPrefix.REQUEST)}",
+            at=self._clock.now(),
+            changes=(RecordEvent(agent_id=agent_id, event=event),),
+        )
+        await apply_patiently(self._store, commit, clock=self._clock)

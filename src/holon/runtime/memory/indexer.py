@@ -1,0 +1,344 @@
+"""Keeps the search index of each agent's memory fed, and searches it.
+
+Owns:  how an index is brought up to the rows and the two memory files; when an index is fed: before
+       a search, as far as one may wait for it, and behind it a while after something has changed.
+       Only agents that have searched are followed.
+Rule 1: an index remembers the number of the last change it holds, together with what it holds, so
+        feeding can be cut off anywhere and goes on from there.
+Rule 2: the memory files are compared by their hash every time: anything may have written them.
+Rule 3: the rows are the truth. An index remembers the number of the last change it holds, together
+        with what it holds, so feeding can be cut off anywhere and goes on from there.
+Rule 4: the two memory files are compared by their hash before every search: anything may have
+        written them.
+Rule 5: the index says which texts fit. What is in them and what they are worth comes from the rows
+        and files every time: the index lies where an agent's commands can write.
+Rule 6: an index that was lost is fed from the beginning. A search does not wait for all of that; it
+        says how much is still missing.
+Rule 7: a bug about one index is noted, and costs neither another agent's nor the host anything.
+"""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from datetime import datetime
+from typing import Final, TypeVar
+
+import anyio
+import anyio.lowlevel
+import msgspec
+
+from holon.decide.memory.documents import (
+    MEMORY_FILES,
+    documents_of,
+    file_document,
+    is_visible,
+    source_of,
+    text_of,
+    vouched,
+)
+from holon.decide.text.secrets import call_without_secrets, task_without_secrets
+from holon.model.limits import (
+    MEMORY_FEED_COUNT,
+    MEMORY_FEED_PAUSE_MS,
+    MEMORY_FEED_SEARCH_COUNT_MAX,
+    MEMORY_FILE_BYTES_MAX,
+)
+from holon.model.memory.index import (
+    FoundMemory,
+    IndexFacts,
+    IndexState,
+    MemoryDocument,
+    MemoryScope,
+    MemorySource,
+    MemoryStatus,
+    MemoryText,
+    SourcePage,
+)
+from holon.model.tasks import TaskRecord
+from holon.model.turns.tools import ToolCallRecord
+from holon.model.values import AgentId
+from holon.ports.clock import Clock
+from holon.ports.journal import Journal, LogLevel, Redactor
+from holon.ports.memory import (
+    IndexLostError,
+    IndexUpdate,
+    MemoryIndex,
+    MemoryIndexError,
+    MemoryIndexes,
+)
+from holon.ports.reads import StoreReads
+from holon.ports.workspaces import FileRefusedError, Files, PathEscapeError
+from holon.runtime.background import Alarm, bug_noted
+from holon.runtime.workspaces.place import AgentPlaces
+
+
+class MemoryFeeder:
+    """Feeds the indexes of one host."""
+
+    def __init__(
+        self,
+        *,
+        reads: StoreReads,
+        clock: Clock,
+        agent_places: AgentPlaces,
+        files: Files,
+        memory_indexes: MemoryIndexes,
+        redactor: Redactor,
+    ) -> None:
+        self._reads = reads
+        self._clock = clock
+        self._agent_places = agent_places
+        self._files = files
+        self._memory_indexes = memory_indexes
+        self._redactor = redactor
+        self.followed: dict[AgentId, anyio.Lock] = {}
+
+    async def feed(self, agent_id: AgentId, *, count_max: int | None) -> tuple[str, ...]:
+        """Feed what has changed; returns what could not be."""
+        async with self.lock(agent_id):
+            index = self.index(agent_id)
+            facts = await index.facts()
+            notes = await self._mend_files(agent_id, index)
+            if await self._feed_rows(agent_id, index, facts, count_max=count_max):
+                await index.mark_whole()
+        return notes
+
+    async def _feed_rows(
+        self, agent_id: AgentId, index: MemoryIndex, facts: IndexFacts, *, count_max: int | None
+    ) -> bool:
+        """Feed changed records; returns whether an index that was marked holds all of them now."""
+        reached, fed_count = facts.through_seq, 0
+        while count_max is None or fed_count < count_max:
+            page = await self.page(agent_id, reached, limit=MEMORY_FEED_COUNT)
+            if reached > 0 and max(reached, facts.floor_seq) < page.floor_seq:
+                await index.begin_anew("it missed what was pruned")
+                raise IndexLostError("the memory index missed what was pruned")
+            if not page.sources:
+                return facts.dirty_reason is not None
+            await index.apply(_update_of(page))
+            reached, fed_count = page.sources[-1].change_seq, fed_count + len(page.sources)
+            await anyio.lowlevel.checkpoint()
+        return False
+
+    async def page(self, agent_id: AgentId, after_seq: int, *, limit: int) -> SourcePage:
+        """Return a page of what was written after a change."""
+        reads = self._reads
+        page = await reads.changed_sources(agent_id, after_seq=after_seq, limit=limit)
+        sources = tuple(map(self._shown, page.sources))
+        return msgspec.structs.replace(page, sources=sources)
+
+    def _shown(self, source: MemorySource) -> MemorySource:
+        redact = self._redactor.redact
+        match source.record:
+            case ToolCallRecord() as call:
+                return msgspec.structs.replace(source, record=call_without_secrets(call, redact))
+            case TaskRecord() as task:
+                return msgspec.structs.replace(source, record=task_without_secrets(task, redact))
+            case _:
+                return source
+
+    async def _mend_files(self, agent_id: AgentId, index: MemoryIndex) -> tuple[str, ...]:
+        """Index the memory files anew where they are not what the index holds."""
+        notes: list[str] = []
+        held = await index.digests(MEMORY_FILES)
+        for ref, path in MEMORY_FILES.items():
+            body, problem = await self.read_file(agent_id, path)
+            if problem is not None:
+                notes.append(f"{path} is not searched: {problem}")
+            digest = hashlib.sha256(body.encode()).hexdigest() if body.strip() else None
+            if digest == held.get(ref):
+                continue
+            now = self._clock.now()
+            documents = (file_document(agent_id, ref, body, updated_at=now),)
+            kept = documents if digest is not None else ()
+            await index.apply(IndexUpdate(source_keys=(ref,), documents=kept))
+        return tuple(notes)
+
+    async def read_file(self, agent_id: AgentId, path: str) -> tuple[str, str | None]:
+        """Return the text of a memory file, and what stands in its way."""
+        try:
+            files = self._files.under(self.home(agent_id))
+            found = await files.read(path, bytes_max=MEMORY_FILE_BYTES_MAX)
+        except (FileRefusedError, PathEscapeError) as refused:
+            return "", refused.message
+        return ("" if found is None else found.content.decode(errors="replace")), None
+
+    def index(self, agent_id: AgentId) -> MemoryIndex:
+        """Return the index of an agent."""
+        return self._memory_indexes.of(self.home(agent_id))
+
+    def home(self, agent_id: AgentId) -> str:
+        """Return the agent's directory."""
+        return self._agent_places.home_of(agent_id)
+
+    def lock(self, agent_id: AgentId) -> anyio.Lock:
+        """Follow an agent from now on, and return what keeps two from feeding its index at once."""
+        return self.followed.setdefault(agent_id, anyio.Lock())
+
+
+def _update_of(page: SourcePage) -> IndexUpdate:
+    return IndexUpdate(
+        source_keys=tuple(source.source_key for source in page.sources),
+        documents=tuple(each for source in page.sources for each in documents_of(source)),
+        through_seq=page.sources[-1].change_seq,
+        floor_seq=page.floor_seq,
+    )
+
+
+T = TypeVar("T")
+_TRIES_COUNT_MAX: Final = 3  # an index may be lost more than once while somebody damages it
+
+
+class MemoryIndexer:
+    """The memory indexes of one host."""
+
+    def __init__(
+        self,
+        feeder: MemoryFeeder,
+        *,
+        reads: StoreReads,
+        clock: Clock,
+        agent_places: AgentPlaces,
+        memory_indexes: MemoryIndexes,
+        journal: Journal,
+    ) -> None:
+        self._reads = reads
+        self._clock = clock
+        self._agent_places = agent_places
+        self._memory_indexes = memory_indexes
+        self._journal = journal
+        self._alarm = Alarm(self._clock)
+        self._feeder = feeder
+        self._due: set[AgentId] = set()
+        self._is_awaited = False  # somebody waits for a rebuild
+
+    def commit_applied(self, touched: Collection[AgentId]) -> None:
+        """Feed the followed ones among these agents, in a while."""
+        if found := self._feeder.followed.keys() & touched:
+            self._due |= found
+            self._alarm.nudge()
+
+    def files_changed(self, agent_id: AgentId, root: str, paths: Collection[str]) -> None:
+        """A controlled write changed these files below a root: memory files are looked at soon."""
+        known = {f"{self._feeder.home(agent_id)}/{path}" for path in MEMORY_FILES.values()}
+        if not known.isdisjoint(f"{root.rstrip('/')}/{path}" for path in paths):
+            self.commit_applied((agent_id,))
+
+    async def run(self) -> None:
+        """Feed what has changed, for ever."""
+        if not self._memory_indexes.is_kept:
+            return
+        while True:
+            await self._alarm.wait(until=None)
+            if not self._is_awaited:
+                await self._clock.sleep_for(MEMORY_FEED_PAUSE_MS)
+            self._is_awaited = False
+            while self._due:
+                await self._feed_guarded(self._due.pop())
+
+    async def search(
+        self, agent_id: AgentId, query: str, *, limit: int, include_all_workspaces: bool = False
+    ) -> FoundMemory:
+        """Return what is found, of everything that was durable when the search began."""
+        place = await self._agent_places.current(agent_id)
+        scope = MemoryScope(workspace_id=place.workspace_id, all_workspaces=include_all_workspaces)
+
+        async def looked() -> FoundMemory:
+            notes = await self._feeder.feed(agent_id, count_max=MEMORY_FEED_SEARCH_COUNT_MAX)
+            hits = await self._feeder.index(agent_id).search(query, scope, limit=limit)
+            known = await self._known(agent_id, {hit.source_ref: hit.updated_at for hit in hits})
+            seen = ((hit, known.get(hit.source_ref)) for hit in hits)
+            kept = (vouched(hit, of) for hit, of in seen if of and is_visible(of, scope))
+            status = await self._status(agent_id)
+            return FoundMemory(hits=tuple(kept), status=status, notes=notes)
+
+        return await _persistently(looked)
+
+    async def get(self, agent_id: AgentId, source_ref: str, *, chars_max: int) -> MemoryText | None:
+        """Return the exact text behind a reference of this very agent's."""
+
+        async def looked() -> MemoryText | None:
+            await self._feeder.feed(agent_id, count_max=MEMORY_FEED_SEARCH_COUNT_MAX)
+            found = await self._feeder.index(agent_id).get(source_ref, chars_max=1)
+            if found is None:
+                return None
+            known = await self._known(agent_id, {source_ref: found.updated_at})
+            document = known.get(source_ref)
+            return None if document is None else text_of(document, chars_max=chars_max)
+
+        return await _persistently(looked)
+
+    async def _known(
+        self, agent_id: AgentId, updated: Mapping[str, datetime]
+    ) -> Mapping[str, MemoryDocument]:
+        """The documents of these references, made anew from what they come from."""
+        known: dict[str, MemoryDocument] = {}
+        named = {found for ref in updated if (found := source_of(ref)) is not None}
+        reads = self._reads
+        for source in await reads.named_sources(agent_id, sorted(named)):
+            known |= {document.source_ref: document for document in documents_of(source)}
+        for ref in MEMORY_FILES.keys() & updated.keys():
+            body, _ = await self._feeder.read_file(agent_id, MEMORY_FILES[ref])
+            if body:
+                known[ref] = file_document(agent_id, ref, body, updated_at=updated[ref])
+        return known
+
+    async def status(self, agent_id: AgentId) -> MemoryStatus:
+        """Say how the agent's index stands."""
+        return await _persistently(lambda: self._status(agent_id))
+
+    async def rebuild(self, agent_id: AgentId) -> MemoryStatus:
+        """Throw the index away and feed it from the beginning, behind the caller's back."""
+        async with self._feeder.lock(agent_id):
+            await self._feeder.index(agent_id).begin_anew("a rebuild was asked for")
+        self._is_awaited = True
+        self.commit_applied((agent_id,))
+        return await self.status(agent_id)
+
+    async def _status(self, agent_id: AgentId) -> MemoryStatus:
+        facts = await self._feeder.index(agent_id).facts()
+        page = await self._feeder.page(agent_id, facts.through_seq, limit=0)
+        behind = page.left_count
+        if facts.dirty_reason is not None:
+            state = IndexState.REBUILDING
+        else:
+            state = IndexState.BEHIND if behind else IndexState.READY
+        if state is not IndexState.READY and agent_id in self._feeder.followed:
+            self.commit_applied((agent_id,))
+        return MemoryStatus(
+            agent_id=agent_id,
+            state=state,
+            documents_count=facts.documents_count,
+            bytes=facts.bytes,
+            behind_count=behind,
+            reason=facts.dirty_reason,
+        )
+
+    async def _feed_guarded(self, agent_id: AgentId) -> None:
+        with bug_noted(
+            self._journal,
+            "memory_feed_crashed",
+            f"the memory of {agent_id} is not fed until there is news of it (a bug)",
+            agent_id=agent_id,
+        ):
+            await self._feed_quietly(agent_id)
+
+    async def _feed_quietly(self, agent_id: AgentId) -> None:
+        try:
+            await _persistently(lambda: self._feeder.feed(agent_id, count_max=None))
+        except MemoryIndexError as error:
+            self._journal.note(
+                "memory_index_unavailable",
+                error.message,
+                level=LogLevel.WARNING,
+                agent_id=agent_id,
+            )
+
+
+async def _persistently(work: Callable[[], Awaitable[T]]) -> T:
+    """Do something with an index again when it was lost under it."""
+    for _ in range(_TRIES_COUNT_MAX - 1):
+        try:
+            return await work()
+        except IndexLostError:
+            continue
+    return await work()

@@ -1,0 +1,437 @@
+"""One model round: ask one candidate after the other, and have every attempt on record.
+
+Owns:  the records of one round's attempts, in order, and the exchange notes in them; the walk over
+       an agent's models, with the waits between attempts.
+Rule 1: each attempt is written down once, when it has ended and what follows it is decided.
+Rule 2: texts that came from outside pass the redactor on their way in.
+Rule 3: whatever is known of an exchange names its provider and model, whoever reported it.
+Rule 4: a provider error is a value from here on; the turn decides what it means. Any other error is
+        a bug and goes on as one.
+Rule 5: the timeline is part of the answer and of the failure alike.
+Rule 6: every walk begins at the agent's first model, whoever answered the last one: what agents
+        learn from each other is in the gate, and a fallback is not among it.
+Rule 7: when no candidate answered, and one of them named a far moment at which it will be back, the
+        failure carries the earliest such moment. A conversation that is too long never does.
+Rule 8: an answer is cut to the model's output limit here, before anything stores or searches it.
+Rule 9: what a provider does not say it used is estimated: budgets count every answer.
+Rule 10: what a candidate is not given is left out of its request alone, and is part of its answer:
+         a call of it is then refused, live and in replay.
+Rule 11: a walk that is cancelled leaves no mark: a probe that was broken off is given back.
+Rule 12: an answer without sense from a route that made sense before is asked for once more, as
+         after a broken connection: a proxy's hiccup, not a wrong address.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Final, TypeAlias, assert_never
+
+import msgspec
+
+from holon.decide.providers.routes import (
+    ATTEMPTS_COUNT_MAX,
+    FailedAttempt,
+    GiveUp,
+    MoveOn,
+    Passage,
+    RetryAfter,
+    RetryDecision,
+    decide_retry,
+    jitter_of,
+    moment_named,
+)
+from holon.decide.providers.token_estimate import counted_usage
+from holon.decide.text.bounded import answer_bytes_max, bounded_answer
+from holon.decide.turns.failures import LostCandidate, first_line, round_failure
+from holon.model.providers.attempts import (
+    AttemptOutcome,
+    AttemptTimeline,
+    ExchangeStage,
+    GarbledAnswerError,
+    LeftBecause,
+    ProviderAttempt,
+    ProviderError,
+    RouteRestingError,
+    TokenUsage,
+    TransportDiagnostics,
+    UnreadableResponseError,
+    usage_of,
+)
+from holon.model.providers.models import ModelRef
+from holon.model.providers.prompt_frame import ProviderRequest
+from holon.model.turns.conversation import AssistantBlock, TextBlock, ThinkingBlock, tool_uses_of
+from holon.model.turns.turn import AnswerProgress, ModelAnswer, ModelFailed, ModelSpoke
+from holon.model.values import AgentId
+from holon.ports.clock import Clock
+from holon.ports.journal import Redactor
+from holon.ports.providers import Candidate
+from holon.runtime.providers.gate import LastFailure, ProviderGate
+from holon.runtime.providers.routing import ModelRouting
+from holon.runtime.turns.conversation import TokenCalibrations
+
+_NOTES_COUNT_MAX: Final = 8
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One try at one model, timed from dispatch to its end."""
+
+    model_ref: ModelRef
+    number: int
+    count_max: int
+    started_at: datetime
+    completed_at: datetime
+    duration_ms: int
+    came: ModelAnswer | ProviderError
+
+
+class AttemptLog:
+    """Filled while a round goes from one candidate to the next."""
+
+    def __init__(self, redactor: Redactor, *, requested: ModelRef) -> None:
+        self._redactor = redactor
+        self._requested = requested
+        self._active: ModelRef | None = None
+        self._winner: ModelRef | None = None
+        self.attempts: list[ProviderAttempt] = []
+        self.lost: list[LostCandidate] = []
+
+    def succeeded(self, attempt: Attempt, answer: ModelAnswer) -> None:
+        """A model answered."""
+        self._active = self._winner = attempt.model_ref
+        self.attempts.append(
+            ProviderAttempt(
+                provider=attempt.model_ref.provider,
+                model_ref=str(attempt.model_ref),
+                attempt=attempt.number,
+                max_attempts=attempt.count_max,
+                started_at=attempt.started_at,
+                completed_at=attempt.completed_at,
+                duration_ms=attempt.duration_ms,
+                outcome=AttemptOutcome.SUCCEEDED,
+                token_usage=answer.usage,
+                transport_diagnostics=self._noted(attempt.model_ref, answer.diagnostics),
+            )
+        )
+
+    def failed(self, attempt: Attempt, error: ProviderError, decision: RetryDecision) -> None:
+        """A model was asked in vain; `decision` is what follows."""
+        self._active = attempt.model_ref
+        self._append_failure(attempt, error, decision, error.diagnostics)
+        if not isinstance(decision, RetryAfter):
+            self.lost.append(LostCandidate(model_ref=attempt.model_ref, error=error))
+
+    def never_asked(
+        self, ref: ModelRef, error: ProviderError, *, at: datetime, has_fallback: bool
+    ) -> None:
+        """A candidate was refused before anything was sent."""
+        outcome = AttemptOutcome.FAIL_FAST_ABORTED
+        refused = Attempt(
+            model_ref=ref,
+            number=1,
+            count_max=1,
+            started_at=at,
+            completed_at=at,
+            duration_ms=0,
+            came=error,
+        )
+        because = LeftBecause.CIRCUIT_OPEN if isinstance(error, RouteRestingError) else None
+        leave = MoveOn if has_fallback else GiveUp
+        decision = leave(outcome=outcome, because=because)
+        notes = error.diagnostics or TransportDiagnostics(
+            stage=ExchangeStage.SELECTION, source_chain=(f"{error.code}: {error.message}",)
+        )
+        self._append_failure(refused, error, decision, notes)
+        self.lost.append(LostCandidate(model_ref=ref, error=error, asked=False))
+
+    def timeline(self) -> AttemptTimeline:
+        """Return every attempt so far, in order."""
+        return AttemptTimeline(
+            attempts=tuple(self.attempts),
+            requested_model_ref=str(self._requested),
+            active_model_ref=None if self._active is None else str(self._active),
+            winning_model_ref=None if self._winner is None else str(self._winner),
+            aggregated_token_usage=usage_of(self.attempts),
+        )
+
+    def _append_failure(
+        self,
+        attempt: Attempt,
+        error: ProviderError,
+        decision: RetryDecision,
+        notes: TransportDiagnostics | None,
+    ) -> None:
+        self.attempts.append(
+            ProviderAttempt(
+                provider=attempt.model_ref.provider,
+                model_ref=str(attempt.model_ref),
+                attempt=attempt.number,
+                max_attempts=attempt.count_max,
+                started_at=attempt.started_at,
+                completed_at=attempt.completed_at,
+                duration_ms=attempt.duration_ms,
+                outcome=_outcome_of(decision),
+                failure_kind=error.code,
+                disposition=error.disposition,
+                advanced_to_fallback=isinstance(decision, MoveOn),
+                left_because=None if isinstance(decision, RetryAfter) else decision.because,
+                backoff_ms=decision.backoff_ms if isinstance(decision, RetryAfter) else None,
+                token_usage=error.usage,
+                transport_diagnostics=self._noted(attempt.model_ref, notes),
+            )
+        )
+
+    def _noted(
+        self, ref: ModelRef, notes: TransportDiagnostics | None
+    ) -> TransportDiagnostics | None:
+        if notes is None:
+            return None
+        redact = self._redactor.redact
+        return msgspec.structs.replace(
+            notes,
+            provider=notes.provider or ref.provider,
+            model_ref=notes.model_ref or str(ref),
+            url=None if notes.url is None else redact(notes.url),
+            request_id=None if notes.request_id is None else first_line(redact(notes.request_id)),
+            source_chain=tuple(
+                first_line(redact(each)) for each in notes.source_chain[:_NOTES_COUNT_MAX]
+            ),
+            notes=tuple(first_line(redact(note)) for note in notes.notes[:_NOTES_COUNT_MAX]),
+        )
+
+
+def _outcome_of(decision: RetryDecision) -> AttemptOutcome:
+    match decision:
+        case RetryAfter():
+            return AttemptOutcome.RETRYING
+        case MoveOn(outcome=outcome) | GiveUp(outcome=outcome):
+            return outcome
+        case _:
+            assert_never(decision)
+
+
+ProgressListener: TypeAlias = Callable[[AgentId, AnswerProgress], None]
+_MS_NS: Final = 1_000_000
+
+
+class ProviderCaller:
+    """Asks the models of one host."""
+
+    def __init__(
+        self,
+        *,
+        routing: ModelRouting,
+        gate: ProviderGate,
+        clock: Clock,
+        redactor: Redactor,
+        calibrations: TokenCalibrations,
+        progress: ProgressListener,
+        deferral_allowed: bool,
+    ) -> None:
+        """A turn may wait for the moment its provider named, where deferral is allowed."""
+        self.routing: Final = routing
+        self.gate: Final = gate
+        self.clock: Final = clock
+        self.redactor: Final = redactor
+        self.calibrations: Final = calibrations
+        self.progress: Final = progress
+        self.deferral_allowed: Final = deferral_allowed
+
+    async def ask(
+        self, request: ProviderRequest, *, override: ModelRef | None
+    ) -> ModelSpoke | ModelFailed:
+        """Return the next round, or why there is none."""
+        return await _Walk(self, request, self.routing.ordered(override)).run()
+
+
+class _Walk:
+    """The way from the first candidate to the one that answers."""
+
+    def __init__(
+        self, caller: ProviderCaller, request: ProviderRequest, models: Sequence[ModelRef]
+    ) -> None:
+        self._caller = caller
+        self._clock = caller.clock
+        self._gate = caller.gate
+        self._request = request
+        self._models = models
+        self._withheld: frozenset[str] = frozenset()  # from the candidate that is asked
+        self._log = AttemptLog(caller.redactor, requested=models[0])
+        self._moments: list[datetime] = []
+
+    async def run(self) -> ModelSpoke | ModelFailed:
+        """Ask until somebody answers or nobody is left."""
+        for index, ref in enumerate(self._models):
+            answer = await self._try(ref, self._models[index + 1 :])
+            if answer is not None:
+                return ModelSpoke(
+                    blocks=tuple(self._without_secrets(block) for block in answer.blocks),
+                    stop_reason=answer.stop_reason,
+                    usage=answer.usage or TokenUsage(),
+                    timeline=self._log.timeline(),
+                    withheld=tuple(sorted(self._withheld)),
+                )
+            if self._log.lost[-1].error.ends_turn:
+                self._moments.clear()  # waiting makes no conversation shorter
+                break
+        redact = self._caller.redactor.redact
+        return ModelFailed(
+            failure=round_failure(self._log.lost, self._log.attempts, redact=redact),
+            timeline=self._log.timeline(),
+            retry_at=min(self._moments, default=None) if self._caller.deferral_allowed else None,
+        )
+
+    def _without_secrets(self, block: AssistantBlock) -> AssistantBlock:
+        """Clean words before they are recorded. Calls and sealed thinking only work verbatim."""
+        match block:
+            case TextBlock(text=text) | ThinkingBlock(text=text, is_sealed=False):
+                return msgspec.structs.replace(block, text=self._caller.redactor.redact(text))
+            case _:
+                return block
+
+    async def _try(self, ref: ModelRef, rest: Sequence[ModelRef]) -> ModelAnswer | None:
+        now = self._clock.now()
+        try:
+            candidate = self._caller.routing.find(ref)
+        except ProviderError as error:
+            self._gate.note_refusal(ref, self._last_failure(ref, error, now))
+            self._log.never_asked(ref, error, at=now, has_fallback=bool(rest))
+            return None
+        route = candidate.model_ref
+        # Whom else to ask matters only for a route that rests, so that is when we look.
+        has_other = self._gate.is_resting(route) and any(map(self._caller.routing.is_usable, rest))
+        way = self._gate.enter(route, now_ms=self._now_ms(), has_fallback=has_other)
+        if way is Passage.PASSED_OVER:
+            resting = RouteRestingError("it failed too often in a row and is given a rest")
+            self._log.never_asked(route, resting, at=now, has_fallback=True)
+            return None
+        attempts_count_max = ATTEMPTS_COUNT_MAX if way is Passage.FREE else 1
+        try:
+            return await self._ask(candidate, attempts_count_max, has_fallback=bool(rest))
+        finally:
+            if way is Passage.PROBE:
+                self._gate.leave(route, now_ms=self._now_ms())
+
+    async def _ask(
+        self, candidate: Candidate, attempts_count_max: int, *, has_fallback: bool
+    ) -> ModelAnswer | None:
+        number, may_be_garbled = 1, self._gate.has_answered(candidate.model_ref)
+        self._withheld = self._caller.routing.withheld_tools(candidate)
+        while True:
+            attempt = await self._attempt(candidate, number, attempts_count_max)
+            if may_be_garbled and (garbled := _garbled(attempt.came)) is not None:
+                may_be_garbled = False  # once: a second one says that something is wrong there
+                attempt = msgspec.structs.replace(attempt, came=garbled)
+            if isinstance(attempt.came, ModelAnswer):
+                self._gate.note_success(candidate.model_ref, account=candidate.account)
+                self._log.succeeded(attempt, attempt.came)
+                return attempt.came
+            decision = self._judge(candidate, attempt, attempt.came, has_fallback=has_fallback)
+            self._log.failed(attempt, attempt.came, decision)
+            if not isinstance(decision, RetryAfter):
+                named = moment_named(attempt.came, failed_at=attempt.completed_at)
+                self._moments.extend(() if named is None else (named,))
+                return None
+            self._gate.spend_retry(candidate.account)
+            await self._clock.sleep_for(decision.backoff_ms)
+            number += 1
+
+    async def _attempt(self, candidate: Candidate, number: int, count_max: int) -> Attempt:
+        started_at, began_ns = self._clock.now(), self._clock.monotonic_ns()
+        came: ModelAnswer | ProviderError
+        try:
+            answer = await candidate.provider.answer(self._offered(), self._hear)
+            answer = _checked(answer, bytes_max=answer_bytes_max(candidate.output_tokens_max))
+            came = msgspec.structs.replace(answer, usage=self._usage_of(answer, candidate))
+        except ProviderError as error:
+            came = error
+        return Attempt(
+            model_ref=candidate.model_ref,
+            number=number,
+            count_max=count_max,
+            started_at=started_at,
+            completed_at=self._clock.now(),
+            duration_ms=(self._clock.monotonic_ns() - began_ns) // _MS_NS,
+            came=came,
+        )
+
+    def _usage_of(self, answer: ModelAnswer, candidate: Candidate) -> TokenUsage:
+        told = answer.usage
+        if told is not None and told.input_tokens > 0 and told.output_tokens > 0:
+            return told  # spares measuring a long request
+        return counted_usage(
+            told,
+            read_bytes=len(msgspec.json.encode(self._request)),
+            written_bytes=sum(len(msgspec.json.encode(block)) for block in answer.blocks),
+            calibration=self._caller.calibrations.of(str(candidate.model_ref)),
+        )
+
+    def _offered(self) -> ProviderRequest:
+        """The request, without what is withheld from the candidate."""
+        if not self._withheld:
+            return self._request
+        kept = tuple(spec for spec in self._request.tools if spec.name not in self._withheld)
+        return msgspec.structs.replace(self._request, tools=kept)
+
+    def _judge(
+        self, candidate: Candidate, attempt: Attempt, error: ProviderError, *, has_fallback: bool
+    ) -> RetryDecision:
+        ref = candidate.model_ref
+        self._gate.note_failure(
+            ref,
+            self._last_failure(ref, error, attempt.completed_at),
+            retryable=error.retryable,
+            now_ms=self._now_ms(),
+        )
+        return decide_retry(
+            FailedAttempt(
+                attempt=attempt.number,
+                attempts_count_max=attempt.count_max,
+                retryable=error.retryable,
+                ends_turn=error.ends_turn,
+                retry_after_ms=error.retry_after_ms,
+                may_retry=self._gate.may_retry(candidate.account),
+                is_circuit_open=self._gate.is_resting(ref),
+                has_fallback=has_fallback,
+                jitter=jitter_of(self._request.agent_id, ref, attempt.started_at),
+            )
+        )
+
+    def _last_failure(self, ref: ModelRef, error: ProviderError, at: datetime) -> LastFailure:
+        return LastFailure(
+            model_ref=str(ref),
+            failure_kind=error.code,
+            summary=first_line(self._caller.redactor.redact(error.message)),
+            failed_at=at,
+        )
+
+    def _hear(self, progress: AnswerProgress) -> None:
+        self._caller.progress(self._request.agent_id, progress)
+
+    def _now_ms(self) -> int:
+        return self._clock.monotonic_ns() // _MS_NS
+
+
+def _checked(answer: ModelAnswer, *, bytes_max: int) -> ModelAnswer:
+    """Return what is kept of the answer, if its calls can be told apart by their ids."""
+    names = [use.call_id for use in tool_uses_of(answer.blocks)]
+    problem = "the answer gives the same id to two tool calls"
+    if len(set(names)) == len(names):
+        try:
+            return bounded_answer(answer, bytes_max=bytes_max)
+        except ValueError as too_large:
+            problem = f"the answer is too large: {too_large}"
+    raise UnreadableResponseError(
+        problem,
+        diagnostics=answer.diagnostics,
+        usage=answer.usage,
+    )
+
+
+def _garbled(came: ModelAnswer | ProviderError) -> GarbledAnswerError | None:
+    """Return what could not be read as an error that may pass; what is too large stays so."""
+    if not isinstance(came, UnreadableResponseError) or came.diagnostics is None:
+        return None
+    if came.diagnostics.flags is None or not came.diagnostics.flags.is_decode:
+        return None
+    return GarbledAnswerError(
+        came.message, hint=came.hint, diagnostics=came.diagnostics, usage=came.usage
+    )

@@ -1,0 +1,388 @@
+"""Performs the steps that decide/turns/step names, until the turn is finished.
+
+Owns:  the running turn: its log in memory, its place in the transcript, its lane's hold.
+Rule 1: the driver never decides what a turn does; it performs a step and reports what happened.
+Rule 2: a round is durable before its tools run; a tool's result is durable before the next round
+        is. The last result's commit travels while the provider is already asked.
+Rule 3: what the turn makes durable goes through its writer, which stops a stale lane.
+Rule 4: when the driver has failed, the log may be read: no commit of the turn is under way then.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from holon.decide.budgets.budget import budget_failure
+from holon.decide.queue.next_message import Interject, decide_interjection
+from holon.decide.turns.commits import (
+    InterjectionFacts,
+    LaneHold,
+    RoundFacts,
+    interjection_commit,
+    interjection_entry,
+    round_changes,
+    round_commit,
+)
+from holon.decide.turns.compaction import ShownPast
+from holon.decide.turns.replay import replay
+from holon.decide.turns.step import advance, compaction_recorded, reminder_recorded
+from holon.model.budgets import BudgetHold
+from holon.model.commits import AppendTranscript, Applied, Change, RecordEvent
+from holon.model.events.briefs import FailureArtifact
+from holon.model.events.event import TurnContextBuilt
+from holon.model.limits import INTERJECTIONS_PER_POINT_COUNT_MAX
+from holon.model.providers.attempts import AttemptTimeline, TokenUsage
+from holon.model.providers.models import parse_model_ref
+from holon.model.queue import MessageEnvelope
+from holon.model.record import Record
+from holon.model.turns.tools import ToolCallRecord
+from holon.model.turns.transcript import TurnCompaction, TurnLog
+from holon.model.turns.turn import (
+    CallModel,
+    Finish,
+    ModelFailed,
+    ModelSpoke,
+    OperatorInterjected,
+    RoundTiming,
+    RunTools,
+    SafePoint,
+    ToolReceipt,
+    ToolsReturned,
+    TurnInput,
+    TurnRecord,
+    TurnStep,
+)
+from holon.model.values import AgentId
+from holon.model.work import ReminderPolicy
+from holon.ports.clock import Clock
+from holon.ports.failpoint import Failpoint, Failpoints
+from holon.ports.journal import Redactor
+from holon.ports.store import Store
+from holon.ports.tracer import Tracer
+from holon.prompt.frame import Assembly
+from holon.prompt.planner import PinnedOverBudget
+from holon.runtime.background import raise_unless_bug
+from holon.runtime.budgets import PaceDesk
+from holon.runtime.commits import DECISIONS_COUNT_MAX
+from holon.runtime.guidance.instruction_watch import InstructionWatch
+from holon.runtime.providers.caller import ProviderCaller
+from holon.runtime.turns.context import ContextBuilder, moment_of, no_prompt
+from holon.runtime.turns.conversation import (
+    ConversationRoom,
+    NoRoom,
+    TokenCalibrations,
+    TurnRenderings,
+    compaction_commit,
+    read_past,
+)
+from holon.runtime.turns.log import LaneFencedError, LiveLog, TurnWriter
+from holon.runtime.turns.tool_runner import ToolRunner
+from holon.runtime.work.reminder import ReminderLook
+from holon.tools.registry import ToolRegistry
+
+RoundGate: TypeAlias = Callable[[AgentId], FailureArtifact | None]
+
+
+class TurnEnd(Record, frozen=True, kw_only=True):
+    """How the loop ended, with what the settlement still has to record."""
+
+    finish: Finish
+    log: TurnLog
+    usage: TokenUsage
+    round_count: int
+    final_round: tuple[Change, ...] = ()
+    failed_timeline: AttemptTimeline | None = None
+    budget_hold: BudgetHold | None = None  # the turn stopped because this budget is used up
+
+
+class TurnDriver:
+    """One turn, from its log to its finish."""
+
+    def __init__(
+        self,
+        hold: LaneHold,
+        *,
+        store: Store,
+        clock: Clock,
+        tools: ToolRegistry,
+        runner: ToolRunner,
+        instructions: InstructionWatch,
+        pace: PaceDesk,
+        context: ContextBuilder,
+        provider: ProviderCaller,
+        reminders: ReminderPolicy,
+        calibrations: TokenCalibrations,
+        renderings: TurnRenderings,
+        redactor: Redactor,
+        tracer: Tracer,
+        failpoints: Failpoints,
+        round_gate: RoundGate,
+    ) -> None:
+        """`round_gate` is asked before each round; an answer ends the turn with it."""
+        self._hold = hold
+        self._reads = store.reads
+        self._clock = clock
+        self._tools = tools
+        self._runner = runner
+        self._instructions = instructions
+        self._pace = pace
+        self._context = context
+        self._provider = provider
+        self._calibrations = calibrations
+        self._renderings = renderings
+        self._redactor = redactor
+        self._tracer = tracer
+        self._failpoints = failpoints
+        self._round_gate = round_gate
+        self._writer = TurnWriter(store=store, clock=clock, failpoints=failpoints)
+        self._reminders = ReminderLook(
+            hold, reads=store.reads, clock=clock, routing=provider.routing, policy=reminders
+        )
+        self._untold: tuple[Change, ...] = ()
+        self._final_round: tuple[Change, ...] = ()
+        self._failed_timeline: AttemptTimeline | None = None
+        self._budget_hold: BudgetHold | None = None
+
+    async def run(self, log: TurnLog) -> TurnEnd:
+        """Go on from what the log says until the turn is finished."""
+        resumption = replay(log, tools=self._tools.policy)
+        self._live = LiveLog(log)
+        began_ns = self._clock.monotonic_ns()
+        past = await read_past(
+            self._reads,
+            log.turn.agent_id,
+            renderings=self._renderings,
+            redact=self._redactor.redact,
+        )
+        prompt = await self._assembled(log, past.turns)
+        url = await self._context.trigger_url(log.turn.agent_id)
+        self._room = self._room_for(prompt, past, log.turn, trigger_url=url)
+        took_ms = (self._clock.monotonic_ns() - began_ns) // 1_000_000
+        built = TurnContextBuilt(turn_id=log.turn.turn_id, context_build_ms=took_ms)
+        # Told with the first round, or with the end where no round came: never a commit of its own.
+        self._untold = (RecordEvent(agent_id=log.turn.agent_id, event=built),)
+        self._state, step = resumption.state, resumption.step
+        self._round_number = resumption.round_number
+        self._usage = resumption.usage
+        try:
+            while not isinstance(step, Finish):
+                step = await self._take(step)
+        except Exception as error:
+            raise_unless_bug(error)
+            await self._writer.land()  # a result that still travels belongs to the log
+            raise
+        await self._writer.land()
+        instructions = await self._instructions.ending(self._live.log)
+        return TurnEnd(
+            finish=step,
+            log=self._live.log,
+            usage=self._usage,
+            round_count=self._round_number,
+            final_round=(*self._untold, *self._final_round, *self._ending(), *instructions),
+            failed_timeline=self._failed_timeline,
+            budget_hold=self._budget_hold,
+        )
+
+    async def _take(self, step: CallModel | RunTools) -> TurnStep:
+        match step:
+            case CallModel():
+                if self._round_number > 0:
+                    if (failed := await self._out_of_budget()) is not None:
+                        return await self._record_round(failed)
+                    await self._hear(SafePoint.BEFORE_PROVIDER_CONTINUATION)
+                    await self._remind()
+                return await self._record_round(await self._ask_model())
+            case RunTools():
+                await self._hear(SafePoint.BEFORE_TOOL_EXECUTION)
+                following = self._fold(await self._run_tools())
+                return await self._hear(SafePoint.AFTER_TOOL_RESULTS) or following
+
+    async def _out_of_budget(self) -> ModelFailed | None:
+        """Put the turn off when a budget has nothing left for another round."""
+        await self._writer.land()
+        self._budget_hold = hold = await self._pace.hold_inside(self._live.log, self._usage)
+        return (
+            None if hold is None else ModelFailed(failure=budget_failure(hold), retry_at=hold.until)
+        )
+
+    async def _remind(self) -> None:
+        """Remind the model of the item it is on, when it has not touched it for long."""
+        commit = await self._reminders.due_commit(self._state, self._live, self._override)
+        if commit is None:
+            return
+        await self._writer.land()
+        await self._writer.apply(commit)
+        if any(isinstance(change, AppendTranscript) for change in commit.changes):
+            self._live.absorb(commit)
+            self._state = reminder_recorded(self._state)
+
+    def _fold(self, happened: TurnInput) -> TurnStep:
+        self._state, step = advance(self._state, happened, tools=self._tools.policy)
+        return step
+
+    async def _assembled(self, log: TurnLog, history: Sequence[TurnLog]) -> Assembly:
+        """The prompt as this turn begins; a later change of model is for later turns."""
+        agent = await self._reads.agent(log.turn.agent_id)
+        if agent is None:
+            raise LaneFencedError(f"agent {log.turn.agent_id} is gone")
+        chosen = agent.model.override_model
+        self._override = parse_model_ref(chosen) if chosen is not None else None
+        moment = moment_of(agent, log, history, override=self._override)
+        return await self._context.assembled(moment)
+
+    def _room_for(
+        self, prompt: Assembly, past: ShownPast, turn: TurnRecord, *, trigger_url: str | None
+    ) -> ConversationRoom | PinnedOverBudget:
+        """Where there is no prompt there is no conversation either."""
+        if isinstance(prompt, PinnedOverBudget):
+            return prompt
+        return ConversationRoom(
+            prompt,
+            past,
+            turn,
+            renderings=self._renderings,
+            redact=self._redactor.redact,
+            trigger_url=trigger_url,
+        )
+
+    async def _ask_model(self) -> ModelSpoke | ModelFailed:
+        if (limit := self._round_gate(self._live.turn.agent_id)) is not None:
+            return ModelFailed(failure=limit)
+        if isinstance(self._room, PinnedOverBudget):
+            return ModelFailed(failure=no_prompt(self._room))
+        if (failed := await self._make_room(self._room)) is not None:
+            return failed
+        await self._failpoints.reach(Failpoint.PROVIDER_BEFORE_CALL)
+        clock = self._clock
+        began_ns = clock.monotonic_ns()
+        request = self._room.request(self._live.log, self._tools.specs)
+        asked_ns, started_at = clock.monotonic_ns(), clock.now()
+        answer = await self._provider.ask(request, override=self._override)
+        self._timing = RoundTiming(
+            context_build_ms=(asked_ns - began_ns) // 1_000_000,
+            provider_round_ms=(clock.monotonic_ns() - asked_ns) // 1_000_000,
+            started_at=started_at,
+            completed_at=clock.now(),
+        )
+        self._tracer.round_ended(self._hold.turn_id, answer, self._timing)
+        request_bytes = self._room.request_bytes(self._live.log)
+        self._calibrations.hear(answer, request_bytes=request_bytes)
+        await self._writer.land()
+        return answer
+
+    async def _make_room(self, room: ConversationRoom) -> ModelFailed | None:
+        """Shorten the conversation when it has outgrown its budget; say when that cannot be."""
+        log, now = self._live.log, self._clock.now()
+        match room.due(log, self._state):
+            case None:
+                return None
+            case NoRoom(failed=failed, told=told):
+                self._final_round = told
+                return failed
+            case TurnCompaction() as compaction:
+                commit = compaction_commit(self._hold, log, compaction, now=now)
+                await self._writer.land()
+                await self._writer.apply(commit)
+                self._live.absorb(commit)
+                is_asked = compaction.request is not None
+                self._state = compaction_recorded(self._state, is_asked=is_asked)
+                return None
+
+    def _ending(self) -> tuple[Change, ...]:
+        """What the turn leaves for those after it to read, settled with it."""
+        if isinstance(self._room, PinnedOverBudget):
+            return ()
+        now = self._clock.now()
+        return self._room.ending(self._live.log, self._final_round, now=now)
+
+    async def _record_round(self, answer: ModelSpoke | ModelFailed) -> TurnStep:
+        step = self._fold(answer)
+        if isinstance(answer, ModelFailed):
+            self._failed_timeline = answer.timeline
+            return step
+        self._usage = self._usage.plus(answer.usage)
+        self._round_number += 1
+        facts = RoundFacts(
+            hold=self._hold,
+            turn=self._live.turn,
+            round_number=self._round_number,
+            position=self._live.next_position,
+            spoke=answer,
+            step=step,
+            timing=self._timing,
+            before=self._untold,
+        )
+        self._untold = ()
+        now = self._clock.now()
+        point = SafePoint.AFTER_PROVIDER_ROUND
+        if isinstance(step, Finish) and (
+            step.failure is not None or not await self._waiting_interjections(point)
+        ):
+            self._final_round = round_changes(facts, now=now)  # settled with the turn, one commit
+            return step
+        await self._failpoints.reach(Failpoint.ROUND_BEFORE_COMMIT)
+        commit = round_commit(facts, now=now)
+        await self._writer.apply(commit)
+        self._live.absorb(commit)
+        await self._failpoints.reach(Failpoint.ROUND_AFTER_COMMIT)
+        return await self._hear(point) or step
+
+    async def _run_tools(self) -> ToolsReturned:
+        pending = self._live.unanswered(self._round_number)
+        for index, call in enumerate(pending):
+            await self._writer.land()
+            receipt = await self._finish_call(call, last=index == len(pending) - 1)
+            self._live.finish(call.effect_id, receipt)
+        return ToolsReturned(receipts=self._live.receipts(self._round_number))
+
+    async def _finish_call(self, call: ToolCallRecord, *, last: bool) -> ToolReceipt:
+        message_id = self._live.turn.message_id
+        for _ in range(DECISIONS_COUNT_MAX):
+            finished = await self._runner.run(call, self._hold, message_id=message_id)
+            await self._failpoints.reach(Failpoint.TOOL_BEFORE_DONE)
+            unguarded = finished.commit.expects == (self._hold.fence,)
+            if last and unguarded and self._writer.send_off(finished.commit):
+                return finished.receipt
+            outcome = await self._writer.try_apply(finished.commit)
+            await self._failpoints.reach(Failpoint.TOOL_AFTER_DONE)
+            if isinstance(outcome, Applied):
+                return finished.receipt
+            if not finished.only_planned:
+                break
+        raise LaneFencedError(f"the result of {call.effect_id} could not be recorded")
+
+    async def _hear(self, point: SafePoint) -> TurnStep | None:
+        """Let waiting operator messages in; return the step that follows, if any came."""
+        following: TurnStep | None = None
+        for message, text in await self._waiting_interjections(point):
+            following = await self._let_in(message, text, point) or following
+        return following
+
+    async def _waiting_interjections(self, point: SafePoint) -> list[tuple[MessageEnvelope, str]]:
+        waiting = await self._reads.interjections(
+            self._hold.agent_id, limit=INTERJECTIONS_PER_POINT_COUNT_MAX
+        )
+        judged = ((m, decide_interjection(m, point)) for m in waiting)
+        return [(m, verdict.text) for m, verdict in judged if isinstance(verdict, Interject)]
+
+    async def _let_in(
+        self, message: MessageEnvelope, text: str, point: SafePoint
+    ) -> TurnStep | None:
+        now = self._clock.now()
+        snapshot = await self._reads.snapshot(self._hold.agent_id, now=now)
+        if snapshot is None:
+            raise LaneFencedError(f"agent {self._hold.agent_id} is gone")
+        facts = InterjectionFacts(
+            hold=self._hold,
+            turn=self._live.turn,
+            message=message,
+            text=text,
+            point=point,
+            position=self._live.next_position,
+            snapshot=snapshot,
+        )
+        if not isinstance(
+            await self._writer.try_apply(interjection_commit(facts, now=now)), Applied
+        ):
+            return None  # taken or voided meanwhile; the fence shows at the next round
+        self._live.append(interjection_entry(facts, now=now))
+        return self._fold(OperatorInterjected(message_id=message.id, text=text, point=point))

@@ -1,0 +1,388 @@
+"""One agent's loop: look, claim, turn, settle, rest.
+
+Owns:  the step by step marking of a coroutine; the pass of the event loop between two stretches of
+       work that keep it busy. One commit may let many lanes go on at once; whoever asks something
+       from outside would wait for all of them; everything that happens to an agent while it is
+       awake. A lane exists only while there is something to do; an agent at rest holds no task and
+       no memory.
+Rule 1: the mark stands only while the turn itself runs, never while it waits. Of all turns that are
+        open when a process hangs or is killed, the one that had the processor is then known, and
+        those that only waited are not blamed for it.
+Rule 2: nobody stays in it. A lane is past it when its stretch begins, so that one which then waits
+        for a slow disk keeps no other waiting.
+Rule 3: a few turns go through together: what they write then becomes one group for the disk.
+Rule 4: each look starts from fresh rows; the lane remembers nothing between looks.
+Rule 5: a lane that was fenced stops at once; whoever fenced it decides what comes next.
+Rule 6: few lanes look and claim at once, however many agents there is news of: what comes in from
+        outside is not kept waiting by them. Those that are in a turn are not counted; where a turn
+        keeps the processor busy, at its beginning and its end, many get through one by one.
+Rule 7: a bug in a turn, or in its settlement, fails the turn. Any other ends the lane; its agent is
+        left down (Scheduler, rule 5).
+"""
+
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, Generic, TypeVar, assert_never
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from holon.decide.queue.next_message import Pick, pick_next
+from holon.decide.tasks.commands import is_terminal
+from holon.decide.turns.closure import (
+    ContinuationFacts,
+    closure_facts,
+    derive_closure,
+    item_in_question,
+    mootness,
+    resolve_continuation,
+    timer_in_question,
+)
+from holon.decide.turns.commits import (
+    ClaimFacts,
+    LaneHold,
+    claim_commit,
+    liveness_commit,
+    resume_commit,
+)
+from holon.decide.turns.failures import failure_of
+from holon.decide.turns.recovery import plan_turn
+from holon.decide.turns.replay import cut_off, spent_in
+from holon.decide.wake.activation import (
+    AskOperator,
+    ContinueActive,
+    EmitHintTick,
+    EmitRecheckTick,
+    OfferQueued,
+    Rest,
+    RestUntil,
+    ReviewBudget,
+    RunQueue,
+    StayDown,
+    decide_activation,
+)
+from holon.model.agents import AgentPace
+from holon.model.commits import Applied
+from holon.model.events.briefs import FailureArtifact
+from holon.model.events.reads import AgentSnapshot, WeighedItem
+from holon.model.limits import LANES_LOOKING_COUNT_MAX, UNSEEN_SHOWN_COUNT_MAX
+from holon.model.queue import MessageEnvelope, MessageKind, QueueEntry, is_contentful
+from holon.model.record import Record
+from holon.model.turns.transcript import TurnLog
+from holon.model.turns.turn import Continuation, LivenessOnly, Reentry
+from holon.model.values import AgentId, IdPrefix, TurnId
+from holon.ports.clock import Clock, IdSource
+from holon.ports.failpoint import Failpoint, Failpoints
+from holon.ports.journal import Journal, LogLevel
+from holon.ports.store import Store
+from holon.ports.tracer import Tracer
+from holon.ports.turns import TurnMark
+from holon.runtime.background import raise_unless_bug
+from holon.runtime.budgets import PaceDesk
+from holon.runtime.commits import apply_patiently
+from holon.runtime.turns.driver import TurnDriver, TurnEnd
+from holon.runtime.turns.log import LaneFencedError, opened_log
+from holon.runtime.turns.settler import Settler
+from holon.runtime.wake.ticks import TickDesk
+
+T = TypeVar("T")
+
+
+class Marked(Generic[T]):
+    """Awaiting this awaits the work, and keeps the mark."""
+
+    def __init__(self, work: Coroutine[Any, Any, T], mark: TurnMark, turn_id: TurnId) -> None:
+        self._work = work
+        self._mark = mark
+        self._turn_id = turn_id
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        step, thrown = self._work.send, None
+        answer: Any = None
+        while True:
+            self._mark.enter(self._turn_id)
+            try:
+                awaited = step(answer) if thrown is None else self._work.throw(thrown)
+            except StopIteration as ended:
+                result: T = ended.value
+                return result
+            finally:
+                self._mark.leave()
+            try:
+                answer, thrown = (yield awaited), None
+            except GeneratorExit:
+                self._work.close()
+                raise
+            except BaseException as error:  # noqa: BLE001 - a cancellation, too, is the work's to take
+                answer, thrown = None, error
+
+
+TOGETHER_COUNT_MAX: Final = 8
+
+
+class Turnstile:
+    """Lets the turns of one host through."""
+
+    def __init__(self) -> None:
+        self._entry = anyio.Lock(fast_acquire=True)
+        self._turn_count = 0
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Count a turn while it runs."""
+        self._turn_count += 1
+        try:
+            yield
+        finally:
+            self._turn_count -= 1
+
+    async def pass_through(self) -> None:
+        """Return when this lane may go on: one of many lets go before it whatever else is ready."""
+        if self._turn_count > TOGETHER_COUNT_MAX:
+            async with self._entry:
+                await checkpoint()
+
+
+class _Turn(Record, frozen=True, kw_only=True):
+    """A turn that may begin."""
+
+    message: MessageEnvelope
+    pick: Pick
+    reentry: Reentry
+    pace: AgentPace
+
+
+class _Claimed(Record, frozen=True, kw_only=True):
+    """A turn that is open and this lane's to carry on."""
+
+    message: MessageEnvelope
+    hold: LaneHold
+    log: TurnLog
+
+
+class Lane:
+    """Runs agents for one host, one at a time per agent."""
+
+    def __init__(
+        self,
+        *,
+        ticks: TickDesk,
+        drive: Callable[[LaneHold], TurnDriver],
+        settler: Settler,
+        pace: PaceDesk,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+        tracer: Tracer,
+        failpoints: Failpoints,
+        journal: Journal,
+        turn_mark: TurnMark,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._tracer = tracer
+        self._failpoints = failpoints
+        self._journal = journal
+        self._turn_mark = turn_mark
+        self._ticks = ticks
+        self._drive = drive
+        self._settler = settler
+        self._pace = pace
+        self._looking = anyio.Semaphore(LANES_LOOKING_COUNT_MAX, fast_acquire=True)
+        self._turnstile = Turnstile()
+
+    async def run(
+        self,
+        agent_id: AgentId,
+        *,
+        about_to_look: Callable[[], None],
+        may_go_on: Callable[[], bool],
+    ) -> None:
+        """Work until the rows give no reason to go on.
+
+        `about_to_look` is called before each look at the rows, so that a commit which lands during
+        or after the look is known to be news. `may_go_on` is asked before that: a host that is
+        about to end claims nothing more.
+        """
+        try:
+            while may_go_on():
+                async with self._looking:
+                    found = may_go_on() and await self._look(agent_id, about_to_look)
+                if isinstance(found, _Claimed):
+                    await self._run_turn(found)
+                elif not found:
+                    return
+        except LaneFencedError as fenced:
+            self._journal.note("lane_fenced", str(fenced), agent_id=agent_id)
+
+    async def _look(self, agent_id: AgentId, about_to_look: Callable[[], None]) -> _Claimed | bool:
+        """Return a turn to carry on, or else whether to look again."""
+        about_to_look()
+        now = self._clock.now()
+        snapshot = await self._store.reads.snapshot(agent_id, now=now)
+        if snapshot is None:
+            return False
+        decision = decide_activation(snapshot, now=now)
+        match decision:
+            case RunQueue():
+                return await self._run_queue(snapshot)
+            case ReviewBudget():
+                return await self._pace.review(snapshot)
+            case EmitHintTick():
+                return await self._ticks.emit_hint_tick(snapshot, decision)
+            case ContinueActive() | OfferQueued():
+                return await self._ticks.emit_work_tick(snapshot, decision)
+            case EmitRecheckTick():
+                return await self._ticks.emit_recheck_tick(snapshot, decision)
+            case AskOperator():
+                return await self._ticks.ask_operator(snapshot, decision)
+            case StayDown() | RestUntil() | Rest():
+                return False
+            case _:
+                assert_never(decision)
+
+    async def _run_queue(self, snapshot: AgentSnapshot) -> _Claimed | bool:
+        if snapshot.claimed_message_id is not None:
+            return await self._go_on(snapshot) or True
+        pick = pick_next(snapshot.heads, passed_over=snapshot.passed_over)
+        if pick is None:
+            return False
+        entry = await self._store.reads.message(pick.message_id)
+        if entry is None:
+            return True
+        return await self._dispatch(snapshot, entry, pick) or True
+
+    async def _dispatch(
+        self, snapshot: AgentSnapshot, entry: QueueEntry, pick: Pick
+    ) -> _Claimed | None:
+        message = entry.message
+        continuation = await self._continuation(snapshot, entry)
+        match continuation:
+            case LivenessOnly():
+                now, passed_over = self._clock.now(), pick.passed_over
+                commit = liveness_commit(message, continuation, passed_over=passed_over, now=now)
+                await apply_patiently(self._store, commit, clock=self._clock)
+            case Reentry():
+                pace = await self._pace.may_start(snapshot, entry, continuation, pick)
+                if pace is not None:
+                    turn = _Turn(message=message, pick=pick, reentry=continuation, pace=pace)
+                    return await self._claim(snapshot, turn)
+            case _:
+                assert_never(continuation)
+        return None
+
+    async def _continuation(self, snapshot: AgentSnapshot, entry: QueueEntry) -> Continuation:
+        message, task = entry.message, None
+        if message.kind is MessageKind.TASK_RESULT and message.task_id is not None:
+            task = await self._store.reads.task(message.task_id)
+        facts = ContinuationFacts(
+            kind=message.kind,
+            contentful=is_contentful(message.body),
+            task_terminal=task is not None and is_terminal(task.status),
+            ends_wait=message.wait_id is not None,
+            prior=derive_closure(closure_facts(snapshot)),
+            was_put_off=entry.was_put_off,
+            moot=await self._mootness(entry),
+        )
+        return resolve_continuation(facts)
+
+    async def _mootness(self, entry: QueueEntry) -> str | None:
+        reads = self._store.reads
+        timer_id, item_id = timer_in_question(entry), item_in_question(entry)
+        timer = None if timer_id is None else await reads.timer(timer_id)
+        item = None if item_id is None else await reads.work_item(item_id)
+        offered = None
+        if item is not None:
+            offered = WeighedItem(item=item, waits=tuple(await reads.item_waits(item.id)))
+        return mootness(entry, timer=timer, offered=offered)
+
+    async def _claim(self, snapshot: AgentSnapshot, turn: _Turn) -> _Claimed | None:
+        message = turn.message
+        unseen = await self._store.reads.unseen(message.agent_id, limit=UNSEEN_SHOWN_COUNT_MAX)
+        facts = ClaimFacts(
+            snapshot=snapshot,
+            message=message,
+            turn_id=TurnId(self._ids.fresh(IdPrefix.TURN)),
+            continuation=turn.reentry,
+            passed_over=turn.pick.passed_over,
+            unseen=tuple(unseen),
+            pace=turn.pace,
+        )
+        commit = claim_commit(facts, now=self._clock.now())
+        outcome = await apply_patiently(self._store, commit, clock=self._clock)
+        await self._failpoints.reach(Failpoint.CLAIM_AFTER_COMMIT)
+        if outcome != Applied():  # a replayed claim belongs to an earlier look: look again
+            return None
+        hold = LaneHold(
+            agent_id=message.agent_id,
+            turn_id=facts.turn_id,
+            generation=snapshot.agent.generation + 1,
+        )
+        return _Claimed(message=message, hold=hold, log=opened_log(commit))
+
+    async def _go_on(self, snapshot: AgentSnapshot) -> _Claimed | None:
+        """Take up the turn that is open, as recovery or a cut-off lane left it."""
+        agent = snapshot.agent
+        turn_id, claimed = agent.focus.open_turn_id, snapshot.claimed_message_id
+        entry = await self._store.reads.message(claimed) if claimed else None
+        log = await self._store.reads.turn_log(turn_id) if turn_id else None
+        if entry is None or log is None:
+            raise LaneFencedError("a claim without an open turn")
+        if interrupted := plan_turn(log).interrupted:
+            commit = resume_commit(
+                log.turn, interrupted, held=agent.generation, now=self._clock.now()
+            )
+            await apply_patiently(self._store, commit, clock=self._clock)
+            return None  # the next look finds the turn ready to go on
+        hold = LaneHold(
+            agent_id=agent.identity.agent_id,
+            turn_id=log.turn.turn_id,
+            generation=agent.generation,
+        )
+        return _Claimed(message=entry.message, hold=hold, log=log)
+
+    async def _run_turn(self, claimed: _Claimed) -> None:
+        hold = claimed.hold
+        tracer, turnstile = self._tracer, self._turnstile
+        with turnstile.turn(), tracer.turn(hold.agent_id, hold.turn_id) as span:
+            await turnstile.pass_through()
+            try:
+                end = await self._marked(self._driven(claimed.log, hold), hold)
+            finally:
+                self._pace.turn_ended(hold.agent_id)  # its settlement counts it
+            await turnstile.pass_through()
+            end = await self._marked(self._settler.settle(end, claimed.message, hold), hold)
+            span.ended(end.finish, end.usage, end.round_count)
+
+    def _marked(self, work: Coroutine[Any, Any, TurnEnd], hold: LaneHold) -> Marked[TurnEnd]:
+        return Marked(work, self._turn_mark, hold.turn_id)
+
+    async def _driven(self, log: TurnLog, hold: LaneHold) -> TurnEnd:
+        try:
+            return await self._drive(hold).run(log)
+        except Exception as error:  # noqa: BLE001 - named boundary: a bug fails one turn, not the host
+            raise_unless_bug(error)
+            self._journal.note(
+                "turn_crashed",
+                "a turn failed unexpectedly (a bug)",
+                level=LogLevel.ERROR,
+                error=error,
+                agent_id=hold.agent_id,
+                turn_id=hold.turn_id,
+            )
+            return await self._broken_off(hold, failure_of(error))
+
+    async def _broken_off(self, hold: LaneHold, failure: FailureArtifact) -> TurnEnd:
+        """How a turn ends that the runtime itself could not carry on with."""
+        log = await self._store.reads.turn_log(hold.turn_id)
+        if log is None:
+            raise LaneFencedError(f"turn {hold.turn_id} is gone")
+        spent = spent_in(log)
+        return TurnEnd(
+            finish=cut_off(log, failure),
+            log=log,
+            usage=spent.usage,
+            round_count=spent.round_count,
+            final_round=plan_turn(log).interrupted,
+        )

@@ -1,0 +1,228 @@
+"""Runs one tool call and makes its result durable.
+
+Owns:  the boundary around tools: a tool that raises becomes a refusal the model can read.
+Rule 1: the result and everything the tool changed are one commit, fenced by the lane's generation.
+Rule 2: a tool with an effect outside the database is never run twice; one that only plans is
+        planned again when the rows it saw have moved on.
+Rule 3: an agent's home exists before its first tool runs; where it works is asked anew for every
+        call, so that the next one follows an agent into another workspace.
+Rule 4: a result may quote a secret the host holds: neither model nor transcript sees it.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+from holon.decide.text.bounded import OutputBudget
+from holon.decide.text.secrets import (
+    call_without_secrets,
+    outcome_without_secrets,
+    value_without_secrets,
+)
+from holon.decide.turns.commits import LaneHold, finish_call, tool_done_commit
+from holon.decide.wake.triggers import has_address, value_without_addresses
+from holon.model.commits import Commit
+from holon.model.errors import StoreError
+from holon.model.record import Record
+from holon.model.tasks import TaskQuota
+from holon.model.turns.conversation import ToolUseBlock
+from holon.model.turns.tools import ToolCallRecord, ToolCallState, ToolOk
+from holon.model.turns.turn import ToolReceipt
+from holon.model.values import MessageId
+from holon.ports.clock import Clock, IdSource
+from holon.ports.guidance import SkillCatalogs
+from holon.ports.journal import Journal, LogLevel, Redactor
+from holon.ports.memory import MemoryRecall
+from holon.ports.reads import StoreReads
+from holon.ports.tasks import Shell, TaskControl
+from holon.ports.tracer import Tracer
+from holon.ports.workspaces import Files, PlaceRefusedError, Places
+from holon.runtime.guidance.instruction_watch import InstructionWatch
+from holon.runtime.workspaces.place import AgentPlaces
+from holon.tools.guidance import guarded_address
+from holon.tools.registry import ToolRegistry
+from holon.tools.tool import (
+    SummaryLook,
+    Tool,
+    ToolExecution,
+    ToolPorts,
+    ToolScene,
+    receipt_of,
+    refuse,
+)
+
+if TYPE_CHECKING:
+    from holon.runtime.guidance.skill_watch import SkillWatch
+
+
+CallListener: TypeAlias = Callable[[ToolCallRecord], None]
+
+
+class FinishedCall(Record, frozen=True, kw_only=True):
+    """A call that ran: its receipt, and the commit that makes it true."""
+
+    receipt: ToolReceipt
+    commit: Commit
+    only_planned: bool
+
+
+class ToolRunner:
+    """Carries out calls for one host."""
+
+    def __init__(
+        self,
+        *,
+        reads: StoreReads,
+        clock: Clock,
+        ids: IdSource,
+        tools: ToolRegistry,
+        agent_places: AgentPlaces,
+        shell: Shell,
+        files: Files,
+        places: Places,
+        skills: SkillCatalogs,
+        instructions: InstructionWatch,
+        tasks: TaskControl,
+        recall: MemoryRecall,
+        summary_of: SummaryLook,
+        redactor: Redactor,
+        tracer: Tracer,
+        journal: Journal,
+        calls: CallListener,
+        output_budget: OutputBudget,
+        task_quota: TaskQuota,
+    ) -> None:
+        """`calls` is called with every call that begins, without secrets."""
+        self._reads = reads
+        self._clock = clock
+        self._tools = tools
+        self._agent_places = agent_places
+        self._places = places
+        self._catalogs = skills
+        self._instructions = instructions
+        self._redactor = redactor
+        self._tracer = tracer
+        self._journal = journal
+        self._calls = calls
+        self._ports = ToolPorts(
+            reads=reads,
+            ids=ids,
+            clock=clock,
+            shell=shell,
+            files=files,
+            places=places,
+            tasks=tasks,
+            recall=recall,
+            redactor=redactor,
+            output_budget=output_budget,
+            task_quota=task_quota,
+            summary_of=summary_of,
+        )
+
+    @cached_property
+    def _skills(self) -> "SkillWatch":
+        from holon.runtime.guidance.skill_watch import (
+            SkillWatch,
+        )  # not before there is a call to look at
+
+        return SkillWatch(self._reads, self._catalogs)
+
+    async def run(
+        self, call: ToolCallRecord, hold: LaneHold, *, message_id: MessageId
+    ) -> FinishedCall:
+        """Run one started call; the caller commits what comes back."""
+        clock = self._clock
+        started_ns = clock.monotonic_ns()
+        tool = self._tools.named(call.name)
+        scene = await self._scene(call, message_id)
+        self._calls(call_without_secrets(call, self._redactor.redact))
+        try:
+            await self._places.ensure(scene.agent_home)
+            await self._instructions.begin(call)
+            execution = await self._run(tool, call, scene)
+        except StoreError:
+            raise
+        except PlaceRefusedError as refused:
+            execution = refuse(refused.code, refused.message, hint=refused.hint)
+        except Exception as error:  # noqa: BLE001 - named boundary: a tool's bug must not end the turn
+            self._tell_of_crash(call, error)
+            execution = _crashed(call.name)
+        execution = await self._skills.noticed(call, scene, execution)
+        execution = await self._instructions.noticed(call, execution)
+        return self._finished(call, hold, execution, started_ns=started_ns)
+
+    async def _run(self, tool: Tool, call: ToolCallRecord, scene: ToolScene) -> ToolExecution:
+        """Give a tool its arguments; addresses and secrets go to those that act outside alone.
+
+        What only plans writes down what it is given, and a secret is written down nowhere.
+        """
+        given = call.input
+        if tool.only_plans:
+            given = value_without_secrets(value_without_addresses(given), self._redactor.redact)
+        elif has_address(given):
+            refused = await guarded_address(scene, self._ports)
+            if refused is not None:
+                return refused
+        return await tool.run(given, scene, self._ports)
+
+    def _tell_of_crash(self, call: ToolCallRecord, error: Exception) -> None:
+        self._journal.note(
+            "tool_crashed",
+            f"{call.name} failed inside the runtime (a bug)",
+            level=LogLevel.ERROR,
+            error=error,
+            agent_id=call.agent_id,
+            turn_id=call.turn_id,
+            effect_id=call.effect_id,
+        )
+
+    async def _scene(self, call: ToolCallRecord, message_id: MessageId) -> ToolScene:
+        place = await self._agent_places.current(call.agent_id)
+        return ToolScene(
+            agent_id=call.agent_id,
+            turn_id=call.turn_id,
+            message_id=message_id,
+            effect_id=call.effect_id,
+            now=self._clock.now(),
+            work_item_id=call.work_item_id,
+            agent_home=self._agent_places.home_of(call.agent_id),
+            execution_root=place.execution_root,
+            cwd=place.cwd,
+            workspace=place,
+        )
+
+    def _finished(
+        self, call: ToolCallRecord, hold: LaneHold, execution: ToolExecution, *, started_ns: int
+    ) -> FinishedCall:
+        clock = self._clock
+        use = ToolUseBlock(call_id=call.call_id, name=call.name, input=call.input)
+        outcome = outcome_without_secrets(execution.outcome, self._redactor.redact)
+        receipt = receipt_of(use, outcome)
+        succeeded = isinstance(outcome, ToolOk)
+        finished = finish_call(
+            call,
+            receipt,
+            state=ToolCallState.SUCCEEDED if succeeded else ToolCallState.FAILED,
+            duration_ms=(clock.monotonic_ns() - started_ns) // 1_000_000,
+        )
+        self._tracer.tool_ended(call, finished)
+        commit = tool_done_commit(
+            hold,
+            finished,
+            effects=execution.changes,
+            expects=execution.expects,
+            now=clock.now(),
+        )
+        return FinishedCall(
+            receipt=receipt,
+            commit=commit,
+            only_planned=self._tools.named(call.name).only_plans,
+        )
+
+
+def _crashed(name: str) -> ToolExecution:
+    return refuse(
+        "tool_crashed",
+        f"{name} failed inside the runtime; its effect is unknown",
+        hint="check the state before trying again, or go on without it",
+    )

@@ -1,0 +1,49 @@
+"""Takes wake hints: signals that something changed, which are not messages.
+
+Owns:  parking hints durably. Turning them into a tick is the lane's business, once it is free.
+Rule 1: a hint for a stopped agent is refused with the way to resume it; it never resumes anything.
+"""
+
+from holon.decide.agents.lifecycle import refuse_addressee, refuse_unknown
+from holon.decide.wake.hints import take_hint
+from holon.model.commits import Commit
+from holon.model.errors import Refusal
+from holon.model.values import IdPrefix, parse_agent_id
+from holon.model.wake import WakeDisposition, WakeHint
+from holon.ports.clock import Clock, IdSource
+from holon.ports.store import Store
+from holon.runtime.commits import commit_decided
+
+
+class WakeDesk:
+    """Where wake hints arrive."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        ids: IdSource,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+
+    async def submit(self, hint: WakeHint) -> WakeDisposition:
+        """Take a hint in; say what became of it. Raises RefusedError when the agent is stopped."""
+        parse_agent_id(hint.agent_id)
+        taken: list[WakeDisposition] = []
+
+        async def decide() -> Commit | Refusal:
+            snapshot = await self._store.reads.snapshot(hint.agent_id, now=self._clock.now())
+            if snapshot is None:
+                return refuse_unknown(hint.agent_id)
+            if (refusal := refuse_addressee(snapshot.agent)) is not None:
+                return refusal
+            commit_id = f"hint:{self._ids.fresh(IdPrefix.REQUEST)}"
+            disposition, commit = take_hint(commit_id, snapshot, hint)
+            taken.append(disposition)
+            return commit
+
+        await commit_decided(self._store, decide)
+        return taken[-1]

@@ -1,0 +1,194 @@
+"""Decides which lanes run, from nothing but the news that rows changed.
+
+Owns:  one lane at most per agent, started when a commit touches the agent.
+Rule 1: the mark that says "rows changed" is taken down before the rows are read, never after: a
+        commit that lands during the look is news for the next look.
+Rule 2: the scheduler keeps no opinion about an agent; the lane asks the rows.
+Rule 3: the backstop looks at every agent with a reason to run; whatever it has to wake is a bug,
+        and `rescue_count` says so. A clock that was set back is no bug, and tells nobody: the
+        backstop asks for those whose hold it made void.
+Rule 4: who drains claims nothing more: a turn that runs comes to its end, and what is queued behind
+        it is left to the next host.
+Rule 5: a bug about one agent costs nobody else anything. It is noted, and the agent is left down:
+        it gets a lane again when a commit touches it, and at the next start. A commit that came
+        before it was left, as its own did, and a moment that has come are heard at the backstop's
+        next round: a lane that breaks each time is tried once in a while, and never at once. An
+        agent that was left down is not overlooked, and no rescue is counted for it.
+"""
+
+from collections.abc import Collection
+from datetime import datetime
+
+import anyio
+from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint
+
+from holon.decide.wake.activation import Rest, RestUntil, StayDown, decide_activation
+from holon.model.limits import BACKSTOP_GRACE_MS, BACKSTOP_INTERVAL_MS
+from holon.model.values import AgentId
+from holon.ports.clock import Clock
+from holon.ports.journal import Journal, LogLevel
+from holon.ports.reads import StoreReads
+from holon.runtime.background import Alarm, raise_unless_bug
+from holon.runtime.turns.lane import Lane
+
+
+class Scheduler:
+    """Starts lanes for one host."""
+
+    def __init__(
+        self,
+        lane: Lane,
+        *,
+        reads: StoreReads,
+        clock: Clock,
+        journal: Journal,
+    ) -> None:
+        self._reads = reads
+        self._clock = clock
+        self._journal = journal
+        self._lane = lane
+        self._alarm = Alarm(self._clock)
+        self._news: dict[AgentId, None] = {}  # ordered, so that a seed replays exactly
+        self._running: dict[AgentId, anyio.CancelScope] = {}
+        self._left_down: dict[AgentId, None] = {}  # until there is news that came afterwards
+        self._draining = False
+        self._drained = anyio.Event()
+        self.rescue_count = 0
+
+    @property
+    def running_count(self) -> int:
+        """How many agents have a lane right now."""
+        return len(self._running)
+
+    def begin(self, restless: Collection[AgentId], *, left: Collection[AgentId]) -> None:
+        """Look at everybody with a reason to run; whom recovery had to leave is left down."""
+        for agent_id in left:
+            self._news.pop(agent_id, None)  # what recovery itself wrote
+        self._left_down.update(dict.fromkeys(left))
+        self.moment_came([agent_id for agent_id in restless if agent_id not in left])
+
+    def commit_applied(self, touched: Collection[AgentId]) -> None:
+        """Note that rows of these agents changed."""
+        for agent_id in touched:
+            self._left_down.pop(agent_id, None)
+        self.moment_came(touched)
+
+    def moment_came(self, agents: Collection[AgentId]) -> None:
+        """Note that these agents are to be looked at, although nobody may have touched them."""
+        self._news.update(dict.fromkeys(agents))
+        if any(agent_id not in self._running for agent_id in agents):
+            self._alarm.nudge()
+
+    def _leave_down(self, agent_id: AgentId, error: Exception) -> None:
+        """Give the agent no lane until there is news of it."""
+        self._left_down[agent_id] = None
+        self._journal.note(
+            "agent_left_down",
+            f"{agent_id} cannot be run, and is left alone until there is news of it (a bug)",
+            level=LogLevel.ERROR,
+            error=error,
+            agent_id=agent_id,
+        )
+
+    def interrupt(self, agent_id: AgentId) -> None:
+        """Cut off the agent's lane; the commit that fenced it has said why."""
+        if (scope := self._running.get(agent_id)) is not None:
+            scope.cancel()
+
+    async def drain(self) -> None:
+        """Start no more lanes, and return once those that run have ended."""
+        self._draining = True
+        if self._running:
+            await self._drained.wait()
+
+    async def run(self) -> None:
+        """Start a lane for every agent there is news of, for ever."""
+        async with anyio.create_task_group() as lanes:
+            while True:
+                self._start_lanes(lanes)
+                await self._alarm.wait(until=None)
+
+    def _start_lanes(self, lanes: TaskGroup) -> None:
+        if self._draining:
+            return
+        ready = (a for a in self._news if a not in self._running)
+        for agent_id in [a for a in ready if a not in self._left_down]:
+            scope = anyio.CancelScope()
+            self._running[agent_id] = scope
+            lanes.start_soon(self._run_lane, agent_id, scope)
+
+    async def _run_lane(self, agent_id: AgentId, scope: anyio.CancelScope) -> None:
+        try:
+            with scope:
+                await self._lane.run(
+                    agent_id,
+                    about_to_look=lambda: self._news.pop(agent_id, None),
+                    may_go_on=lambda: not self._draining,
+                )
+        except Exception as error:  # noqa: BLE001 - named boundary: a bug leaves one agent down, not the host
+            raise_unless_bug(error)
+            self._leave_down(agent_id, error)
+        finally:
+            del self._running[agent_id]
+            if self._draining and not self._running:
+                self._drained.set()
+            if scope.cancel_called or self._draining:
+                self._news[agent_id] = None  # what the lane left undone is news again
+            if agent_id in self._news:
+                self._alarm.nudge()
+
+    async def run_backstop(self) -> None:
+        """Every now and then, look for agents that should be running and are not."""
+        clock = self._clock
+        while True:
+            await clock.sleep_for(BACKSTOP_INTERVAL_MS)
+            self._hear_late_news()
+            self.moment_came(await self._reads.void_holds(now=clock.now()))
+            suspects = await self._overlooked()
+            if not suspects:
+                continue
+            await clock.sleep_for(
+                BACKSTOP_GRACE_MS
+            )  # if the wall was set, everybody reacts by then
+            still = await self._overlooked()
+            for agent_id in (a for a, seq in suspects.items() if still.get(a) == seq):
+                self.rescue_count += 1
+                self._journal.note(
+                    "agent_overlooked",
+                    f"{agent_id} was overlooked and is woken (a bug)",
+                    level=LogLevel.ERROR,
+                    agent_id=agent_id,
+                )
+                self.commit_applied([agent_id])
+
+    def _hear_late_news(self) -> None:
+        """Try those again of whom there was news before they were left down."""
+        self.commit_applied([a for a in self._left_down if a in self._news])
+
+    async def _overlooked(self) -> dict[AgentId, int]:
+        """Agents without a lane, and none on its way, that have something to do.
+
+        With each goes how far its log had come: an agent whose log moved since was looked after.
+        """
+        reads, now = self._reads, self._clock.now()
+        found = {}
+        for agent_id in await reads.restless(now=now):
+            await checkpoint()  # there may be many, and reads keep the loop
+            if any(agent_id in known for known in (self._running, self._news, self._left_down)):
+                continue
+            try:
+                should_run = await self._should_run(agent_id, now=now)
+            except Exception as error:  # noqa: BLE001 - named boundary: as for a lane
+                raise_unless_bug(error)
+                self._leave_down(agent_id, error)
+            else:
+                if should_run:
+                    found[agent_id] = (await reads.event_bounds(agent_id))[1]
+        return found
+
+    async def _should_run(self, agent_id: AgentId, *, now: datetime) -> bool:
+        snapshot = await self._reads.snapshot(agent_id, now=now)
+        return snapshot is not None and not isinstance(
+            decide_activation(snapshot, now=now), StayDown | Rest | RestUntil
+        )

@@ -1,0 +1,47 @@
+"""Where an agent of this host works right now.
+
+Owns:  the look at the agent's rows that every command, patch and task begins with, and what this
+       host can do for its agents there.
+"""
+
+from holon.decide.workspaces import HostRoots, agent_home_of, place_of
+from holon.model.values import AgentId
+from holon.model.workspaces import ActiveWorkspace, ExecutionProfile
+from holon.ports.reads import StoreReads
+from holon.ports.tasks import Shell
+from holon.ports.unavailable import NoShell
+
+
+class AgentPlaces:
+    """The directories of one host's agents."""
+
+    def __init__(self, reads: StoreReads, roots: HostRoots) -> None:
+        self._reads = reads
+        self._roots = roots
+
+    @property
+    def home(self) -> str:
+        """The home of the host, with the homes of all agents below it."""
+        return self._roots.home
+
+    def home_of(self, agent_id: AgentId) -> str:
+        """Return the directory that is an agent's own."""
+        return agent_home_of(self._roots.home, agent_id)
+
+    def place_of(self, agent_id: AgentId, bound: ActiveWorkspace | None) -> ActiveWorkspace:
+        """Return where an agent works that is in this workspace, or in none."""
+        return place_of(agent_id, bound, self._roots)
+
+    async def current(self, agent_id: AgentId) -> ActiveWorkspace:
+        """Return where an agent's commands and patches happen now."""
+        return self.place_of(agent_id, await self._reads.active_workspace(agent_id))
+
+
+def profile_of(shell: Shell) -> ExecutionProfile:
+    """Return what a host with this shell can do for its agents."""
+    runs_commands = not isinstance(shell, NoShell)
+    return ExecutionProfile(
+        process_execution_exposed=runs_commands,
+        allow_background_tasks=runs_commands,
+        supports_managed_worktrees=False,
+    )
