@@ -86,7 +86,7 @@ class BenchHost:
         receipt = await self.admit(request)
         while True:
             news = self._news
-            entry = await self.store.reads.message(receipt.message_id)
+            entry = await self.store.reads.queue.message(receipt.message_id)
             if entry is not None and entry.state.is_terminal:
                 return time.perf_counter() - began
             await news.wait()

@@ -116,7 +116,7 @@ async def run() -> list[Measurement]:
                 await host.settle(prompt(MAIN))
             epochs, in_turn = 0, 0
             seq = 0
-            while events := await host.store.reads.events_after(
+            while events := await host.store.reads.events.events_after(
                 MAIN, seq, limit=EVENT_PAGE_COUNT_MAX
             ):
                 epochs += sum(isinstance(e.event, HistoryCompacted) for e in events)

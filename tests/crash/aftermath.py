@@ -159,7 +159,7 @@ async def _sendable_problems(home: Path) -> list[str]:
         with open_untouched(database_path(home)) as connection:
             agents = [str(a) for (a,) in connection.execute("select agent_id from agents")]
         for agent in agents:
-            logs = await store.reads.recent_turns(AgentId(agent), limit=_TURNS_READ_COUNT_MAX)
+            logs = await store.reads.turns.recent_turns(AgentId(agent), limit=_TURNS_READ_COUNT_MAX)
             found.extend(f"P5 {agent}: {problem}" for problem in _conversation_problems(logs))
     finally:
         await store.close()

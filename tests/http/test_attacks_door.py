@@ -68,13 +68,13 @@ def head_of(server: ControlServer, method: str = "POST", path: str = PROMPT) -> 
 
 
 async def test_s01_no_route_answers_to_a_name_that_is_not_ours(server: ControlServer) -> None:
-    before = await server.host.reads.last_log_seq()
+    before = await server.host.reads.events.last_log_seq()
     for route in ROUTES:
         request = f"{route.method} {written(route)} HTTP/1.1\r\nhost: evil.example\r\n"
         rest = f"authorization: Bearer {TOKEN}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
         heard = await raw(server, (request + rest).encode())
         assert heard.startswith(b"HTTP/1.1 421"), (route.path, heard[:60])
-    assert await server.host.reads.last_log_seq() == before
+    assert await server.host.reads.events.last_log_seq() == before
     assert not server.shutdown_requested.is_set()
 
 
@@ -119,11 +119,11 @@ FOREIGN: dict[str, Header] = {
 async def test_s03_s04_s07_a_foreign_page_is_refused_also_with_the_token(
     server: ControlServer, name: str
 ) -> None:
-    before = await server.host.reads.last_log_seq()
+    before = await server.host.reads.events.last_log_seq()
     for caller in (server.operator, server.local):
         answer = await caller.post(PROMPT, {"text": "a"}, headers=[FOREIGN[name]])
         assert (answer.status, answer.json()["code"]) == (403, "foreign_origin")
-    assert await server.host.reads.last_log_seq() == before
+    assert await server.host.reads.events.last_log_seq() == before
 
 
 @pytest.mark.parametrize(
@@ -450,9 +450,9 @@ async def test_s25_a_request_within_a_request_is_refused_and_the_line_closed(
     server: ControlServer, name: str
 ) -> None:
     rest, status = SMUGGLED[name]
-    before = await server.host.reads.last_log_seq()
+    before = await server.host.reads.events.last_log_seq()
     inner = head_of(server, "GET", "/status") + b"\r\n"
     heard = await raw(server, head_of(server) + rest + inner)
     assert heard.startswith(b"HTTP/1.1 " + status), heard[:80]
     assert heard.count(b"HTTP/1.1 ") == 1, "what came after it is nobody's request"
-    assert await server.host.reads.last_log_seq() == before
+    assert await server.host.reads.events.last_log_seq() == before

@@ -150,10 +150,10 @@ async def test_s20_a_hundred_repeats_of_a_delivery_are_one(server: ControlServer
 async def test_s21_a_forged_signature_opens_nothing(tmp_path: Path, name: str) -> None:
     body, headers = FORGERIES[name]
     async with control_server(tmp_path / "home", options()) as server:
-        before = await server.host.reads.last_log_seq()
+        before = await server.host.reads.events.last_log_seq()
         answer = await server.stranger.send("POST", WEBHOOK, body=body, headers=headers)
         assert answer.status == 401
-        assert await server.host.reads.last_log_seq() == before
+        assert await server.host.reads.events.last_log_seq() == before
 
 
 async def test_s21_a_source_whose_secret_is_empty_is_shut_and_not_open(tmp_path: Path) -> None:
@@ -227,12 +227,12 @@ S28: dict[str, bytes] = {
 
 @pytest.mark.parametrize("name", S28)
 async def test_s28_a_webhook_of_doubtful_json_is_refused(server: ControlServer, name: str) -> None:
-    before = await server.host.reads.last_log_seq()
+    before = await server.host.reads.events.last_log_seq()
     headers = [(b"content-type", b"application/json")]
     answer = await server.operator.send("POST", WEBHOOK, body=S28[name], headers=headers)
     assert answer.status == 400, answer.body
     assert answer.json()["code"] in ("bad_syntax", "bad_shape")
-    assert await server.host.reads.last_log_seq() == before
+    assert await server.host.reads.events.last_log_seq() == before
 
 
 async def test_s28_a_large_number_in_what_is_only_kept_is_kept_as_it_came(

@@ -40,9 +40,9 @@ def _forget_cut_off_turns(kinds: tuple[MessageKind, ...]) -> None:
         self: Lane, agent_id: AgentId, about_to_look: Callable[[], None]
     ) -> _Claimed | bool:
         reads, now = self._store.reads, self._clock.now()
-        snapshot = await reads.snapshot(agent_id, now=now)
+        snapshot = await reads.agents.snapshot(agent_id, now=now)
         claimed = snapshot.claimed_message_id if snapshot is not None else None
-        entry = await reads.message(claimed) if claimed is not None else None
+        entry = await reads.queue.message(claimed) if claimed is not None else None
         if entry is not None and entry.message.kind in kinds:
             about_to_look()
             return False

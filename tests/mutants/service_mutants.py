@@ -30,7 +30,7 @@ def plant_m10() -> None:
         except SubscriberLaggedError:
             agent_id, _ = place
             assert agent_id is not None
-            _, newest = await self._store.reads.event_bounds(agent_id)
+            _, newest = await self._store.reads.events.event_bounds(agent_id)
             return await honest(self, (agent_id, newest - 1))
 
     plant_method(EventFeed, "_agent_page", forgiving)

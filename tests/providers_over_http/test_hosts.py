@@ -123,15 +123,15 @@ async def open_home(home: Path, *lines: Line, **changes: object) -> AsyncIterato
 async def run_in(host: Host, text: str) -> Told:
     result = await run_once(host, SystemClock(), agent_id=ADA, text=text)
     audit: list[AuditEvent] = []
-    while page := await host.reads.events_after(
+    while page := await host.reads.events.events_after(
         ADA, audit[-1].event_seq if audit else 0, limit=100
     ):
         audit.extend(page)
     return Told(
         result=result,
-        briefs=tuple(await host.reads.briefs(ADA, limit=10)),
+        briefs=tuple(await host.reads.events.briefs(ADA, limit=10)),
         events=tuple(each.event for each in audit),
-        turns=tuple(await host.reads.recent_turns(ADA, limit=10)),
+        turns=tuple(await host.reads.turns.recent_turns(ADA, limit=10)),
     )
 
 

@@ -150,7 +150,7 @@ def test_the_next_turn_reads_a_recap_and_what_is_left_of_the_long_one(
         await house.rest(60_000)
         await house.prompt("and now?")
         await house.rest(60_000)
-        context = await house.store.reads.agent_context(MAIN)
+        context = await house.store.reads.agents.agent_context(MAIN)
         assert context.compression_epoch >= 1
         assert told(await house.events(), HistoryCompacted)
         last = msgspec.json.encode(house.model.requests[-1].conversation).decode()

@@ -46,7 +46,7 @@ def test_a_configured_fallback_answers_for_it_and_both_are_on_record() -> None:
 @pytest.mark.requirement("model-choice:requested-and-active-are-shown")
 def test_the_status_shows_what_was_asked_for_and_what_was_asked() -> None:
     async def shown(house: House) -> AgentModelState:
-        surface = await house.store.reads.agent_surface(MAIN)
+        surface = await house.store.reads.agents.agent_surface(MAIN)
         assert surface is not None
         return agent_model_state(
             None, RuntimeModels(default="scripted/test"), last=surface.last_exchange

@@ -115,7 +115,7 @@ def test_news_that_comes_while_a_lane_looks_is_not_lost() -> None:
 
     async def story(house: House) -> None:
         reads = house.store.reads
-        honest = reads.snapshot
+        honest = reads.agents.snapshot
         sent = False
 
         async def look(agent_id: AgentId, *, now: object) -> object:
@@ -126,7 +126,7 @@ def test_news_that_comes_while_a_lane_looks_is_not_lost() -> None:
                 await house.prompt("right after the look")
             return found
 
-        reads.snapshot = look  # type: ignore[method-assign,assignment]
+        reads.agents.snapshot = look  # type: ignore[method-assign,assignment]
         house.host._scheduler.commit_applied([MAIN])
         await house.rest(1)
         assert len(house.model.requests) == 1
@@ -154,7 +154,7 @@ def test_the_backstop_lets_others_go_on_between_two_agents() -> None:
         for name in names:
             await house.host.control.create_agent(an_identity(name))
         reads = house.store.reads
-        honest, seen = reads.snapshot, list[str]()
+        honest, seen = reads.agents.snapshot, list[str]()
 
         async def restless(*, now: object) -> list[AgentId]:
             return names
@@ -168,8 +168,8 @@ def test_the_backstop_lets_others_go_on_between_two_agents() -> None:
                 seen.append("another")
                 await checkpoint()
 
-        reads.restless = restless  # type: ignore[method-assign]
-        reads.snapshot = look  # type: ignore[method-assign,assignment]
+        reads.agents.restless = restless  # type: ignore[method-assign]
+        reads.agents.snapshot = look  # type: ignore[method-assign,assignment]
         async with anyio.create_task_group() as both:
             both.start_soon(another)
             both.start_soon(house.host._scheduler._overlooked)

@@ -102,7 +102,7 @@ def test_a_newer_hint_that_comes_in_meanwhile_is_not_swallowed() -> None:
 
     async def story(house: House) -> None:
         reads = house.store.reads
-        honest = reads.admission_target
+        honest = reads.queue.admission_target
         sent = False
 
         async def late(agent_id: AgentId) -> object:
@@ -112,7 +112,7 @@ def test_a_newer_hint_that_comes_in_meanwhile_is_not_swallowed() -> None:
                 await house.hint("forge", body="newer")
             return await honest(agent_id)
 
-        reads.admission_target = late  # type: ignore[method-assign,assignment]
+        reads.queue.admission_target = late  # type: ignore[method-assign,assignment]
         await house.hint("forge", body="older")
         await house.rest(1_000)
         assert house.model.heard("newer")

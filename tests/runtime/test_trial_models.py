@@ -84,7 +84,7 @@ def mess(folder: Path) -> Path:
 
 
 async def receipts(server: ControlServer) -> list[tuple[str, bool, str | None]]:
-    logs = await server.host.reads.recent_turns(MAIN, limit=9)
+    logs = await server.host.reads.turns.recent_turns(MAIN, limit=9)
     return [
         (each.receipt.name, each.receipt.is_error, each.receipt.error_kind)
         for log in logs

@@ -27,7 +27,7 @@ DAY_MS = 86_400_000
 
 async def item_of(house: House, work_item_id: WorkItemId) -> WorkItemRecord:
     """An item as it stands."""
-    item = await house.store.reads.work_item(work_item_id)
+    item = await house.store.reads.work.work_item(work_item_id)
     assert item is not None
     return item
 

@@ -62,7 +62,7 @@ def test_a_fault_raises_what_it_should_and_keeps_what_it_says(
         assert await store.apply(audited(CREATE)) == Applied(replayed=bool(kept))
         await store.prune(RetentionPolicy(), now=START)
         assert store.refused_count == 1
-        assert await store.reads.agent(MAIN) is not None
+        assert await store.reads.agents.agent(MAIN) is not None
         await store.close()
 
     run(act)

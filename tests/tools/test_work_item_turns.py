@@ -165,8 +165,8 @@ def test_a_second_completion_that_fails_leaves_the_report_to_the_first() -> None
 
 async def told(house: House) -> list[OperatorEvent]:
     """What the operator is shown of the agent's events."""
-    after = (await house.store.reads.event_bounds(MAIN))[0]
-    return present_all(await house.store.reads.events_after(MAIN, after, limit=1_000))
+    after = (await house.store.reads.events.event_bounds(MAIN))[0]
+    return present_all(await house.store.reads.events.events_after(MAIN, after, limit=1_000))
 
 
 @pytest.mark.requirement("turn-complete:cut-off-turn-keeps-what-it-did")

@@ -137,7 +137,7 @@ class PaceDesk:
 
     async def review_all(self) -> None:
         """Have every hold looked at again, as a start does: the budgets may have been raised."""
-        if await self._store.reads.is_anybody_held():
+        if await self._store.reads.budgets.is_anybody_held():
             commit = review_holds_commit(self._fresh_commit_id(), now=self._clock.now())
             await self._apply(commit)
 
@@ -169,7 +169,7 @@ class PaceDesk:
         return judge_budget(await self._facts(agent_id, now=now), now=now)
 
     async def _facts(self, agent_id: AgentId, *, now: datetime) -> BudgetFacts:
-        settled = await self._store.reads.usage(agent_id, since=now - _REACH)
+        settled = await self._store.reads.budgets.usage(agent_id, since=now - _REACH)
         running = self._running.get(agent_id)
         return BudgetFacts(
             policy=self._budgets,
@@ -178,13 +178,13 @@ class PaceDesk:
         )
 
     async def _used_by_all(self, *, now: datetime) -> tuple[UsageStep, ...]:
-        settled = await self._store.reads.usage(None, since=now - _REACH)
+        settled = await self._store.reads.budgets.usage(None, since=now - _REACH)
         return (*settled, *self._running.values())
 
     async def _comes_again(self, message: MessageEnvelope) -> bool:
         if not isinstance(message.origin, TimerOrigin):
             return False
-        timer = await self._store.reads.timer(message.origin.timer_id)
+        timer = await self._store.reads.wake.timer(message.origin.timer_id)
         return timer is not None and not isinstance(timer.schedule, OneShot)
 
     async def _start(

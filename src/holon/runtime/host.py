@@ -629,7 +629,7 @@ class Host:
         await self.births.settle()
         recovery = self._recovery()
         await recovery.run()
-        restless = await self.store.reads.restless(now=self.clock.now())
+        restless = await self.store.reads.agents.restless(now=self.clock.now())
         self._scheduler.begin(restless, left=recovery.left)
         async with anyio.create_task_group() as parts:
             parts.start_soon(self._scheduler.run)

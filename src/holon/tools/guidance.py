@@ -25,10 +25,10 @@ from holon.tools.workspaces.patching.document import quoted
 
 async def turn_worth(reads: StoreReads, agent_id: AgentId, turn_id: TurnId) -> AuthorityClass:
     """Return the authority of the least that had a word in a turn."""
-    log = await reads.turn_log(turn_id)
+    log = await reads.turns.turn_log(turn_id)
     if log is None:
         return AuthorityClass.EXTERNAL_EVIDENCE
-    remembered = await reads.remembered(agent_id)
+    remembered = await reads.memory.remembered(agent_id)
     root = await _root(log, reads)
     return turn_authority(log, before=remembered.state.authority_class, root=root)
 
@@ -39,7 +39,7 @@ async def _root(log: TurnLog, reads: StoreReads) -> MessageEnvelope | None:
     message = next((data.message for data in shown if isinstance(data, IncomingMessage)), None)
     if message is None or message.followup is None:
         return None
-    entry = await reads.message(root_of(message))
+    entry = await reads.queue.message(root_of(message))
     return None if entry is None else entry.message
 
 

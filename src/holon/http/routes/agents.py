@@ -31,7 +31,7 @@ async def list_agents(plane: Plane, call: Call) -> tuple[AgentListEntry, ...]:
     """List the public agents that are in use."""
     asked = call.asked(AfterQuery)
     after = None if asked.after is None else parse_agent_id(asked.after)
-    found = await plane.host.reads.public_agents(after=after, limit=asked.limit)
+    found = await plane.host.reads.agents.public_agents(after=after, limit=asked.limit)
     inspection = plane.host.inspection
     entries: list[AgentListEntry] = []
     for each in found:

@@ -139,7 +139,7 @@ async def _admitted(plane: Plane, request: IngressRequest) -> Enqueued:
 
 async def _require_public(plane: Plane, agent_id: AgentId) -> None:
     """Keep outsiders away from agents that belong to others; an unknown one is the door's."""
-    found = await plane.host.reads.agent(agent_id)
+    found = await plane.host.reads.agents.agent(agent_id)
     if found is not None and found.identity.visibility is not Visibility.PUBLIC:
         raise RefusedError(
             Refusal(

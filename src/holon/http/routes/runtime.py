@@ -135,7 +135,7 @@ async def status(plane: Plane, call: Call) -> RuntimeStatus:
     """Say who runs here, with what, how busy, what was used, and what went wrong last."""
     del call
     facts, reads = plane.facts, plane.host.reads
-    failed = await reads.last_failure()
+    failed = await reads.events.last_failure()
     problems = plane.host.problems
     return RuntimeStatus(
         ok=True,
@@ -147,7 +147,7 @@ async def status(plane: Plane, call: Call) -> RuntimeStatus:
         started_at=facts.started_at,
         config_fingerprint=facts.config_fingerprint,
         version=facts.version,
-        activity=activity_summary(await reads.runtime_activity()),
+        activity=activity_summary(await reads.agents.runtime_activity()),
         startup_surface=_startup_surface(plane),
         runtime_surface=_runtime_surface(),
         budgets=await plane.host.pace.look_at_all(),

@@ -35,7 +35,7 @@ async def list_tasks(plane: Plane, call: Call) -> TaskPage:
     """Page through an agent's tasks."""
     agent_id, asked = await shown_agent(plane, call), call.asked(AfterQuery)
     after = after_id(asked, TaskId, what="task id")
-    found = await plane.host.reads.tasks_page(agent_id, after=after, limit=asked.limit)
+    found = await plane.host.reads.tasks.tasks_page(agent_id, after=after, limit=asked.limit)
     return TaskPage(
         tasks=tuple(task_slim_view(each) for each in found),
         limit=asked.limit,

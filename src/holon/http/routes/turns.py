@@ -23,7 +23,7 @@ async def briefs(plane: Plane, call: Call) -> BriefPage:
     """Page through an agent's briefs."""
     agent_id, asked = await shown_agent(plane, call), call.asked(BeforeQuery)
     before = None if asked.before is None else parse_record_id(asked.before, what="brief id")
-    found = await plane.host.reads.briefs_page(
+    found = await plane.host.reads.events.briefs_page(
         agent_id, before=None if before is None else BriefId(before), limit=asked.limit
     )
     return BriefPage(
@@ -42,7 +42,9 @@ async def brief(plane: Plane, call: Call) -> BriefRecord:
 async def transcript(plane: Plane, call: Call) -> TranscriptPage:
     """Page through an agent's turns."""
     agent_id, asked = await shown_agent(plane, call), call.asked(TurnsQuery)
-    logs = await plane.host.reads.turns_page(agent_id, before_index=asked.before, limit=asked.limit)
+    logs = await plane.host.reads.turns.turns_page(
+        agent_id, before_index=asked.before, limit=asked.limit
+    )
     return transcript_page([plane.host.shown(log) for log in logs], limit=asked.limit)
 
 

@@ -22,7 +22,7 @@ async def list_timers(plane: Plane, call: Call) -> TimerPage:
     """Page through an agent's timers."""
     agent_id, asked = await shown_agent(plane, call), call.asked(AfterQuery)
     after = after_id(asked, TimerId, what="timer id")
-    found = await plane.host.reads.timers_page(agent_id, after=after, limit=asked.limit)
+    found = await plane.host.reads.wake.timers_page(agent_id, after=after, limit=asked.limit)
     return TimerPage(
         timers=tuple(timer_view(each) for each in found),
         limit=asked.limit,

@@ -34,7 +34,7 @@ async def list_items(plane: Plane, call: Call) -> WorkItemPage:
     """Page through an agent's work items."""
     agent_id, asked = await shown_agent(plane, call), call.asked(AfterQuery)
     after = after_id(asked, WorkItemId, what="work item id")
-    found = await plane.host.reads.work_items_page(agent_id, after=after, limit=asked.limit)
+    found = await plane.host.reads.work.work_items_page(agent_id, after=after, limit=asked.limit)
     focus = await _focus_of(plane, agent_id)
     return WorkItemPage(
         work_items=tuple(work_item_view(each, focus=focus) for each in found),
@@ -104,13 +104,13 @@ async def _answer(plane: Plane, call: Call) -> WorkItemAnswer:
 
 
 async def _viewed(plane: Plane, item: WorkItemRecord) -> WorkItemView:
-    waits = tuple(await plane.host.reads.item_waits(item.id))
+    waits = tuple(await plane.host.reads.wake.item_waits(item.id))
     focus = await _focus_of(plane, item.agent_id)
     return work_item_view(WeighedItem(item=item, waits=waits), focus=focus)
 
 
 async def _focus_of(plane: Plane, agent_id: AgentId) -> WorkItemId | None:
-    agent = await plane.host.reads.agent(agent_id)
+    agent = await plane.host.reads.agents.agent(agent_id)
     return None if agent is None else agent.focus.current_work_item_id
 
 

@@ -81,7 +81,7 @@ class PromptDesk:
 
     async def look(self, agent_id: AgentId, *, text: str | None = None) -> PromptView:
         """Return the prompt as it would be now."""
-        agent = await self._reads.agent(parse_agent_id(agent_id))
+        agent = await self._reads.agents.agent(parse_agent_id(agent_id))
         if agent is None:
             raise RefusedError(refuse_unknown(agent_id))
         moment = await self._moment(agent, text)
@@ -107,7 +107,7 @@ class PromptDesk:
         reads, turn_id = self._reads, agent.focus.open_turn_id
         chosen = agent.model.override_model
         override = parse_model_ref(chosen) if chosen is not None else None
-        log = await reads.turn_log(turn_id) if turn_id is not None else None
+        log = await reads.turns.turn_log(turn_id) if turn_id is not None else None
         past = await read_past(
             reads,
             agent.identity.agent_id,
@@ -127,13 +127,13 @@ class PromptDesk:
         agent_id, reads = agent.identity.agent_id, self._reads
         if text is not None:
             return IncomingMessage(message=self._said(agent_id, text))
-        snapshot = await reads.snapshot(agent_id, now=self._clock.now())
+        snapshot = await reads.agents.snapshot(agent_id, now=self._clock.now())
         pick = (
             None
             if snapshot is None
             else pick_next(snapshot.heads, passed_over=snapshot.passed_over)
         )
-        entry = await reads.message(pick.message_id) if pick is not None else None
+        entry = await reads.queue.message(pick.message_id) if pick is not None else None
         return None if entry is None else IncomingMessage(message=entry.message)
 
     def _said(self, agent_id: AgentId, text: str) -> MessageEnvelope:
@@ -197,12 +197,12 @@ class AgentInspection:
     async def look(self, agent_id: AgentId) -> Inspected | None:
         """Read everything a summary is made of."""
         reads = self._reads
-        surface = await reads.agent_surface(agent_id)
+        surface = await reads.agents.agent_surface(agent_id)
         if surface is None:
             return None
         agent, place = surface.listed.agent, self.place_of(surface.listed)
-        trigger = await reads.trigger_of(agent_id)
-        latencies = await reads.tool_latencies(agent_id, limit=TOOL_LATENCIES_SHOWN_COUNT_MAX)
+        trigger = await reads.wake.trigger_of(agent_id)
+        latencies = await reads.turns.tool_latencies(agent_id, limit=TOOL_LATENCIES_SHOWN_COUNT_MAX)
         around = Surroundings(
             closure=await self.closure_of(surface.listed),
             models=self.models,
@@ -221,7 +221,7 @@ class AgentInspection:
     async def closure_of(self, listed: ListedAgent) -> Closure | None:
         """What has come of an agent's work, as its rows stand."""
         agent_id, now = listed.agent.identity.agent_id, self._clock.now()
-        snapshot = await self._reads.snapshot(agent_id, now=now)
+        snapshot = await self._reads.agents.snapshot(agent_id, now=now)
         return None if snapshot is None else current_closure(snapshot)
 
     def place_of(self, listed: ListedAgent) -> ActiveWorkspace:

@@ -53,7 +53,7 @@ class SkillWatch:
     async def _activations(
         self, commands: tuple[RanCommand, ...], scene: ToolScene
     ) -> tuple[ActivateSkill, ...]:
-        agent = await self._reads.agent(scene.agent_id)
+        agent = await self._reads.agents.agent(scene.agent_id)
         if agent is None:
             return ()
         uses = await self._uses(commands, scene, agent)
@@ -64,7 +64,7 @@ class SkillWatch:
         )
         made = []
         for use in uses:
-            known = await self._reads.activations_of(scene.agent_id, use.entry.path)
+            known = await self._reads.guidance.activations_of(scene.agent_id, use.entry.path)
             made.append(activation_of(use, known, turn, now=scene.now))
         return tuple(each for each in made if each is not None)
 

@@ -230,7 +230,7 @@ class CommandDesk:
             del self._starting[task_id]
 
     async def _require_admits(self, agent_id: AgentId) -> None:
-        agent = await self._reads.agent(parse_agent_id(agent_id))
+        agent = await self._reads.agents.agent(parse_agent_id(agent_id))
         if agent is None:
             raise RefusedError(refuse_unknown(agent_id))
         if not admits(agent.posture.status):

@@ -111,7 +111,7 @@ async def became_durable(held: CommandTask, reads: StoreReads) -> bool:
     while held.offered_by is not None:
         news = held.about_to_look()
         answered = await _is_answered(held.offered_by, reads)
-        if await reads.task(held.task.id) is not None:
+        if await reads.tasks.task(held.task.id) is not None:
             held.offered_by = None
         elif answered:
             return False
@@ -121,7 +121,7 @@ async def became_durable(held: CommandTask, reads: StoreReads) -> bool:
 
 
 async def _is_answered(call: OfferedBy, reads: StoreReads) -> bool:
-    log = await reads.turn_log(call.turn_id)
+    log = await reads.turns.turn_log(call.turn_id)
     return log is None or any(
         recorded.call.effect_id == call.effect_id and recorded.receipt is not None
         for recorded in log.calls
@@ -419,7 +419,7 @@ class TaskSupervisor:
             f"whether the commands of {agent_id} are to end could not be found out (a bug)",
             agent_id=agent_id,
         ):
-            agent = await self._reads.agent(agent_id)
+            agent = await self._reads.agents.agent(agent_id)
             if agent is None or agent.posture.status is not AgentStatus.STOPPED:
                 return
             for held in self._held.values():

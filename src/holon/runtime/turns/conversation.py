@@ -258,8 +258,8 @@ async def read_past(
     reads: StoreReads, agent_id: AgentId, *, renderings: TurnRenderings, redact: Redact
 ) -> ShownPast:
     """Return what an agent's next turn reads of those before it."""
-    context = await reads.agent_context(agent_id)
-    turns = await reads.recent_turns(
+    context = await reads.agents.agent_context(agent_id)
+    turns = await reads.turns.recent_turns(
         agent_id, limit=HISTORY_TURNS_READ_COUNT_MAX, from_turn=context.history_from_turn
     )
     shown = (renderings.shown(log, redact) for log in turns)

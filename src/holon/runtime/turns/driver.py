@@ -221,7 +221,7 @@ class TurnDriver:
 
     async def _assembled(self, log: TurnLog, history: Sequence[TurnLog]) -> Assembly:
         """The prompt as this turn begins; a later change of model is for later turns."""
-        agent = await self._reads.agent(log.turn.agent_id)
+        agent = await self._reads.agents.agent(log.turn.agent_id)
         if agent is None:
             raise LaneFencedError(f"agent {log.turn.agent_id} is gone")
         chosen = agent.model.override_model
@@ -358,7 +358,7 @@ class TurnDriver:
         return following
 
     async def _waiting_interjections(self, point: SafePoint) -> list[tuple[MessageEnvelope, str]]:
-        waiting = await self._reads.interjections(
+        waiting = await self._reads.queue.interjections(
             self._hold.agent_id, limit=INTERJECTIONS_PER_POINT_COUNT_MAX
         )
         judged = ((m, decide_interjection(m, point)) for m in waiting)
@@ -368,7 +368,7 @@ class TurnDriver:
         self, message: MessageEnvelope, text: str, point: SafePoint
     ) -> TurnStep | None:
         now = self._clock.now()
-        snapshot = await self._reads.snapshot(self._hold.agent_id, now=now)
+        snapshot = await self._reads.agents.snapshot(self._hold.agent_id, now=now)
         if snapshot is None:
             raise LaneFencedError(f"agent {self._hold.agent_id} is gone")
         facts = InterjectionFacts(

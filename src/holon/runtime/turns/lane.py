@@ -220,7 +220,7 @@ class Lane:
         """Return a turn to carry on, or else whether to look again."""
         about_to_look()
         now = self._clock.now()
-        snapshot = await self._store.reads.snapshot(agent_id, now=now)
+        snapshot = await self._store.reads.agents.snapshot(agent_id, now=now)
         if snapshot is None:
             return False
         decision = decide_activation(snapshot, now=now)
@@ -248,7 +248,7 @@ class Lane:
         pick = pick_next(snapshot.heads, passed_over=snapshot.passed_over)
         if pick is None:
             return False
-        entry = await self._store.reads.message(pick.message_id)
+        entry = await self._store.reads.queue.message(pick.message_id)
         if entry is None:
             return True
         return await self._dispatch(snapshot, entry, pick) or True
@@ -275,7 +275,7 @@ class Lane:
     async def _continuation(self, snapshot: AgentSnapshot, entry: QueueEntry) -> Continuation:
         message, task = entry.message, None
         if message.kind is MessageKind.TASK_RESULT and message.task_id is not None:
-            task = await self._store.reads.task(message.task_id)
+            task = await self._store.reads.tasks.task(message.task_id)
         facts = ContinuationFacts(
             kind=message.kind,
             contentful=is_contentful(message.body),
@@ -290,16 +290,18 @@ class Lane:
     async def _mootness(self, entry: QueueEntry) -> str | None:
         reads = self._store.reads
         timer_id, item_id = timer_in_question(entry), item_in_question(entry)
-        timer = None if timer_id is None else await reads.timer(timer_id)
-        item = None if item_id is None else await reads.work_item(item_id)
+        timer = None if timer_id is None else await reads.wake.timer(timer_id)
+        item = None if item_id is None else await reads.work.work_item(item_id)
         offered = None
         if item is not None:
-            offered = WeighedItem(item=item, waits=tuple(await reads.item_waits(item.id)))
+            offered = WeighedItem(item=item, waits=tuple(await reads.wake.item_waits(item.id)))
         return mootness(entry, timer=timer, offered=offered)
 
     async def _claim(self, snapshot: AgentSnapshot, turn: _Turn) -> _Claimed | None:
         message = turn.message
-        unseen = await self._store.reads.unseen(message.agent_id, limit=UNSEEN_SHOWN_COUNT_MAX)
+        unseen = await self._store.reads.queue.unseen(
+            message.agent_id, limit=UNSEEN_SHOWN_COUNT_MAX
+        )
         facts = ClaimFacts(
             snapshot=snapshot,
             message=message,
@@ -325,8 +327,8 @@ class Lane:
         """Take up the turn that is open, as recovery or a cut-off lane left it."""
         agent = snapshot.agent
         turn_id, claimed = agent.focus.open_turn_id, snapshot.claimed_message_id
-        entry = await self._store.reads.message(claimed) if claimed else None
-        log = await self._store.reads.turn_log(turn_id) if turn_id else None
+        entry = await self._store.reads.queue.message(claimed) if claimed else None
+        log = await self._store.reads.turns.turn_log(turn_id) if turn_id else None
         if entry is None or log is None:
             raise LaneFencedError("a claim without an open turn")
         if interrupted := plan_turn(log).interrupted:
@@ -375,7 +377,7 @@ class Lane:
 
     async def _broken_off(self, hold: LaneHold, failure: FailureArtifact) -> TurnEnd:
         """How a turn ends that the runtime itself could not carry on with."""
-        log = await self._store.reads.turn_log(hold.turn_id)
+        log = await self._store.reads.turns.turn_log(hold.turn_id)
         if log is None:
             raise LaneFencedError(f"turn {hold.turn_id} is gone")
         spent = spent_in(log)

@@ -92,10 +92,10 @@ class Recovery:
     async def run(self) -> None:
         """Recover every open turn and every task nobody runs any more."""
         reads = self._store.reads
-        for agent_id in await reads.agents_with_open_turns():
+        for agent_id in await reads.turns.agents_with_open_turns():
             await self._guarded(agent_id, partial(self._recover_turn, agent_id))
             await self._failpoints.reach(Failpoint.RECOVERY_BETWEEN_AGENTS)
-        open_tasks = await reads.open_tasks()
+        open_tasks = await reads.tasks.open_tasks()
         live = {*await self._supervisor.take_up(open_tasks)}
         for task in open_tasks:
             if task.id not in live:
@@ -146,9 +146,9 @@ class Recovery:
 
     async def _recover_turn(self, agent_id: AgentId) -> None:
         reads, now = self._store.reads, self._clock.now()
-        snapshot = await reads.snapshot(agent_id, now=now)
+        snapshot = await reads.agents.snapshot(agent_id, now=now)
         turn_id = snapshot.agent.focus.open_turn_id if snapshot else None
-        log = await reads.turn_log(turn_id) if turn_id else None
+        log = await reads.turns.turn_log(turn_id) if turn_id else None
         if snapshot is None or log is None:
             return
         plan = plan_turn(log, ended_process=self._turn_mark.left_by == turn_id)
@@ -198,7 +198,7 @@ class Recovery:
         self, snapshot: AgentSnapshot, log: TurnLog, plan: AbandonTurnPlan | SetAsideTurnPlan
     ) -> None:
         """Settle a turn that ends the process each time it is taken up."""
-        entry = await self._store.reads.message(log.turn.message_id)
+        entry = await self._store.reads.queue.message(log.turn.message_id)
         if entry is None:
             return
         spent = spent_in(log)
@@ -221,7 +221,7 @@ class Recovery:
 
     async def _restore_skills(self) -> None:
         """Mark what an earlier process left session_active as restored."""
-        if not await self._store.reads.has_skills_to_restore():
+        if not await self._store.reads.guidance.has_skills_to_restore():
             return
         commit = Commit(
             commit_id=f"restore:{self._ids.fresh(IdPrefix.REQUEST)}",
@@ -233,9 +233,9 @@ class Recovery:
     async def _release_for_other_models(self) -> None:
         """Let items go on that waited for a larger window, now that other models are used."""
         reads = self._store.reads
-        waits = await reads.waits_on(CONTEXT_TOO_LONG)
+        waits = await reads.wake.waits_on(CONTEXT_TOO_LONG)
         for agent_id in dict.fromkeys(wait.agent_id for wait in waits):
-            agent = await reads.agent(agent_id)
+            agent = await reads.agents.agent(agent_id)
             if agent is None:
                 continue
             own = [wait for wait in waits if wait.agent_id == agent_id]

@@ -132,7 +132,7 @@ class Settler:
     async def _settle(self, build: _Build, hold: LaneHold) -> None:
         outcome: CommitOutcome | None = None
         for _ in range(DECISIONS_COUNT_MAX):
-            snapshot = await self._store.reads.snapshot(hold.agent_id, now=self._clock.now())
+            snapshot = await self._store.reads.agents.snapshot(hold.agent_id, now=self._clock.now())
             if snapshot is None:
                 break
             commit = await build(snapshot)
@@ -178,7 +178,7 @@ class Settler:
         """Build the commit that would settle the turn now."""
         now = self._clock.now()
         turn = end.log.turn
-        known = await self._store.reads.remembered(turn.agent_id)
+        known = await self._store.reads.memory.remembered(turn.agent_id)
         place = await self._agent_places.current(turn.agent_id)
         recorded = sum(isinstance(change, AppendTranscript) for change in end.final_round)
         last = end.log.entries[-1].position if end.log.entries else -1
@@ -229,7 +229,7 @@ class Settler:
     async def _plain_end(self, end: TurnEnd, error: Exception) -> TurnEnd:
         """The turn as failed: by what it had failed with for good, or else by the bug."""
         turn_id = end.log.turn.turn_id
-        log = await self._store.reads.turn_log(turn_id)
+        log = await self._store.reads.turns.turn_log(turn_id)
         if log is None:
             raise LaneFencedError(f"turn {turn_id} is gone")
         for_good = end.finish.failure if end.finish.deferred_until is None else None
@@ -287,16 +287,16 @@ class Settler:
         work_item_id = end.log.turn.work_item_id
         if work_item_id is None:
             return None
-        item = await self._store.reads.work_item(work_item_id)
+        item = await self._store.reads.work.work_item(work_item_id)
         if item is None:
             return None
-        waits = await self._store.reads.item_waits(work_item_id)
+        waits = await self._store.reads.wake.item_waits(work_item_id)
         return WeighedItem(item=item, waits=tuple(waits))
 
     async def _completed(self, end: TurnEnd) -> tuple[WorkItemRecord, ...]:
         """The items the turn completed, as they stand now."""
         reads = self._store.reads
-        found = [await reads.work_item(each.work_item_id) for each in end.finish.completions]
+        found = [await reads.work.work_item(each.work_item_id) for each in end.finish.completions]
         return tuple(item for item in found if item is not None)
 
 

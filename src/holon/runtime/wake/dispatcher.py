@@ -93,7 +93,7 @@ class TimerWheel:
                     self._was_set_back, self._is_moving = False, True
                     hands.start_soon(self._move_back, now)
                 await self._take_up(hands, now)
-                next_due = await self._store.reads.next_due_at(after=now)
+                next_due = await self._store.reads.wake.next_due_at(after=now)
                 await self._alarm.wait(until=next_due)
 
     async def _watch_clock(self) -> None:
@@ -113,7 +113,7 @@ class TimerWheel:
         last = None
         try:
             while True:
-                found = await self._store.reads.timers_ahead(
+                found = await self._store.reads.wake.timers_ahead(
                     now, limit=DUE_BATCH_COUNT_MAX, after=last
                 )
                 for timer in found:
@@ -144,7 +144,7 @@ class TimerWheel:
         if self._looked_at is not None and now < self._looked_at:
             self._timers_at = self._waits_at = self._activated_at = None
         self._looked_at = now
-        if not await self._store.reads.is_anything_due(now):
+        if not await self._store.reads.wake.is_anything_due(now):
             self._touched.clear()  # as after nearly every commit
             self._timers_at = self._waits_at = DuePlace(now)
             self._activated_at = now
@@ -159,15 +159,15 @@ class TimerWheel:
         while self._touched and self._room > 0:
             agent_id = next(iter(self._touched))
             del self._touched[agent_id]
-            for due in await reads.due_timers_of(agent_id, now, limit=DUE_BATCH_COUNT_MAX):
+            for due in await reads.wake.due_timers_of(agent_id, now, limit=DUE_BATCH_COUNT_MAX):
                 self._take_timer(hands, due, now)
-            for wait in await reads.due_waits_of(agent_id, now, limit=DUE_BATCH_COUNT_MAX):
+            for wait in await reads.wake.due_waits_of(agent_id, now, limit=DUE_BATCH_COUNT_MAX):
                 self._take_wait(hands, wait, now)
 
     async def _take_timers(self, hands: TaskGroup, now: datetime) -> None:
         if (room := self._room) <= 0:
             return  # whoever is done makes room, and says so
-        found = await self._store.reads.due_timers(now, limit=room, after=self._timers_at)
+        found = await self._store.reads.wake.due_timers(now, limit=room, after=self._timers_at)
         for due in found:
             self._take_timer(hands, due, now)
         self._timers_at = DuePlace(now)
@@ -178,7 +178,7 @@ class TimerWheel:
     async def _take_waits(self, hands: TaskGroup, now: datetime) -> None:
         if (room := self._room) <= 0:
             return
-        found = await self._store.reads.due_waits(now, limit=room, after=self._waits_at)
+        found = await self._store.reads.wake.due_waits(now, limit=room, after=self._waits_at)
         for wait in found:
             self._take_wait(hands, wait, now)
         self._waits_at = DuePlace(now)
@@ -186,7 +186,7 @@ class TimerWheel:
             self._waits_at = DuePlace(found[-1].deadline_at or now, found[-1].id)
 
     async def _take_activations(self, now: datetime) -> None:
-        found = await self._store.reads.due_activations(
+        found = await self._store.reads.wake.due_activations(
             now, limit=DUE_BATCH_COUNT_MAX, since=self._activated_at
         )
         self._scheduler.moment_came(found)

@@ -144,7 +144,7 @@ class Scheduler:
         while True:
             await clock.sleep_for(BACKSTOP_INTERVAL_MS)
             self._hear_late_news()
-            self.moment_came(await self._reads.void_holds(now=clock.now()))
+            self.moment_came(await self._reads.budgets.void_holds(now=clock.now()))
             suspects = await self._overlooked()
             if not suspects:
                 continue
@@ -173,7 +173,7 @@ class Scheduler:
         """
         reads, now = self._reads, self._clock.now()
         found = {}
-        for agent_id in await reads.restless(now=now):
+        for agent_id in await reads.agents.restless(now=now):
             await checkpoint()  # there may be many, and reads keep the loop
             if any(agent_id in known for known in (self._running, self._news, self._left_down)):
                 continue
@@ -184,11 +184,11 @@ class Scheduler:
                 self._leave_down(agent_id, error)
             else:
                 if should_run:
-                    found[agent_id] = (await reads.event_bounds(agent_id))[1]
+                    found[agent_id] = (await reads.events.event_bounds(agent_id))[1]
         return found
 
     async def _should_run(self, agent_id: AgentId, *, now: datetime) -> bool:
-        snapshot = await self._reads.snapshot(agent_id, now=now)
+        snapshot = await self._reads.agents.snapshot(agent_id, now=now)
         return snapshot is not None and not isinstance(
             decide_activation(snapshot, now=now), StayDown | Rest | RestUntil
         )

@@ -72,9 +72,9 @@ class ReminderLook:
 
     async def _current_item(self) -> WorkItemRecord | None:
         reads = self._reads
-        agent = await reads.agent(self._hold.agent_id)
+        agent = await reads.agents.agent(self._hold.agent_id)
         focus = agent.focus.current_work_item_id if agent is not None else None
-        item = await reads.work_item(focus) if focus is not None else None
+        item = await reads.work.work_item(focus) if focus is not None else None
         return item if item is not None and item.state is WorkItemState.OPEN else None
 
 

@@ -73,7 +73,7 @@ class WorkspaceDesk:
 
     async def bindings(self, agent_id: AgentId) -> WorkspaceBindings:
         """Return the workspaces of an agent."""
-        return await self._store.reads.workspace_bindings(agent_id)
+        return await self._store.reads.workspaces.workspace_bindings(agent_id)
 
     async def attach(self, agent_id: AgentId, path: str) -> None:
         """Make a directory's workspace known to an agent, and the one it is in."""
@@ -83,9 +83,9 @@ class WorkspaceDesk:
         async def decide() -> Commit | Refusal | None:
             await self._require_admits(agent_id)
             reads, now = self._store.reads, self._clock.now()
-            bindings = await reads.workspace_bindings(agent_id)
+            bindings = await reads.workspaces.workspace_bindings(agent_id)
             aim = aim_of(found, bindings, now=now)
-            occupants = await reads.root_occupants(
+            occupants = await reads.workspaces.root_occupants(
                 aim.place.execution_root_id, limit=SURFACE_PAGE_COUNT_MAX
             )
             decision = decide_attach(agent_id, bindings, aim, occupants=occupants)
@@ -151,7 +151,7 @@ class WorkspaceDesk:
         return found
 
     async def _require_admits(self, agent_id: AgentId) -> None:
-        agent = await self._store.reads.agent(parse_agent_id(agent_id))
+        agent = await self._store.reads.agents.agent(parse_agent_id(agent_id))
         if agent is None:
             raise RefusedError(refuse_unknown(agent_id))
         if (refusal := refuse_addressee(agent)) is not None:

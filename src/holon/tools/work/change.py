@@ -114,7 +114,7 @@ class CreateWorkItem:
             return asked
         if (refusal := objective_refusal(asked.objective)) is not None:
             return refused(refusal)
-        counts = await ports.reads.work_item_counts(scene.agent_id)
+        counts = await ports.reads.work.work_item_counts(scene.agent_id)
         if (full := work_item_quota(counts.open_count)) is not None:
             return refused(full)
         work_item_id = WorkItemId(ports.ids.fresh(IdPrefix.WORK_ITEM))
@@ -183,7 +183,7 @@ class PickWorkItem:
         item = await own_open_item(asked.work_item_id, scene, ports)
         if isinstance(item, ToolExecution):
             return item
-        seen, notes = await seen_now(item, await ports.reads.item_waits(item.id), scene, ports)
+        seen, notes = await seen_now(item, await ports.reads.wake.item_waits(item.id), scene, ports)
         left = seen.focus if seen.focus != item.id else None
         if left is not None and not (asked.reason or "").strip():
             notes = (*notes, *await _remark(left, ports))
@@ -282,7 +282,7 @@ class UpdateWorkItem:
         item = await own_open_item(asked.work_item_id, scene, ports)
         if isinstance(item, ToolExecution):
             return item
-        waits = await ports.reads.item_waits(item.id)
+        waits = await ports.reads.wake.item_waits(item.id)
         seen, notes = await seen_now(item, waits, scene, ports)
         revised = _revised(item, asked, blocker, now=scene.now)
         revised = msgspec.structs.replace(revised, plan_artifact=seen.plan or item.plan_artifact)
@@ -405,7 +405,7 @@ class CompleteWorkItem:
         item = await own_open_item(asked.work_item_id, scene, ports)
         if isinstance(item, ToolExecution):
             return item
-        waits = await ports.reads.item_waits(item.id)
+        waits = await ports.reads.wake.item_waits(item.id)
         seen, notes = await seen_now(item, waits, scene, ports)
         done: WorkItemRecord = msgspec.structs.replace(
             items.complete(item, now=scene.now),
@@ -428,7 +428,7 @@ class CompleteWorkItem:
 
 async def _round_of(scene: ToolScene, ports: ToolPorts) -> CompletionRound:
     """What the round that makes this call says, from its record."""
-    log = await ports.reads.turn_log(scene.turn_id)
+    log = await ports.reads.turns.turn_log(scene.turn_id)
     if log is None:
         return CompletionRound(text="", completions_count=1)
     rounds = (entry.data for entry in reversed(log.entries))
