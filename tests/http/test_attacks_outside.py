@@ -10,6 +10,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
+from holon.adapters.sqlite.agents import SqliteAgentReads
 from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.system.logs import install_log_redaction
 from holon.decide.budgets import budget
@@ -302,7 +303,7 @@ async def test_s50_what_a_stranger_says_of_itself_is_in_no_log(
     async def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(type(server.host.reads), "agent_surface", broken)
+    monkeypatch.setattr(SqliteAgentReads, "agent_surface", broken)
     headers = [(b"user-agent", text)]
     assert (await server.operator.send("GET", "/status", headers=headers)).status == 500
     for record in caplog.records:
@@ -322,7 +323,7 @@ async def test_s51_a_bug_tells_the_caller_nothing_and_its_log_no_secret(
     async def broken(*_: object) -> None:
         raise RuntimeError(f"could not use {TOKEN}")
 
-    monkeypatch.setattr(type(server.host.reads), "agent_surface", broken)
+    monkeypatch.setattr(SqliteAgentReads, "agent_surface", broken)
     answer = await server.operator.get("/status")
     assert (answer.status, answer.json()["code"]) == (500, "internal_error")
     assert b"could not use" not in answer.body

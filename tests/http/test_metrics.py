@@ -138,6 +138,7 @@ class _Spent:
 
     def __init__(self) -> None:
         self.steps: dict[datetime, int] = {}
+        self.events = self.budgets = self
 
     async def last_log_seq(self) -> int:
         return 0

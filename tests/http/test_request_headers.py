@@ -11,7 +11,7 @@ import pytest
 
 from holon.http.context import Plane
 from holon.http.openapi import openapi_document
-from holon.http.route import Call, RequestHeader, idempotency_key
+from holon.http.route import Call, RequestHeader, Route, idempotency_key
 from holon.http.table import ROUTES
 
 ROWS = {f"{route.method} {route.path}": route for route in ROUTES}
@@ -37,7 +37,7 @@ def headers_read(start: object) -> set[bytes]:
 
 def is_ours(value: object) -> bool:
     module = getattr(value, "__module__", "") or ""
-    is_followed = module.startswith(("holon.http.", __name__)) and module != "holon.http.route"
+    is_followed = module.startswith(("holon.http.", __name__)) and value is not Route
     return is_followed and (inspect.isfunction(value) or inspect.isclass(value))
 
 
