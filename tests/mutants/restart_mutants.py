@@ -21,15 +21,15 @@ from holon.runtime.commits import apply_patiently
 from holon.runtime.queue import Ingress
 from holon.runtime.turns.lane import Lane, _Claimed
 from holon.runtime.turns.recovery import Recovery
-from holon.runtime.wake.dispatcher import TimerWheel
+from holon.runtime.wake.dispatcher import TimerDispatcher
 from tests.mutants.planting import plant_function, plant_method
 
 
 def plant_m21() -> None:
     """Run a cron slot first, and write down that it ran when the work should be over."""
-    honest = TimerWheel._fire
+    honest = TimerDispatcher._fire
 
-    async def run_then_note(self: TimerWheel, due: DueTimer, now: datetime) -> None:
+    async def run_then_note(self: TimerDispatcher, due: DueTimer, now: datetime) -> None:
         if not isinstance(due.timer.schedule, Cron):
             await honest(self, due, now)
             return
@@ -41,7 +41,7 @@ def plant_m21() -> None:
         noted = fire_commit(due, fire=fire, tick=None, expects=expects, now=clock.now())
         await apply_patiently(self._store, noted, clock=clock)
 
-    plant_method(TimerWheel, "_fire", run_then_note)
+    plant_method(TimerDispatcher, "_fire", run_then_note)
 
 
 def plant_m22() -> None:

@@ -58,7 +58,7 @@ from holon.runtime.workspaces.place import AgentPlaces
 _REACH = timedelta(milliseconds=BUDGET_WINDOW_MS + USAGE_STEP_MS)
 
 
-class PaceDesk:
+class TurnGovernor:
     """Lets turns of one host begin, or not."""
 
     def __init__(

@@ -34,19 +34,19 @@ from holon.model.providers.models import BadModelRefError, parse_model_ref
 from holon.model.values import AgentId, IdPrefix, parse_agent_id
 from holon.ports.clock import Clock, IdSource
 from holon.ports.store import Store
-from holon.runtime.agents.provisioning import AgentBirth
+from holon.runtime.agents.provisioning import AgentProvisioner
 from holon.runtime.commits import commit_decided
 from holon.runtime.providers.routing import ModelRouting
 from holon.runtime.turns.driver import TurnEnd
 from holon.runtime.turns.settler import Settler
 
 
-class ControlDesk:
+class ControlService:
     """Agent lifecycle for one host."""
 
     def __init__(
         self,
-        births: AgentBirth,
+        provisioner: AgentProvisioner,
         interrupt: Callable[[AgentId], None],
         *,
         settler: Settler,
@@ -60,14 +60,14 @@ class ControlDesk:
         self._ids = ids
         self._settler = settler
         self._routing = routing
-        self._births = births
+        self._provisioner = provisioner
         self._interrupt = interrupt
 
     async def create_agent(
         self, identity: AgentIdentity, *, template: str | None = None, key: str | None = None
     ) -> None:
         """Bring an agent into being, asleep and ready, with a home made from the template."""
-        await self._births.create(identity, template=template, key=key)
+        await self._provisioner.create(identity, template=template, key=key)
 
     async def stop(self, agent_id: AgentId) -> None:
         """Stop an agent; its running turn is aborted, its queue is kept. A stopped one stays so."""

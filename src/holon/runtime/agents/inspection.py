@@ -46,16 +46,16 @@ from holon.projections.agents.list import RuntimeModels
 from holon.projections.agents.summary import AgentSummary, Surroundings, agent_summary
 from holon.prompt.frame import assemble
 from holon.prompt.prompt_view import PromptView, SectionView, prompt_view
-from holon.runtime.budgets import PaceDesk
-from holon.runtime.guidance.skills import SkillDesk
+from holon.runtime.budgets import TurnGovernor
+from holon.runtime.guidance.skills import SkillService
 from holon.runtime.providers.routing import ModelRouting
 from holon.runtime.turns.context import ContextBuilder, Moment, moment_of
 from holon.runtime.turns.conversation import TurnRenderings, read_past
 from holon.runtime.workspaces.place import AgentPlaces
-from holon.runtime.workspaces.service import WorkspaceDesk
+from holon.runtime.workspaces.service import WorkspaceService
 
 
-class PromptDesk:
+class PromptService:
     """Looks at prompts of one host."""
 
     def __init__(
@@ -174,17 +174,17 @@ class AgentInspection:
         reads: StoreReads,
         clock: Clock,
         routing: ModelRouting,
-        pace: PaceDesk,
-        prompts: PromptDesk,
-        skills: SkillDesk,
-        workspaces: WorkspaceDesk,
+        governor: TurnGovernor,
+        prompts: PromptService,
+        skills: SkillService,
+        workspaces: WorkspaceService,
         trigger_base_url: str | None,
     ) -> None:
         self._reads = reads
         self._clock = clock
         self._routing = routing
         self._trigger_base_url = trigger_base_url
-        self._pace = pace
+        self._governor = governor
         self._prompts = prompts
         self._skills = skills
         self._workspaces = workspaces
@@ -212,7 +212,7 @@ class AgentInspection:
             trigger_base_url=self._trigger_base_url,
             withheld_tools=self._withheld(agent),
             latencies=tuple(latencies),
-            pace=await self._pace.pace_of(agent),
+            pace=await self._governor.pace_of(agent),
             guidance=await self._prompts.guidance(agent_id, place),
             skills=await self._skills.summed(agent, place),
         )

@@ -45,7 +45,7 @@ from holon.ports.store import Store
 from holon.runtime.commits import commit_decided
 
 
-class AgentBirth:
+class AgentProvisioner:
     """Births of one host."""
 
     def __init__(

@@ -47,7 +47,7 @@ class _Where(TypedDict):
     with_user_scope: bool
 
 
-class SkillDesk:
+class SkillService:
     """The skills of one host's agents."""
 
     def __init__(

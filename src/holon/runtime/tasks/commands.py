@@ -51,7 +51,7 @@ from holon.ports.tasks import CommandNoRoomError, CommandSpawnError, Shell, Stop
 from holon.ports.workspaces import PlaceNoRoomError, PlaceRefusedError, Places
 from holon.projections.tasks import OutputLook
 from holon.runtime.commits import patiently
-from holon.runtime.tasks.records import TaskDesk
+from holon.runtime.tasks.records import TaskService
 from holon.runtime.tasks.supervisor import TaskSupervisor
 from holon.runtime.workspaces.place import AgentPlaces
 from holon.tools.tasks.foreground import CommandAsked, checked_command
@@ -91,12 +91,12 @@ class InputReceipt(Record, frozen=True, kw_only=True):
     summary_text: str
 
 
-class CommandDesk:
+class CommandService:
     """Command tasks of one host, as an operator handles them."""
 
     def __init__(
         self,
-        desk: TaskDesk,
+        task_service: TaskService,
         supervisor: TaskSupervisor,
         *,
         reads: StoreReads,
@@ -118,7 +118,7 @@ class CommandDesk:
         self._redactor = redactor
         self._failpoints = failpoints
         self._task_quota = task_quota
-        self._desk = desk
+        self._task_service = task_service
         self._supervisor = supervisor
         self._keyed = anyio.Lock()
         self._starting: dict[TaskId, AgentId] = {}
@@ -131,7 +131,7 @@ class CommandDesk:
             return await self._start(agent_id, order, self._ids.fresh(IdPrefix.TASK))
         async with self._keyed:  # of two at once, the second finds the task of the first
             task_id = keyed_id(IdPrefix.TASK, parse_agent_id(agent_id), key)
-            earlier = await self._desk.find(TaskId(task_id))
+            earlier = await self._task_service.find(TaskId(task_id))
             if earlier is None:
                 return await self._start(agent_id, order, task_id)
             if not _is_of(earlier, order):
@@ -144,7 +144,7 @@ class CommandDesk:
         with self._room_for(TaskId(task_id), agent_id):
             task = self._task(agent_id, TaskId(task_id), order, command=command)
             with anyio.CancelScope(shield=True):  # a task on record is not left half started
-                await self._desk.open(task)
+                await self._task_service.open(task)
                 await self._begin(task, command)
         return _as_running(task)
 
@@ -179,14 +179,14 @@ class CommandDesk:
                 shell = self._shell
                 running = await shell.attach(command.run_id) or await shell.start(command)
         except (CommandRefusedError, StoreFullError) as error:
-            report = partial(self._desk.report, not_started(task, error.message))
+            report = partial(self._task_service.report, not_started(task, error.message))
             await patiently(report, clock=self._clock)
             raise
         await self._failpoints.reach(Failpoint.TASK_AFTER_START)
         self._supervisor.take(_as_running(task), running)
         # On a full disk, or where rows never hold still, the task is told of at its end.
         with suppress(StoreFullError, RefusedError):
-            if not await self._desk.report(_running(task)):
+            if not await self._task_service.report(_running(task)):
                 await running.stop()  # it was cancelled before it had begun
 
     async def feed(self, task: TaskRecord, text: str) -> InputReceipt:

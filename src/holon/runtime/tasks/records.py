@@ -23,7 +23,7 @@ from holon.runtime.commits import commit_decided
 from holon.runtime.queue import Ingress
 
 
-class TaskDesk:
+class TaskService:
     """Tasks of one host."""
 
     def __init__(

@@ -11,7 +11,7 @@ Rule 2: a command can reach its own files, and a machine can run out of handles:
 Rule 3: a command that cannot be waited for has an end nobody saw; what may be left of it is ended.
 Rule 4: only errors of the machine are held back. Those of the store go on to whoever answers for
         it, and a bug is not hidden here.
-Rule 5: a report is repeated until it is recorded or cannot matter any more; the desk's commit makes
+Rule 5: a report is repeated until it is recorded or cannot matter any more; the commit makes
         a repeat harmless.
 Rule 6: a task whose output cannot be looked at ends all the same, without it.
 Rule 7: a task is over when it is told as ended: what its command left running has no name any more,
@@ -19,7 +19,8 @@ Rule 7: a task is over when it is told as ended: what its command left running h
 Rule 8: a result is freed of secrets before it is kept: it goes to the model.
 Rule 9: a command becomes a task only once its row is durable. When the call that wanted it is
         answered otherwise, the command is ended: no process without a row.
-Rule 10: a task's end goes to the desk, which records it together with its one result message.
+Rule 10: a task's end goes to the task service, which records it together with its one result
+         message.
 Rule 11: the end of this process is no end of a task: the next one attaches to the same command.
          Only what cannot be found any more is interrupted.
 Rule 12: a stopped agent's commands are ended first and recorded as interrupted afterwards, so that
@@ -58,7 +59,7 @@ from holon.ports.reads import StoreReads
 from holon.ports.tasks import RunningCommand, Shell, StopRequest
 from holon.runtime.background import BugBoundary, bug_noted
 from holon.runtime.commits import patiently
-from holon.runtime.tasks.records import TaskDesk
+from holon.runtime.tasks.records import TaskService
 from holon.tools.tasks.foreground import looked_at
 
 
@@ -188,7 +189,7 @@ class TaskReporter:
 
     def __init__(
         self,
-        desk: TaskDesk,
+        task_service: TaskService,
         *,
         clock: Clock,
         redactor: Redactor,
@@ -197,7 +198,7 @@ class TaskReporter:
         self._clock = clock
         self._redactor = redactor
         self._journal = journal
-        self._desk = desk
+        self._task_service = task_service
 
     async def end(self, held: CommandTask, ended: CommandExit) -> None:
         """Record how a task ended, with its result message; what it left running ends with it."""
@@ -232,7 +233,7 @@ class TaskReporter:
 
     async def cancel_unowned(self, task_id: TaskId) -> StopRequest:
         """End a task on the spot that nobody runs anything for."""
-        task = await self._desk.find(task_id)
+        task = await self._task_service.find(task_id)
         if task is None or is_terminal(task.status):
             return StopRequest(stop_requested=False)
         await self._report(
@@ -246,11 +247,11 @@ class TaskReporter:
         return StopRequest(stop_requested=True)
 
     async def _report(self, advance: AdvanceTask) -> None:
-        """Have the desk record it, however full the disk and however busy the rows are."""
+        """Have the task service record it, however full the disk and however busy the rows are."""
         clock = self._clock
         while True:
             try:
-                await patiently(lambda: self._desk.report(advance), clock=clock)
+                await patiently(lambda: self._task_service.report(advance), clock=clock)
             except RefusedError as refused:
                 if refused.refusal.code is not RefusalCode.BUSY:
                     self._journal.note(

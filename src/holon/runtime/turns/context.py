@@ -58,7 +58,7 @@ from holon.tools.registry import ToolRegistry
 from holon.tools.work.items import look_at_plan
 
 if TYPE_CHECKING:
-    from holon.runtime.wake.triggers import TriggerDesk
+    from holon.runtime.wake.triggers import TriggerService
 
 _AGENT_MAKERS: Final = frozenset({"SpawnAgent", "CreateAgent"})
 
@@ -94,7 +94,7 @@ class ContextBuilder:
         skills: SkillCatalogs,
         templates: TemplateCatalog,
         calibrations: TokenCalibrations,
-        triggers: "Callable[[], TriggerDesk] | None",
+        triggers: "Callable[[], TriggerService] | None",
     ) -> None:
         self._reads = reads
         self._clock = clock

@@ -61,7 +61,7 @@ from holon.ports.tracer import Tracer
 from holon.prompt.frame import Assembly
 from holon.prompt.planner import PinnedOverBudget
 from holon.runtime.background import raise_unless_bug
-from holon.runtime.budgets import PaceDesk
+from holon.runtime.budgets import TurnGovernor
 from holon.runtime.commits import DECISIONS_COUNT_MAX
 from holon.runtime.guidance.instruction_watch import InstructionWatch
 from holon.runtime.providers.caller import ProviderCaller
@@ -106,7 +106,7 @@ class TurnDriver:
         tools: ToolRegistry,
         runner: ToolRunner,
         instructions: InstructionWatch,
-        pace: PaceDesk,
+        governor: TurnGovernor,
         context: ContextBuilder,
         provider: ProviderCaller,
         reminders: ReminderPolicy,
@@ -124,7 +124,7 @@ class TurnDriver:
         self._tools = tools
         self._runner = runner
         self._instructions = instructions
-        self._pace = pace
+        self._governor = governor
         self._context = context
         self._provider = provider
         self._calibrations = calibrations
@@ -199,7 +199,7 @@ class TurnDriver:
     async def _out_of_budget(self) -> ModelFailed | None:
         """Put the turn off when a budget has nothing left for another round."""
         await self._writer.land()
-        self._budget_hold = hold = await self._pace.hold_inside(self._live.log, self._usage)
+        self._budget_hold = hold = await self._governor.hold_inside(self._live.log, self._usage)
         return (
             None if hold is None else ModelFailed(failure=budget_failure(hold), retry_at=hold.until)
         )

@@ -78,12 +78,12 @@ from holon.ports.store import Store
 from holon.ports.tracer import Tracer
 from holon.ports.turns import TurnMark
 from holon.runtime.background import raise_unless_bug
-from holon.runtime.budgets import PaceDesk
+from holon.runtime.budgets import TurnGovernor
 from holon.runtime.commits import apply_patiently
 from holon.runtime.turns.driver import TurnDriver, TurnEnd
 from holon.runtime.turns.log import LaneFencedError, opened_log
 from holon.runtime.turns.settler import Settler
-from holon.runtime.wake.ticks import TickDesk
+from holon.runtime.wake.ticks import TickService
 
 T = TypeVar("T")
 
@@ -120,7 +120,7 @@ class Marked(Generic[T]):
 TOGETHER_COUNT_MAX: Final = 8
 
 
-class Turnstile:
+class TurnThrottle:
     """Lets the turns of one host through."""
 
     def __init__(self) -> None:
@@ -166,10 +166,10 @@ class Lane:
     def __init__(
         self,
         *,
-        ticks: TickDesk,
+        ticks: TickService,
         drive: Callable[[LaneHold], TurnDriver],
         settler: Settler,
-        pace: PaceDesk,
+        governor: TurnGovernor,
         store: Store,
         clock: Clock,
         ids: IdSource,
@@ -188,9 +188,9 @@ class Lane:
         self._ticks = ticks
         self._drive = drive
         self._settler = settler
-        self._pace = pace
+        self._governor = governor
         self._looking = anyio.Semaphore(LANES_LOOKING_COUNT_MAX, fast_acquire=True)
-        self._turnstile = Turnstile()
+        self._throttle = TurnThrottle()
 
     async def run(
         self,
@@ -228,7 +228,7 @@ class Lane:
             case RunQueue():
                 return await self._run_queue(snapshot)
             case ReviewBudget():
-                return await self._pace.review(snapshot)
+                return await self._governor.review(snapshot)
             case EmitHintTick():
                 return await self._ticks.emit_hint_tick(snapshot, decision)
             case ContinueActive() | OfferQueued():
@@ -264,7 +264,7 @@ class Lane:
                 commit = liveness_commit(message, continuation, passed_over=passed_over, now=now)
                 await apply_patiently(self._store, commit, clock=self._clock)
             case Reentry():
-                pace = await self._pace.may_start(snapshot, entry, continuation, pick)
+                pace = await self._governor.may_start(snapshot, entry, continuation, pick)
                 if pace is not None:
                     turn = _Turn(message=message, pick=pick, reentry=continuation, pace=pace)
                     return await self._claim(snapshot, turn)
@@ -344,14 +344,14 @@ class Lane:
 
     async def _run_turn(self, claimed: _Claimed) -> None:
         hold = claimed.hold
-        tracer, turnstile = self._tracer, self._turnstile
-        with turnstile.turn(), tracer.turn(hold.agent_id, hold.turn_id) as span:
-            await turnstile.pass_through()
+        tracer, throttle = self._tracer, self._throttle
+        with throttle.turn(), tracer.turn(hold.agent_id, hold.turn_id) as span:
+            await throttle.pass_through()
             try:
                 end = await self._marked(self._driven(claimed.log, hold), hold)
             finally:
-                self._pace.turn_ended(hold.agent_id)  # its settlement counts it
-            await turnstile.pass_through()
+                self._governor.turn_ended(hold.agent_id)  # its settlement counts it
+            await throttle.pass_through()
             end = await self._marked(self._settler.settle(end, claimed.message, hold), hold)
             span.ended(end.finish, end.usage, end.round_count)
 

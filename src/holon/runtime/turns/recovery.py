@@ -44,10 +44,10 @@ from holon.ports.store import Store
 from holon.ports.tasks import Shell
 from holon.ports.turns import TurnMark
 from holon.runtime.background import bug_noted
-from holon.runtime.budgets import PaceDesk
+from holon.runtime.budgets import TurnGovernor
 from holon.runtime.commits import apply_patiently, patiently
 from holon.runtime.providers.routing import ModelRouting
-from holon.runtime.tasks.records import TaskDesk
+from holon.runtime.tasks.records import TaskService
 from holon.runtime.tasks.supervisor import TaskSupervisor, spared
 from holon.runtime.turns.driver import TurnEnd
 from holon.runtime.turns.settler import Settler
@@ -68,8 +68,8 @@ class Recovery:
         journal: Journal,
         turn_mark: TurnMark,
         settler: Settler,
-        pace: PaceDesk,
-        tasks: TaskDesk,
+        governor: TurnGovernor,
+        tasks: TaskService,
         supervisor: TaskSupervisor,
         start: Callable[[TaskRecord], Awaitable[bool]],
     ) -> None:
@@ -83,7 +83,7 @@ class Recovery:
         self._journal = journal
         self._turn_mark = turn_mark
         self._settler = settler
-        self._pace = pace
+        self._governor = governor
         self._tasks = tasks
         self._supervisor = supervisor
         self._figures: Counter[str] = Counter()
@@ -105,7 +105,7 @@ class Recovery:
                 await self._guarded(plan.advance.agent_id, partial(self._interrupt, plan))
         self._figures["tasks_taken_up"] = len(live)
         await self._end_strays([task for task in open_tasks if task.id in live])
-        await self._pace.review_all()
+        await self._governor.review_all()
         await self._release_for_other_models()
         await self._restore_skills()
         self._tell()

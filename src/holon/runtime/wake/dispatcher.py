@@ -44,7 +44,7 @@ from holon.runtime.wake.scheduler import Scheduler
 CLOCK_STEP_MIN: Final = timedelta(milliseconds=CLOCK_STEP_MS_MIN)
 
 
-class TimerWheel:
+class TimerDispatcher:
     """Watches the clock for one host."""
 
     def __init__(

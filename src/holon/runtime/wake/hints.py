@@ -15,7 +15,7 @@ from holon.ports.store import Store
 from holon.runtime.commits import commit_decided
 
 
-class WakeDesk:
+class WakeService:
     """Where wake hints arrive."""
 
     def __init__(

@@ -34,7 +34,7 @@ from holon.runtime.queue import Ingress
 from holon.runtime.workspaces.place import AgentPlaces
 
 
-class TickDesk:
+class TickService:
     """Emits ticks for one host."""
 
     def __init__(

@@ -26,7 +26,7 @@ from holon.ports.store import Store
 from holon.runtime.commits import commit_decided
 
 
-class TimerDesk:
+class TimerService:
     """Timers, as an operator handles them."""
 
     def __init__(

@@ -49,7 +49,7 @@ from holon.runtime.commits import DECISIONS_COUNT_MAX, commit_decided
 _NO_KEY: Final = b""
 
 
-class TriggerDesk:
+class TriggerService:
     """The external triggers of one host."""
 
     def __init__(

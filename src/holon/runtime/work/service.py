@@ -37,7 +37,7 @@ from holon.runtime.commits import commit_decided
 from holon.runtime.workspaces.place import AgentPlaces
 
 
-class WorkDesk:
+class WorkService:
     """Work items of one host."""
 
     def __init__(

@@ -40,7 +40,7 @@ from holon.runtime.commits import commit_decided
 from holon.runtime.workspaces.place import AgentPlaces, profile_of
 
 
-class WorkspaceDesk:
+class WorkspaceService:
     """The workspaces of one host."""
 
     def __init__(
