@@ -9,7 +9,7 @@ from holon.decide.tasks.commands import run_id_of
 from holon.model.commits import AdvanceTask, Commit, FinishToolCall
 from holon.model.tasks import TaskRecord
 from holon.model.values import AgentId, TaskId
-from holon.runtime.tasks.commands import CommandOrder, CommandService
+from holon.runtime.tasks.commands import CommandRequest, CommandService
 from holon.runtime.tasks.records import TaskService
 from holon.runtime.tasks.supervisor import CommandTask, TaskSupervisor
 from holon.runtime.turns.recovery import Recovery
@@ -23,7 +23,7 @@ def plant_h1() -> None:
         del self, tasks
         return ()
 
-    plant_method(TaskSupervisor, "take_up", give_up)
+    plant_method(TaskSupervisor, "reattach", give_up)
 
 
 def plant_h2() -> None:
@@ -49,7 +49,7 @@ def plant_h3() -> None:
                     self._hold(CommandTask(task, command))
         return found
 
-    plant_method(TaskSupervisor, "take_up", attach)
+    plant_method(TaskSupervisor, "reattach", attach)
 
 
 def plant_h4() -> None:
@@ -79,7 +79,7 @@ def plant_s1() -> None:
     """Cut a start off with whoever asked for it, and end what had begun."""
 
     async def hasty(
-        self: CommandService, agent_id: AgentId, order: CommandOrder, task_id: str
+        self: CommandService, agent_id: AgentId, order: CommandRequest, task_id: str
     ) -> TaskRecord:
         await self._require_admits(agent_id)
         command = await self._checked(agent_id, task_id, order)

@@ -58,7 +58,7 @@ def plant_m22() -> None:
         return AdmissionReceipt(agent_id=message.agent_id, message_id=message.id)
 
     async def look(
-        self: Lane, agent_id: AgentId, about_to_look: Callable[[], None]
+        self: Lane, agent_id: AgentId, before_look: Callable[[], None]
     ) -> _Claimed | bool:
         mine = [
             entry
@@ -68,7 +68,7 @@ def plant_m22() -> None:
         for entry in mine:
             waiting.remove(entry)
             await queue(entry[1], entry[2])
-        return await honest(self, agent_id, about_to_look)
+        return await honest(self, agent_id, before_look)
 
     plant_method(Ingress, "_queue", keep)
     plant_method(Lane, "_look", look)
@@ -93,11 +93,11 @@ def plant_m24() -> None:
         self: Lane,
         agent_id: AgentId,
         *,
-        about_to_look: Callable[[], None],
+        before_look: Callable[[], None],
         may_go_on: Callable[[], bool],
     ) -> None:
         del may_go_on
-        await honest(self, agent_id, about_to_look=about_to_look, may_go_on=lambda: True)
+        await honest(self, agent_id, before_look=before_look, may_go_on=lambda: True)
 
     plant_method(Lane, "run", go_on)
 

@@ -35,21 +35,21 @@ from tests.mutants.planting import plant_function, plant_method
 
 def plant_m6() -> None:
     """Watch only the timers of agents that have a lane, as if timers lived in their agents."""
-    honest = TimerDispatcher._take_up
+    honest = TimerDispatcher._dispatch_due
 
-    async def nearsighted(self: TimerDispatcher, hands: TaskGroup, now: datetime) -> None:
+    async def nearsighted(self: TimerDispatcher, workers: TaskGroup, now: datetime) -> None:
         loaded = self._scheduler._running
 
-        def hand_out(
-            hands: TaskGroup, what: TimerRecord | WaitRecord, act: Callable[[], Awaitable[None]]
+        def start_once(
+            workers: TaskGroup, what: TimerRecord | WaitRecord, act: Callable[[], Awaitable[None]]
         ) -> None:
             if isinstance(what, WaitRecord) or what.agent_id in loaded:
-                TimerDispatcher._hand_out(self, hands, what, act)
+                TimerDispatcher._start_once(self, workers, what, act)
 
-        self._hand_out = hand_out  # type: ignore[method-assign]  # this one wheel sees badly
-        await honest(self, hands, now)
+        self._start_once = start_once  # type: ignore[method-assign]  # this one dispatcher skips rows
+        await honest(self, workers, now)
 
-    plant_method(TimerDispatcher, "_take_up", nearsighted)
+    plant_method(TimerDispatcher, "_dispatch_due", nearsighted)
 
 
 def plant_m7() -> None:

@@ -192,7 +192,7 @@ async def test_one_birth_of_a_name_at_a_time(tmp_path: Path) -> None:
             async with anyio.create_task_group() as both:
                 both.start_soon(ward.provisioner.create, an_identity(ADA))
                 await anyio.wait_all_tasks_blocked()
-                while not ward.provisioner._under_way:
+                while not ward.provisioner._in_progress:
                     await anyio.lowlevel.checkpoint()
                 with pytest.raises(RefusedError):
                     await ward.provisioner.create(an_identity(ADA))

@@ -1,15 +1,15 @@
-"""One host: every lane and service of one HOLON_HOME, and nothing that outlives it.
+"""The host: every lane and service of one HOLON_HOME.
 
-Owns:  the wiring of the runtime's parts, their start order and their end. The ports and settings of
-       a host are its fields; each part is made once, when it is first needed, and is given the few
-       of them that it uses.
-Rule 1: recovery is complete before the host is ready; nothing is admitted before.
-Rule 2: every agent some row gives a reason to run is looked at when the host starts.
-Rule 3: what a part cannot handle ends the host; a restart recovers from what is durable. So does a
-        store that fails. A bug about one agent, in its lane, in its recovery or in what is looked
-        after for it, does not: it fails the turn, or the agent is left down (Scheduler, rule 5),
-        or what was to be done is left undone; it is noted in any case.
-Rule 4: a part that a run of one exchange does not need is imported when it is first asked for.
+Owns:  the wiring of the runtime's parts, their start order and their shutdown. The ports and
+       settings of a host are its fields; each part is built once, on first use, from the few of
+       them it needs.
+Rule 1: recovery completes before the host is ready; nothing is admitted before.
+Rule 2: every agent that some row gives a reason to run is examined when the host starts.
+Rule 3: an error that a part cannot handle ends the host, and so does a failed store: a restart
+        recovers from what is durable. A bug confined to one agent (in its lane, its recovery or its
+        background work) does not: it fails the turn, or leaves the agent down (Scheduler, rule 5),
+        or leaves the work undone. It is logged in every case.
+Rule 4: a part that a one-shot run does not need is imported on first use, to keep that run fast.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -1,14 +1,13 @@
-"""Background commands as an operator handles them: started, fed, stopped and looked at.
+"""Command tasks as an operator handles them: start, feed, stop, read output.
 
-Owns:  command tasks as control-plane mutations. What runs is the supervisor's, as for an agent.
-Rule 1: a command of an operator runs where the agent's own would: inside its execution root, with
-        the same environment and bounds; its result comes to the agent as a message.
-Rule 2: the row comes first: no process without a row. A task stands as queued until its command
-        runs. Whatever ends this process meanwhile, the next one finds the row and starts the
-        command, or finds the command and looks after it.
-Rule 3: from its row on a start is not cut short: the caller may be gone, and the task goes on.
-Rule 4: a key runs its command at most once: the run goes by the task's own id, so a repeat finds
-        what an earlier attempt began, and tells how that ended.
+Owns:  command tasks as control-plane mutations. The supervisor runs them, as it does for an agent.
+Rule 1: an operator's command runs where the agent's own would: inside its execution root, with the
+        same environment and limits; its result reaches the agent as a message.
+Rule 2: the row comes first: no process without a row. A task stays queued until its command runs.
+        After a crash, the next process finds the row and starts the command, or attaches to it.
+Rule 3: once the row exists, a start is not cancelled: the caller may be gone, and the task goes on.
+Rule 4: an idempotency key runs its command at most once: the run id is the task's own id, so a
+        repeat finds what an earlier attempt started and returns it.
 """
 
 from collections.abc import Iterator
@@ -54,7 +53,7 @@ from holon.runtime.commits import patiently
 from holon.runtime.tasks.records import TaskService
 from holon.runtime.tasks.supervisor import TaskSupervisor
 from holon.runtime.workspaces.place import AgentPlaces
-from holon.tools.tasks.foreground import CommandAsked, checked_command
+from holon.tools.tasks.foreground import UncheckedCommand, checked_command
 from holon.tools.tasks.task_tools import feed_task, look_at_output
 from holon.tools.tool import ToolExecution, ToolScene
 
@@ -65,7 +64,7 @@ class CommandRefusedError(BadInputError):
     code = "command_refused"
 
 
-class CommandOrder(Record, frozen=True, kw_only=True):
+class CommandRequest(Record, frozen=True, kw_only=True):
     """A command an operator wants run."""
 
     cmd: str
@@ -124,7 +123,7 @@ class CommandService:
         self._starting: dict[TaskId, AgentId] = {}
 
     async def start(
-        self, agent_id: AgentId, order: CommandOrder, *, key: str | None = None
+        self, agent_id: AgentId, order: CommandRequest, *, key: str | None = None
     ) -> TaskRecord:
         """Run a command in the background, for an agent; once, however often a key is repeated."""
         if key is None:
@@ -138,7 +137,7 @@ class CommandService:
                 raise RefusedError(key_conflict(task_id))
             return earlier
 
-    async def _start(self, agent_id: AgentId, order: CommandOrder, task_id: str) -> TaskRecord:
+    async def _start(self, agent_id: AgentId, order: CommandRequest, task_id: str) -> TaskRecord:
         await self._require_admits(agent_id)
         command = await self._checked(agent_id, task_id, order)
         with self._room_for(TaskId(task_id), agent_id):
@@ -156,7 +155,7 @@ class CommandService:
         spec = spec_of(task)
         if task.status is not TaskStatus.QUEUED or spec is None or run_id_of(task) != task.id:
             return False
-        order = CommandOrder(
+        order = CommandRequest(
             cmd=spec.cmd,
             workdir=spec.workdir,
             shell=spec.shell,
@@ -236,7 +235,7 @@ class CommandService:
         if not admits(agent.posture.status):
             raise RefusedError(refuse_stopped(agent_id))
 
-    async def _checked(self, agent_id: AgentId, run_id: str, order: CommandOrder) -> CommandSpec:
+    async def _checked(self, agent_id: AgentId, run_id: str, order: CommandRequest) -> CommandSpec:
         agent_home = self._agent_places.home_of(agent_id)
         place = await self._agent_places.current(agent_id)
         scene = ToolScene(
@@ -250,7 +249,7 @@ class CommandService:
             cwd=place.cwd,
             workspace=place,
         )
-        asked = CommandAsked(
+        asked = UncheckedCommand(
             run_id=run_id,
             cmd=order.cmd,
             workdir=order.workdir,
@@ -272,7 +271,7 @@ class CommandService:
         self,
         agent_id: AgentId,
         task_id: TaskId,
-        order: CommandOrder,
+        order: CommandRequest,
         *,
         command: CommandSpec,
     ) -> TaskRecord:
@@ -326,7 +325,7 @@ def _running(task: TaskRecord) -> AdvanceTask:
     return AdvanceTask(agent_id=task.agent_id, task_id=task.id, status=TaskStatus.RUNNING)
 
 
-def _is_of(task: TaskRecord, order: CommandOrder) -> bool:
+def _is_of(task: TaskRecord, order: CommandRequest) -> bool:
     """Whether a task was started by this very order, as far as its record tells."""
     spec = spec_of(task)
     return spec is not None and (spec.cmd, spec.shell, spec.login, spec.tty) == (

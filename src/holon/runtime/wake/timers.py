@@ -1,7 +1,7 @@
-"""Timers as an operator handles them.
+"""Timer control: an operator creates and cancels timers.
 
-Owns:  timers as control-plane mutations: commits and events, never messages. What a request amounts
-       to is decided in decide/timer_requests.
+Owns:  timers as control-plane mutations: commits and events, never messages. Requests are decided
+       in decide/wake/timer_requests.
 """
 
 from datetime import datetime
