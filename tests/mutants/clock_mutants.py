@@ -9,7 +9,7 @@ from holon.decide.events.retention import borne_out
 from holon.decide.wake.timers import put_forward, set_back
 from holon.model.wake import TimerRecord
 from holon.runtime.events.retention import RetentionKeeper
-from holon.runtime.wake.dispatcher import TimerWheel
+from holon.runtime.wake.dispatcher import TimerDispatcher
 from tests.mutants.planting import plant_function, plant_method
 
 
@@ -45,10 +45,10 @@ def plant_c3() -> None:
 def plant_c4() -> None:
     """Hear of a clock that was set back only when something else happens."""
 
-    async def doze(self: TimerWheel) -> None:
+    async def doze(self: TimerDispatcher) -> None:
         del self
 
-    plant_method(TimerWheel, "_watch_clock", doze)
+    plant_method(TimerDispatcher, "_watch_clock", doze)
 
 
 def plant_c5() -> None:

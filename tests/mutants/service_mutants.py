@@ -16,7 +16,7 @@ from holon.model.tasks import CommandSpec
 from holon.model.turns.turn import ModelFailed, ModelSpoke
 from holon.model.values import AgentId
 from holon.runtime.events.feed import EventFeed, EventReader, SubscriberLaggedError
-from holon.runtime.providers.caller import ProviderCaller, _Walk
+from holon.runtime.providers.caller import ProviderCaller, _FallbackChain
 from tests.mutants.planting import plant_method
 
 
@@ -51,22 +51,25 @@ def plant_m11() -> None:
 
 def plant_m15() -> None:
     """Remember the model that answered last, for everybody."""
-    begin, walk = _Walk.__init__, _Walk.run
+    begin, walk = _FallbackChain.__init__, _FallbackChain.run
     slot: list[ModelRef] = []
 
     def led(
-        self: _Walk, caller: ProviderCaller, request: ProviderRequest, models: Sequence[ModelRef]
+        self: _FallbackChain,
+        caller: ProviderCaller,
+        request: ProviderRequest,
+        models: Sequence[ModelRef],
     ) -> None:
         begin(self, caller, request, tuple(dict.fromkeys((*slot, *models))))
 
-    async def run(self: _Walk) -> ModelSpoke | ModelFailed:
+    async def run(self: _FallbackChain) -> ModelSpoke | ModelFailed:
         came = await walk(self)
         if isinstance(came, ModelSpoke) and came.timeline and came.timeline.winning_model_ref:
             slot[:] = [parse_model_ref(came.timeline.winning_model_ref)]
         return came
 
-    plant_method(_Walk, "__init__", led)
-    plant_method(_Walk, "run", run)
+    plant_method(_FallbackChain, "__init__", led)
+    plant_method(_FallbackChain, "run", run)
 
 
 def plant_m17() -> None:

@@ -204,10 +204,10 @@ def test_another_model_does_not_let_a_message_past_the_budget() -> None:
 @pytest.mark.requirement("budgets-inside-turns:unknown-price-is-said")
 def test_the_status_names_the_models_a_cost_budget_cannot_see() -> None:
     async def story(house: House) -> None:
-        shown = await house.host.pace.pace_of(await house.agent())
+        shown = await house.host.governor.rate_limits_of(await house.agent())
         assert shown.unpriced_models == ("scripted/test",)
         await house.host.control.set_model(MAIN, "scripted/priced")
-        shown = await house.host.pace.pace_of(await house.agent())
+        shown = await house.host.governor.rate_limits_of(await house.agent())
         assert shown.unpriced_models == ()
 
     def price_of(model_ref: str) -> ModelPrice | None:

@@ -82,7 +82,7 @@ async def control_server(
             trigger_base_url=f"http://{_HOST}:{port}",
         )
         async with open_host(home, models, settings) as host:
-            await host.births.ensure(chosen.default_agent)
+            await host.provisioner.ensure(chosen.default_agent)
             ending = anyio.Event()
             plane = Plane(
                 host=host,

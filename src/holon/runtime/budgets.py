@@ -1,10 +1,10 @@
-"""The place where a turn would begin, or go on with another round: may it?
+"""Turn governor: whether a turn may begin, or continue with another round.
 
-Owns:  asking the brake and the budgets, and making durable what they say.
-Rule 1: a message that had its turn and was put off has been let through before; only budgets can
-        hold it again.
-Rule 2: nothing is kept here: what was counted and who is held stands in the rows. Only what
-        running turns have used so far is in memory, and each can be counted anew from its log.
+Owns:  evaluating the no-progress brake and the budgets, and making their decisions durable.
+Rule 1: a message whose turn was deferred has passed the brake before; only budgets can hold it
+        again.
+Rule 2: counts and holds live in the rows. Only the usage of running turns is in memory, and it can
+        be recomputed from their logs.
 """
 
 from datetime import datetime, timedelta
@@ -58,7 +58,7 @@ from holon.runtime.workspaces.place import AgentPlaces
 _REACH = timedelta(milliseconds=BUDGET_WINDOW_MS + USAGE_STEP_MS)
 
 
-class PaceDesk:
+class TurnGovernor:
     """Lets turns of one host begin, or not."""
 
     def __init__(
@@ -109,7 +109,7 @@ class PaceDesk:
                 assert_never(decision)
         return None
 
-    async def hold_inside(self, log: TurnLog, usage: TokenUsage) -> BudgetHold | None:
+    async def hold_between_rounds(self, log: TurnLog, usage: TokenUsage) -> BudgetHold | None:
         """Return the budget that keeps a running turn from another round, or nothing."""
         now = self._clock.now()
         if self._budgets.is_off:
@@ -145,13 +145,13 @@ class PaceDesk:
         """Forget what an open turn has used: its settlement counts it."""
         self._running.pop(agent_id, None)
 
-    async def pace_of(self, agent: AgentState) -> PaceView:
+    async def rate_limits_of(self, agent: AgentState) -> PaceView:
         """Show how fast an agent may go on, whether or not anything is bounded."""
         now = self._clock.now()
         facts = await self._facts(agent.identity.agent_id, now=now)
         return pace_view(agent.pace, facts, unpriced=self._unpriced(agent), now=now)
 
-    async def look_at_all(self) -> tuple[MeasureView, ...]:
+    async def runtime_usage(self) -> tuple[MeasureView, ...]:
         """Show what all agents together used, and what they may."""
         now = self._clock.now()
         facts = BudgetFacts(policy=self._budgets, of_runtime=await self._used_by_all(now=now))

@@ -1,8 +1,8 @@
-"""The one door: a request becomes an admitted, queued message, or is refused.
+"""Ingress: a request becomes an admitted, queued message, or is refused.
 
-Owns:  admission as the runtime performs it. Everything that may influence an agent comes in here.
-Rule 1: the receipt is given only after the commit is durable.
-Rule 2: the same idempotency key gives the same message; with another body it is a conflict.
+Owns:  admission as the runtime performs it. Everything that may influence an agent enters here.
+Rule 1: the receipt is returned only after the commit is durable.
+Rule 2: the same idempotency key yields the same message; with another body it is a conflict.
 """
 
 from holon.decide.events.audit import audited

@@ -236,7 +236,7 @@ class _Service:
 
     async def run(self, served: ConfiguredHost, tcp: socket.socket) -> None:
         """Answer until asked to end, then let what runs come to rest."""
-        await served.host.births.ensure(self._asked.default_agent)
+        await served.host.provisioner.ensure(self._asked.default_agent)
         facts = self._facts(port=tcp.getsockname()[1])
         record = _record_of(facts, self._asked, served.host.home_id)
         try:

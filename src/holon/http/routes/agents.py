@@ -23,7 +23,7 @@ from holon.model.values import parse_agent_id
 from holon.projections.agents.list import AgentListEntry, agent_list_entry, could_wait
 from holon.projections.agents.state import AgentStateSnapshot, agent_state_snapshot
 from holon.projections.agents.summary import AgentSummary, agent_summary
-from holon.runtime.agents.inspection import Inspected
+from holon.runtime.agents.inspection import InspectedAgent
 from holon.wire.responses import ModelListing
 
 
@@ -63,7 +63,7 @@ async def models(plane: Plane, call: Call) -> ModelListing:
     return ModelListing(default_model=known.default, fallback_models=known.fallbacks)
 
 
-async def _looked_at(plane: Plane, call: Call) -> Inspected:
+async def _looked_at(plane: Plane, call: Call) -> InspectedAgent:
     agent_id = call.agent_id(plane.facts.default_agent)
     found = await plane.host.inspection.look(agent_id)
     if found is None or not is_shown(found.surface.listed.agent.identity):

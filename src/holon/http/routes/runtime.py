@@ -150,7 +150,7 @@ async def status(plane: Plane, call: Call) -> RuntimeStatus:
         activity=activity_summary(await reads.agents.runtime_activity()),
         startup_surface=_startup_surface(plane),
         runtime_surface=_runtime_surface(),
-        budgets=await plane.host.pace.look_at_all(),
+        budgets=await plane.host.governor.runtime_usage(),
         last_failure=None if failed is None else turn_failure(failed),
         problems=tuple(
             RuntimeProblem(code=each.code, message=each.message, hint=each.hint)

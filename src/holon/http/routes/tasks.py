@@ -19,7 +19,7 @@ from holon.model.tasks import TaskRecord
 from holon.model.values import TaskId
 from holon.projections.agents.state import task_slim_view
 from holon.projections.tasks import input_target_of, output_view, status_view
-from holon.runtime.tasks.commands import CommandOrder
+from holon.runtime.tasks.commands import CommandRequest
 from holon.wire.requests import TaskInputRequest, TaskRequest
 from holon.wire.responses import (
     TaskAnswer,
@@ -65,7 +65,7 @@ async def output(plane: Plane, call: Call) -> TaskOutputAnswer:
 async def create(plane: Plane, call: Call) -> TaskAnswer:
     """Run a command in the background, for an agent."""
     asked = call.taken(TaskRequest)
-    order = CommandOrder(
+    order = CommandRequest(
         cmd=asked.cmd,
         summary=asked.summary,
         workdir=asked.workdir,

@@ -64,25 +64,25 @@ async def _judge(plane: Plane, call: Call, mode: TriggerDeliveryMode) -> Reply |
     """
     if not has_body(call.head):
         return None  # the delivery itself is as quickly judged
-    desk, token = plane.host.triggers, call.params["token"]
+    service, token = plane.host.triggers, call.params["token"]
     delivery = read_delivery(call, addressed_mode=mode)
-    target = await desk.open(token, delivery)
+    target = await service.open(token, delivery)
     if target is None:
         return nothing_here()
     if admits(target.agent_status) or target.earlier is not None:
         return None  # whether it repeats an earlier one, the body says
     if plane.outside.delivery_wait_s(target.trigger.external_trigger_id) is None:
-        await desk.deliver(token, delivery, target)  # refuses it, and the agent's log says so
+        await service.deliver(token, delivery, target)  # refuses it, and the agent's log says so
     raise _stopped(target)
 
 
 async def _deliver(plane: Plane, call: Call, mode: TriggerDeliveryMode) -> CallbackAnswer | Reply:
-    desk, token = plane.host.triggers, call.params["token"]
+    service, token = plane.host.triggers, call.params["token"]
     delivery = read_delivery(call, addressed_mode=mode)
-    target = await desk.open(token, delivery)
+    target = await service.open(token, delivery)
     if target is None:
         return nothing_here()
-    earlier = await desk.earlier(token, delivery, target)
+    earlier = await service.earlier(token, delivery, target)
     if earlier is not None:
         return _answer(earlier)
     wait_s = plane.outside.delivery_wait_s(target.trigger.external_trigger_id)
@@ -90,7 +90,7 @@ async def _deliver(plane: Plane, call: Call, mode: TriggerDeliveryMode) -> Callb
         if not admits(target.agent_status):
             raise _stopped(target)  # waiting would not help
         return too_many(wait_s)
-    receipt = await desk.deliver(token, delivery, target)
+    receipt = await service.deliver(token, delivery, target)
     return nothing_here() if receipt is None else _answer(receipt)
 
 

@@ -40,9 +40,9 @@ async def create(plane: Plane, call: Call) -> TimerAnswer:
     """Arm a timer."""
     asked, agent_id, key = call.taken(TimerRequest), named_agent(call), idempotency_key(call)
     asked.require_one_form()
-    desk = plane.host.timers
+    service = plane.host.timers
     if asked.expression is not None:
-        timer = await desk.create_cron(
+        timer = await service.create_cron(
             agent_id,
             expression=asked.expression,
             zone=asked.zone or "UTC",
@@ -50,7 +50,7 @@ async def create(plane: Plane, call: Call) -> TimerAnswer:
             key=key,
         )
     else:
-        timer = await desk.create(
+        timer = await service.create(
             agent_id,
             after_ms=asked.duration_ms or 0,
             every_ms=asked.interval_ms,

@@ -36,9 +36,9 @@ async def detach(plane: Plane, call: Call) -> WorkspaceAnswer:
 
 
 async def _answer(plane: Plane, agent_id: AgentId) -> WorkspaceAnswer:
-    desk = plane.host.workspaces
-    bindings = await desk.bindings(agent_id)
-    place = desk.place_of(agent_id, bindings.active)
+    service = plane.host.workspaces
+    bindings = await service.bindings(agent_id)
+    place = service.place_of(agent_id, bindings.active)
     return WorkspaceAnswer(
         ok=True, agent_id=agent_id, workspace=workspace_state_view(bindings, place)
     )

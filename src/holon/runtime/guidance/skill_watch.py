@@ -1,8 +1,9 @@
-"""Notices when a tool call uses a skill.
+"""Skill watch: detect which skills a tool call used.
 
-Owns:  looking at what a call did, and adding the activations to what it changed.
+Owns:  matching a call's commands against the skill catalog, and adding the activations to its
+       changes.
 Rule 1: an activation is made durable by the commit that records the call's result.
-Rule 2: a call that names nothing like a part of a skill costs a look at its text, and no read.
+Rule 2: a call whose text names no part of a skill costs one scan of that text, and no read.
 """
 
 import msgspec

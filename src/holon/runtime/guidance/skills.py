@@ -1,8 +1,9 @@
-"""Skills as an operator handles them: listed, installed, uninstalled.
+"""Skill control: an operator lists, installs and uninstalls an agent's skills.
 
-Owns:  which skills are in an agent's home, as control-plane mutations: files plus an event.
-Rule 1: the files are the truth. The event follows them; a crash in between loses only the event.
-Rule 2: one installation at a time; what is fetched from elsewhere has a time limit of its own.
+Owns:  the skills in an agent's home, as control-plane mutations: files plus an event.
+Rule 1: the files are authoritative. The event follows them; a crash in between loses only the
+        event.
+Rule 2: one installation at a time; a download has its own time limit.
 """
 
 from typing import TypedDict
@@ -47,7 +48,7 @@ class _Where(TypedDict):
     with_user_scope: bool
 
 
-class SkillDesk:
+class SkillService:
     """The skills of one host's agents."""
 
     def __init__(

@@ -1,24 +1,23 @@
-"""One model round: ask one candidate after the other, and have every attempt on record.
+"""Provider caller: one model round, with retries and fallbacks, and a record of every attempt.
 
-Owns:  the records of one round's attempts, in order, and the exchange notes in them; the walk over
-       an agent's models, with the waits between attempts.
-Rule 1: each attempt is written down once, when it has ended and what follows it is decided.
-Rule 2: texts that came from outside pass the redactor on their way in.
-Rule 3: whatever is known of an exchange names its provider and model, whoever reported it.
+Owns:  the fallback order of one round with the waits between attempts, and the attempt timeline.
+Rule 1: each attempt is recorded once, when it has ended and what follows it is decided.
+Rule 2: text from outside passes the redactor before it is recorded.
+Rule 3: exchange diagnostics always name their provider and model, whichever layer reported them.
 Rule 4: a provider error is a value from here on; the turn decides what it means. Any other error is
-        a bug and goes on as one.
+        a bug and propagates as one.
 Rule 5: the timeline is part of the answer and of the failure alike.
-Rule 6: every walk begins at the agent's first model, whoever answered the last one: what agents
-        learn from each other is in the gate, and a fallback is not among it.
-Rule 7: when no candidate answered, and one of them named a far moment at which it will be back, the
-        failure carries the earliest such moment. A conversation that is too long never does.
+Rule 6: every round begins with the agent's first model, whichever model answered the last one: what
+        agents share is in the gate, and fallbacks are not.
+Rule 7: when no candidate answered, and one of them named a distant moment of recovery, the failure
+        carries the earliest such moment; a conversation that is too long never does.
 Rule 8: an answer is cut to the model's output limit here, before anything stores or searches it.
-Rule 9: what a provider does not say it used is estimated: budgets count every answer.
-Rule 10: what a candidate is not given is left out of its request alone, and is part of its answer:
-         a call of it is then refused, live and in replay.
-Rule 11: a walk that is cancelled leaves no mark: a probe that was broken off is given back.
-Rule 12: an answer without sense from a route that made sense before is asked for once more, as
-         after a broken connection: a proxy's hiccup, not a wrong address.
+Rule 9: usage that a provider does not report is estimated: budgets count every answer.
+Rule 10: tools withheld from a candidate are left out of its request alone, and named in its answer:
+         a call of one is then refused, live and in replay.
+Rule 11: a cancelled round leaves no trace in the gate: an interrupted probe is given back.
+Rule 12: an undecodable answer from a route that has answered before is retried once, as after a
+         broken connection: that is a proxy's glitch, not a wrong address.
 """
 
 from collections.abc import Callable, Sequence
@@ -239,10 +238,10 @@ class ProviderCaller:
         self, request: ProviderRequest, *, override: ModelRef | None
     ) -> ModelSpoke | ModelFailed:
         """Return the next round, or why there is none."""
-        return await _Walk(self, request, self.routing.ordered(override)).run()
+        return await _FallbackChain(self, request, self.routing.ordered(override)).run()
 
 
-class _Walk:
+class _FallbackChain:
     """The way from the first candidate to the one that answers."""
 
     def __init__(

@@ -1,7 +1,7 @@
-"""Background tasks as rows: opened, advanced, ended once, and waited for.
+"""Task records: opened, advanced, ended once, and waited for.
 
-Owns:  the durable side of tasks. Whoever runs the work reports here; results re-enter by the queue.
-       What a report makes durable is decided in decide/task_commits.
+Owns:  the durable side of tasks. The supervisor reports here; results re-enter through the queue.
+       What a report makes durable is decided in decide/tasks/commits.
 """
 
 from holon.decide.tasks.commands import IgnoreLate, decide_advance, is_terminal
@@ -23,7 +23,7 @@ from holon.runtime.commits import commit_decided
 from holon.runtime.queue import Ingress
 
 
-class TaskDesk:
+class TaskService:
     """Tasks of one host."""
 
     def __init__(

@@ -1,23 +1,21 @@
-"""One agent's loop: look, claim, turn, settle, rest.
+"""Lane: one agent's loop of look, claim, run the turn, settle, rest.
 
-Owns:  the step by step marking of a coroutine; the pass of the event loop between two stretches of
-       work that keep it busy. One commit may let many lanes go on at once; whoever asks something
-       from outside would wait for all of them; everything that happens to an agent while it is
-       awake. A lane exists only while there is something to do; an agent at rest holds no task and
-       no memory.
-Rule 1: the mark stands only while the turn itself runs, never while it waits. Of all turns that are
-        open when a process hangs or is killed, the one that had the processor is then known, and
-        those that only waited are not blamed for it.
-Rule 2: nobody stays in it. A lane is past it when its stretch begins, so that one which then waits
-        for a slow disk keeps no other waiting.
-Rule 3: a few turns go through together: what they write then becomes one group for the disk.
-Rule 4: each look starts from fresh rows; the lane remembers nothing between looks.
-Rule 5: a lane that was fenced stops at once; whoever fenced it decides what comes next.
-Rule 6: few lanes look and claim at once, however many agents there is news of: what comes in from
-        outside is not kept waiting by them. Those that are in a turn are not counted; where a turn
-        keeps the processor busy, at its beginning and its end, many get through one by one.
-Rule 7: a bug in a turn, or in its settlement, fails the turn. Any other ends the lane; its agent is
-        left down (Scheduler, rule 5).
+Owns:  everything an agent does while it is awake, with a throttle on busy turns and a mark of the
+       turn that holds the processor. A lane exists only while there is work; an agent at rest has
+       no task and no memory.
+Rule 1: each look starts from fresh rows; the lane keeps no state between looks.
+Rule 2: a fenced lane stops at once; the commit that fenced it determines what comes next.
+Rule 3: few lanes look and claim at a time, however many agents have changed rows, so that incoming
+        requests are not delayed. Lanes in a turn are not counted; where a turn keeps the processor
+        busy, at its beginning and end, the throttle lets many pass one by one.
+Rule 4: a bug in a turn, or in its settlement, fails the turn. Any other ends the lane, and its
+        agent is left down (Scheduler, rule 5).
+Rule 5: the mark is set only while the turn's own code runs, never while it waits. When the process
+        hangs or is killed, that identifies the one turn that was executing, and the open turns that
+        only waited are not blamed.
+Rule 6: a lane leaves the throttle when its busy section begins, so that one which then waits for a
+        slow disk delays no other.
+Rule 7: the throttle lets a few turns pass together: their commits then share one write to the disk.
 """
 
 from collections.abc import Callable, Coroutine, Generator, Iterator
@@ -78,12 +76,12 @@ from holon.ports.store import Store
 from holon.ports.tracer import Tracer
 from holon.ports.turns import TurnMark
 from holon.runtime.background import raise_unless_bug
-from holon.runtime.budgets import PaceDesk
+from holon.runtime.budgets import TurnGovernor
 from holon.runtime.commits import apply_patiently
 from holon.runtime.turns.driver import TurnDriver, TurnEnd
 from holon.runtime.turns.log import LaneFencedError, opened_log
 from holon.runtime.turns.settler import Settler
-from holon.runtime.wake.ticks import TickDesk
+from holon.runtime.wake.ticks import TickService
 
 T = TypeVar("T")
 
@@ -120,7 +118,7 @@ class Marked(Generic[T]):
 TOGETHER_COUNT_MAX: Final = 8
 
 
-class Turnstile:
+class TurnThrottle:
     """Lets the turns of one host through."""
 
     def __init__(self) -> None:
@@ -166,10 +164,10 @@ class Lane:
     def __init__(
         self,
         *,
-        ticks: TickDesk,
+        ticks: TickService,
         drive: Callable[[LaneHold], TurnDriver],
         settler: Settler,
-        pace: PaceDesk,
+        governor: TurnGovernor,
         store: Store,
         clock: Clock,
         ids: IdSource,
@@ -188,27 +186,27 @@ class Lane:
         self._ticks = ticks
         self._drive = drive
         self._settler = settler
-        self._pace = pace
+        self._governor = governor
         self._looking = anyio.Semaphore(LANES_LOOKING_COUNT_MAX, fast_acquire=True)
-        self._turnstile = Turnstile()
+        self._throttle = TurnThrottle()
 
     async def run(
         self,
         agent_id: AgentId,
         *,
-        about_to_look: Callable[[], None],
+        before_look: Callable[[], None],
         may_go_on: Callable[[], bool],
     ) -> None:
         """Work until the rows give no reason to go on.
 
-        `about_to_look` is called before each look at the rows, so that a commit which lands during
+        `before_look` is called before each look at the rows, so that a commit which lands during
         or after the look is known to be news. `may_go_on` is asked before that: a host that is
         about to end claims nothing more.
         """
         try:
             while may_go_on():
                 async with self._looking:
-                    found = may_go_on() and await self._look(agent_id, about_to_look)
+                    found = may_go_on() and await self._look(agent_id, before_look)
                 if isinstance(found, _Claimed):
                     await self._run_turn(found)
                 elif not found:
@@ -216,9 +214,9 @@ class Lane:
         except LaneFencedError as fenced:
             self._journal.note("lane_fenced", str(fenced), agent_id=agent_id)
 
-    async def _look(self, agent_id: AgentId, about_to_look: Callable[[], None]) -> _Claimed | bool:
+    async def _look(self, agent_id: AgentId, before_look: Callable[[], None]) -> _Claimed | bool:
         """Return a turn to carry on, or else whether to look again."""
-        about_to_look()
+        before_look()
         now = self._clock.now()
         snapshot = await self._store.reads.agents.snapshot(agent_id, now=now)
         if snapshot is None:
@@ -228,7 +226,7 @@ class Lane:
             case RunQueue():
                 return await self._run_queue(snapshot)
             case ReviewBudget():
-                return await self._pace.review(snapshot)
+                return await self._governor.review(snapshot)
             case EmitHintTick():
                 return await self._ticks.emit_hint_tick(snapshot, decision)
             case ContinueActive() | OfferQueued():
@@ -244,7 +242,7 @@ class Lane:
 
     async def _run_queue(self, snapshot: AgentSnapshot) -> _Claimed | bool:
         if snapshot.claimed_message_id is not None:
-            return await self._go_on(snapshot) or True
+            return await self._resume_turn(snapshot) or True
         pick = pick_next(snapshot.heads, passed_over=snapshot.passed_over)
         if pick is None:
             return False
@@ -264,7 +262,7 @@ class Lane:
                 commit = liveness_commit(message, continuation, passed_over=passed_over, now=now)
                 await apply_patiently(self._store, commit, clock=self._clock)
             case Reentry():
-                pace = await self._pace.may_start(snapshot, entry, continuation, pick)
+                pace = await self._governor.may_start(snapshot, entry, continuation, pick)
                 if pace is not None:
                     turn = _Turn(message=message, pick=pick, reentry=continuation, pace=pace)
                     return await self._claim(snapshot, turn)
@@ -323,7 +321,7 @@ class Lane:
         )
         return _Claimed(message=message, hold=hold, log=opened_log(commit))
 
-    async def _go_on(self, snapshot: AgentSnapshot) -> _Claimed | None:
+    async def _resume_turn(self, snapshot: AgentSnapshot) -> _Claimed | None:
         """Take up the turn that is open, as recovery or a cut-off lane left it."""
         agent = snapshot.agent
         turn_id, claimed = agent.focus.open_turn_id, snapshot.claimed_message_id
@@ -346,21 +344,21 @@ class Lane:
 
     async def _run_turn(self, claimed: _Claimed) -> None:
         hold = claimed.hold
-        tracer, turnstile = self._tracer, self._turnstile
-        with turnstile.turn(), tracer.turn(hold.agent_id, hold.turn_id) as span:
-            await turnstile.pass_through()
+        tracer, throttle = self._tracer, self._throttle
+        with throttle.turn(), tracer.turn(hold.agent_id, hold.turn_id) as span:
+            await throttle.pass_through()
             try:
-                end = await self._marked(self._driven(claimed.log, hold), hold)
+                end = await self._marked(self._drive_turn(claimed.log, hold), hold)
             finally:
-                self._pace.turn_ended(hold.agent_id)  # its settlement counts it
-            await turnstile.pass_through()
+                self._governor.turn_ended(hold.agent_id)  # its settlement counts it
+            await throttle.pass_through()
             end = await self._marked(self._settler.settle(end, claimed.message, hold), hold)
             span.ended(end.finish, end.usage, end.round_count)
 
     def _marked(self, work: Coroutine[Any, Any, TurnEnd], hold: LaneHold) -> Marked[TurnEnd]:
         return Marked(work, self._turn_mark, hold.turn_id)
 
-    async def _driven(self, log: TurnLog, hold: LaneHold) -> TurnEnd:
+    async def _drive_turn(self, log: TurnLog, hold: LaneHold) -> TurnEnd:
         try:
             return await self._drive(hold).run(log)
         except Exception as error:  # noqa: BLE001 - named boundary: a bug fails one turn, not the host
@@ -373,9 +371,9 @@ class Lane:
                 agent_id=hold.agent_id,
                 turn_id=hold.turn_id,
             )
-            return await self._broken_off(hold, failure_of(error))
+            return await self._crashed_end(hold, failure_of(error))
 
-    async def _broken_off(self, hold: LaneHold, failure: FailureArtifact) -> TurnEnd:
+    async def _crashed_end(self, hold: LaneHold, failure: FailureArtifact) -> TurnEnd:
         """How a turn ends that the runtime itself could not carry on with."""
         log = await self._store.reads.turns.turn_log(hold.turn_id)
         if log is None:

@@ -1,10 +1,11 @@
-"""Settles a finished turn in one commit.
+"""Turn settlement: end a finished turn in one commit.
 
 Owns:  gathering what settlement decides on, and applying its commit.
 Rule 1: a settlement is one commit, or the turn is not settled.
-Rule 2: a bug in settling costs the turn, not its agent: it is noted, and the turn ends as failed in
-        a plain settlement of what its durable log says: no memory, no work items, no reports. A
-        settlement that the database keeps refusing is such a bug: nobody asks a model again for it.
+Rule 2: a bug while settling costs the turn, not its agent: it is logged, and the turn ends as
+        failed in a plain settlement from its durable log: no memory, no work items, no reports. A
+        settlement that the database keeps refusing counts as such a bug; the model is not called
+        again for it.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -93,7 +94,7 @@ class Settler:
             await self._settle(whole, hold)
         except Exception as error:  # noqa: BLE001 - named boundary: a bug fails one turn, not the host
             raise_unless_bug(error)
-            self._tell_of_crash(error, hold)
+            self._note_crash(error, hold)
             cost_micros = self._cost_micros(end)
             end = await self._plain_end(end, error)
             plain = partial(self._plain_settlement, end, message, hold, cost_micros=cost_micros)
@@ -106,7 +107,7 @@ class Settler:
         plain = partial(self._plain_settlement, end, message, hold, cost_micros=cost_micros)
         await self._settle(plain, hold)
 
-    async def cutting(
+    async def abort_settlement(
         self, end: TurnEnd, message: MessageEnvelope, snapshot: AgentSnapshot
     ) -> Commit:
         """Build the commit that settles a turn which somebody cuts off, whatever bug is in its way.
@@ -122,7 +123,7 @@ class Settler:
             return await self.settlement(end, message, snapshot, generation=hold.generation)
         except Exception as error:  # noqa: BLE001 - named boundary: whoever stops an agent stops it
             raise_unless_bug(error)
-            self._tell_of_crash(error, hold)
+            self._note_crash(error, hold)
             cost_micros = self._cost_micros(end)
             plain = await self._plain_end(end, error)
             return await self._plain_settlement(
@@ -151,7 +152,7 @@ class Settler:
                 raise UnsettleableError(outcome.constraint)
         raise LaneFencedError(f"turn {hold.turn_id} could not be settled by this lane")
 
-    def _tell_of_crash(self, error: Exception, hold: LaneHold) -> None:
+    def _note_crash(self, error: Exception, hold: LaneHold) -> None:
         self._journal.note(
             "settlement_crashed",
             "a turn could not be settled as it ended, and is settled as failed (a bug)",

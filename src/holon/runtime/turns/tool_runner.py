@@ -1,12 +1,12 @@
-"""Runs one tool call and makes its result durable.
+"""Tool runner: run one tool call and build the commit of its result.
 
-Owns:  the boundary around tools: a tool that raises becomes a refusal the model can read.
+Owns:  the error boundary around tools: a tool that raises becomes a refusal the model can read.
 Rule 1: the result and everything the tool changed are one commit, fenced by the lane's generation.
-Rule 2: a tool with an effect outside the database is never run twice; one that only plans is
-        planned again when the rows it saw have moved on.
-Rule 3: an agent's home exists before its first tool runs; where it works is asked anew for every
-        call, so that the next one follows an agent into another workspace.
-Rule 4: a result may quote a secret the host holds: neither model nor transcript sees it.
+Rule 2: a tool with an effect outside the database is never run twice; a tool that only plans is
+        planned again when the rows it read have changed.
+Rule 3: an agent's home exists before its first tool runs; the working directory is resolved for
+        every call, so that the next one follows an agent into another workspace.
+Rule 4: a result may quote a secret the host holds; it is redacted for the model and the transcript.
 """
 
 from collections.abc import Callable
@@ -145,7 +145,7 @@ class ToolRunner:
         except PlaceRefusedError as refused:
             execution = refuse(refused.code, refused.message, hint=refused.hint)
         except Exception as error:  # noqa: BLE001 - named boundary: a tool's bug must not end the turn
-            self._tell_of_crash(call, error)
+            self._note_crash(call, error)
             execution = _crashed(call.name)
         execution = await self._skills.noticed(call, scene, execution)
         execution = await self._instructions.noticed(call, execution)
@@ -165,7 +165,7 @@ class ToolRunner:
                 return refused
         return await tool.run(given, scene, self._ports)
 
-    def _tell_of_crash(self, call: ToolCallRecord, error: Exception) -> None:
+    def _note_crash(self, call: ToolCallRecord, error: Exception) -> None:
         self._journal.note(
             "tool_crashed",
             f"{call.name} failed inside the runtime (a bug)",

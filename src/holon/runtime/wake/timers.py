@@ -1,7 +1,7 @@
-"""Timers as an operator handles them.
+"""Timer control: an operator creates and cancels timers.
 
-Owns:  timers as control-plane mutations: commits and events, never messages. What a request amounts
-       to is decided in decide/timer_requests.
+Owns:  timers as control-plane mutations: commits and events, never messages. Requests are decided
+       in decide/wake/timer_requests.
 """
 
 from datetime import datetime
@@ -26,7 +26,7 @@ from holon.ports.store import Store
 from holon.runtime.commits import commit_decided
 
 
-class TimerDesk:
+class TimerService:
     """Timers, as an operator handles them."""
 
     def __init__(

@@ -1,8 +1,8 @@
-"""Looks up what a due reminder needs, for one running turn.
+"""Work reminders: whether the running turn is due one, and what it says.
 
-Owns:  the reads behind a reminder, and when it last looked.
-Rule 1: whether and what is decided in decide/work_reminder. A look that led to no reminder is not
-        repeated before the cooldown is over.
+Owns:  the reads behind a reminder, and the round of the last check.
+Rule 1: decide/work/reminder decides. A check that led to no reminder is not repeated before the
+        cooldown is over.
 """
 
 from holon.decide.turns.commits import LaneHold
@@ -26,7 +26,7 @@ from holon.runtime.providers.routing import ModelRouting
 from holon.runtime.turns.log import LiveLog
 
 
-class ReminderLook:
+class ReminderCheck:
     """Reminders of one turn."""
 
     def __init__(

@@ -1,8 +1,8 @@
-"""Work items as an operator handles them: enqueue, focus, edit, complete.
+"""Work item control: an operator creates, focuses, edits and completes work items.
 
-Owns:  work items as control-plane mutations; no message is made, the scheduler sees the rows. What
-       a request amounts to is decided in decide/work/requests, and what moves along with an
-       item in decide/work/items, for agents too.
+Owns:  work items as control-plane mutations: no message is created, the scheduler sees the rows.
+       Requests are decided in decide/work/requests; what changes along with an item, in
+       decide/work/items, for agents too.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ from holon.runtime.commits import commit_decided
 from holon.runtime.workspaces.place import AgentPlaces
 
 
-class WorkDesk:
+class WorkService:
     """Work items of one host."""
 
     def __init__(

@@ -1,7 +1,7 @@
-"""Where an agent of this host works right now.
+"""Execution places: the directory an agent works in.
 
-Owns:  the look at the agent's rows that every command, patch and task begins with, and what this
-       host can do for its agents there.
+Owns:  resolving an agent's home and its current execution root, which every command, patch and task
+       begins with, and the execution profile of this host.
 """
 
 from holon.decide.workspaces import HostRoots, agent_home_of, place_of

@@ -1,9 +1,10 @@
-"""Workspaces as an operator handles them: attached and entered, left, forgotten.
+"""Workspace control: an operator attaches, enters, exits and detaches workspaces.
 
-Owns:  where agents work, as control-plane mutations: commits plus events, never queued messages.
-Rule 1: what was started keeps its directory; what is started after the commit runs in the new one.
-Rule 2: nothing on disk is made, changed or removed. A workspace whose directory is gone can still
-        be left and forgotten.
+Owns:  workspace bindings as control-plane mutations: commits plus events, never queued messages.
+Rule 1: a running command keeps its directory; a command started after the commit runs in the new
+        one.
+Rule 2: nothing on disk is created, changed or removed. A workspace whose directory is gone can
+        still be exited and detached.
 """
 
 from holon.decide.agents.lifecycle import refuse_addressee, refuse_unknown
@@ -40,7 +41,7 @@ from holon.runtime.commits import commit_decided
 from holon.runtime.workspaces.place import AgentPlaces, profile_of
 
 
-class WorkspaceDesk:
+class WorkspaceService:
     """The workspaces of one host."""
 
     def __init__(

@@ -138,10 +138,10 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[AgentId]:
     seen: list[AgentId] = []
     honest = Lane._look
 
-    async def counted(lane: Lane, agent_id: AgentId, about_to_look: Callable[[], None]) -> object:
+    async def counted(lane: Lane, agent_id: AgentId, before_look: Callable[[], None]) -> object:
         seen.append(agent_id)
         assert len(seen) < 10_000, "the lane spins"
-        return await honest(lane, agent_id, about_to_look)
+        return await honest(lane, agent_id, before_look)
 
     monkeypatch.setattr(Lane, "_look", counted)
     return seen

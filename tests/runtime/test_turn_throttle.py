@@ -6,20 +6,20 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from holon.runtime.turns.lane import TOGETHER_COUNT_MAX, Turnstile
+from holon.runtime.turns.lane import TOGETHER_COUNT_MAX, TurnThrottle
 
 
 async def passes_between(turn_count: int) -> list[int]:
     """When each turn got through, counted in passes of the loop."""
-    turnstile, got_through, loop_passes = Turnstile(), list[int](), 0
+    throttle, got_through, loop_passes = TurnThrottle(), list[int](), 0
 
     async def turn() -> None:
-        await turnstile.pass_through()
+        await throttle.pass_through()
         got_through.append(loop_passes)
 
     with ExitStack() as running:
         for _ in range(turn_count):
-            running.enter_context(turnstile.turn())
+            running.enter_context(throttle.turn())
         async with anyio.create_task_group() as turns:
             for _ in range(turn_count):
                 turns.start_soon(turn)
@@ -41,12 +41,12 @@ async def test_of_many_turns_no_two_go_on_in_one_pass() -> None:
 
 
 async def test_a_turn_that_gives_up_waiting_lets_the_next_one_through() -> None:
-    turnstile = Turnstile()
+    throttle = TurnThrottle()
     with ExitStack() as running:
         for _ in range(TOGETHER_COUNT_MAX + 1):
-            running.enter_context(turnstile.turn())
+            running.enter_context(throttle.turn())
         with anyio.CancelScope() as gives_up:
             gives_up.cancel()
-            await turnstile.pass_through()
-        await turnstile.pass_through()
+            await throttle.pass_through()
+        await throttle.pass_through()
     assert gives_up.cancelled_caught

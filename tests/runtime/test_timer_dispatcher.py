@@ -280,7 +280,7 @@ def _steps_of_a_pass(timer_count: int) -> int:
         await house.rest(HOUR_MS)
         house.connection.set_progress_handler(step, 1)
         async with anyio.create_task_group() as hands:
-            await house.host._wheel._take_up(hands, house.clock.now())
+            await house.host._timer_dispatcher._dispatch_due(hands, house.clock.now())
         house.connection.set_progress_handler(None)
 
     run_house(story)

@@ -267,7 +267,7 @@ def test_usage_is_added_up_in_few_rows_and_shown() -> None:
         await house.rest(4 * DAY_MS)
         [(count,)] = house.rows("select count(*) from usage")
         assert count <= 2 * (BUDGET_WINDOW_MS // USAGE_STEP_MS + 2)
-        view = await house.host.pace.pace_of(await house.agent())
+        view = await house.host.governor.rate_limits_of(await house.agent())
         turns = [each for each in view.measures if each.measure == "turns_per_hour"]
         assert [each.scope for each in turns] == ["agent", "runtime"]
         assert {4, 5} >= {each.used for each in turns}

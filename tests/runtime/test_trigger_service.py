@@ -32,11 +32,11 @@ KEYED = TriggerDelivery(delivery_key=delivery_key_of("delivery-1"), body="hello"
 
 
 class Bench:
-    """A desk on a real store, with one agent."""
+    """A service on a real store, with one agent."""
 
     def __init__(self, store: SqliteStore, home: Path, key: TriggerKey | None = None) -> None:
         self.store, self.home, self.clock = store, home, SystemClock()
-        self.desk = (
+        self.service = (
             a_host(
                 store=store,
                 clock=self.clock,
@@ -48,21 +48,21 @@ class Bench:
         ).triggers
 
     async def token(self) -> str:
-        url = self.desk.url_of(await self.desk.ensure(MAIN))
+        url = self.service.url_of(await self.service.ensure(MAIN))
         assert url is not None
         return url.rpartition("/")[2]
 
     async def send(self, delivery: TriggerDelivery, token: str) -> WakeDisposition | None:
         """Everything a surface does, but for counting."""
-        target = await self.desk.open(token, delivery)
+        target = await self.service.open(token, delivery)
         if target is None:
             return None
-        receipt = await self.desk.earlier(token, delivery, target)
-        receipt = receipt or await self.desk.deliver(token, delivery, target)
+        receipt = await self.service.earlier(token, delivery, target)
+        receipt = receipt or await self.service.deliver(token, delivery, target)
         return None if receipt is None else receipt.disposition
 
     async def count(self) -> int:
-        return (await self.desk.ensure(MAIN)).delivery_count
+        return (await self.service.ensure(MAIN)).delivery_count
 
     async def hints(self) -> tuple[WakeHint, ...]:
         surface = await self.store.reads.agents.agent_surface(MAIN)
@@ -94,10 +94,10 @@ async def test_an_address_rotated_while_a_delivery_was_on_its_way_takes_nothing(
     bench: Bench,
 ) -> None:
     token = await bench.token()
-    target = await bench.desk.open(token, KEYED)
+    target = await bench.service.open(token, KEYED)
     assert target is not None
-    await bench.desk.rotate(MAIN)
-    assert await bench.desk.deliver(token, KEYED, target) is None
+    await bench.service.rotate(MAIN)
+    assert await bench.service.deliver(token, KEYED, target) is None
     assert await bench.count() == 0
     assert await bench.hints() == ()
 
@@ -107,12 +107,12 @@ async def test_an_agent_stopped_while_a_delivery_was_on_its_way_takes_nothing(
     bench: Bench,
 ) -> None:
     token = await bench.token()
-    target = await bench.desk.open(token, KEYED)
+    target = await bench.service.open(token, KEYED)
     assert target is not None
     stop = SetAgentStatus(agent_id=MAIN, status=AgentStatus.STOPPED, reason="r")
     assert await bench.store.apply(audited(a_commit("stop", stop))) == Applied()
     with pytest.raises(RefusedError) as refused:
-        await bench.desk.deliver(token, KEYED, target)
+        await bench.service.deliver(token, KEYED, target)
     assert refused.value.refusal.code is RefusalCode.AGENT_STOPPED
     events = await bench.store.reads.events.events_after(MAIN, 0, limit=50)
     assert isinstance(events[-1].event, CallbackRefused)
@@ -133,7 +133,7 @@ async def test_a_sender_that_hung_up_and_tries_again_is_counted_once(bench: Benc
 
 
 @pytest.mark.requirement("triggers:deduplicated")
-async def test_two_desks_that_know_nothing_of_each_other_count_a_repeat_once(
+async def test_two_services_that_know_nothing_of_each_other_count_a_repeat_once(
     bench: Bench,
 ) -> None:
     token = await bench.token()
@@ -149,9 +149,9 @@ async def test_of_two_bodies_under_one_key_at_once_one_is_a_conflict(bench: Benc
     token = await bench.token()
     refusals: list[RefusalCode] = []
 
-    async def send(desk: Bench, body: str) -> None:
+    async def send(bench: Bench, body: str) -> None:
         try:
-            await desk.send(msgspec.structs.replace(KEYED, body=body), token)
+            await bench.send(msgspec.structs.replace(KEYED, body=body), token)
         except RefusedError as refused:
             refusals.append(refused.refusal.code)
 
@@ -198,5 +198,5 @@ async def test_a_forgotten_delivery_counts_again_though_its_commit_is_still_know
 async def test_without_a_key_no_trigger_has_an_address_and_none_opens(bench: Bench) -> None:
     token = await bench.token()
     keyless = Bench(bench.store, bench.home, NoTriggerKey())
-    assert keyless.desk.url_of(await keyless.desk.ensure(MAIN)) is None
+    assert keyless.service.url_of(await keyless.service.ensure(MAIN)) is None
     assert await keyless.send(KEYED, token) is None

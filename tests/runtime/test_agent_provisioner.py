@@ -25,7 +25,7 @@ from holon.model.errors import (
 )
 from holon.model.values import AgentId
 from holon.ports.agents import AgentHomeError, HomeOccupiedError, NoHomes
-from holon.runtime.agents.provisioning import AgentBirth
+from holon.runtime.agents.provisioning import AgentProvisioner
 from tests.support.builders import an_identity
 from tests.support.fault_store import DiskFault, FaultStore
 from tests.support.hosts import a_host
@@ -85,7 +85,7 @@ class Ward:
 
     homes: Homes
     store: FaultStore
-    births: AgentBirth
+    provisioner: AgentProvisioner
 
     async def is_there(self, agent_id: AgentId = ADA) -> bool:
         return await self.store.reads.agents.agent(agent_id) is not None
@@ -104,7 +104,7 @@ async def open_ward(home: Path) -> AsyncIterator[Ward]:
         homes=homes,
     )
     try:
-        yield Ward(homes, store, host.births)
+        yield Ward(homes, store, host.provisioner)
     finally:
         await inner.close()
 
@@ -112,18 +112,18 @@ async def open_ward(home: Path) -> AsyncIterator[Ward]:
 @pytest.mark.requirement("agent-init:birth-establishes-an-identity-root")
 async def test_the_home_is_made_before_the_identity_and_kept_after(tmp_path: Path) -> None:
     async with open_ward(tmp_path) as ward:
-        await ward.births.create(an_identity(ADA), template="ops")
+        await ward.provisioner.create(an_identity(ADA), template="ops")
         assert (ward.homes.made, ward.homes.settled) == ([("ada", "ops")], ["keep ada"])
         assert await ward.is_there()
 
 
 async def test_what_can_be_refused_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     async with open_ward(tmp_path) as ward:
-        await ward.births.create(an_identity(ADA))
+        await ward.provisioner.create(an_identity(ADA))
         with pytest.raises(RefusedError, match="already an agent"):
-            await ward.births.create(an_identity(ADA), template="ops")
+            await ward.provisioner.create(an_identity(ADA), template="ops")
         with pytest.raises(BadIdError):
-            await ward.births.create(an_identity("../x"), template="ops")
+            await ward.provisioner.create(an_identity("../x"), template="ops")
         assert ward.homes.made == [("ada", None)]
 
 
@@ -132,10 +132,10 @@ async def test_a_home_that_cannot_be_made_makes_no_agent(tmp_path: Path) -> None
     async with open_ward(tmp_path) as ward:
         ward.homes.problem = BadTemplateError("no such template")
         with pytest.raises(BadTemplateError):
-            await ward.births.create(an_identity(ADA), template="ops")
+            await ward.provisioner.create(an_identity(ADA), template="ops")
         assert not await ward.is_there()
         ward.homes.problem = None
-        await ward.births.create(an_identity(ADA), template="ops")
+        await ward.provisioner.create(an_identity(ADA), template="ops")
         assert await ward.is_there()
 
 
@@ -154,16 +154,16 @@ async def test_a_commit_that_fails_takes_the_home_with_it_unless_nobody_knows(
     async with open_ward(tmp_path) as ward:
         ward.store.fault = fault
         with pytest.raises(error):
-            await ward.births.create(an_identity(ADA))
+            await ward.provisioner.create(an_identity(ADA))
         assert ward.homes.settled == settled
 
 
 async def test_a_start_settles_the_births_an_earlier_process_left(tmp_path: Path) -> None:
     async with open_ward(tmp_path) as ward:
-        await ward.births.create(an_identity(ADA))
+        await ward.provisioner.create(an_identity(ADA))
         ward.homes.settled.clear()
         ward.homes.left = (ADA, AgentId("unborn"))
-        await ward.births.settle()
+        await ward.provisioner.settle()
         assert ward.homes.settled == ["keep ada", "discard unborn"]
 
 
@@ -172,16 +172,16 @@ async def test_births_that_cannot_be_settled_end_no_start(
     tmp_path: Path, left: tuple[AgentId, ...]
 ) -> None:
     async with open_ward(tmp_path) as ward:
-        await ward.births.create(an_identity(ADA))
+        await ward.provisioner.create(an_identity(ADA))
         ward.homes.left, ward.homes.unsettled = left, AgentHomeError("no way in")
-        await ward.births.settle()
+        await ward.provisioner.settle()
         assert await ward.is_there()
 
 
 async def test_a_birth_whose_agent_is_durable_does_not_fail_for_its_home(tmp_path: Path) -> None:
     async with open_ward(tmp_path) as ward:
         ward.homes.unsettled = AgentHomeError("no way in")
-        await ward.births.create(an_identity(ADA))
+        await ward.provisioner.create(an_identity(ADA))
         assert await ward.is_there()
 
 
@@ -190,12 +190,12 @@ async def test_one_birth_of_a_name_at_a_time(tmp_path: Path) -> None:
         ward.homes.hold = anyio.Event()
         with anyio.fail_after(20):
             async with anyio.create_task_group() as both:
-                both.start_soon(ward.births.create, an_identity(ADA))
+                both.start_soon(ward.provisioner.create, an_identity(ADA))
                 await anyio.wait_all_tasks_blocked()
-                while not ward.births._under_way:
+                while not ward.provisioner._in_progress:
                     await anyio.lowlevel.checkpoint()
                 with pytest.raises(RefusedError):
-                    await ward.births.create(an_identity(ADA))
+                    await ward.provisioner.create(an_identity(ADA))
                 ward.homes.hold.set()
         assert (ward.homes.made, ward.homes.settled) == ([("ada", None)], ["keep ada"])
 
@@ -203,8 +203,8 @@ async def test_one_birth_of_a_name_at_a_time(tmp_path: Path) -> None:
 @pytest.mark.requirement("agent-init:default-agent-gets-missing-guidance")
 async def test_the_default_agent_is_made_from_the_default_template_once(tmp_path: Path) -> None:
     async with open_ward(tmp_path) as ward:
-        await ward.births.ensure(ADA)
-        await ward.births.ensure(ADA)
+        await ward.provisioner.ensure(ADA)
+        await ward.provisioner.ensure(ADA)
         assert ward.homes.made == [("ada", DEFAULT_TEMPLATE)]
         assert ward.homes.completed == [("ada", DEFAULT_TEMPLATE)]
 
@@ -215,10 +215,10 @@ async def test_a_template_that_cannot_be_used_does_not_stop_a_service(
 ) -> None:
     async with open_ward(tmp_path) as ward:
         ward.homes.problem = problem
-        await ward.births.ensure(ADA)
+        await ward.provisioner.ensure(ADA)
         assert ward.homes.made == [("ada", None)]
         assert await ward.is_there()
-        await ward.births.ensure(ADA)
+        await ward.provisioner.ensure(ADA)
 
 
 @pytest.mark.requirement("agent-init:guidance-is-not-policy")
@@ -227,8 +227,8 @@ async def test_a_template_changes_nothing_about_who_an_agent_is(tmp_path: Path) 
         names = [AgentId("plain"), AgentId("made")]
         for name, template in zip(names, (None, "ops"), strict=True):
             identity = public_identity(name, now=AT, is_default=False)
-            await ward.births.create(identity, template=template)
-        plain, made = [await ward.store.reads.agents.agent(name) for name in names]
+            await ward.provisioner.create(identity, template=template)
+        plain, made = [await ward.store.reads.agent(name) for name in names]
         assert plain is not None
         assert made is not None
         assert plain.identity.profile_preset == made.identity.profile_preset
@@ -239,11 +239,11 @@ async def test_a_birth_asked_for_again_under_its_key_is_the_birth_there_was(tmp_
     async with open_ward(tmp_path) as ward:
         first = public_identity(ADA, now=AT, is_default=False)
         again = public_identity(ADA, now=AT.replace(hour=13), is_default=False)
-        await ward.births.create(first, template="a", key="k")
-        await ward.births.create(again, template="a", key="k")
+        await ward.provisioner.create(first, template="a", key="k")
+        await ward.provisioner.create(again, template="a", key="k")
         for template, key in (("b", "k"), ("a", "other"), ("a", None), (None, "k")):
             with pytest.raises(RefusedError) as refused:
-                await ward.births.create(again, template=template, key=key)
+                await ward.provisioner.create(again, template=template, key=key)
             assert refused.value.refusal.code is RefusalCode.AGENT_EXISTS
         assert ward.homes.made == [(ADA, "a")]
         found = await ward.store.reads.agents.agent(ADA)
@@ -257,7 +257,7 @@ async def test_a_repeat_waits_for_the_birth_that_is_under_way(tmp_path: Path) ->
         ward.homes.hold = anyio.Event()
         async with anyio.create_task_group() as asking:
             for _ in range(3):
-                asking.start_soon(partial(ward.births.create, identity, key="k"))
+                asking.start_soon(partial(ward.provisioner.create, identity, key="k"))
             await anyio.wait_all_tasks_blocked()
             ward.homes.hold.set()
         assert ward.homes.made == [(ADA, None)]

@@ -11,14 +11,14 @@ import pytest
 from holon.model.errors import HolonError
 from holon.model.tasks import TaskStatus
 from holon.ports.failpoint import Failpoint
-from holon.runtime.tasks.commands import CommandOrder
+from holon.runtime.tasks.commands import CommandRequest
 from tests.runtime.house import House, run_house
 from tests.runtime.shellwork import shell_setup, task_results, tasks
 from tests.support.armed_failpoints import Armed, ArmedFailpoints, FailAction, FailpointError
 from tests.support.builders import MAIN
 from tests.support.crash_store import CrashPlan, CrashStore, Side
 
-ORDER = CommandOrder(cmd="make")
+ORDER = CommandRequest(cmd="make")
 STARTING = [Failpoint.TASK_BEFORE_START, Failpoint.TASK_AFTER_START]
 requirement = pytest.mark.requirement("stop:an-acknowledged-task-ends-by-itself")
 
@@ -111,7 +111,7 @@ def test_a_command_whose_task_was_stopped_before_it_began_is_ended() -> None:
             meddling.act = lambda: asking.start_soon(
                 lambda: house.host.commands.stop(tasks(house)[0].id)
             )
-            await house.host.commands.start(MAIN, CommandOrder(cmd="server"))
+            await house.host.commands.start(MAIN, CommandRequest(cmd="server"))
         await house.rest(1_000)
         assert [task.status for task in tasks(house)] == [TaskStatus.CANCELLED]
         assert house.shell.running == []
@@ -122,7 +122,7 @@ def test_a_command_whose_task_was_stopped_before_it_began_is_ended() -> None:
 def test_a_command_that_cannot_be_started_after_all_fails_its_task_and_says_why() -> None:
     async def story(house: House) -> None:
         with pytest.raises(HolonError, match="no such shell"):
-            await house.host.commands.start(MAIN, CommandOrder(cmd="broken"))
+            await house.host.commands.start(MAIN, CommandRequest(cmd="broken"))
         [task] = tasks(house)
         assert task.status is TaskStatus.FAILED
         assert task.failure is not None
@@ -140,7 +140,7 @@ def test_a_task_left_queued_is_interrupted_when_its_agent_takes_no_commands_any_
     async def story(house: House) -> None:
         async with anyio.create_task_group() as asking:
             meddling.act = lambda: asking.start_soon(house.host.control.stop, MAIN)
-            await house.host.commands.start(MAIN, CommandOrder(cmd="server"))
+            await house.host.commands.start(MAIN, CommandRequest(cmd="server"))
         await house.rest(1_000)
         assert [task.status for task in tasks(house)] == [TaskStatus.INTERRUPTED]
         assert house.shell.running == []
