@@ -160,7 +160,7 @@ async def test_an_agent_of_an_earlier_version_gets_its_trigger_with_its_next_tur
     models = SingleModel(Configuring(tmp_path / "outside"))
     async with open_host(tmp_path / "home", models) as before:  # where nothing can be delivered
         await before.provisioner.ensure(MAIN)
-        assert await before.reads.trigger_of(MAIN) is None
+        assert await before.reads.wake.trigger_of(MAIN) is None
     async with scene(tmp_path) as given:
         store = given.server.host.store
         assert await store.reads.wake.trigger_of(MAIN) is None

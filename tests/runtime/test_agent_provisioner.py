@@ -228,7 +228,7 @@ async def test_a_template_changes_nothing_about_who_an_agent_is(tmp_path: Path) 
         for name, template in zip(names, (None, "ops"), strict=True):
             identity = public_identity(name, now=AT, is_default=False)
             await ward.provisioner.create(identity, template=template)
-        plain, made = [await ward.store.reads.agent(name) for name in names]
+        plain, made = [await ward.store.reads.agents.agent(name) for name in names]
         assert plain is not None
         assert made is not None
         assert plain.identity.profile_preset == made.identity.profile_preset

@@ -108,7 +108,7 @@ async def became_durable(held: CommandTask, reads: StoreReads) -> bool:
     while held.recorded_by is not None:
         news = held.watch_rows()
         answered = await _is_answered(held.recorded_by, reads)
-        if await reads.task(held.task.id) is not None:
+        if await reads.tasks.task(held.task.id) is not None:
             held.recorded_by = None
         elif answered:
             return False
@@ -118,7 +118,7 @@ async def became_durable(held: CommandTask, reads: StoreReads) -> bool:
 
 
 async def _is_answered(call: RecordingCall, reads: StoreReads) -> bool:
-    log = await reads.turn_log(call.turn_id)
+    log = await reads.turns.turn_log(call.turn_id)
     return log is None or any(
         recorded.call.effect_id == call.effect_id and recorded.receipt is not None
         for recorded in log.calls

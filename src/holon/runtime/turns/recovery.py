@@ -96,7 +96,7 @@ class Recovery:
         for agent_id in await reads.turns.agents_with_open_turns():
             await self._guarded(agent_id, partial(self._recover_turn, agent_id))
             await self._failpoints.reach(Failpoint.RECOVERY_BETWEEN_AGENTS)
-        open_tasks = await reads.open_tasks()
+        open_tasks = await reads.tasks.open_tasks()
         live = {*await self._supervisor.reattach(open_tasks)}
         for task in open_tasks:
             if task.id not in live:

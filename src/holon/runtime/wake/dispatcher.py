@@ -94,7 +94,7 @@ class TimerDispatcher:
                     self._was_set_back, self._is_moving = False, True
                     workers.start_soon(self._move_back, now)
                 await self._dispatch_due(workers, now)
-                next_due = await self._store.reads.next_due_at(after=now)
+                next_due = await self._store.reads.wake.next_due_at(after=now)
                 await self._alarm.wait(until=next_due)
 
     async def _watch_clock(self) -> None:
@@ -160,9 +160,9 @@ class TimerDispatcher:
         while self._touched and self._capacity > 0:
             agent_id = next(iter(self._touched))
             del self._touched[agent_id]
-            for due in await reads.due_timers_of(agent_id, now, limit=DUE_BATCH_COUNT_MAX):
+            for due in await reads.wake.due_timers_of(agent_id, now, limit=DUE_BATCH_COUNT_MAX):
                 self._take_timer(workers, due, now)
-            for wait in await reads.due_waits_of(agent_id, now, limit=DUE_BATCH_COUNT_MAX):
+            for wait in await reads.wake.due_waits_of(agent_id, now, limit=DUE_BATCH_COUNT_MAX):
                 self._take_wait(workers, wait, now)
 
     async def _take_timers(self, workers: TaskGroup, now: datetime) -> None:

@@ -144,7 +144,7 @@ class Scheduler:
         while True:
             await clock.sleep_for(BACKSTOP_INTERVAL_MS)
             self._retry_left_down()
-            self.wake_agents(await self._reads.void_holds(now=clock.now()))
+            self.wake_agents(await self._reads.budgets.void_holds(now=clock.now()))
             suspects = await self._overlooked()
             if not suspects:
                 continue
