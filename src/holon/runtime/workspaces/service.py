@@ -28,14 +28,14 @@ from holon.model.workspaces import (
     DetachWorkspace,
     ExecutionProfile,
     ExitWorkspace,
-    FoundPlace,
     PathProblem,
+    ResolvedDirectory,
     WorkspaceBindings,
 )
 from holon.ports.clock import Clock, IdSource
 from holon.ports.store import Store
 from holon.ports.tasks import Shell
-from holon.ports.workspaces import Places, WorkspaceFinder
+from holon.ports.workspaces import Directories, WorkspaceFinder
 from holon.runtime.commits import commit_decided
 from holon.runtime.workspaces.place import AgentPlaces, profile_of
 
@@ -50,7 +50,7 @@ class WorkspaceDesk:
         clock: Clock,
         ids: IdSource,
         shell: Shell,
-        places: Places,
+        places: Directories,
         workspaces: WorkspaceFinder,
         agent_places: AgentPlaces,
     ) -> None:
@@ -137,7 +137,7 @@ class WorkspaceDesk:
             expects=(AgentAdmits(agent_id=agent_id),),
         )
 
-    async def _found(self, path: str) -> FoundPlace:
+    async def _found(self, path: str) -> ResolvedDirectory:
         refusal = refuse_form(path)
         if refusal is not None:
             raise RefusedError(refusal)
