@@ -243,6 +243,9 @@ def _limit_lines(module: ModuleType) -> Iterator[str]:
         above = lines[node.lineno - 2]
         if above.startswith("# "):
             yield from ("", f"## {above[2:].rstrip('.')}", "")
+        value = getattr(module, node.target.id)
+        if not isinstance(value, int):
+            continue
         why = lines[(node.end_lineno or node.lineno) - 1].partition("  # ")[2]
         yield f"- `{node.target.id}` = {value:,}" + (f" – {why}" if why else "")
 

@@ -17,7 +17,7 @@ from holon.model.turns.conversation import TextBlock, ToolResultBlock, ToolUseBl
 from holon.model.turns.turn import ModelAnswer, StopReason
 from holon.model.values import AgentId, CallId, JsonValue
 from holon.model.wake import TriggerStatus
-from holon.ports.providers import Hear
+from holon.ports.providers import OnProgress
 from holon.serve.compose import Hands, Hooks, HostOptions, open_host
 from tests.http.serving import settled, until_event
 from tests.provenance.verdicts import rows_of
@@ -37,8 +37,8 @@ class Configuring:
         self.outside = outside
         self.requests: list[ProviderRequest] = []
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
-        del hear
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
+        del on_progress
         self.requests.append(request)
         calls = _calls_left(request, self.outside)
         if calls:

@@ -21,7 +21,7 @@ from holon.model.limits import HOUR_MS, PROMPT_WAIT_MS_MAX, PROMPT_WAITS_COUNT_M
 from holon.model.providers.attempts import UsageLimitedError
 from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.turns.turn import ModelAnswer
-from holon.ports.providers import Hear
+from holon.ports.providers import OnProgress
 from holon.serve.compose import HostOptions
 from holon.serve.control_server import serve_control_plane
 from tests.http.serving import PATIENCE_S, events_of, make_agent
@@ -63,13 +63,13 @@ class Gate:
         self.asked = anyio.Event()
         self.is_used_up = False
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Answer once the gate is open."""
         self.asked.set()
         await self.opened.wait()
         if self.is_used_up:
             raise UsageLimitedError("the allowance is used up", retry_after_ms=HOUR_MS)
-        return await self._model.answer(request, hear)
+        return await self._model.answer(request, on_progress)
 
 
 @asynccontextmanager

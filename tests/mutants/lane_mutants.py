@@ -56,7 +56,7 @@ def plant_m3() -> None:
     honest = TurnDriver._finish_call
 
     async def split(self: TurnDriver, call: ToolCallRecord, *, last: bool) -> ToolReceipt:
-        hold, message_id = self._hold, self._live.turn.message_id
+        hold, message_id = self._lease, self._live.turn.message_id
         finished = await self._runner.run(call, hold, message_id=message_id)
         effects = tuple(c for c in finished.commit.changes if not isinstance(c, FinishToolCall))
         if not effects:

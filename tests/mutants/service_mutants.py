@@ -13,7 +13,7 @@ from holon.model.events.event import AuditEvent
 from holon.model.providers.models import ModelRef, parse_model_ref
 from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.tasks import CommandSpec
-from holon.model.turns.turn import ModelFailed, ModelSpoke
+from holon.model.turns.turn import ModelAnswered, ModelFailed
 from holon.model.values import AgentId
 from holon.runtime.events.feed import EventFeed, EventReader, SubscriberLaggedError
 from holon.runtime.providers.caller import ProviderCaller, _FallbackChain
@@ -62,9 +62,9 @@ def plant_m15() -> None:
     ) -> None:
         begin(self, caller, request, tuple(dict.fromkeys((*slot, *models))))
 
-    async def run(self: _FallbackChain) -> ModelSpoke | ModelFailed:
+    async def run(self: _FallbackChain) -> ModelAnswered | ModelFailed:
         came = await walk(self)
-        if isinstance(came, ModelSpoke) and came.timeline and came.timeline.winning_model_ref:
+        if isinstance(came, ModelAnswered) and came.timeline and came.timeline.winning_model_ref:
             slot[:] = [parse_model_ref(came.timeline.winning_model_ref)]
         return came
 

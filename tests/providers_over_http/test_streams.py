@@ -12,7 +12,7 @@ from holon.model.limits import ANSWER_TEXT_BYTES_MAX
 from holon.model.providers.attempts import ExchangeStage
 from holon.model.providers.models import TransportKind
 from holon.model.turns.conversation import TextBlock, ToolUseBlock, text_of
-from holon.model.turns.turn import CallGrew, ModelFailed, ModelSpoke, StopReason, ThinkingGrew
+from holon.model.turns.turn import CallGrew, ModelAnswered, ModelFailed, StopReason, ThinkingGrew
 from tests.providers_over_http.expected import (
     ABORTED,
     EXHAUSTED,
@@ -68,7 +68,7 @@ UNREADABLE = Failure(
 )
 
 
-def check_whole(spoke: ModelSpoke) -> None:
+def check_whole(spoke: ModelAnswered) -> None:
     assert text_of(spoke.blocks) == TEXT
     (use,) = (block for block in spoke.blocks if isinstance(block, ToolUseBlock))
     assert (use.name, use.input) == ("Enqueue", {"text": "zähle 🐻 nach"})
@@ -194,13 +194,13 @@ async def test_events_told_twice(tmp_path: Path) -> None:
                 said[kind] = await board.ask()
     for kind in (RESPONSES, CODEX):
         spoke = said[kind]
-        assert isinstance(spoke, ModelSpoke)
+        assert isinstance(spoke, ModelAnswered)
         check_whole(spoke)
     refused = said[MESSAGES]
-    assert not isinstance(refused, ModelSpoke)
+    assert not isinstance(refused, ModelAnswered)
     assert refused.failure.kind == "invalid_response"
     doubled = said[CHAT]
-    assert isinstance(doubled, ModelSpoke)
+    assert isinstance(doubled, ModelAnswered)
     assert len(text_of(doubled.blocks)) == 2 * len(TEXT)
 
 
@@ -223,7 +223,7 @@ async def test_words_are_heard_before_the_answer_is_whole(
                     assert board.text_grown != TEXT
                     gate.open()
     (spoke,) = board.came
-    assert isinstance(spoke, ModelSpoke)
+    assert isinstance(spoke, ModelAnswered)
     check_whole(spoke)
     assert board.text_grown == TEXT
     thought = [each.text for each in board.grown if isinstance(each, ThinkingGrew)]

@@ -24,7 +24,7 @@ from holon.model.turns.conversation import AssistantBlock, TextBlock, ToolUseBlo
 from holon.model.turns.turn import ModelAnswer, StopReason, TerminalKind
 from holon.model.values import CallId
 from holon.ports.clock import Clock
-from holon.ports.providers import Candidate, Hear
+from holon.ports.providers import Candidate, OnProgress
 from tests.runtime.house import House, Setup, run_house
 from tests.support.builders import MAIN
 from tests.support.single_model import SingleModel
@@ -48,9 +48,9 @@ class Worker:
         self.clock = clock
         return self
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Say a lot, or the checkpoint, or the end."""
-        del hear
+        del on_progress
         assert self.clock is not None
         await self.clock.sleep_for(10)
         self.count += 1

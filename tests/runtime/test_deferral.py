@@ -17,7 +17,7 @@ from holon.model.queue import MessageState, Priority
 from holon.model.turns.turn import ModelAnswer, Waiting, WaitingReason
 from holon.model.values import later
 from holon.ports.clock import Clock
-from holon.ports.providers import Hear
+from holon.ports.providers import OnProgress
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
 from tests.support.builders import MAIN
@@ -51,7 +51,7 @@ class UsedUp:
         """Take requests again from another moment on."""
         self._reopens = moment
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Answer, unless the allowance is spent."""
         await self._clock.sleep_until(later(self._clock.now(), by_ms=self._thinks_ms))
         now = self._clock.now()
@@ -59,7 +59,7 @@ class UsedUp:
             wait_ms = int((self._reopens - now).total_seconds() * 1_000)
             raise UsageLimitedError("the allowance is used up", retry_after_ms=wait_ms)
         self._left = max(0, self._left - 1)
-        return await self._model.answer(request, hear)
+        return await self._model.answer(request, on_progress)
 
 
 def used_up(*, spent_after: int = 0, thinks_ms: int = 0, deferral: bool = True) -> Setup:

@@ -4,7 +4,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from holon.decide.work.items import Edit
+from holon.decide.work.items import WorkItemEdit
 from holon.model.limits import BACKSTOP_GRACE_MS, BACKSTOP_INTERVAL_MS, DAY_MS
 from holon.model.queue import Priority
 from holon.model.values import AgentId
@@ -79,7 +79,9 @@ def test_work_that_rests_by_right_is_not_rescued() -> None:
         item = await house.host.work.create(MAIN, objective="stuck")
         await house.host.work.focus(item.id)
         blocked = await house.host.work.create(MAIN, objective="blocked")
-        await house.host.work.edit(blocked.id, Edit(), blocked_by="x", recheck_after_ms=10 * DAY_MS)
+        await house.host.work.edit(
+            blocked.id, WorkItemEdit(), blocked_by="x", recheck_after_ms=10 * DAY_MS
+        )
         await house.host.control.create_agent(an_identity("held"))
         await house.host.control.pause(AgentId("held"))
         await house.prompt("hello", agent="held")

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from holon.decide.wake import ticks
-from holon.decide.work.items import Edit
+from holon.decide.work.items import WorkItemEdit
 from holon.model.limits import HOUR_MS
 from holon.model.queue import MessageKind
 from holon.model.values import AgentId, WaitId
@@ -84,7 +84,9 @@ def test_a_crash_around_any_commit_of_a_reminder_neither_loses_nor_repeats_it(
 
     async def story(house: House) -> None:
         item = await house.host.work.create(MAIN, objective="deploy")
-        await house.host.work.edit(item.id, Edit(), blocked_by="review", recheck_after_ms=60_000)
+        await house.host.work.edit(
+            item.id, WorkItemEdit(), blocked_by="review", recheck_after_ms=60_000
+        )
         await house.rest(59_000)
         plan.at = len(plan.commit_ids) + number  # the tick, its claim, its settlement
         await house.rest(HOUR_MS)

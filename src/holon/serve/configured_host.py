@@ -27,7 +27,7 @@ from holon.adapters.system.logs import install_log_redaction
 from holon.adapters.system.secrets import SecretRegistry
 from holon.config.load_settings import Settings
 from holon.model.errors import HolonError
-from holon.model.providers.models import PlaneSettings
+from holon.model.providers.models import ProviderResolverSettings
 from holon.model.queue import WebhookSetting
 from holon.runtime.host import Host
 from holon.runtime.providers.gate import ProviderGate
@@ -165,7 +165,7 @@ async def _served(
 
 
 @contextmanager
-def _visible_traces(plane: PlaneSettings, registry: SecretRegistry) -> Iterator[None]:
+def _visible_traces(plane: ProviderResolverSettings, registry: SecretRegistry) -> Iterator[None]:
     """Show the traces that were asked for on stderr, unless the process has a log of its own."""
     if not (plane.http_trace or plane.failure_trace):
         yield

@@ -39,7 +39,7 @@ import msgspec
 from holon.decide.agents.lifecycle import is_temporary, may_run
 from holon.decide.turns.closure import closure_facts, derive_closure
 from holon.decide.turns.failures import ROUND_LIMIT, run_round_limit
-from holon.decide.wake.activation import Rest, RestUntil, StayDown, decide_activation
+from holon.decide.wake.activation import Rest, RestUntil, StayInactive, decide_activation
 from holon.model.agents import (
     AgentIdentity,
     AgentKind,
@@ -357,7 +357,7 @@ class OneShot:
         snapshot = await reads.agents.snapshot(self._agent_id, now=now)
         if snapshot is None:
             return True
-        if not isinstance(decide_activation(snapshot, now=now), Rest | RestUntil | StayDown):
+        if not isinstance(decide_activation(snapshot, now=now), Rest | RestUntil | StayInactive):
             return False
         if not wait_for_tasks:
             return True

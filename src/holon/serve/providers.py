@@ -15,7 +15,7 @@ from holon.adapters.system.credential_file import CredentialFile
 from holon.adapters.system.secrets import SecretRegistry
 from holon.config.environment_names import CONTROL_TOKEN
 from holon.config.load_settings import Settings
-from holon.decide.providers.routes import Circuit, Closed
+from holon.decide.providers.routes import Circuit, CircuitClosed
 from holon.model.providers.models import ModelRef
 from holon.ports.clock import Clock
 from holon.ports.journal import Journal, LogLevel
@@ -72,7 +72,7 @@ class ProviderNotes:
 
     def moved(self, route: ModelRef, circuit: Circuit) -> None:
         """A model is given a rest, or is back."""
-        if isinstance(circuit, Closed):
+        if isinstance(circuit, CircuitClosed):
             self._journal.note("provider_back", f"{route} is in use again", model_ref=str(route))
             return
         self._journal.note(

@@ -13,7 +13,7 @@ Rule 4: what the shell writes is not held back here (a host that confines nothin
 from collections.abc import Sequence
 
 from holon.decide.budgets.no_progress import root_of
-from holon.decide.guidance.instructions import InstructionPlaces, is_instruction_source
+from holon.decide.guidance.instructions import InstructionRoots, is_instruction_source
 from holon.decide.queue.message_view import is_tainted, turn_authority
 from holon.model.queue import AuthorityClass, MessageEnvelope
 from holon.model.turns.transcript import IncomingMessage, TurnLog
@@ -76,10 +76,10 @@ async def guarded_address(scene: ToolScene, ports: ToolPorts) -> ToolExecution |
     )
 
 
-async def _places(scene: ToolScene, ports: ToolPorts) -> InstructionPlaces:
+async def _places(scene: ToolScene, ports: ToolPorts) -> InstructionRoots:
     """The places by their real names: a link must not make two of one."""
     anchor = None if scene.workspace is None else scene.workspace.workspace_anchor
-    return InstructionPlaces(
+    return InstructionRoots(
         execution_root=await _real(scene.execution_root, ports),
         agent_home=await _real(scene.agent_home, ports),
         workspace_anchor=None if anchor is None else await _real(anchor, ports),

@@ -10,7 +10,7 @@ from holon.adapters.providers.credentials import Credentials
 from holon.adapters.providers.resolver import PlaneParts, ProviderPlane
 from holon.adapters.system.credential_file import CredentialFile
 from holon.adapters.system.secrets import SecretRegistry
-from holon.model.providers.models import PlaneSettings
+from holon.model.providers.models import ProviderResolverSettings
 from tests.support.manual_clock import ManualClock
 
 SECRET = "sk-plainly-secret-0123456789"
@@ -34,7 +34,7 @@ def credentials_of(
 
 def plane_of(
     home: Path,
-    settings: PlaneSettings | None = None,
+    settings: ProviderResolverSettings | None = None,
     environ: Mapping[str, str] | None = None,
     *,
     has_local: bool = False,
@@ -46,7 +46,7 @@ def plane_of(
         redactor=SecretRegistry(),
         has_local=lambda: has_local,
     )
-    return ProviderPlane(settings or PlaneSettings(), parts)
+    return ProviderPlane(settings or ProviderResolverSettings(), parts)
 
 
 def token_that_ends(moment: datetime, account: str | None = None) -> str:

@@ -22,7 +22,7 @@ from holon.model.providers.attempts import ModelUnavailableError, TransportUnsup
 from holon.model.providers.models import (
     AnthropicSetting,
     ModelRef,
-    PlaneSettings,
+    ProviderResolverSettings,
     ProviderSetting,
     SchemaMode,
     parse_model_ref,
@@ -90,7 +90,9 @@ def test_a_script_needs_no_credential(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("provider-plane:unsupported-transport-fails-closed")
 def test_an_unsupported_transport_is_refused_while_finding(tmp_path: Path) -> None:
-    settings = PlaneSettings(providers={"openai": ProviderSetting(transport="telepathy")})
+    settings = ProviderResolverSettings(
+        providers={"openai": ProviderSetting(transport="telepathy")}
+    )
     with pytest.raises(TransportUnsupportedError, match="telepathy"):
         plane_of(tmp_path, settings, KEYS).find(ref("openai/gpt-5.4"))
 
@@ -107,15 +109,24 @@ def test_a_refusal_is_not_remembered(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "environ", "has_local", "default"),
     [
-        (PlaneSettings(), {}, True, "local/smollm2-135m"),
-        (PlaneSettings(), {}, False, "openai/gpt-5.4"),
-        (PlaneSettings(), {"OPENAI_API_KEY": SECRET}, True, "openai/gpt-5.4"),
-        (PlaneSettings(), {"ANTHROPIC_API_KEY": SECRET}, True, "anthropic/claude-sonnet-5-5"),
-        (PlaneSettings(model_default=ref("xai/grok-4")), {}, True, "xai/grok-4"),
+        (ProviderResolverSettings(), {}, True, "local/smollm2-135m"),
+        (ProviderResolverSettings(), {}, False, "openai/gpt-5.4"),
+        (ProviderResolverSettings(), {"OPENAI_API_KEY": SECRET}, True, "openai/gpt-5.4"),
+        (
+            ProviderResolverSettings(),
+            {"ANTHROPIC_API_KEY": SECRET},
+            True,
+            "anthropic/claude-sonnet-5-5",
+        ),
+        (ProviderResolverSettings(model_default=ref("xai/grok-4")), {}, True, "xai/grok-4"),
     ],
 )
 def test_who_chose_nothing_gets_what_is_in_reach(
-    tmp_path: Path, settings: PlaneSettings, environ: dict[str, str], has_local: bool, default: str
+    tmp_path: Path,
+    settings: ProviderResolverSettings,
+    environ: dict[str, str],
+    has_local: bool,
+    default: str,
 ) -> None:
     plane = plane_of(tmp_path, settings, environ, has_local=has_local)
     assert str(plane.preference.default) == default
@@ -124,10 +135,12 @@ def test_who_chose_nothing_gets_what_is_in_reach(
 
 def test_fallbacks_are_in_order_and_named_once(tmp_path: Path) -> None:
     fallbacks = (ref("xai/grok-4"), ref("openai/gpt-5"), ref("xai/grok-4"), ref("zai/glm-4.6"))
-    settings = PlaneSettings(model_default=ref("openai/gpt-5"), model_fallbacks=fallbacks)
+    settings = ProviderResolverSettings(
+        model_default=ref("openai/gpt-5"), model_fallbacks=fallbacks
+    )
     preference = plane_of(tmp_path, settings).preference
     assert [str(one) for one in preference.fallbacks] == ["xai/grok-4", "zai/glm-4.6"]
-    alone = PlaneSettings(
+    alone = ProviderResolverSettings(
         model_default=ref("openai/gpt-5"), model_fallbacks=fallbacks, fallback_disabled=True
     )
     assert plane_of(tmp_path, alone).preference.fallbacks == ()
@@ -135,7 +148,7 @@ def test_fallbacks_are_in_order_and_named_once(tmp_path: Path) -> None:
 
 def test_an_endpoint_carries_what_catalog_and_settings_say(tmp_path: Path) -> None:
     anthropic = AnthropicSetting(context_management=True, keep_recent_tool_uses=5, betas=("b-1",))
-    settings = PlaneSettings(
+    settings = ProviderResolverSettings(
         anthropic=anthropic,
         providers={
             "openai": ProviderSetting(reasoning_effort="low", stream=True),
@@ -185,7 +198,7 @@ def test_only_the_responses_wire_is_told_to_go_on_from_its_last_answer(
 def test_plain_http_to_elsewhere_is_warned_about(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings = PlaneSettings(
+    settings = ProviderResolverSettings(
         providers={"ollama": ProviderSetting(base_url="http://gpu.example:11434/v1")}
     )
     with caplog.at_level(logging.WARNING):
@@ -194,10 +207,10 @@ def test_plain_http_to_elsewhere_is_warned_about(
 
 
 def test_recording_wraps_and_replaying_replaces(tmp_path: Path) -> None:
-    recording = PlaneSettings(record_dir=str(tmp_path / "tape"))
+    recording = ProviderResolverSettings(record_dir=str(tmp_path / "tape"))
     recorded = plane_of(tmp_path, recording, KEYS).find(ref("openai/gpt-5.4"))
     assert isinstance(recorded.provider, RecordingProvider)
-    replaying = PlaneSettings(replay_dir=str(tmp_path / "tape"))
+    replaying = ProviderResolverSettings(replay_dir=str(tmp_path / "tape"))
     replayed = plane_of(tmp_path, replaying).find(ref("openai/gpt-5.4"))  # no credential needed
     assert isinstance(replayed.provider, ReplayingProvider)
 
@@ -208,9 +221,9 @@ def test_tracing_wraps_what_answers_and_is_recorded_around(
 ) -> None:
     tape = str(tmp_path / "tape")
     for settings, kind in (
-        (PlaneSettings(), TracedProvider),
-        (PlaneSettings(replay_dir=tape), TracedProvider),
-        (PlaneSettings(record_dir=tape), RecordingProvider),
+        (ProviderResolverSettings(), TracedProvider),
+        (ProviderResolverSettings(replay_dir=tape), TracedProvider),
+        (ProviderResolverSettings(record_dir=tape), RecordingProvider),
     ):
         traced = msgspec.structs.replace(settings, http_trace=http, failure_trace=failure)
         found = plane_of(tmp_path, traced, KEYS).find(ref("openai/gpt-5.4"))
@@ -244,7 +257,7 @@ async def test_a_found_model_is_asked_where_and_as_configured(tmp_path: Path) ->
     }
     async with byte_server([json_response("200 OK", answer)]) as server:
         told = {"deepseek": ProviderSetting(base_url=f"{server.url}/v1")}
-        plane = plane_of(tmp_path, PlaneSettings(providers=told), KEYS)
+        plane = plane_of(tmp_path, ProviderResolverSettings(providers=told), KEYS)
         found = plane.find(ref("deepseek/deepseek-flash"))
         said = await found.provider.answer(asking("say hello"), unheard)
         await plane.aclose()

@@ -6,8 +6,8 @@ from typing import Final
 import pytest
 
 from holon.decide.events.audit import audited
-from holon.model.agents import AgentPace, AgentStatus
-from holon.model.budgets import HoldMessage, RememberPace
+from holon.model.agents import AgentStatus, TurnRateState
+from holon.model.budgets import HoldMessage, UpdateTurnRate
 from holon.model.commits import (
     Applied,
     CreateTimer,
@@ -133,7 +133,7 @@ async def test_an_agent_the_runtime_gave_up_on_is_neither_due_nor_restless_for_w
     bench: Bench, now_ms: int
 ) -> None:
     await bench.make(PutWorkItem(item=a_work_item()), HELD)
-    await bench.make(RememberPace(agent_id=MAIN, pace=AgentPace(gave_up=True)))
+    await bench.make(UpdateTurnRate(agent_id=MAIN, pace=TurnRateState(gave_up=True)))
     assert await bench.reads.wake.due_activations(moment(now_ms), limit=9) == []
     assert await bench.reads.agents.restless(now=moment(now_ms)) == []
 

@@ -67,7 +67,7 @@ from holon.adapters.system.home_identity import HomeIdentity
 from holon.model.limits import ID_CHARS_MAX
 from holon.model.tasks import CommandSpec, EndedRun
 from holon.ports.clock import Clock
-from holon.ports.tasks import CommandNoRoomError, CommandSpawnError
+from holon.ports.tasks import CommandNoSpaceError, CommandSpawnError
 
 FORGOTTEN: Final = ".forgotten_"
 GATHER_S: Final = 1.0
@@ -460,7 +460,7 @@ def _claim_for_nobody(folder: RunFolder) -> bool:
 
 def _no_place(error: OSError) -> CommandSpawnError:
     if error.errno in ROOM_MAY_COME:
-        return CommandNoRoomError(f"a command has no place: {error.strerror}")
+        return CommandNoSpaceError(f"a command has no place: {error.strerror}")
     return CommandSpawnError(f"a command has no place: {error.strerror}")
 
 

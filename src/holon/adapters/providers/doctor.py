@@ -45,7 +45,7 @@ FAIL_FAST: Final[tuple[type[errors.ProviderError], ...]] = (
     errors.TransportUnsupportedError,
     errors.UsageLimitedError,
     errors.ModelUnavailableError,
-    errors.RouteRestingError,
+    errors.CircuitOpenError,
 )
 
 

@@ -37,7 +37,12 @@ from holon.adapters.providers.wire_request import (
     NoAuthorization,
 )
 from holon.model.providers.attempts import ProviderError
-from holon.model.providers.models import ModelRef, ModelSetting, PlaneSettings, TransportKind
+from holon.model.providers.models import (
+    ModelRef,
+    ModelSetting,
+    ProviderResolverSettings,
+    TransportKind,
+)
 from holon.ports.clock import Clock
 from holon.ports.journal import Redactor
 from holon.ports.providers import Candidate, ModelPreference, Provider
@@ -136,7 +141,7 @@ class PlaneParts(msgspec.Struct, frozen=True, kw_only=True):
 class ProviderPlane:
     """Every model that can be named. A ModelDirectory; close it at the end."""
 
-    def __init__(self, settings: PlaneSettings, parts: PlaneParts) -> None:
+    def __init__(self, settings: ProviderResolverSettings, parts: PlaneParts) -> None:
         self.settings = settings
         self.credentials = parts.credentials
         self._parts = parts
@@ -273,7 +278,7 @@ def _prompt_tokens_max(route: ProviderRoute, model: ModelInfo) -> int | None:
 
 
 def _traced(
-    provider: Provider, ref: ModelRef, settings: PlaneSettings, parts: PlaneParts
+    provider: Provider, ref: ModelRef, settings: ProviderResolverSettings, parts: PlaneParts
 ) -> Provider:
     if not (settings.http_trace or settings.failure_trace):
         return provider
@@ -288,7 +293,9 @@ def _traced(
     return TracedProvider(provider, ref, tracing)
 
 
-def endpoint_of(route: ProviderRoute, ref: ModelRef, settings: PlaneSettings) -> Endpoint:
+def endpoint_of(
+    route: ProviderRoute, ref: ModelRef, settings: ProviderResolverSettings
+) -> Endpoint:
     """Return everything a wire needs to know about a model, but for the secret."""
     info = model_info(ref, settings)
     is_anthropic = route.transport is TransportKind.ANTHROPIC_MESSAGES
@@ -309,7 +316,9 @@ def endpoint_of(route: ProviderRoute, ref: ModelRef, settings: PlaneSettings) ->
     )
 
 
-def _context_editing(route: ProviderRoute, settings: PlaneSettings) -> ContextEditing | None:
+def _context_editing(
+    route: ProviderRoute, settings: ProviderResolverSettings
+) -> ContextEditing | None:
     asked = settings.anthropic
     # Compatible services refuse what only Anthropic has; an operator's own gateway may have it.
     is_anthropics_own = route.provider == "anthropic" or not route.is_builtin

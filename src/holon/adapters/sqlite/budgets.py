@@ -22,10 +22,10 @@ from holon.adapters.sqlite.database.statements import (
 )
 from holon.model.budgets import (
     HoldMessage,
-    HoldTurns,
-    ReleaseTurns,
-    RememberPace,
+    PauseTurns,
     ReviewHolds,
+    UnpauseTurns,
+    UpdateTurnRate,
     UsageStep,
 )
 from holon.model.commits import (
@@ -42,7 +42,7 @@ from holon.model.values import (
     to_micros,
 )
 
-PaceChange: TypeAlias = RememberPace | HoldMessage | HoldTurns | ReleaseTurns | ReviewHolds
+TurnRateChange: TypeAlias = UpdateTurnRate | HoldMessage | PauseTurns | UnpauseTurns | ReviewHolds
 
 USAGE_STEP_MICROS = USAGE_STEP_MS * 1_000
 EVERYBODY = ""  # the scope of all agents together
@@ -58,10 +58,10 @@ class PaceChanges:
         self._statements = statements
         self._sql = named_queries("pace")
 
-    def write(self, change: PaceChange, *, at: int) -> None:
+    def write(self, change: TurnRateChange, *, at: int) -> None:
         """Write one change; `at` is the moment of its commit."""
         match change:
-            case RememberPace(agent_id=agent_id, pace=pace):
+            case UpdateTurnRate(agent_id=agent_id, pace=pace):
                 counted = (pace.self_started_count, micros_or_none(pace.self_started_at))
                 self._update("remember_pace", (agent_id, *counted, int(pace.gave_up)))
             case HoldMessage():
@@ -70,9 +70,9 @@ class PaceChanges:
                     (change.message_id, change.agent_id, to_micros(change.until)),
                     missing="messages_row_missing",
                 )
-            case HoldTurns(agent_id=agent_id, hold=hold):
+            case PauseTurns(agent_id=agent_id, hold=hold):
                 self._update("hold_turns", (agent_id, to_micros(hold.until)))
-            case ReleaseTurns(agent_id=agent_id):
+            case UnpauseTurns(agent_id=agent_id):
                 self._update("hold_turns", (agent_id, None))
             case ReviewHolds():
                 self._statements.run(self._sql["review_holds"], (at,))

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import UnsetType
 
-from holon.decide.work.items import Edit
+from holon.decide.work.items import WorkItemEdit
 from holon.http.context import Plane, named_agent, own_work_item, shown_agent
 from holon.http.query import AfterQuery, after_id, next_after
 from holon.http.request_headers import REPEATABLE
@@ -63,7 +63,7 @@ async def change(plane: Plane, call: Call) -> WorkItemAnswer:
     """Say what has changed about an item."""
     asked = call.taken(WorkItemPatch)
     edit = _edit_of(asked)
-    is_silent = edit == Edit() and isinstance(asked.blocked_by, UnsetType)
+    is_silent = edit == WorkItemEdit() and isinstance(asked.blocked_by, UnsetType)
     if is_silent or (asked.recheck_after_ms is not None and not isinstance(asked.blocked_by, str)):
         raise BadPatchError("this changes nothing")
     item = await own_work_item(plane, call)
@@ -87,9 +87,9 @@ async def complete(plane: Plane, call: Call) -> WorkItemAnswer:
     return await _answer(plane, call)
 
 
-def _edit_of(asked: WorkItemPatch) -> Edit:
+def _edit_of(asked: WorkItemPatch) -> WorkItemEdit:
     todos = asked.todo_list
-    return Edit(
+    return WorkItemEdit(
         objective=asked.objective,
         plan_status=asked.plan_status,
         todo_list=None

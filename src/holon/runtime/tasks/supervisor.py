@@ -36,7 +36,7 @@ from anyio.abc import TaskGroup
 
 from holon.decide.tasks.commands import (
     LEFTOVERS_ENDED,
-    EndAsked,
+    EndRequest,
     end_of_task,
     is_terminal,
     run_id_of,
@@ -76,15 +76,15 @@ class CommandTask:
         self.command: Final = command
         self.recorded_by = recorded_by  # nobody, once the row exists
         self.ended: Final = anyio.Event()
-        self.asked = EndAsked.NOBODY
+        self.asked = EndRequest.NOBODY
         if task.status is TaskStatus.CANCELLING:
-            self.asked = EndAsked.TASK_STOP
+            self.asked = EndRequest.TASK_STOP
         self._changed = anyio.Event()
 
     @property
     def as_it_stands(self) -> TaskRecord:
         """The record, with the status it has while it runs here."""
-        if self.asked is EndAsked.NOBODY:
+        if self.asked is EndRequest.NOBODY:
             return self.task
         return msgspec.structs.replace(self.task, status=TaskStatus.CANCELLING)
 
@@ -97,9 +97,9 @@ class CommandTask:
         self._changed = anyio.Event()
         return self._changed
 
-    def ask_end(self, by: EndAsked) -> None:
+    def ask_end(self, by: EndRequest) -> None:
         """Note who wants the end."""
-        if self.asked is not EndAsked.AGENT_STOP:
+        if self.asked is not EndRequest.AGENT_STOP:
             self.asked = by
 
 
@@ -321,13 +321,13 @@ class TaskSupervisor:
         if held is None:
             request = await self._reporter.cancel_unowned(task_id)
             if (begun := self._held.get(task_id)) is not None:  # it was being started meanwhile
-                begun.ask_end(EndAsked.TASK_STOP)
+                begun.ask_end(EndRequest.TASK_STOP)
                 self._end(begun)
             return request
-        force = held.asked is not EndAsked.NOBODY
+        force = held.asked is not EndRequest.NOBODY
         if not force:
             await self._reporter.cancelling(held.task)
-            held.ask_end(EndAsked.TASK_STOP)
+            held.ask_end(EndRequest.TASK_STOP)
         self._end(held, force=force)
         return StopRequest(stop_requested=True, force_stop_requested=force)
 
@@ -374,7 +374,7 @@ class TaskSupervisor:
         self._held[held.task.id] = held
         if self._watching is not None:
             self._watching.start_soon(self._supervise, held)
-            if held.asked is not EndAsked.NOBODY:  # an earlier process was asked; we carry it out
+            if held.asked is not EndRequest.NOBODY:  # an earlier process was asked; we carry it out
                 self._end(held)
 
     def _end(self, held: CommandTask, *, force: bool = False) -> None:
@@ -423,7 +423,7 @@ class TaskSupervisor:
                 return
             for held in self._held.values():
                 if held.task.agent_id == agent_id:
-                    held.ask_end(EndAsked.AGENT_STOP)
+                    held.ask_end(EndRequest.AGENT_STOP)
                     self._end(held)
 
 

@@ -38,7 +38,7 @@ from holon.decide.turns.closure import (
 )
 from holon.decide.turns.commits import (
     ClaimFacts,
-    LaneHold,
+    LaneLease,
     claim_commit,
     liveness_commit,
     resume_commit,
@@ -56,10 +56,10 @@ from holon.decide.wake.activation import (
     RestUntil,
     ReviewBudget,
     RunQueue,
-    StayDown,
+    StayInactive,
     decide_activation,
 )
-from holon.model.agents import AgentPace
+from holon.model.agents import TurnRateState
 from holon.model.commits import Applied
 from holon.model.events.briefs import FailureArtifact
 from holon.model.events.reads import AgentSnapshot, WeighedItem
@@ -147,14 +147,14 @@ class _Turn(Record, frozen=True, kw_only=True):
     message: MessageEnvelope
     pick: Pick
     reentry: Reentry
-    pace: AgentPace
+    pace: TurnRateState
 
 
 class _Claimed(Record, frozen=True, kw_only=True):
     """A turn that is open and this lane's to carry on."""
 
     message: MessageEnvelope
-    hold: LaneHold
+    lease: LaneLease
     log: TurnLog
 
 
@@ -165,7 +165,7 @@ class Lane:
         self,
         *,
         ticks: TickService,
-        drive: Callable[[LaneHold], TurnDriver],
+        drive: Callable[[LaneLease], TurnDriver],
         settler: Settler,
         governor: TurnGovernor,
         store: Store,
@@ -235,7 +235,7 @@ class Lane:
                 return await self._ticks.emit_recheck_tick(snapshot, decision)
             case AskOperator():
                 return await self._ticks.ask_operator(snapshot, decision)
-            case StayDown() | RestUntil() | Rest():
+            case StayInactive() | RestUntil() | Rest():
                 return False
             case _:
                 assert_never(decision)
@@ -314,12 +314,12 @@ class Lane:
         await self._failpoints.reach(Failpoint.CLAIM_AFTER_COMMIT)
         if outcome != Applied():  # a replayed claim belongs to an earlier look: look again
             return None
-        hold = LaneHold(
+        lease = LaneLease(
             agent_id=message.agent_id,
             turn_id=facts.turn_id,
             generation=snapshot.agent.generation + 1,
         )
-        return _Claimed(message=message, hold=hold, log=opened_log(commit))
+        return _Claimed(message=message, lease=lease, log=opened_log(commit))
 
     async def _resume_turn(self, snapshot: AgentSnapshot) -> _Claimed | None:
         """Take up the turn that is open, as recovery or a cut-off lane left it."""
@@ -335,32 +335,32 @@ class Lane:
             )
             await apply_patiently(self._store, commit, clock=self._clock)
             return None  # the next look finds the turn ready to go on
-        hold = LaneHold(
+        lease = LaneLease(
             agent_id=agent.identity.agent_id,
             turn_id=log.turn.turn_id,
             generation=agent.generation,
         )
-        return _Claimed(message=entry.message, hold=hold, log=log)
+        return _Claimed(message=entry.message, lease=lease, log=log)
 
     async def _run_turn(self, claimed: _Claimed) -> None:
-        hold = claimed.hold
+        lease = claimed.lease
         tracer, throttle = self._tracer, self._throttle
-        with throttle.turn(), tracer.turn(hold.agent_id, hold.turn_id) as span:
+        with throttle.turn(), tracer.turn(lease.agent_id, lease.turn_id) as span:
             await throttle.pass_through()
             try:
-                end = await self._marked(self._drive_turn(claimed.log, hold), hold)
+                end = await self._marked(self._drive_turn(claimed.log, lease), lease)
             finally:
-                self._governor.turn_ended(hold.agent_id)  # its settlement counts it
+                self._governor.turn_ended(lease.agent_id)  # its settlement counts it
             await throttle.pass_through()
-            end = await self._marked(self._settler.settle(end, claimed.message, hold), hold)
+            end = await self._marked(self._settler.settle(end, claimed.message, lease), lease)
             span.ended(end.finish, end.usage, end.round_count)
 
-    def _marked(self, work: Coroutine[Any, Any, TurnEnd], hold: LaneHold) -> Marked[TurnEnd]:
-        return Marked(work, self._turn_mark, hold.turn_id)
+    def _marked(self, work: Coroutine[Any, Any, TurnEnd], lease: LaneLease) -> Marked[TurnEnd]:
+        return Marked(work, self._turn_mark, lease.turn_id)
 
-    async def _drive_turn(self, log: TurnLog, hold: LaneHold) -> TurnEnd:
+    async def _drive_turn(self, log: TurnLog, lease: LaneLease) -> TurnEnd:
         try:
-            return await self._drive(hold).run(log)
+            return await self._drive(lease).run(log)
         except Exception as error:  # noqa: BLE001 - named boundary: a bug fails one turn, not the host
             raise_unless_bug(error)
             self._journal.note(
@@ -368,16 +368,16 @@ class Lane:
                 "a turn failed unexpectedly (a bug)",
                 level=LogLevel.ERROR,
                 error=error,
-                agent_id=hold.agent_id,
-                turn_id=hold.turn_id,
+                agent_id=lease.agent_id,
+                turn_id=lease.turn_id,
             )
-            return await self._crashed_end(hold, failure_of(error))
+            return await self._crashed_end(lease, failure_of(error))
 
-    async def _crashed_end(self, hold: LaneHold, failure: FailureArtifact) -> TurnEnd:
+    async def _crashed_end(self, lease: LaneLease, failure: FailureArtifact) -> TurnEnd:
         """How a turn ends that the runtime itself could not carry on with."""
-        log = await self._store.reads.turns.turn_log(hold.turn_id)
+        log = await self._store.reads.turns.turn_log(lease.turn_id)
         if log is None:
-            raise LaneFencedError(f"turn {hold.turn_id} is gone")
+            raise LaneFencedError(f"turn {lease.turn_id} is gone")
         spent = spent_in(log)
         return TurnEnd(
             finish=cut_off(log, failure),

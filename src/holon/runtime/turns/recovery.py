@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from holon.decide.tasks.commands import run_id_of, run_ids_of_call
-from holon.decide.turns.commits import LaneHold, resume_commit
+from holon.decide.turns.commits import LaneLease, resume_commit
 from holon.decide.turns.context_too_long import SOURCE as CONTEXT_TOO_LONG
 from holon.decide.turns.context_too_long import ended_by_other_models
 from holon.decide.turns.recovery import (
@@ -212,15 +212,15 @@ class Recovery:
             round_count=spent.round_count,
             final_round=plan.interrupted,
         )
-        hold = LaneHold(
+        lease = LaneLease(
             agent_id=log.turn.agent_id,
             turn_id=log.turn.turn_id,
             generation=snapshot.agent.generation,
         )
         if isinstance(plan, SetAsideTurnPlan):
-            await self._settler.set_aside(end, entry.message, hold)
+            await self._settler.set_aside(end, entry.message, lease)
         else:
-            await self._settler.settle(end, entry.message, hold)
+            await self._settler.settle(end, entry.message, lease)
 
     async def _restore_skills(self) -> None:
         """Mark what an earlier process left session_active as restored."""

@@ -23,7 +23,7 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 
-from holon.decide.wake.activation import Rest, RestUntil, StayDown, decide_activation
+from holon.decide.wake.activation import Rest, RestUntil, StayInactive, decide_activation
 from holon.model.limits import BACKSTOP_GRACE_MS, BACKSTOP_INTERVAL_MS
 from holon.model.values import AgentId
 from holon.ports.clock import Clock
@@ -190,5 +190,5 @@ class Scheduler:
     async def _should_run(self, agent_id: AgentId, *, now: datetime) -> bool:
         snapshot = await self._reads.agents.snapshot(agent_id, now=now)
         return snapshot is not None and not isinstance(
-            decide_activation(snapshot, now=now), StayDown | Rest | RestUntil
+            decide_activation(snapshot, now=now), StayInactive | Rest | RestUntil
         )

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from holon.decide.queue.idempotency import keyed_id
 from holon.decide.wake.timer_requests import (
-    Armed,
+    ArmedSchedule,
     armed_after,
     armed_cron,
     cancellation_commit,
@@ -79,7 +79,7 @@ class TimerService:
     async def _create(
         self,
         agent_id: AgentId,
-        armed: Armed,
+        armed: ArmedSchedule,
         *,
         now: datetime,
         summary: str | None,

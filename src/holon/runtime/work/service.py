@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from holon.decide.queue.idempotency import keyed_id
 from holon.decide.work import items
-from holon.decide.work.items import Edit, needs_reminder, open_item
+from holon.decide.work.items import WorkItemEdit, needs_reminder, open_item
 from holon.decide.work.requests import (
     creation_of,
     edited_item,
@@ -104,7 +104,7 @@ class WorkService:
     async def edit(
         self,
         work_item_id: WorkItemId,
-        changed: Edit,
+        changed: WorkItemEdit,
         *,
         blocked_by: str | UnsetType | None = UNSET,
         recheck_after_ms: int | None = None,

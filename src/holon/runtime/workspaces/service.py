@@ -29,14 +29,14 @@ from holon.model.workspaces import (
     DetachWorkspace,
     ExecutionProfile,
     ExitWorkspace,
-    FoundPlace,
     PathProblem,
+    ResolvedDirectory,
     WorkspaceBindings,
 )
 from holon.ports.clock import Clock, IdSource
 from holon.ports.store import Store
 from holon.ports.tasks import Shell
-from holon.ports.workspaces import Places, WorkspaceFinder
+from holon.ports.workspaces import Directories, WorkspaceFinder
 from holon.runtime.commits import commit_decided
 from holon.runtime.workspaces.place import AgentPlaces, profile_of
 
@@ -51,7 +51,7 @@ class WorkspaceService:
         clock: Clock,
         ids: IdSource,
         shell: Shell,
-        places: Places,
+        places: Directories,
         workspaces: WorkspaceFinder,
         agent_places: AgentPlaces,
     ) -> None:
@@ -138,7 +138,7 @@ class WorkspaceService:
             expects=(AgentAdmits(agent_id=agent_id),),
         )
 
-    async def _found(self, path: str) -> FoundPlace:
+    async def _found(self, path: str) -> ResolvedDirectory:
         refusal = refuse_form(path)
         if refusal is not None:
             raise RefusedError(refusal)

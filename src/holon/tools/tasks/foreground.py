@@ -38,7 +38,7 @@ from holon.model.values import JsonValue
 from holon.ports.clock import Clock
 from holon.ports.journal import Redactor
 from holon.ports.tasks import CommandSpawnError, RunningCommand, Shell
-from holon.ports.workspaces import Places
+from holon.ports.workspaces import Directories
 from holon.tools.tool import ToolExecution, ToolScene, refuse
 
 
@@ -97,7 +97,7 @@ class UncheckedCommand(Record, frozen=True, kw_only=True):
 
 
 async def checked_command(
-    asked: UncheckedCommand, scene: ToolScene, places: Places
+    asked: UncheckedCommand, scene: ToolScene, places: Directories
 ) -> CommandSpec | ToolExecution:
     """Return the command ready to start, or the refusal that says what is wrong with it."""
     problem = _unusable_text(asked)
@@ -144,7 +144,7 @@ def _unusable_text(asked: UncheckedCommand) -> ToolExecution | None:
 
 
 async def _resolved_workdir(
-    asked: str | None, scene: ToolScene, places: Places
+    asked: str | None, scene: ToolScene, places: Directories
 ) -> str | ToolExecution:
     root = await places.resolved(scene.execution_root)
     if root is None:

@@ -32,8 +32,8 @@ from holon.decide.budgets.budget import work_item_quota
 from holon.decide.work import items
 from holon.decide.work.completion import CompletionRound, report_problem
 from holon.decide.work.items import (
-    Edit,
-    Planned,
+    ChangePlan,
+    WorkItemEdit,
     needs_reminder,
     objective_refusal,
     put_blocker,
@@ -290,7 +290,7 @@ class UpdateWorkItem:
             view = work_item_view(seen, include_todo_list=True)
             unchanged = ToolOk(result={"work_item": view}, notes=(*notes, _NOTHING_NEW))
             return ToolExecution(outcome=unchanged)
-        planned: Planned = put_revision(revised)
+        planned: ChangePlan = put_revision(revised)
         if blocker is not Blocker.STAYS:
             fresh = WaitId(ports.ids.fresh(IdPrefix.WAIT)) if needs_reminder(revised) else None
             planned = put_blocker(revised, waits, now=scene.now, wait_id=fresh)
@@ -346,7 +346,7 @@ def _revised(
     item: WorkItemRecord, asked: UpdateWorkItemArguments, blocker: Blocker, *, now: datetime
 ) -> WorkItemRecord:
     """The item after one change: what is said about it, and what blocks it."""
-    changed = Edit(
+    changed = WorkItemEdit(
         objective=asked.objective,
         plan_status=asked.plan_status,
         todo_list=None if asked.todo_list is None else todo_items(asked.todo_list),

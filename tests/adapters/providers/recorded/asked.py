@@ -9,7 +9,7 @@ from holon.model.turns.conversation import TextBlock, UserMessage
 from holon.model.turns.tools import ToolSpec
 from holon.model.turns.turn import ModelAnswer, StopReason, TextGrew
 from holon.model.values import AgentId
-from holon.ports.providers import Hear
+from holon.ports.providers import OnProgress
 
 MODEL = ModelRef(provider="anthropic", model="some-model")
 OTHER_MODEL = ModelRef(provider="openai", model="some-other")
@@ -39,12 +39,12 @@ class Sayer:
     def __init__(self, *ends: ModelAnswer | ProviderError) -> None:
         self._ends = list(ends)
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Return the next answer or raise the next failure."""
         del request
         match self._ends.pop(0):
             case ModelAnswer() as answer:
-                hear(TextGrew(text="…"))
+                on_progress(TextGrew(text="…"))
                 return answer
             case ProviderError() as error:
                 raise error

@@ -29,7 +29,7 @@ from holon.model.providers.attempts import (
     UnreadableResponseError,
     UsageLimitedError,
 )
-from holon.model.providers.prompt_frame import ConversationPlace
+from holon.model.providers.prompt_frame import ConversationPosition
 from holon.model.record import Record
 from holon.model.text_size import cut
 from holon.model.turns.conversation import (
@@ -154,7 +154,7 @@ def line_for(
     script: Script,
     conversation: Sequence[ConversationMessage],
     *,
-    turn_start: ConversationPlace | None = None,
+    turn_start: ConversationPosition | None = None,
 ) -> Line:
     """Return the line a script has for a conversation."""
     opening = _opening_of(conversation, turn_start)
@@ -188,7 +188,7 @@ def _line(rounds: tuple[ScriptedRound, ...], number: int) -> Line:
 
 
 def _opening_of(
-    conversation: Sequence[ConversationMessage], turn_start: ConversationPlace | None
+    conversation: Sequence[ConversationMessage], turn_start: ConversationPosition | None
 ) -> int | None:
     """Where the running turn began; without a mark, where somebody last said something."""
     if turn_start is not None:

@@ -16,12 +16,12 @@ import msgspec
 from holon.model.agents import (
     AgentFocus,
     AgentIdentity,
-    AgentPace,
     AgentPosture,
     AgentState,
     AgentStatus,
     AgentTotals,
     ModelChoice,
+    TurnRateState,
 )
 from holon.model.errors import NotJsonError, StoreBrokenError
 from holon.model.events.briefs import BriefRecord, FailureArtifact
@@ -312,7 +312,7 @@ def agent_state(row: AgentRow) -> AgentState:
             output_tokens=row.output_tokens,
         ),
         model=ModelChoice(override_model=row.model_override),
-        pace=AgentPace(
+        pace=TurnRateState(
             self_started_count=row.self_started_count,
             self_started_at=moment_or_none(row.self_started_at),
             gave_up=bool(row.gave_up),

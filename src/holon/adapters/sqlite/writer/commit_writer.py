@@ -39,7 +39,7 @@ from holon.adapters.sqlite.wake import TriggerChanges, WakeChanges
 from holon.adapters.sqlite.work import WorkChanges
 from holon.adapters.sqlite.workspaces import WorkspaceChanges
 from holon.model.agents import AgentStatus
-from holon.model.budgets import HoldMessage, HoldTurns, ReleaseTurns, RememberPace, ReviewHolds
+from holon.model.budgets import HoldMessage, PauseTurns, ReviewHolds, UnpauseTurns, UpdateTurnRate
 from holon.model.commits import (
     AdvanceTask,
     AgentAbsent,
@@ -466,7 +466,7 @@ class CommitWriter:
                 self._wake.write(change, at=at)
             case CreateTrigger() | MoveTrigger() | DeliverTrigger():
                 self._triggers.write(change, at=at)
-            case RememberPace() | HoldMessage() | HoldTurns() | ReleaseTurns() | ReviewHolds():
+            case UpdateTurnRate() | HoldMessage() | PauseTurns() | UnpauseTurns() | ReviewHolds():
                 self._pace.write(change, at=at)
             case RecordEvent():
                 pass  # the event is all there is
