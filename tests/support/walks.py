@@ -17,6 +17,7 @@ from types import CodeType, FrameType
 from typing import Final, NamedTuple, TypeAlias
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 import holon
 from holon.adapters.system.clock import SystemClock
@@ -78,6 +79,8 @@ async def record(walk: Walk, folder: Path) -> list[Called]:
     """Return the calls of a flow, on a host of its own with its home in this folder."""
     async with _served(folder) as server:
         await walk(server, folder)
+        while server.host.running_count:  # its lane is still about to rest
+            await checkpoint()
         with recorded() as calls:
             await walk(server, folder)
     return calls

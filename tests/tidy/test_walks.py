@@ -10,7 +10,6 @@ import pytest
 from tests.support import walks
 from tests.support.walks import Called, Walk
 
-pytestmark = pytest.mark.long
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGE: Final = ROOT / "docs/architecture.md"
 FLOWS: Final[dict[str, Walk]] = {
