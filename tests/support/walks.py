@@ -118,7 +118,7 @@ async def _prompt(server: ControlServer, text: str) -> int:
 
 
 async def _newest(server: ControlServer) -> int:
-    return (await server.host.reads.event_bounds(MAIN))[1]
+    return (await server.host.reads.events.event_bounds(MAIN))[1]
 
 
 async def _brief(server: ControlServer, *, after: int) -> int:
