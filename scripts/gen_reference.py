@@ -190,7 +190,13 @@ def config_page() -> str:
 
 
 def _setting_lines(setting: settings.Setting) -> Iterator[str]:
-    yield from (f"## `{setting.key}`", "", setting.says, "", f"- expects {setting.form.words}")
+    yield from (
+        f"## `{setting.key}`",
+        "",
+        setting.says,
+        "",
+        f"- expects {setting.value_type.expected}",
+    )
     if setting.default not in (None, ()):
         yield f"- default: `{json.dumps(setting.default)}`"
     if setting.variable is not None:

@@ -10,7 +10,7 @@ from typing import get_args, get_origin
 
 from msgspec import inspect
 
-from holon.http.context import Plane
+from holon.http.context import HttpContext
 from holon.http.openapi import refusal_statuses
 from holon.http.route import RAW_BODY, Access, NoQuery, Route
 from holon.http.table import ROUTES
@@ -54,7 +54,7 @@ def http_lines() -> Iterator[str]:
                 yield from _route_lines(route)
 
 
-def _route_lines(route: Route[Plane]) -> Iterator[str]:
+def _route_lines(route: Route[HttpContext]) -> Iterator[str]:
     yield from (f"### `{route.method} {route.path}`", "", f"{route.summary}", "")
     yield f"- access: `{route.access}`"
     if route.query is not NoQuery:
@@ -72,7 +72,7 @@ def _route_lines(route: Route[Plane]) -> Iterator[str]:
     yield ""
 
 
-def _named(route: Route[Plane]) -> str:
+def _named(route: Route[HttpContext]) -> str:
     if route.media != "application/json":
         return f"`{route.media}`"
     said = HTTPStatus(route.status).phrase

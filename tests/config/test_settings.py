@@ -77,7 +77,7 @@ def test_a_bad_value_in_the_file_names_key_line_and_form(
     with pytest.raises(BadSettingError) as caught:
         load_settings(tmp_path, {})
     said = caught.value.message
-    assert said.startswith(f"{key}: expected {key.setting.form.words}")
+    assert said.startswith(f"{key}: expected {key.setting.value_type.expected}")
     assert said.endswith(f"(from {tmp_path}/config.toml:2)")
 
 
@@ -87,7 +87,7 @@ def test_a_bad_flag_or_variable_names_key_source_and_form(
 ) -> None:
     with pytest.raises(BadSettingError) as caught:
         load_settings(tmp_path, {}, {str(key): text})
-    assert caught.value.message.startswith(f"{key}: expected {key.setting.form.words}")
+    assert caught.value.message.startswith(f"{key}: expected {key.setting.value_type.expected}")
     assert caught.value.message.endswith("(from the command line)")
     if key.variable is not None and key.setting.variable is not None:
         with pytest.raises(BadSettingError) as caught:
@@ -99,7 +99,7 @@ def test_a_bad_flag_or_variable_names_key_source_and_form(
 def test_what_may_be_a_secret_is_not_repeated(key: SettingKey, text: str, tmp_path: Path) -> None:
     with pytest.raises(BadSettingError) as caught:
         load_settings(tmp_path, {}, {str(key): text})
-    tail = caught.value.message.removeprefix(f"{key}: expected {key.setting.form.words}")
+    tail = caught.value.message.removeprefix(f"{key}: expected {key.setting.value_type.expected}")
     assert (", not '" in tail) is key.setting.may_be_quoted
     secretive = (".auth.", ".secret_", ".base_url", ".github_base")
     may_hold_secrets = any(part in key.setting.key for part in secretive)

@@ -175,7 +175,7 @@ async def test_s29_an_id_is_an_id_and_never_a_path(server: ControlServer, name: 
     agents = anyio.Path(server.home / "agents")
     made = [each.name async for each in agents.iterdir()] if await agents.exists() else []
     assert set(made) <= {MAIN}
-    assert await server.host.reads.agents.restless(now=server.plane.clock.now()) == []
+    assert await server.host.reads.agents.restless(now=server.context.clock.now()) == []
 
 
 async def test_s47_an_id_is_never_part_of_a_query(server: ControlServer) -> None:
@@ -250,7 +250,7 @@ async def test_a_bug_in_a_stream_ends_one_connection_and_not_the_host(
     async def broken(*_: object) -> bytes:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(type(server.plane.frames), "of_agent", broken)
+    monkeypatch.setattr(type(server.context.frames), "of_agent", broken)
     async with server.operator.stream(f"/agents/{MAIN}/events/stream?after_seq=0") as stream:
         opened = await stream.frame()
         assert opened is not None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holon.http.app import Found, NoSuchPath, RouteTable
+from holon.http.app import RouteMatch, RouteNotFound, RouteTable
 from holon.http.exchange import Header
 from holon.http.openapi import openapi_document
 from holon.http.table import ROUTES
@@ -128,18 +128,18 @@ async def test_an_escaped_segment_is_the_name_it_stands_for(
 )
 @pytest.mark.requirement("clients:escaped-segments")
 def test_nothing_is_smuggled_into_a_name(written: str) -> None:
-    assert TABLE.find("GET", f"/agents/{written}/status") == NoSuchPath()
+    assert TABLE.find("GET", f"/agents/{written}/status") == RouteNotFound()
 
 
 @pytest.mark.requirement("clients:escaped-segments")
 def test_what_is_decoded_is_decoded_once_and_not_for_capabilities() -> None:
     found = TABLE.find("GET", "/agents/a%252Fb/status")
-    assert isinstance(found, Found)
+    assert isinstance(found, RouteMatch)
     assert found.params == {"agent_id": "a%2Fb"}
     found = TABLE.find("POST", "/callbacks/wake/trig_1%2Esecret")
-    assert isinstance(found, Found)
+    assert isinstance(found, RouteMatch)
     assert found.params == {"token": "trig_1%2Esecret"}
-    assert TABLE.find("POST", "/callbacks/w%61ke/trig_1.secret") == NoSuchPath()
+    assert TABLE.find("POST", "/callbacks/w%61ke/trig_1.secret") == RouteNotFound()
 
 
 TIMERS = f"/control/agents/{MAIN}/timers"

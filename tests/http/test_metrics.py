@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from holon.http.metrics import METRICS, EventTally, metric_lines
+from holon.http.metrics import METRICS, EventCounters, metric_lines
 from holon.model.agents import AgentStatus
 from holon.model.budgets import UsageStep
 from holon.model.events.event import AuditEvent
@@ -119,9 +119,9 @@ async def test_a_long_log_is_counted_page_by_page_and_nothing_before_the_start(
 ) -> None:
     monkeypatch.setattr("holon.http.metrics.TALLY_PAGES_COUNT_MAX", 2)
     monkeypatch.setattr("holon.http.metrics.EVENT_PAGE_COUNT_MAX", 4)
-    reads, tally = server.host.reads, server.plane.tally
+    reads, tally = server.host.reads, server.context.tally
     await settled(server)
-    await tally.begin(reads, now=server.plane.facts.started_at)
+    await tally.begin(reads, now=server.context.facts.started_at)
     await tally.catch_up(reads)
     assert tally.messages == 0
     for number in range(3):
@@ -154,7 +154,7 @@ class _Spent:
 
 
 async def test_what_was_spent_is_added_up_step_by_step_from_the_start() -> None:
-    tally, rows = EventTally(), _Spent()
+    tally, rows = EventCounters(), _Spent()
     reads = cast("StoreReads", rows)
     rows.steps = {DAWN - STEP: 1_000, DAWN: 70}  # by an earlier process, the second in part
     await tally.begin(reads, now=DAWN + STEP / 2)

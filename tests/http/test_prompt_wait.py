@@ -195,11 +195,11 @@ async def test_a_client_that_goes_away_ends_its_wait(server: ControlServer, gate
 
 async def test_no_more_than_a_bounded_number_waits(server: ControlServer) -> None:
     for _ in range(PROMPT_WAITS_COUNT_MAX):
-        server.plane.prompt_waits.acquire_nowait()
+        server.context.prompt_waits.acquire_nowait()
     answer = await asked(server.operator, wait_ms=LONG_MS)
     assert (answer["answered"], answer["wait_end"]) == (False, "too_many_waits")
     assert answer["message_id"]
-    server.plane.prompt_waits.release()
+    server.context.prompt_waits.release()
     assert (await asked(server.operator, wait_ms=1))["wait_end"] == "time_is_up"
 
 
@@ -251,7 +251,7 @@ async def test_an_error_after_the_wait_is_a_refusal(
     monkeypatch.setattr(agent_control, "awaited", busy)
     answer = await server.operator.post(PROMPT, {"text": "hello", "wait_ms": LONG_MS})
     assert (answer.status, answer.json()["ok"]) == (503, False)
-    assert server.plane.traffic.refusals[503] == 1
+    assert server.context.traffic.refusals[503] == 1
 
 
 async def test_the_end_of_the_service_ends_a_wait_with_what_is_known(server: ControlServer) -> None:
@@ -274,7 +274,11 @@ async def test_the_end_of_the_service_ends_a_wait_with_what_is_known(server: Con
 
                 async def serve() -> None:
                     await serve_control_plane(
-                        server.plane, (bound,), token=GivenToken(TOKEN), names=names, ending=ending
+                        server.context,
+                        (bound,),
+                        token=GivenToken(TOKEN),
+                        names=names,
+                        ending=ending,
                     )
 
                 answering.start_soon(serve)
@@ -306,5 +310,5 @@ async def test_what_is_sent_during_a_wait_ends_nothing(server: ControlServer, ga
 
 async def waiting_count(server: ControlServer, count: int) -> None:
     """Return once so many requests wait."""
-    while server.plane.prompt_waits.value != PROMPT_WAITS_COUNT_MAX - count:
+    while server.context.prompt_waits.value != PROMPT_WAITS_COUNT_MAX - count:
         await anyio.lowlevel.checkpoint()

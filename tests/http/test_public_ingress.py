@@ -131,7 +131,7 @@ async def test_nobody_enqueues_without_the_token(server: ControlServer) -> None:
 
 
 async def test_the_public_does_not_reach_private_or_unknown_agents(server: ControlServer) -> None:
-    child = public_identity(AgentId("child"), now=server.plane.clock.now(), is_default=False)
+    child = public_identity(AgentId("child"), now=server.context.clock.now(), is_default=False)
     private = msgspec.structs.replace(child, visibility=Visibility.PRIVATE)
     await server.host.control.create_agent(private)
     for path in ("/agents/child/enqueue", "/webhooks/generic/child"):

@@ -8,7 +8,7 @@ import anyio
 
 from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.exec.run_folder import RunFolder
-from holon.http.server.listeners import Listeners, _Room, accepted
+from holon.http.server.listeners import Listeners, _ConnectionPool, accepted
 from holon.model.events.event import AuditEvent
 from holon.model.providers.models import ModelRef, parse_model_ref
 from holon.model.providers.prompt_frame import ProviderRequest
@@ -85,7 +85,7 @@ def plant_m17() -> None:
 def plant_m20() -> None:
     """Accept until something stands in the way, whatever it is."""
 
-    async def fragile(self: Listeners, bound: socket.socket, room: _Room) -> None:
+    async def fragile(self: Listeners, bound: socket.socket, room: _ConnectionPool) -> None:
         async with anyio.create_task_group() as serving:
             while True:
                 serving.start_soon(self._serve_one, await accepted(bound), room)

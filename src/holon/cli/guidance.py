@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from holon.cli.console import exit_codes
-from holon.cli.console.options import WORDS, with_home
+from holon.cli.console.options import TEXT, with_home
 from holon.cli.console.runtime_call import Target, agent_options
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def list_skills(target: Target) -> None:
 
 
 @skills.command()
-@click.argument("name", metavar="NAME_OR_PATH", type=WORDS)
+@click.argument("name", metavar="NAME_OR_PATH", type=TEXT)
 @click.option("--builtin", is_flag=True, help="NAME is a skill that comes with Holon.")
 @click.option("--remote", is_flag=True, help="NAME is owner/repo@skill on GitHub.")
 @click.option("--skill", metavar="SKILL", help="With --remote owner/repo: which of its skills.")
@@ -81,7 +81,7 @@ def install(target: Target, /, *, name: str, skill: str | None, **flags: bool) -
 
 
 @skills.command()
-@click.argument("name", metavar="NAME", type=WORDS)
+@click.argument("name", metavar="NAME", type=TEXT)
 @click.option("--force", is_flag=True, help="Also one that was changed, or made by hand.")
 @agent_options
 def uninstall(target: Target, *, name: str, force: bool) -> None:

@@ -49,7 +49,7 @@ class SilentRuntimeError(HolonError):
     hint = "look at: holon daemon status, holon daemon logs"
 
 
-class Answer:
+class HttpResponse:
     """What came back; the body is read as it is needed."""
 
     def __init__(self, status: int, pieces: Iterator[bytes]) -> None:
@@ -81,7 +81,7 @@ class Connection:
 
     def send(
         self, method: str, target: str, *, headers: Mapping[str, str], body: bytes = b""
-    ) -> Answer:
+    ) -> HttpResponse:
         """Send a request and return the beginning of its answer."""
         lines = {"Host": _host_name(self._endpoint), **_credentials(self._endpoint), **headers}
         if body or method not in ("GET", "HEAD"):
@@ -98,7 +98,7 @@ class Connection:
                 raise NotHttpError("it hung up without an answer")
             came = parser.feed(heard)
         self._socket.settimeout(self._timeout_s)
-        return Answer(parser.head.status, _pieces(self._socket, parser, came))
+        return HttpResponse(parser.head.status, _pieces(self._socket, parser, came))
 
     def close(self) -> None:
         """Hang up."""

@@ -14,9 +14,9 @@ from urllib.parse import urlencode
 import msgspec
 
 from holon.client.connection import (
-    Answer,
     Connection,
     ForeignServerError,
+    HttpResponse,
     connection_errors,
     shown,
 )
@@ -92,7 +92,9 @@ class ControlClient:
         return self.call("POST", path, returns, body=body, idempotency_key=idempotency_key)
 
     @contextmanager
-    def open_stream(self, path: str, query: Query | None, *, timeout_s: float) -> Iterator[Answer]:
+    def open_stream(
+        self, path: str, query: Query | None, *, timeout_s: float
+    ) -> Iterator[HttpResponse]:
         """Give the answer to a request whose end nobody knows while the block runs."""
         connection = Connection(self.endpoint, timeout_s=timeout_s)
         with closing(connection), connection_errors(self.endpoint):

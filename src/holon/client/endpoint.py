@@ -61,7 +61,7 @@ class TcpEndpoint(NamedTuple):
 Endpoint: TypeAlias = UnixEndpoint | TcpEndpoint
 
 
-class Wanted(NamedTuple):
+class EndpointOptions(NamedTuple):
     """What was said about it by hand."""
 
     connect: str | None = None
@@ -69,7 +69,7 @@ class Wanted(NamedTuple):
     token_file: Path | None = None
 
 
-def find_endpoint(home: Path, wanted: Wanted, environ: Mapping[str, str]) -> Endpoint:
+def find_endpoint(home: Path, wanted: EndpointOptions, environ: Mapping[str, str]) -> Endpoint:
     """Return where to call, or raise NoRuntimeError, BadEndpointError or BadTokenError."""
     files = RunPaths(home)
     if wanted.connect is not None:
@@ -83,7 +83,9 @@ def find_endpoint(home: Path, wanted: Wanted, environ: Mapping[str, str]) -> End
     raise NoRuntimeError(f"no runtime serves {home}")
 
 
-def _named(address: str, files: RunPaths, wanted: Wanted, environ: Mapping[str, str]) -> Endpoint:
+def _named(
+    address: str, files: RunPaths, wanted: EndpointOptions, environ: Mapping[str, str]
+) -> Endpoint:
     if address.startswith("unix:"):
         return UnixEndpoint(Path(address.removeprefix("unix:").removeprefix("//")))
     try:
@@ -104,7 +106,7 @@ def _named(address: str, files: RunPaths, wanted: Wanted, environ: Mapping[str, 
 
 
 def _token(
-    found: TcpEndpoint, files: RunPaths, wanted: Wanted, environ: Mapping[str, str]
+    found: TcpEndpoint, files: RunPaths, wanted: EndpointOptions, environ: Mapping[str, str]
 ) -> str | None:
     if wanted.token is not None:
         return wanted.token

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from holon.client.connection import Answer, ForeignServerError, SilentRuntimeError
+from holon.client.connection import ForeignServerError, HttpResponse, SilentRuntimeError
 from holon.client.control_client import ControlClient, Query
 from holon.client.endpoint import NoRuntimeError
 from holon.model.limits import (
@@ -93,7 +93,7 @@ def envelope_of(event: SseEvent) -> JsonValue:
     return told
 
 
-def read_events(answer: Answer) -> Iterator[SseEvent]:
+def read_events(answer: HttpResponse) -> Iterator[SseEvent]:
     """Yield the events of one answer until it ends; comments keep it alive and say nothing.
 
     One without data is no event: its id says how far what was passed over reaches.

@@ -28,7 +28,7 @@ from holon.config.config_file import (
     read_config,
 )
 from holon.config.setting_keys import SettingKey, dotted
-from holon.config.value_forms import PlainValue
+from holon.config.value_types import PlainValue
 from holon.model.limits import CONFIG_FILE_BYTES_MAX
 from holon.model.values import JsonValue
 

@@ -24,7 +24,7 @@ from holon.config.config_file import (
     read_config,
 )
 from holon.config.environment_names import read_family
-from holon.config.plane_settings import (
+from holon.config.runtime_settings import (
     KnownValue,
     budgets_of,
     github_base_of,
@@ -38,7 +38,7 @@ from holon.config.plane_settings import (
 )
 from holon.config.setting_keys import SettingKey, find_key, key_at, key_of, unknown_key
 from holon.config.settings import SETTINGS, VARIABLES
-from holon.config.value_forms import PlainValue, UnfitError
+from holon.config.value_types import InvalidValueError, PlainValue
 from holon.decide.text.bounded import OutputBudget
 from holon.model.agents import GITHUB_ARCHIVES
 from holon.model.budgets import BudgetPolicy
@@ -92,7 +92,7 @@ class Inspection(Record, frozen=True, kw_only=True):
     faults: tuple[BadConfigError, ...] = ()
 
 
-class _Offer(Record, frozen=True, kw_only=True):
+class _Candidate(Record, frozen=True, kw_only=True):
     """A value a source has for a setting, not yet read."""
 
     key: SettingKey
@@ -101,7 +101,7 @@ class _Offer(Record, frozen=True, kw_only=True):
     where: str
 
 
-_Found = _Offer | BadConfigError
+_Found = _Candidate | BadConfigError
 
 
 def load_settings(
@@ -152,8 +152,8 @@ def inspect_settings(
 def read_text(key: SettingKey, text: str, *, where: str) -> PlainValue:
     """Return the value a person typed for a setting, or raise BadSettingError."""
     try:
-        return key.setting.form.from_text(text)
-    except UnfitError as unfit:
+        return key.setting.value_type.from_text(text)
+    except InvalidValueError as unfit:
         raise _bad_setting(key, text, where, unfit.nearest) from None
 
 
@@ -172,14 +172,14 @@ def _from_file(config: ConfigText) -> Iterator[_Found]:
             where = config.where(path)
             yield type(fault)(f"{fault.message} (from {where})", hint=fault.hint)
         else:
-            yield _Offer(key=key, raw=raw, source=SourceKind.FILE, where=config.where(path))
+            yield _Candidate(key=key, raw=raw, source=SourceKind.FILE, where=config.where(path))
 
 
 def _from_environment(environ: Mapping[str, str], providers: Iterable[str]) -> Iterator[_Found]:
     for name in sorted(environ):
         key = _key_of_variable(name, providers)
         if key is not None and environ[name].strip():
-            yield _Offer(
+            yield _Candidate(
                 key=key, raw=environ[name], source=SourceKind.ENVIRONMENT, where=f"${name}"
             )
 
@@ -201,17 +201,17 @@ def _from_flags(flags: Mapping[str, str]) -> Iterator[_Found]:
         except BadConfigError:
             yield unknown_key(text, where="the command line")
         else:
-            yield _Offer(key=key, raw=raw, source=SourceKind.FLAG, where="the command line")
+            yield _Candidate(key=key, raw=raw, source=SourceKind.FLAG, where="the command line")
 
 
 def _value_of(found: _Found) -> SettingValue:
     if isinstance(found, BadConfigError):
         raise found
-    form = found.key.setting.form
+    value_type = found.key.setting.value_type
     try:
-        read = form.from_file if found.source is SourceKind.FILE else form.from_text
+        read = value_type.from_file if found.source is SourceKind.FILE else value_type.from_text
         value = read(found.raw)
-    except UnfitError as unfit:
+    except InvalidValueError as unfit:
         raise _bad_setting(found.key, found.raw, found.where, unfit.nearest) from None
     return SettingValue(key=found.key, value=value, source=found.source, where=found.where)
 
@@ -221,7 +221,7 @@ def _bad_setting(
 ) -> BadSettingError:
     got = f", not {repr(raw)[:EVENT_TEXT_CHARS_MAX]}" if key.setting.may_be_quoted else ""
     return BadSettingError(
-        f"{key}: expected {key.setting.form.words}{got} (from {where})",
+        f"{key}: expected {key.setting.value_type.expected}{got} (from {where})",
         hint=None if nearest is None else f"did you mean {nearest}?",
     )
 

@@ -102,7 +102,7 @@ def unknown_key(text: str, *, where: str | None = None) -> UnknownSettingError:
         return UnknownSettingError(f"{text!r} is not a setting{seen}", hint=_ALL_SHOWN)
     setting = next(one for one in SETTINGS if near[0] in _forms_of(one, text))
     return UnknownSettingError(
-        f"{text!r} is not a setting{seen}; the nearest is {near[0]}, {setting.form.words}",
+        f"{text!r} is not a setting{seen}; the nearest is {near[0]}, {setting.value_type.expected}",
         hint=_ALL_SHOWN,
     )
 
@@ -210,7 +210,7 @@ def _below(table: dict[str, JsonValue], part: str) -> dict[str, JsonValue]:
 
 
 def _described(setting: Setting) -> dict[str, JsonValue]:
-    described = {"description": setting.says, **setting.form.schema()}
+    described = {"description": setting.says, **setting.value_type.schema()}
     if setting.default is not None:
         plain = setting.default
         described["default"] = list(plain) if isinstance(plain, tuple) else plain

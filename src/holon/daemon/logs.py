@@ -64,7 +64,7 @@ def log_report(files: RunFiles, *, lines_max: int, status: DaemonStatus | None =
     )
 
 
-class GrowingTail:
+class LogFollower:
     """The end of a log, from now on. Close it when done."""
 
     def __init__(self, path: Path) -> None:

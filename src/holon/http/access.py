@@ -24,7 +24,7 @@ from http import HTTPStatus
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 from holon.http.errors import refused_reply
-from holon.http.exchange import JSON_TYPE, Door, Reply, RequestHead
+from holon.http.exchange import JSON_TYPE, Reply, RequestHead, SocketKind
 from holon.http.route import RAW_BODY, Access, CallerClass, Route
 from holon.model.limits import (
     CONTROL_TOKEN_CHARS_MAX,
@@ -85,7 +85,7 @@ def signatures_of(head: RequestHead) -> tuple[bytes, ...]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Gatekeeper:
+class Authorizer:
     """Judges credentials for one server."""
 
     owner_uid: int
@@ -96,7 +96,7 @@ class Gatekeeper:
         """Say who the caller is and whether this access class is for it."""
         if access in (Access.OPEN, Access.CAPABILITY):
             return Allowed(CallerClass.ANYONE)
-        if head.peer.door is Door.UNIX:
+        if head.peer.socket_kind is SocketKind.UNIX:
             return self._judge_local(access, head)
         offered = head.values(b"authorization")
         if len(offered) == 1 and self.opens(offered[0]):
@@ -126,13 +126,13 @@ class Gatekeeper:
         return Allowed(CallerClass.OPERATOR)
 
 
-PlaneT = TypeVar("PlaneT")
+ContextT = TypeVar("ContextT")
 
 FOREIGN_SITES: Final = frozenset({b"cross-site", b"same-site"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class OwnNames:
+class ServerNames:
     """The names under which this server may be called, as they stand in a Host header."""
 
     hosts: frozenset[bytes]
@@ -145,12 +145,12 @@ class OwnNames:
         )
 
 
-def check_host(head: RequestHead, names: OwnNames) -> Reply | None:
+def check_host(head: RequestHead, names: ServerNames) -> Reply | None:
     """Refuse a request that was not meant for this server."""
     hosts = head.values(b"host")
     if len(hosts) != 1:
         return _bad("a request names its host exactly once", hint="send one Host header")
-    if head.peer.door is Door.TCP and hosts[0] not in names.hosts:
+    if head.peer.socket_kind is SocketKind.TCP and hosts[0] not in names.hosts:
         return refused_reply(
             HTTPStatus.MISDIRECTED_REQUEST,
             "wrong_host",
@@ -160,7 +160,7 @@ def check_host(head: RequestHead, names: OwnNames) -> Reply | None:
     return None
 
 
-def check_origin(head: RequestHead, names: OwnNames) -> Reply | None:
+def check_origin(head: RequestHead, names: ServerNames) -> Reply | None:
     """Refuse what another web page sends."""
     origins = head.values(b"origin")
     foreign = any(origin not in names.origins for origin in origins)
@@ -191,7 +191,7 @@ def check_framing(head: RequestHead) -> Reply | None:
     return None
 
 
-def check_body_head(head: RequestHead, route: Route[PlaneT]) -> Reply | None:
+def check_body_head(head: RequestHead, route: Route[ContextT]) -> Reply | None:
     """Refuse a body of the wrong type or size by its announcement alone."""
     if (route.takes is None or route.body_optional) and not has_body(head):
         return None
@@ -277,7 +277,7 @@ class RateLimiter:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TriggerRates:
+class DeliveryRates:
     """How many deliveries are taken: of one trigger, and of all of them."""
 
     burst: int = TRIGGER_BURST_COUNT_MAX
@@ -286,7 +286,7 @@ class TriggerRates:
     all_per_minute: int = TRIGGERS_PER_SECOND_COUNT * 60
 
 
-class OutsideDoor:
+class IngressLimits:
     """One server's patience with outsiders, and whom of them it knows."""
 
     def __init__(
@@ -295,9 +295,9 @@ class OutsideDoor:
         *,
         webhook_secrets: Mapping[str, bytes | None] | None = None,
         github_signers: Collection[str] = (),
-        rates: TriggerRates | None = None,
+        rates: DeliveryRates | None = None,
     ) -> None:
-        chosen = rates or TriggerRates()
+        chosen = rates or DeliveryRates()
         self._secrets = dict(webhook_secrets or {})
         self._github_signers = frozenset(github_signers)
         self._each = RateLimiter(clock=clock, burst=chosen.burst, per_minute=chosen.per_minute)

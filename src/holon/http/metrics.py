@@ -42,7 +42,7 @@ from holon.model.wake import CallbackDelivered, CallbackRefused, TimerFired, Wak
 from holon.ports.reads import StoreReads
 
 
-class EventTally:
+class EventCounters:
     """The counters of one runtime, once it has begun."""
 
     def __init__(self) -> None:

@@ -14,7 +14,8 @@ from typing import Final
 from holon.decide.wake.triggers import BadDeliveryIdError, delivery_key_of, evidence_of
 from holon.http.access import HUB_SIGNATURE, SIGNATURE_HEADERS
 from holon.http.events.stream import LAST_EVENT_ID
-from holon.http.route import HEADER, Call, RequestHeader
+from holon.http.route import Call, RequestHeader
+from holon.model.errors import BadInputError
 from holon.model.limits import IDEMPOTENCY_KEY_CHARS_MAX, TRIGGER_LABEL_CHARS_MAX
 from holon.model.wake import TriggerDelivery, TriggerDeliveryMode
 
@@ -25,11 +26,31 @@ GITHUB_EVENT: Final = b"x-github-event"
 CORRELATION: Final = b"x-correlation-id"
 CAUSATION: Final = b"x-causation-id"
 CONTENT_TYPE: Final = b"content-type"
+IDEMPOTENCY: Final = b"idempotency-key"
 
 # By whom the id is given; the first one that is there counts.
-DELIVERY_IDS: Final = (b"idempotency-key", b"webhook-id", b"x-github-delivery")
+DELIVERY_IDS: Final = (IDEMPOTENCY, b"webhook-id", b"x-github-delivery")
 
 _PRINTABLE: Final = re.compile(rb"[ -~]+")
+
+
+class BadIdempotencyHeaderError(BadInputError):
+    """The header cannot be read."""
+
+    code = "bad_idempotency_key"
+
+
+def idempotency_key(call: Call) -> str | None:
+    """Return the key the request carries, if it carries one."""
+    values = call.head.values(IDEMPOTENCY)
+    if not values:
+        return None
+    if len(values) > 1:
+        raise BadIdempotencyHeaderError("the Idempotency-Key is given twice")
+    try:
+        return values[0].decode("ascii")
+    except UnicodeDecodeError:
+        raise BadIdempotencyHeaderError("an Idempotency-Key is ASCII text") from None
 
 
 def label(call: Call, name: bytes) -> str | None:
@@ -135,7 +156,7 @@ SIGNED: Final = (WEBHOOK_TIMESTAMP, WEBHOOK_SIGNATURE, HOLON_SIGNATURE, HUB_SIGN
 TELLS_EVENT: Final = (EVENT_NAME, GITHUB_EVENT_NAME)
 
 # What is told is what is read.
-assert (KEY.key, RESUME_AFTER.key) == (HEADER, LAST_EVENT_ID)
+assert (KEY.key, RESUME_AFTER.key) == (IDEMPOTENCY, LAST_EVENT_ID)
 assert (KEY.key, WEBHOOK_ID.key, GITHUB_DELIVERY.key) == DELIVERY_IDS
 assert (WEBHOOK_SIGNATURE.key, HOLON_SIGNATURE.key) == SIGNATURE_HEADERS
 assert (SOURCE_NAME.key, RESOURCE_NAME.key, EVENT_NAME.key) == (SOURCE, RESOURCE, EVENT)

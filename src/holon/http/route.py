@@ -16,14 +16,13 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from holon.http.exchange import Door, Reply, RequestHead
-from holon.model.errors import BadInputError
+from holon.http.exchange import Reply, RequestHead, SocketKind
 from holon.model.limits import HTTP_BODY_BYTES_MAX
 from holon.model.queue import AdmissionContext
 from holon.model.values import AgentId, parse_agent_id
 
 T = TypeVar("T")
-PlaneT = TypeVar("PlaneT")
+ContextT = TypeVar("ContextT")
 
 
 class Access(StrEnum):
@@ -75,7 +74,7 @@ class Call:
     @property
     def admission(self) -> AdmissionContext:
         """How the operator proved who it is: by the kernel's word, or with the token."""
-        by_socket = self.head.peer.door is Door.UNIX
+        by_socket = self.head.peer.socket_kind is SocketKind.UNIX
         return (
             AdmissionContext.LOCAL_PROCESS if by_socket else AdmissionContext.CONTROL_AUTHENTICATED
         )
@@ -86,8 +85,8 @@ class Call:
         return parse_agent_id(named) if named is not None else default
 
 
-Handler: TypeAlias = Callable[[PlaneT, Call], Awaitable[object]]
-Gate: TypeAlias = Callable[[PlaneT, Call], Awaitable[Reply | None]]  # given a call without a body
+Handler: TypeAlias = Callable[[ContextT, Call], Awaitable[object]]
+Gate: TypeAlias = Callable[[ContextT, Call], Awaitable[Reply | None]]  # given a call without a body
 
 RAW_BODY: Final = bytes  # the row of a route that takes any bytes as they come
 
@@ -108,16 +107,16 @@ class RequestHeader:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Route(Generic[PlaneT]):
+class Route(Generic[ContextT]):
     """One row. A handler returns a value of `returns` (sent as JSON) or a reply of its own."""
 
     method: str
     path: str
     access: Access
     summary: str
-    answer: Handler[PlaneT]
+    answer: Handler[ContextT]
     returns: object
-    gate: Gate[PlaneT] | None = None
+    gate: Gate[ContextT] | None = None
     takes: type | None = None
     query: type[msgspec.Struct] = NoQuery
     headers: tuple[RequestHeader, ...] = ()
@@ -127,25 +126,3 @@ class Route(Generic[PlaneT]):
     media: str = "application/json"  # of what is returned
     refusals: tuple[int, ...] = ()  # statuses besides those every route may give
     tags: tuple[str, ...] = field(default=())
-
-
-HEADER: Final = b"idempotency-key"
-
-
-class BadIdempotencyHeaderError(BadInputError):
-    """The header cannot be read."""
-
-    code = "bad_idempotency_key"
-
-
-def idempotency_key(call: Call) -> str | None:
-    """Return the key the request carries, if it carries one."""
-    values = call.head.values(HEADER)
-    if not values:
-        return None
-    if len(values) > 1:
-        raise BadIdempotencyHeaderError("the Idempotency-Key is given twice")
-    try:
-        return values[0].decode("ascii")
-    except UnicodeDecodeError:
-        raise BadIdempotencyHeaderError("an Idempotency-Key is ASCII text") from None

@@ -31,9 +31,9 @@ from holon.model.providers.models import ProviderResolverSettings
 from holon.model.queue import WebhookSetting
 from holon.runtime.host import Host
 from holon.runtime.providers.gate import ProviderGate
-from holon.serve.compose import Hands, Hooks, HostOptions, open_host
-from holon.serve.identity_parts import seed, user_files_of
-from holon.serve.providers import ProviderNotes, build_plane
+from holon.serve.agent_adapters import seed, user_files_of
+from holon.serve.compose import ExecOptions, Hooks, HostOptions, open_host
+from holon.serve.providers import ProviderJournal, build_plane
 
 _PREFIX: Final = "whsec_"  # as Standard Webhooks spells secrets: base64 follows
 _log = logging.getLogger(__name__)
@@ -108,30 +108,32 @@ async def open_configured_host(
     registry = hooks.secrets
     install_log_redaction(registry)
     with _visible_traces(settings.plane, registry):
-        hands = Hands(
+        exec_options = ExecOptions(
             environ=environ,
             workspace_root=workspace_root,
             workspace_cwd=workspace_cwd,
             workspace_overrides=workspace_cwd is not None,
             umask=umask,
         )
-        asked = HostOptions(hands=hands, hooks=hooks, trigger_base_url=trigger_base_url, held=held)
-        async with _served(settings, hands, registry, asked) as served:
+        asked = HostOptions(
+            exec_options=exec_options, hooks=hooks, trigger_base_url=trigger_base_url, held=held
+        )
+        async with _served(settings, exec_options, registry, asked) as served:
             yield served
 
 
 @asynccontextmanager
 async def _served(
     settings: Settings,
-    hands: Hands,
+    exec_options: ExecOptions,
     registry: SecretRegistry,
     asked: HostOptions,
 ) -> AsyncIterator[ConfiguredHost]:
-    plane = build_plane(settings, hands.environ, registry, SystemClock())
+    plane = build_plane(settings, exec_options.environ, registry, SystemClock())
     notes = FailureNotes(settings.home)
-    news = ProviderNotes(notes, asked.hooks.journal)
+    news = ProviderJournal(notes, asked.hooks.journal)
     gate = ProviderGate(notice=news.failed, moved=news.moved)
-    user_files = user_files_of(hands.environ, settings.github_base)
+    user_files = user_files_of(exec_options.environ, settings.github_base)
     await anyio.to_thread.run_sync(seed, user_files, asked.hooks.journal)
     options = msgspec.structs.replace(
         asked,
@@ -155,7 +157,7 @@ async def _served(
             open_host(settings.home, plane, options) as h,
         ):
             beside.start_soon(notes.keep)
-            secrets = webhook_secrets(settings, hands.environ, registry)
+            secrets = webhook_secrets(settings, exec_options.environ, registry)
             yield ConfiguredHost(host=h, plane=plane, webhook_secrets=secrets)
             beside.cancel_scope.cancel()
     finally:

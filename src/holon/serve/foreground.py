@@ -67,8 +67,8 @@ from holon.adapters.system.run_files import (
 )
 from holon.adapters.system.secrets import SecretRegistry
 from holon.config.load_settings import Settings
-from holon.http.access import OutsideDoor
-from holon.http.context import Plane, RuntimeFacts
+from holon.http.access import IngressLimits
+from holon.http.context import HttpContext, RuntimeFacts
 from holon.model.errors import HomeLostError, StoreUnwritableError
 from holon.model.limits import (
     HOME_WATCH_MS,
@@ -147,7 +147,7 @@ def _no_matter(name: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ServiceSigns:
+class ReadinessSignals:
     """How a service tells that it is up."""
 
     announce: Callable[[RuntimeFacts], None]
@@ -159,7 +159,7 @@ async def serve(
     environ: Mapping[str, str],
     asked: ServeRequest,
     *,
-    signs: ServiceSigns,
+    signs: ReadinessSignals,
     hooks: Hooks | None = None,
 ) -> None:
     """Serve until asked to end; raises before anything runs when something is in the way."""
@@ -181,7 +181,7 @@ async def serve(
     ):
         raise_open_files()
         keep_one_heap()
-        told = _Told(journal=journal, secrets=secrets, failures=failures, signs=signs)
+        told = _ServiceReporting(journal=journal, secrets=secrets, failures=failures, signs=signs)
         service = _Service(settings, asked, plan, files=files, told=told)
         with bind_tcp(plan.host, plan.port) as tcp:
             async with (
@@ -203,13 +203,13 @@ async def serve(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Told:
+class _ServiceReporting:
     """Who is told what about one life of a service."""
 
     journal: JournalFile
     secrets: SecretRegistry
     failures: LifecycleFailures
-    signs: ServiceSigns
+    signs: ReadinessSignals
 
 
 class _Service:
@@ -222,7 +222,7 @@ class _Service:
         plan: AccessPlan,
         *,
         files: RunFiles,
-        told: _Told,
+        told: _ServiceReporting,
     ) -> None:
         self._settings = settings
         self._asked = asked
@@ -307,12 +307,12 @@ class _Service:
     async def _answer(
         self, served: ConfiguredHost, facts: RuntimeFacts, sockets: tuple[socket.socket, ...]
     ) -> None:
-        plane = Plane(
+        context = HttpContext(
             host=served.host,
             clock=SystemClock(),
             facts=facts,
             request_shutdown=self.ending.set,
-            outside=OutsideDoor(
+            outside=IngressLimits(
                 SystemClock(),
                 webhook_secrets=served.webhook_secrets,
                 github_signers=[
@@ -324,13 +324,13 @@ class _Service:
         )
         names = self._plan.host_names(sockets[0].getsockname()[1])
         async with anyio.create_task_group() as beside:
-            beside.start_soon(sum_up, self._told.journal, plane.traffic, plane.clock)
-            beside.start_soon(load_the_rest, plane.clock, self._told.journal)
+            beside.start_soon(sum_up, self._told.journal, context.traffic, context.clock)
+            beside.start_soon(load_the_rest, context.clock, self._told.journal)
             await serve_control_plane(
-                plane, sockets, token=self._token, names=names, ending=self.ending
+                context, sockets, token=self._token, names=names, ending=self.ending
             )
             beside.cancel_scope.cancel()
-        tell_refusals(self._told.journal, plane.traffic)
+        tell_refusals(self._told.journal, context.traffic)
 
     def _facts(self, *, port: int) -> RuntimeFacts:
         plan, home = self._plan, self._settings.home

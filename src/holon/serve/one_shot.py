@@ -93,29 +93,29 @@ from holon.runtime.host import Host
 SOURCE: Final = "holon_run"
 
 
-class _Entrance(NamedTuple):
+class _IngressChannel(NamedTuple):
     kind: MessageKind
     origin: Origin
     admission: AdmissionContext
 
 
-ENTRANCES: Final[Mapping[TrustLevel, _Entrance]] = MappingProxyType(
+ENTRANCES: Final[Mapping[TrustLevel, _IngressChannel]] = MappingProxyType(
     {
-        TrustLevel.TRUSTED_OPERATOR: _Entrance(
+        TrustLevel.TRUSTED_OPERATOR: _IngressChannel(
             MessageKind.OPERATOR_PROMPT, OperatorOrigin(), AdmissionContext.LOCAL_PROCESS
         ),
         # The run is the process that owns the runtime, so it may speak as a part of it.
-        TrustLevel.TRUSTED_SYSTEM: _Entrance(
+        TrustLevel.TRUSTED_SYSTEM: _IngressChannel(
             MessageKind.INTERNAL_FOLLOWUP,
             SystemOrigin(subsystem=SOURCE),
             AdmissionContext.RUNTIME_OWNED,
         ),
-        TrustLevel.TRUSTED_INTEGRATION: _Entrance(
+        TrustLevel.TRUSTED_INTEGRATION: _IngressChannel(
             MessageKind.WEBHOOK_EVENT,
             WebhookOrigin(source=SOURCE),
             AdmissionContext.LOCAL_PROCESS,
         ),
-        TrustLevel.UNTRUSTED_EXTERNAL: _Entrance(
+        TrustLevel.UNTRUSTED_EXTERNAL: _IngressChannel(
             MessageKind.CHANNEL_EVENT,
             ChannelOrigin(channel_id=SOURCE),
             AdmissionContext.LOCAL_PROCESS,
@@ -280,11 +280,11 @@ _BUSY: Final = (
 )
 
 
-def unheard(event: Event) -> None:
+def ignore_event(event: Event) -> None:
     """Ignore what the run tells."""
 
 
-class RoundAllowance(msgspec.Struct, kw_only=True):
+class RoundLimit(msgspec.Struct, kw_only=True):
     """How many rounds a run may ask a model for; each asking uses one up."""
 
     rounds_max: int | None
@@ -302,7 +302,7 @@ class OneShot:
     """One run of one agent."""
 
     def __init__(
-        self, host: Host, clock: Clock, agent_id: AgentId, *, listener: EventListener = unheard
+        self, host: Host, clock: Clock, agent_id: AgentId, *, listener: EventListener = ignore_event
     ) -> None:
         self._host = host
         self._clock = clock

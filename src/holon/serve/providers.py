@@ -51,7 +51,7 @@ def _named_variables(settings: Settings) -> set[str]:
     return {name for name in named if name}
 
 
-class ProviderNotes:
+class ProviderJournal:
     """Passes news on to the notes a doctor reads, and to the journal."""
 
     def __init__(self, notes: FailureNotes, journal: Journal) -> None:

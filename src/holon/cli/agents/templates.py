@@ -276,7 +276,7 @@ def _failing(*, as_json: bool) -> Iterator[None]:
 def _store(home: Path, *, seeded: bool) -> "TemplateStore":
     from holon.config.load_settings import load_settings
     from holon.model.errors import BadInputError
-    from holon.serve.identity_parts import seed_user, template_store, user_files_of
+    from holon.serve.agent_adapters import seed_user, template_store, user_files_of
 
     files = user_files_of(os.environ, load_settings(home, os.environ).github_base)
     if files is None:

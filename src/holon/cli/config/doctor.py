@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holon.cli.config.provider_access import open_plane, price_warnings
+from holon.cli.config.provider_access import open_provider_access, price_warnings
 from holon.cli.console import exit_codes
 from holon.cli.console.completion import complete_provider
 from holon.cli.console.options import home_option, json_option
@@ -94,7 +94,7 @@ def _examined(home: Path, *, only: str | None, probe: bool) -> "DoctorReport":
     from holon.adapters.providers.doctor import configured_providers, examine
     from holon.adapters.providers.last_failures import read_failures
 
-    opened = open_plane(home)
+    opened = open_provider_access(home)
     wanted = [only] if only is not None else list(configured_providers(opened.plane))
     probes = anyio.run(_probed, opened.plane, wanted) if probe else {}
     report = examine(opened.plane, read_failures(home), probes, only=only)

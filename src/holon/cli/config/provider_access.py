@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class OpenedPlane:
+class ProviderAccess:
     """A home's settings and its provider plane."""
 
     settings: "Settings"
@@ -31,7 +31,7 @@ class OpenedPlane:
     warnings: tuple[str, ...]
 
 
-def open_plane(home: Path) -> OpenedPlane:
+def open_provider_access(home: Path) -> ProviderAccess:
     """Read a home's settings and build the plane a host would use."""
     # Imported here: these take most of the start-up time of the program.
     from holon.adapters.system.clock import SystemClock
@@ -49,7 +49,9 @@ def open_plane(home: Path) -> OpenedPlane:
         f"{name} is not a variable Holon reads; did you mean {meant}?"
         for name, meant in unknown_names(environ, VARIABLES).items()
     )
-    return OpenedPlane(settings=inspection.settings, plane=plane, faults=faults, warnings=warnings)
+    return ProviderAccess(
+        settings=inspection.settings, plane=plane, faults=faults, warnings=warnings
+    )
 
 
 def warn_of_models(home: Path, refs: tuple[str, ...]) -> None:
@@ -58,7 +60,7 @@ def warn_of_models(home: Path, refs: tuple[str, ...]) -> None:
     from holon.model.errors import HolonError
     from holon.model.providers.models import parse_model_ref
 
-    plane = open_plane(home).plane
+    plane = open_provider_access(home).plane
     for ref in refs:
         try:
             warn_if_unlisted(plane, parse_model_ref(ref))
@@ -66,7 +68,7 @@ def warn_of_models(home: Path, refs: tuple[str, ...]) -> None:
             say(error)
 
 
-def price_warnings(opened: "OpenedPlane") -> tuple[str, ...]:
+def price_warnings(opened: "ProviderAccess") -> tuple[str, ...]:
     """Say which configured models a cost budget cannot bound."""
     from holon.adapters.providers.catalog import price_of
     from holon.decide.budgets.budget import unpriced_models, unpriced_text
@@ -79,7 +81,7 @@ def price_warnings(opened: "OpenedPlane") -> tuple[str, ...]:
 
 def warn_of_prices(home: Path) -> None:
     """Warn of a cost budget that cannot be kept."""
-    for warning in price_warnings(open_plane(home)):
+    for warning in price_warnings(open_provider_access(home)):
         click.echo(f"holon: {warning}", err=True)
 
 

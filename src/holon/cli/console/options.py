@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from holon.model.values import JsonValue
 
 
-class Place(click.Path):
+class PathParam(click.Path):
     """A path; it need not be there unless the option says so."""
 
     def convert(
@@ -82,7 +82,7 @@ YIELD_TIME: Final = click.IntRange(0, 600_000)
 OUTPUT_TOKENS: Final = click.IntRange(1, 100_000)
 
 
-class Words(click.ParamType[str]):
+class TextParam(click.ParamType[str]):
     """A text that says something, and not more than the runtime takes."""
 
     name = "text"
@@ -99,7 +99,7 @@ class Words(click.ParamType[str]):
         return value
 
 
-class HeaderWords(Words):
+class HeaderTextParam(TextParam):
     """A text that travels in a header."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -109,10 +109,10 @@ class HeaderWords(Words):
         return super().convert(value, param, ctx)
 
 
-WORDS: Final = Words()
-LABEL: Final = Words(500)
-OBJECTIVE: Final = Words(4_000)
-IDEMPOTENCY_KEY: Final = HeaderWords(200)
+TEXT: Final = TextParam()
+LABEL: Final = TextParam(500)
+OBJECTIVE: Final = TextParam(4_000)
+IDEMPOTENCY_KEY: Final = HeaderTextParam(200)
 
 
 def text_of(word: str) -> str:
@@ -174,7 +174,7 @@ def home_option(command: _Command) -> _Command:
     return click.option(
         "--home",
         envvar="HOLON_HOME",
-        type=Place(file_okay=False, path_type=Path),
+        type=PathParam(file_okay=False, path_type=Path),
         default=default_home,
         callback=note_home,
         show_default="$HOLON_HOME, or ~/.holon",

@@ -160,7 +160,7 @@ def _followed_all(target: Target, after_seq: int | None, max_level: str) -> Iter
 
 def _table(envelopes: Sequence["JsonValue"]) -> list[str]:
     from holon.cli.console.output import Column, moment, screen_cells, table_lines
-    from holon.cli.events.presented import seen_event
+    from holon.cli.events.presented import presented_event
 
     columns = (
         Column("SEQ", is_number=True),
@@ -170,6 +170,6 @@ def _table(envelopes: Sequence["JsonValue"]) -> list[str]:
     )
     rows = [
         (each.event_seq, moment(each.ts), each.presented.source_event_kind, each.presented.summary)
-        for each in map(seen_event, envelopes)
+        for each in map(presented_event, envelopes)
     ]
     return table_lines(columns, rows, empty="no events", cells_max=screen_cells())

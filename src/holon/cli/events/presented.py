@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _PRESENTED = ("visibility", "category", "title", "summary", "body")
 
 
-class Seen(NamedTuple):
+class PresentedEvent(NamedTuple):
     """One event and how it reads."""
 
     event_seq: int
@@ -38,9 +38,9 @@ class Seen(NamedTuple):
         return {**head, **answers, **told}
 
 
-def seen_event(envelope: "JsonValue") -> Seen:
+def presented_event(envelope: "JsonValue") -> PresentedEvent:
     """Return how an event reads."""
-    return Seen(
+    return PresentedEvent(
         int(envelope["event_seq"]),
         str(envelope["ts"]),
         str(envelope["agent_id"]),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holon.cli.console.options import Place, echo_json, home_option, json_option
+from holon.cli.console.options import PathParam, echo_json, home_option, json_option
 
 if TYPE_CHECKING:
     from holon.adapters.backup.backup_format import Manifest
@@ -21,7 +21,7 @@ _SHOWN_MAX = 10
 
 
 @click.command()
-@click.argument("file", type=Place(path_type=Path))
+@click.argument("file", type=PathParam(path_type=Path))
 @home_option
 @click.option(
     "--with-secrets",
@@ -74,7 +74,7 @@ def backup(file: Path, home: Path, with_secrets: bool, overwrite: bool, as_json:
 
 
 @click.command()
-@click.argument("file", type=Place(path_type=Path))
+@click.argument("file", type=PathParam(path_type=Path))
 @home_option
 @click.option(
     "--replace", is_flag=True, help="Put it in the place of a home; the old one is kept beside it."

@@ -42,7 +42,7 @@ from holon.serve.compose import COMMANDS_FOLDER, Hooks
 from holon.serve.configured_host import open_configured_host
 from holon.serve.one_shot import (
     OneShot,
-    RoundAllowance,
+    RoundLimit,
     archive_temporary,
     named_agent,
     run_request,
@@ -59,7 +59,7 @@ STOP_SIGNALS: Final = {
 }
 
 
-class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
+class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a run is to do."""
 
     text: str
@@ -73,7 +73,7 @@ class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
     workspace_cwd: str | None = None
 
 
-class RunEnd(msgspec.Struct, frozen=True, kw_only=True):
+class RunOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What came of it. `stopped_by` is the signal that ended it; `running` are tasks that go on."""
 
     result: RunResult
@@ -81,11 +81,11 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True):
     running: tuple[TaskRecord, ...] = ()
 
 
-class _Attention(msgspec.Struct, kw_only=True):
+class _RunHooks(msgspec.Struct, kw_only=True):
     """The hooks of a host, for one of its agents."""
 
     view: "RunView"
-    allowance: RoundAllowance
+    allowance: RoundLimit
     agent_id: AgentId | None = None
     under_way: ToolCallRecord | None = None  # the newest call that has no result yet
 
@@ -111,17 +111,17 @@ class _Attention(msgspec.Struct, kw_only=True):
         return self.allowance.gate(agent_id) if agent_id == self.agent_id else None
 
 
-async def carry_out(settings: "Settings", order: RunOrder, view: "RunView") -> RunEnd:
+async def carry_out(settings: "Settings", order: RunRequest, view: "RunView") -> RunOutcome:
     """Run the order in the home these settings are of; raises the HolonError that prevented it."""
-    attention = _Attention(
+    attention = _RunHooks(
         view=view,
-        allowance=RoundAllowance(rounds_max=order.rounds_max),
+        allowance=RoundLimit(rounds_max=order.rounds_max),
         agent_id=order.agent_id,
     )
     hooks = Hooks(progress=attention.growing, calls=attention.began, round_gate=attention.gate)
     commands = settings.home / COMMANDS_FOLDER
     problem: HolonError | None = None
-    end: RunEnd | None = None
+    end: RunOutcome | None = None
     try:
         async with open_configured_host(
             settings,
@@ -147,12 +147,12 @@ class _Session(msgspec.Struct):
     """The run, while its host is up."""
 
     host: Host
-    order: RunOrder
-    attention: _Attention
+    order: RunRequest
+    attention: _RunHooks
     commands: Path  # where the host keeps what it knows of running commands
     clock: SystemClock = msgspec.field(default_factory=SystemClock)
 
-    async def run(self) -> RunEnd:
+    async def run(self) -> RunOutcome:
         agent_id = await self._agent()
         self.attention.agent_id = agent_id
         await self._tell_what_is_withheld(agent_id)
@@ -168,7 +168,7 @@ class _Session(msgspec.Struct):
         result = await run.result()
         if result.is_over and not stopped_by:
             await self._let_go(agent_id)
-        return RunEnd(
+        return RunOutcome(
             result=result,
             stopped_by=stopped_by[0] if stopped_by else None,
             running=tuple(task for task in open_tasks if task.agent_id == agent_id),
@@ -240,7 +240,7 @@ async def _refreshed(view: "RunView") -> AsyncIterator[None]:
         drawing.cancel_scope.cancel()
 
 
-def _end_at_the_next(attention: _Attention, commands: Path) -> None:
+def _end_at_the_next(attention: _RunHooks, commands: Path) -> None:
     """Let the next signal end the process where it stands; what is durable stays durable."""
     from holon.adapters.exec.end_now import end_now  # now: a handler had better import nothing
 

@@ -132,9 +132,9 @@ def follow_log(log: Path, lines_count: int, show: "Callable[[str], None]") -> No
     from contextlib import closing
 
     from holon.cli.console.runtime_call import until_interrupted
-    from holon.daemon.logs import GrowingTail
+    from holon.daemon.logs import LogFollower
 
-    with until_interrupted(), closing(GrowingTail(log)) as tail:
+    with until_interrupted(), closing(LogFollower(log)) as tail:
         lines = tail.last_lines(lines_count)
         while True:
             for line in lines:

@@ -52,7 +52,7 @@ def serve(
     from holon.config.load_settings import load_settings
     from holon.model.errors import HolonError, first_error
     from holon.serve.compose import Hooks
-    from holon.serve.foreground import ServiceSigns, run_service
+    from holon.serve.foreground import ReadinessSignals, run_service
     from holon.serve.foreground import serve as serve_home
     from holon.serve.providers import variables_to_forget
 
@@ -66,7 +66,7 @@ def serve(
     require_safe_home(home.absolute())  # before anything of it is read
     settings = load_settings(home.absolute(), environ)
     forget_variables(variables_to_forget(settings, environ))
-    signs = ServiceSigns(announce=_announcer(as_json, ready_handle), ready_handle=ready_handle)
+    signs = ReadinessSignals(announce=_announcer(as_json, ready_handle), ready_handle=ready_handle)
     failed: HolonError | None = None
 
     async def served() -> None:

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 import anyio
 
 from holon.http.access import Token
-from holon.http.exchange import Door
+from holon.http.exchange import SocketKind
 from holon.http.query import StreamQuery
 from holon.http.route import Call
 from holon.model.errors import BadInputError, HolonError, StoreError
@@ -82,7 +82,7 @@ class BadLastEventIdError(BadInputError):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stream:
+class EventStream:
     """What one stream is made of."""
 
     opened: AbstractContextManager[EventReader]
@@ -117,7 +117,7 @@ class Stream:
     @property
     def _needs_no_token(self) -> bool:
         """Over TCP the token may change; who is at a unix socket does not."""
-        return self.call.head.peer.door is Door.UNIX
+        return self.call.head.peer.socket_kind is SocketKind.UNIX
 
 
 class Cursor(NamedTuple):

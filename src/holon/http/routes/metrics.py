@@ -9,7 +9,7 @@ Rule 2: nothing is counted for this on the way of a message; what is needed stan
 from collections.abc import Mapping
 from typing import Final
 
-from holon.http.context import Plane
+from holon.http.context import HttpContext
 from holon.http.exchange import Reply
 from holon.http.metrics import METRICS, REFUSED, STATUS_CLASSES, Samples, metric_lines
 from holon.http.route import Access, Call, Route
@@ -19,23 +19,23 @@ MEDIA: Final = "text/plain; version=0.0.4; charset=utf-8"
 _VALUES: Final = {metric.name: metric.values for metric in METRICS}
 
 
-async def metrics(plane: Plane, call: Call) -> Reply:
+async def metrics(context: HttpContext, call: Call) -> Reply:
     """Tell the figures."""
     del call
-    await plane.tally.catch_up(plane.host.reads)
+    await context.tally.catch_up(context.host.reads)
     found = {
-        **_of_process(plane),
-        **await _of_store(plane),
-        **_of_runtime(plane),
-        **_of_log(plane),
+        **_of_process(context),
+        **await _of_store(context),
+        **_of_runtime(context),
+        **_of_log(context),
     }
     lines = "\n".join(metric_lines(found)) + "\n"
     return Reply(status=200, body=lines.encode(), content_type=MEDIA.encode())
 
 
-def _of_process(plane: Plane) -> dict[str, Samples]:
-    usage, facts = plane.usage(), plane.facts
-    up_s = (plane.clock.now() - facts.started_at).total_seconds()
+def _of_process(context: HttpContext) -> dict[str, Samples]:
+    usage, facts = context.usage(), context.facts
+    up_s = (context.clock.now() - facts.started_at).total_seconds()
     return {
         "holon_info": {facts.version: 1},
         "holon_uptime_seconds": {"": max(0.0, up_s)},
@@ -45,8 +45,8 @@ def _of_process(plane: Plane) -> dict[str, Samples]:
     }
 
 
-async def _of_store(plane: Plane) -> dict[str, Samples]:
-    reads = plane.host.reads
+async def _of_store(context: HttpContext) -> dict[str, Samples]:
+    reads = context.host.reads
     census, activity = await reads.agents.census(), await reads.agents.runtime_activity()
     return {
         "holon_agents": {
@@ -65,8 +65,8 @@ async def _of_store(plane: Plane) -> dict[str, Samples]:
     }
 
 
-def _of_runtime(plane: Plane) -> dict[str, Samples]:
-    host, traffic = plane.host, plane.traffic
+def _of_runtime(context: HttpContext) -> dict[str, Samples]:
+    host, traffic = context.host, context.traffic
     return {
         "holon_lanes_running": {"": host.running_count},
         "holon_rescues_total": {"": host.rescue_count},
@@ -78,8 +78,8 @@ def _of_runtime(plane: Plane) -> dict[str, Samples]:
     }
 
 
-def _of_log(plane: Plane) -> dict[str, Samples]:
-    tally = plane.tally
+def _of_log(context: HttpContext) -> dict[str, Samples]:
+    tally = context.tally
     deliveries = {**tally.deliveries, REFUSED: tally.refused_deliveries}
     return {
         "holon_messages_admitted_total": {"": tally.messages},
@@ -98,7 +98,7 @@ def _all_of(name: str, counts: Mapping[str, int]) -> Samples:
     return {str(value): counts.get(value, 0) for value in _VALUES[name]}
 
 
-ROUTES: Final[tuple[Route[Plane], ...]] = (
+ROUTES: Final[tuple[Route[HttpContext], ...]] = (
     Route(
         method="GET",
         path="/metrics",

@@ -41,13 +41,13 @@ from holon.http.exchange import (
     BodyTooLargeError,
     BodyTooSlowError,
     BodyUnreadableError,
-    Door,
     Header,
-    LateReply,
     Peer,
     PeerGoneError,
+    PendingReply,
     Reply,
     RequestHead,
+    SocketKind,
     StreamReply,
 )
 from holon.model.limits import (
@@ -63,7 +63,7 @@ from holon.model.limits import (
 )
 
 
-class FairShare:
+class FairQueue:
     """Lets strangers of one server go on."""
 
     def __init__(self) -> None:
@@ -106,12 +106,12 @@ class FairShare:
             del self._lines[address]
 
 
-Knows: TypeAlias = Callable[[RequestHead], bool]  # whether a head shows who sends it
+AuthCheck: TypeAlias = Callable[[RequestHead], bool]  # whether a head shows who sends it
 
 _GONE: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
 
 
-def nobody_known(head: RequestHead) -> bool:
+def never_authenticated(head: RequestHead) -> bool:
     """Every peer stays a stranger."""
     del head
     return False
@@ -126,15 +126,15 @@ class Connection:
         peer: Peer,
         answer: Answerer,
         *,
-        share: FairShare | None = None,
-        knows: Knows = nobody_known,
+        share: FairQueue | None = None,
+        knows: AuthCheck = never_authenticated,
     ) -> None:
         self._stream = stream
         self.peer: Final = peer
         self._answer = answer
-        self._share = share if peer.door is Door.TCP else None
+        self._share = share if peer.socket_kind is SocketKind.TCP else None
         self._knows = knows
-        self._is_known = peer.door is Door.UNIX  # the kernel says who that is
+        self._is_known = peer.socket_kind is SocketKind.UNIX  # the kernel says who that is
         self._wire = h11.Connection(h11.SERVER, max_incomplete_event_size=HTTP_HEAD_BYTES_MAX)
         self.resting_since_s: float | None = anyio.current_time()  # nothing while it is answered
         self._asked_count = 0
@@ -180,7 +180,7 @@ class Connection:
             return False
         self.resting_since_s = None
         self._asked_count += 1
-        self._is_known = self.peer.door is Door.UNIX or self._knows(head)
+        self._is_known = self.peer.socket_kind is SocketKind.UNIX or self._knows(head)
         self._wants_body = head.method != "HEAD"
         if not has_body(head):
             self._wire.next_event()  # its end: there is nothing to be read, now or later
@@ -272,7 +272,7 @@ class Connection:
                 await self._send_whole(reply)
             case StreamReply():
                 await self._send_stream(reply)
-            case LateReply():
+            case PendingReply():
                 await self._send_late(reply)
 
     async def _send_whole(self, reply: Reply) -> None:
@@ -300,7 +300,7 @@ class Connection:
             await self._send_chunks(_response(HTTPStatus.OK, headers), chunks)
             sending.cancel_scope.cancel()
 
-    async def _send_late(self, reply: LateReply) -> None:
+    async def _send_late(self, reply: PendingReply) -> None:
         """Send the reply once it is made; a peer that hangs up meanwhile ends the making."""
         whole: Reply | None = None
         async with anyio.create_task_group() as waiting:

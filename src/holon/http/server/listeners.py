@@ -33,8 +33,8 @@ import anyio.lowlevel
 from anyio.abc import ByteStream
 from anyio.lowlevel import checkpoint
 
-from holon.http.exchange import Answerer, Door, Peer
-from holon.http.server.connection import Connection, FairShare, Knows, nobody_known
+from holon.http.exchange import Answerer, Peer, SocketKind
+from holon.http.server.connection import AuthCheck, Connection, FairQueue, never_authenticated
 from holon.model.limits import (
     HTTP_ACCEPT_PAUSE_MS,
     HTTP_CONNECTIONS_COUNT_MAX,
@@ -113,9 +113,9 @@ class Listeners:
     answer: Answerer
     clock: Clock
     connections_max: int = HTTP_CONNECTIONS_COUNT_MAX  # by each socket
-    knows: Knows = nobody_known
-    _rooms: list["_Room"] = field(default_factory=list)
-    _share: FairShare = field(default_factory=FairShare)
+    knows: AuthCheck = never_authenticated
+    _rooms: list["_ConnectionPool"] = field(default_factory=list)
+    _share: FairQueue = field(default_factory=FairQueue)
     _ends_streams: bool = False
 
     @property
@@ -134,11 +134,11 @@ class Listeners:
         async with anyio.create_task_group() as accepting:
             accepting.start_soon(self._share.run)
             for bound in sockets:
-                room = _Room(self.connections_max)
+                room = _ConnectionPool(self.connections_max)
                 self._rooms.append(room)
                 accepting.start_soon(self._accept_on, bound, room)
 
-    async def _accept_on(self, bound: socket.socket, room: "_Room") -> None:
+    async def _accept_on(self, bound: socket.socket, room: "_ConnectionPool") -> None:
         is_hindered = False
         async with anyio.create_task_group() as serving:
             while True:
@@ -156,7 +156,7 @@ class Listeners:
                     serving.start_soon(self._serve_one, connected, room)
                     await checkpoint()  # who has to go for it is gone before the next one is let in
 
-    async def _serve_one(self, connected: socket.socket, room: "_Room") -> None:
+    async def _serve_one(self, connected: socket.socket, room: "_ConnectionPool") -> None:
         async with SocketStream(connected) as stream:
             peer = peer_of(connected)
             if peer is None or not room.make_place(peer):
@@ -171,7 +171,7 @@ class Listeners:
                     _log.exception("a connection from %s broke off", connection.peer.address)
 
 
-class _Room:
+class _ConnectionPool:
     """Those who came in by one socket, the oldest first."""
 
     def __init__(self, count_max: int) -> None:
@@ -189,7 +189,7 @@ class _Room:
 
     def make_place(self, peer: Peer) -> bool:
         """Make room for one more, if need be by who has rested the longest; False when none is."""
-        if peer.door is Door.TCP:
+        if peer.socket_kind is SocketKind.TCP:
             same = [each for each in self._strangers() if each.peer.address == peer.address]
             if len(same) >= self._of_peer_max:
                 return self._make_one_go(same)
@@ -234,9 +234,9 @@ def peer_of(connected: socket.socket) -> Peer | None:
     if connected.family == socket.AF_UNIX:
         packed = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         pid, uid, _ = _CREDENTIALS.unpack(packed)
-        return Peer(door=Door.UNIX, address=f"uid:{uid}", uid=uid, pid=pid)
+        return Peer(socket_kind=SocketKind.UNIX, address=f"uid:{uid}", uid=uid, pid=pid)
     try:
         host, *_ = connected.getpeername()
     except OSError:
         return None
-    return Peer(door=Door.TCP, address=str(host))
+    return Peer(socket_kind=SocketKind.TCP, address=str(host))

@@ -35,7 +35,7 @@ class UserFiles(msgspec.Struct, frozen=True, kw_only=True):
     github_base: str
 
 
-class IdentityParts(msgspec.Struct, frozen=True, kw_only=True):
+class AgentAdapters(msgspec.Struct, frozen=True, kw_only=True):
     """The ports; those of a host without a person know nothing."""
 
     homes: AgentHomes = msgspec.field(default_factory=NoHomes)
@@ -56,13 +56,13 @@ def template_store(files: UserFiles) -> TemplateStore:
     return TemplateStore(templates_root(files.user_home), GithubTrees(files.github_base))
 
 
-def identity_parts(home: Path, files: UserFiles | None) -> IdentityParts:
+def agent_adapters(home: Path, files: UserFiles | None) -> AgentAdapters:
     """Return the ports for a HOLON_HOME that works for a person, or for none."""
     if files is None:
-        return IdentityParts()
+        return AgentAdapters()
     templates = template_store(files)
     skills = FolderSkillInstaller(GithubTrees(files.github_base))
-    return IdentityParts(
+    return AgentAdapters(
         homes=HomeBirths(home, templates, skills),
         instructions=InstructionFiles(files.user_home),
         templates=templates,

@@ -16,9 +16,9 @@ from holon.config.load_settings import load_settings
 from holon.model.agents import GITHUB_ARCHIVES
 from holon.model.values import AgentId
 from holon.ports.journal import NoJournal
+from holon.serve.agent_adapters import UserFiles, seed, user_files_of
 from holon.serve.compose import HostOptions
 from holon.serve.configured_host import open_configured_host
-from holon.serve.identity_parts import UserFiles, seed, user_files_of
 from holon.serve.one_shot import named_agent, temporary_agent
 from tests.adapters.files.archives import serving
 from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server

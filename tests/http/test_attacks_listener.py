@@ -11,10 +11,10 @@ import anyio
 import pytest
 
 from holon.adapters.system.control_token import GivenToken
-from holon.http.access import Gatekeeper, OwnNames, RateLimiter, Unauthenticated
+from holon.http.access import Authorizer, RateLimiter, ServerNames, Unauthenticated
 from holon.http.app import App, RouteTable
-from holon.http.context import Plane
-from holon.http.exchange import Door, Header, Peer, Reply, RequestHead
+from holon.http.context import HttpContext
+from holon.http.exchange import Header, Peer, Reply, RequestHead, SocketKind
 from holon.http.route import Access, Route
 from holon.http.server import connection
 from holon.http.table import ROUTES
@@ -36,7 +36,7 @@ PIECE = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"  # of a body in chunks
 NAMED = {"agent_id": str(MAIN), "token": "trig_0.x"}
 
 
-def written(route: Route[Plane]) -> str:
+def written(route: Route[HttpContext]) -> str:
     """A path the row answers to."""
     return re.sub(r"\{(\w+)\}", lambda found: NAMED.get(found[1], "none_0"), route.path)
 
@@ -204,8 +204,8 @@ async def test_s10_odd_bytes_for_a_token_are_a_wrong_token(
     assert heard.split(b" ")[1] in [str(status).encode() for status in statuses], heard[:80]
 
 
-def gatekeeper(token: str = TOKEN) -> Gatekeeper:
-    return Gatekeeper(owner_uid=0, token=GivenToken(token), runs_for_an_agent=lambda _: False)
+def gatekeeper(token: str = TOKEN) -> Authorizer:
+    return Authorizer(owner_uid=0, token=GivenToken(token), runs_for_an_agent=lambda _: False)
 
 
 def test_a_token_may_be_as_long_as_its_rule_says() -> None:
@@ -263,7 +263,7 @@ def guess(token: str, address: str = "127.0.0.1") -> RequestHead:
         path="/status",
         query="",
         headers=((b"host", b"h"), (b"authorization", b"Bearer " + token.encode())),
-        peer=Peer(door=Door.TCP, address=address),
+        peer=Peer(socket_kind=SocketKind.TCP, address=address),
     )
 
 
@@ -280,9 +280,9 @@ async def test_s12_ten_thousand_guesses_are_slowed_down_and_lock_nobody_out(
     clock = ManualClock()
     app = App(
         table=RouteTable(ROUTES),
-        plane=server.plane,
+        context=server.context,
         gatekeeper=gatekeeper(),
-        names=OwnNames(hosts=frozenset({b"h"})),
+        names=ServerNames(hosts=frozenset({b"h"})),
         guesses=RateLimiter(
             clock=clock,
             burst=HTTP_AUTH_FAILURES_COUNT_MAX,
@@ -325,7 +325,11 @@ async def test_s12_the_limit_holds_over_the_wire_whatever_else_a_guess_carries(
 
 def test_s12_only_guesses_are_counted() -> None:
     nothing = RequestHead(
-        method="GET", path="/", query="", headers=(), peer=Peer(door=Door.TCP, address="a")
+        method="GET",
+        path="/",
+        query="",
+        headers=(),
+        peer=Peer(socket_kind=SocketKind.TCP, address="a"),
     )
     assert gatekeeper().judge(Access.READ, nothing) == Unauthenticated(guessed=False)
     assert gatekeeper().judge(Access.READ, guess("x")) == Unauthenticated(guessed=True)
@@ -381,7 +385,7 @@ async def test_s24_hundreds_who_never_ask_keep_nobody_out(
             if len(streams) % 100 == 0:
                 assert (await server.operator.get("/status")).status == 200
                 assert (await server.local.get("/status")).status == 200
-        assert server.plane.traffic.open_count() <= HTTP_HEADLESS_COUNT_MAX + 2
+        assert server.context.traffic.open_count() <= HTTP_HEADLESS_COUNT_MAX + 2
         for stream in streams[: HALF_OPEN_COUNT - HTTP_HEADLESS_COUNT_MAX - 10]:
             assert await hung_up(stream)  # the oldest made room
         with monkeypatch.context() as hasty:

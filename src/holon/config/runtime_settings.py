@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final, TypeVar
 
 from holon.config.setting_keys import SettingKey
-from holon.config.value_forms import PlainValue
+from holon.config.value_types import PlainValue
 from holon.decide.text.bounded import OutputBudget
 from holon.model import limits
 from holon.model.budgets import Budget, BudgetPolicy
