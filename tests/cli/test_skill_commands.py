@@ -13,7 +13,7 @@ from holon.adapters.system.clock import SystemClock
 from holon.cli.console import exit_codes
 from holon.model.agents import GITHUB_ARCHIVES
 from holon.model.guidance import SkillActivated, SkillInstalled, SkillUninstalled
-from holon.serve.compose import Hands, HostOptions
+from holon.serve.compose import ExecOptions, HostOptions
 from holon.serve.identity_parts import UserFiles
 from tests.adapters.files.archives import serving_repository
 from tests.cli.operator_desk import Desk
@@ -40,7 +40,7 @@ SCRIPT = Script(
 async def skilled(root: Path, base: str = GITHUB_ARCHIVES) -> AsyncIterator[Desk]:
     """A desk at a server that works for a person."""
     options = HostOptions(
-        hands=Hands(environ={"PATH": os.environ["PATH"]}),
+        exec_options=ExecOptions(environ={"PATH": os.environ["PATH"]}),
         user_files=UserFiles(user_home=root / "user", github_base=base),
     )
     models = SingleModel(ScriptedProvider(SCRIPT, SystemClock()))

@@ -18,7 +18,7 @@ from holon.model.turns.turn import ModelAnswer, StopReason
 from holon.model.values import AgentId, CallId, JsonValue
 from holon.model.wake import TriggerStatus
 from holon.ports.providers import Hear
-from holon.serve.compose import Hands, Hooks, HostOptions, open_host
+from holon.serve.compose import ExecOptions, Hooks, HostOptions, open_host
 from tests.http.serving import settled, until_event
 from tests.provenance.verdicts import rows_of
 from tests.runtime.cast import prompt_for
@@ -110,7 +110,7 @@ async def scene(folder: Path) -> AsyncIterator[Scene]:
     model, notes, outside = Configuring(folder / "outside"), Notes(), folder / "outside"
     (folder / "home").mkdir(exist_ok=True)
     options = HostOptions(
-        hands=Hands(environ={"PATH": os.environ["PATH"]}),
+        exec_options=ExecOptions(environ={"PATH": os.environ["PATH"]}),
         hooks=Hooks(journal=notes),
     )
     given = ServerOptions(models=SingleModel(model), host=options)

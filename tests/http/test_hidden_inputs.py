@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from holon.adapters.system.clock import SystemClock
-from holon.serve.compose import Hands, Hooks, HostOptions
+from holon.serve.compose import ExecOptions, Hooks, HostOptions
 from tests.cli.operator_desk import Desk
 from tests.http.serving import settled
 from tests.http.test_default_trigger import end_task
@@ -89,7 +89,7 @@ async def shown_by(server: ControlServer) -> dict[str, str]:
 async def test_a_secret_in_the_input_of_a_call_is_shown_nowhere(tmp_path: Path) -> None:
     notes = Notes()
     options = HostOptions(
-        hands=Hands(environ={"PATH": os.environ["PATH"]}), hooks=Hooks(journal=notes)
+        exec_options=ExecOptions(environ={"PATH": os.environ["PATH"]}), hooks=Hooks(journal=notes)
     )
     models = SingleModel(ScriptedProvider(SCRIPT, SystemClock()))
     given = ServerOptions(models=models, host=options)

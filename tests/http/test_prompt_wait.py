@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from holon.adapters.system.clock import SystemClock
-from holon.adapters.system.control_token import GivenToken
+from holon.adapters.system.control_token import FixedToken
 from holon.adapters.system.listening_sockets import bind_tcp
 from holon.http.routes import agent_control
 from holon.model.budgets import Budget, BudgetPolicy
@@ -274,7 +274,7 @@ async def test_the_end_of_the_service_ends_a_wait_with_what_is_known(server: Con
 
                 async def serve() -> None:
                     await serve_control_plane(
-                        server.plane, (bound,), token=GivenToken(TOKEN), names=names, ending=ending
+                        server.plane, (bound,), token=FixedToken(TOKEN), names=names, ending=ending
                     )
 
                 answering.start_soon(serve)

@@ -16,7 +16,7 @@ from holon.http.exchange import Door, Peer, RequestHead
 from holon.http.routes.workspaces import ROUTES
 from holon.model.events.event import MessageAdmitted, TaskStatusUpdated
 from holon.model.queue import MessageKind
-from holon.serve.compose import Hands, HostOptions
+from holon.serve.compose import ExecOptions, HostOptions
 from tests.adapters.system.test_workspace_finder import git
 from tests.http.serving import events_of, settled, until_event
 from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
@@ -51,8 +51,8 @@ ENVIRON = {"PATH": os.environ["PATH"]}
 
 def served(home: Path) -> Any:
     models = SingleModel(ScriptedProvider(SCRIPT, SystemClock()))
-    hands = HostOptions(hands=Hands(environ=ENVIRON))
-    return control_server(home, ServerOptions(models=models, host=hands))
+    options = HostOptions(exec_options=ExecOptions(environ=ENVIRON))
+    return control_server(home, ServerOptions(models=models, host=options))
 
 
 @pytest.fixture

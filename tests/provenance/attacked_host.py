@@ -20,7 +20,7 @@ from holon.model.commits import Commit, OpenWait
 from holon.model.events.event import Event, MessageProcessed, TurnEnded
 from holon.model.values import AgentId, TaskId, WaitId
 from holon.model.wake import WaitKind, WaitRecord
-from holon.serve.compose import Hands, Hooks, HostOptions
+from holon.serve.compose import ExecOptions, Hooks, HostOptions
 from holon.serve.identity_parts import UserFiles
 from tests.provenance.attacks import Carrier, Case, Goal, goals
 from tests.provenance.obedient_model import ObedientModel
@@ -199,7 +199,9 @@ async def attacked_host(folder: Path) -> AsyncIterator[AttackedHost]:
     (home / "token").write_text(TOKEN)
     model, notes = ObedientModel({}), Notes()
     options = HostOptions(
-        hands=Hands(environ={"PATH": os.environ["PATH"], "HOME": str(folder / "user")}),
+        exec_options=ExecOptions(
+            environ={"PATH": os.environ["PATH"], "HOME": str(folder / "user")}
+        ),
         hooks=Hooks(journal=notes),
         user_files=UserFiles(user_home=folder / "user", github_base="http://127.0.0.1:9"),
     )

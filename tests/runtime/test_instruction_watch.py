@@ -14,7 +14,7 @@ from holon.decide.agents.lifecycle import public_identity
 from holon.model.events.event import TurnEnded
 from holon.model.guidance import InstructionSourceChanged
 from holon.runtime.host import Host
-from holon.serve.compose import Hands, HostOptions, open_host
+from holon.serve.compose import ExecOptions, HostOptions, open_host
 from tests.runtime.cast import calls, prompt_for, rule, says, webhook_for
 from tests.support.builders import MAIN
 from tests.support.scripted_provider import Script, ScriptedProvider, ScriptedRule
@@ -34,9 +34,9 @@ RULES = (
 @asynccontextmanager
 async def hosted(home: Path, *rules: ScriptedRule) -> AsyncIterator[Host]:
     models = SingleModel(ScriptedProvider(Script(rules=rules), SystemClock()))
-    hands = Hands(environ={"PATH": os.environ["PATH"]})
+    exec_options = ExecOptions(environ={"PATH": os.environ["PATH"]})
     with anyio.fail_after(60):
-        async with open_host(home, models, HostOptions(hands=hands)) as host:
+        async with open_host(home, models, HostOptions(exec_options=exec_options)) as host:
             now = SystemClock().now()
             await host.control.create_agent(public_identity(MAIN, now=now, is_default=True))
             yield host

@@ -13,7 +13,7 @@ from holon.model.turns.conversation import TextBlock, ToolResultBlock, ToolUseBl
 from holon.model.turns.turn import ModelAnswer, StopReason
 from holon.model.values import CallId
 from holon.ports.providers import Candidate, Hear, ModelPreference, Provider
-from holon.serve.compose import Hands, HostOptions
+from holon.serve.compose import ExecOptions, HostOptions
 from tests.http.serving import settled
 from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
 
@@ -71,7 +71,7 @@ def options(known: Mapping[ModelRef, Provider], *, allowed: bool = False) -> Ser
     return ServerOptions(
         models=Models(known),
         host=HostOptions(
-            hands=Hands(environ={"PATH": "/usr/bin:/bin"}), trial_tools_allowed=allowed
+            exec_options=ExecOptions(environ={"PATH": "/usr/bin:/bin"}), trial_tools_allowed=allowed
         ),
     )
 

@@ -34,7 +34,7 @@ _STEPS_KEPT_COUNT = BUDGET_WINDOW_MS // USAGE_STEP_MS + 1
 _MISSING = "agents_row_missing"
 
 
-class PaceChanges:
+class TurnLimitChanges:
     """Writes what changes about an agent's pace."""
 
     def __init__(self, statements: Statements) -> None:
