@@ -32,8 +32,8 @@ RULES = (
 @asynccontextmanager
 async def desk_at(home: Path) -> AsyncIterator[Desk]:
     models = SingleModel(ScriptedProvider(Script(rules=RULES), SystemClock()))
-    host_options = HostOptions(exec_options=ExecOptions(environ={"PATH": os.environ["PATH"]}))
-    async with control_server(home, ServerOptions(models=models, host=host_options)) as server:
+    options = HostOptions(exec_options=ExecOptions(environ={"PATH": os.environ["PATH"]}))
+    async with control_server(home, ServerOptions(models=models, host=options)) as server:
         yield Desk(server)
 
 

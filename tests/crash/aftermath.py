@@ -26,7 +26,7 @@ from holon.model.values import AgentId, MessageId
 from tests.crash.dead_copy import dead_copy
 from tests.crash.hands_aftermath import effect_problems, patch_problems
 from tests.crash.stage import Ledger
-from tests.support.hands_oracle import result_problems
+from tests.support.command_oracle import result_problems
 from tests.support.world_oracle import safety_problems
 
 _ENDS: Final = (

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from holon.adapters.system.control_token import GivenToken
+from holon.adapters.system.control_token import FixedToken
 from holon.http.access import Authorizer, RateLimiter, ServerNames, Unauthenticated
 from holon.http.app import App, RouteTable
 from holon.http.context import HttpContext
@@ -205,7 +205,7 @@ async def test_s10_odd_bytes_for_a_token_are_a_wrong_token(
 
 
 def gatekeeper(token: str = TOKEN) -> Authorizer:
-    return Authorizer(owner_uid=0, token=GivenToken(token), runs_for_an_agent=lambda _: False)
+    return Authorizer(owner_uid=0, token=FixedToken(token), runs_for_an_agent=lambda _: False)
 
 
 def test_a_token_may_be_as_long_as_its_rule_says() -> None:
@@ -239,7 +239,7 @@ def test_s11_the_work_on_a_token_does_not_depend_on_how_much_of_it_is_right(
     compare, sha256 = hmac.compare_digest, hashlib.sha256
     keeper = gatekeeper()
     expected = sha256(TOKEN.encode()).digest()
-    monkeypatch.setattr(GivenToken, "digest", lambda _: expected)
+    monkeypatch.setattr(FixedToken, "digest", lambda _: expected)
 
     def counting(given: bytes, held: bytes) -> bool:
         compared.append((len(given), len(held)))

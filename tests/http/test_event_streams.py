@@ -204,7 +204,7 @@ async def test_s13_a_stream_ends_when_its_token_is_rotated(
     monkeypatch.setattr(event_stream, "EVENT_HEARTBEAT_MS", 10)
     async with server.operator.stream(STREAM) as stream, server.local.stream(STREAM) as local:
         await stream.frame()
-        monkeypatch.setattr("holon.adapters.system.control_token.GivenToken.digest", lambda _: b"")
+        monkeypatch.setattr("holon.adapters.system.control_token.FixedToken.digest", lambda _: b"")
         assert (await server.operator.get("/status")).status == 401
         closed = await stream.event()
         assert (closed.event, closed.json()["code"]) == (STREAM_CLOSED, "unauthorized")
@@ -220,7 +220,7 @@ async def test_s13_silent_streams_end_by_one_look_at_the_token_for_all(
     async with server.operator.stream(STREAM) as stream, server.operator.stream(ALL) as other:
         for each in (stream, other):
             await each.frame()
-        monkeypatch.setattr("holon.adapters.system.control_token.GivenToken.digest", lambda _: b"")
+        monkeypatch.setattr("holon.adapters.system.control_token.FixedToken.digest", lambda _: b"")
         for each in (stream, other):
             closed = await each.frame()  # the very next: no heartbeat was waited for
             assert closed is not None

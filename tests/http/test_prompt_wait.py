@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from holon.adapters.system.clock import SystemClock
-from holon.adapters.system.control_token import GivenToken
+from holon.adapters.system.control_token import FixedToken
 from holon.adapters.system.listening_sockets import bind_tcp
 from holon.http.routes import agent_control
 from holon.model.budgets import Budget, BudgetPolicy
@@ -276,7 +276,7 @@ async def test_the_end_of_the_service_ends_a_wait_with_what_is_known(server: Con
                     await serve_control_plane(
                         server.context,
                         (bound,),
-                        token=GivenToken(TOKEN),
+                        token=FixedToken(TOKEN),
                         names=names,
                         ending=ending,
                     )

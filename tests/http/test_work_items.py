@@ -1,4 +1,4 @@
-"""Work items in an operator's hands, over a real server."""
+"""Work items managed by an operator, over a real server."""
 
 from typing import Any
 

@@ -51,8 +51,8 @@ ENVIRON = {"PATH": os.environ["PATH"]}
 
 def served(home: Path) -> Any:
     models = SingleModel(ScriptedProvider(SCRIPT, SystemClock()))
-    host_options = HostOptions(exec_options=ExecOptions(environ=ENVIRON))
-    return control_server(home, ServerOptions(models=models, host=host_options))
+    options = HostOptions(exec_options=ExecOptions(environ=ENVIRON))
+    return control_server(home, ServerOptions(models=models, host=options))
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import anyio
 import msgspec
 
-from holon.adapters.providers.resolver import ProviderPlane
+from holon.adapters.providers.resolver import ProviderResolver
 from holon.adapters.system.logs import install_log_redaction
 from holon.adapters.system.secrets import SecretRegistry
 from holon.config.load_settings import Settings, load_settings
@@ -146,7 +146,7 @@ class Switchboard:
     """A host's provider plane and everything that came out of it."""
 
     host: Host
-    plane: ProviderPlane
+    plane: ProviderResolver
     clock: SkippingClock
     lines: Sequence[Line]
     recorded_in: Path

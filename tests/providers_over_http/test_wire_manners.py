@@ -31,7 +31,7 @@ from tests.providers_over_http.switchboard import (
     line_to,
     open_switchboard,
 )
-from tests.support.wire_server.faults import Fault, Raw, Refuse, Twist, html_page
+from tests.support.wire_server.faults import AnswerFault, Fault, Raw, Refuse, html_page
 from tests.support.wire_server.server import WireServer, open_wire_server
 
 SCRIPT: Final = Script(rounds=tuple(ScriptedRound(text=f"Answer {n}.") for n in range(9)))
@@ -293,7 +293,7 @@ async def test_a_chat_model_that_reasons_is_told_its_limit_by_the_newer_name(
 
 # --- Garbled answers ------------------------------------------------------------------------------
 
-GARBLED: Final = (html_page(), Fault(twists=(Twist.MALFORMED_JSON,)), instead([]))
+GARBLED: Final = (html_page(), Fault(twists=(AnswerFault.MALFORMED_JSON,)), instead([]))
 
 
 @pytest.mark.requirement("provider-wire:one-garbled-answer-is-asked-for-again")

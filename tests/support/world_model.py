@@ -16,7 +16,7 @@ from holon.model.values import later
 from holon.ports.providers import OnProgress
 from tests.support.manual_clock import ManualClock
 from tests.support.scripted_provider import FAILURES, ScriptedCall, ScriptedRound, spoken
-from tests.support.world_hands import WorldHands
+from tests.support.world_commands import WorldCommands
 
 _LATENCIES_MS: Final = (0, 0, 0, 5, 400, 2_000, 15_000)
 _SILENCE_MS: Final = 600_000
@@ -32,7 +32,7 @@ class WorldModel:
         chance: Random,
         *,
         follow_up_count_max: int,
-        hands: WorldHands | None = None,
+        hands: WorldCommands | None = None,
     ) -> None:
         self._clock = clock
         self._hands = hands

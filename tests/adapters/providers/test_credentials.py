@@ -31,7 +31,7 @@ from holon.model.providers.models import (
     TransportKind,
 )
 from holon.serve.providers import build_plane
-from tests.adapters.providers.plane_parts import (
+from tests.adapters.providers.resolver_parts import (
     SECRET,
     credentials_of,
     token_that_ends,

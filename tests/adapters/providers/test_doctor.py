@@ -22,7 +22,7 @@ from holon.model.providers.attempts import ProviderError
 from holon.model.providers.models import ProviderResolverSettings, ProviderSetting, parse_model_ref
 from holon.runtime.providers.gate import LastFailure
 from tests.adapters.providers.byte_server import byte_server, json_response
-from tests.adapters.providers.plane_parts import SECRET, plane_of
+from tests.adapters.providers.resolver_parts import SECRET, plane_of
 
 FAILURE = LastFailure(
     model_ref="openai/gpt-5.4",

@@ -20,7 +20,7 @@ from holon.model.turns.conversation import TextBlock
 from holon.model.turns.turn import AnswerProgress, ModelAnswer, StopReason
 from holon.model.values import JsonValue
 from holon.ports.providers import OnProgress, Provider, unheard
-from tests.adapters.providers.recorded.asked import MODEL, Sayer, asking, saying
+from tests.adapters.providers.recorded.sample_requests import MODEL, Sayer, asking, saying
 from tests.support.manual_clock import ManualClock
 
 SECRET = "sk-plainly-secret-0123456789"

@@ -49,7 +49,7 @@ from holon.ports.providers import Candidate, ModelPreference, Provider
 
 if TYPE_CHECKING:
     from holon.adapters.providers.http.exchange import HttpExchange
-    from holon.adapters.providers.http.local_client import Exchanges
+    from holon.adapters.providers.http.local_client import RoutingExchange
 
 
 SCRIPTS_FOLDER: Final = "scripts"
@@ -128,7 +128,7 @@ def local_is_installed() -> bool:
     return all(find_spec(package) is not None for package in _LOCAL_PACKAGES)
 
 
-class PlaneParts(msgspec.Struct, frozen=True, kw_only=True):
+class ResolverParts(msgspec.Struct, frozen=True, kw_only=True):
     """What a plane is built from besides its settings."""
 
     credentials: Credentials
@@ -138,14 +138,14 @@ class PlaneParts(msgspec.Struct, frozen=True, kw_only=True):
     has_local: Callable[[], bool] = local_is_installed
 
 
-class ProviderPlane:
+class ProviderResolver:
     """Every model that can be named. A ModelDirectory; close it at the end."""
 
-    def __init__(self, settings: ProviderResolverSettings, parts: PlaneParts) -> None:
+    def __init__(self, settings: ProviderResolverSettings, parts: ResolverParts) -> None:
         self.settings = settings
         self.credentials = parts.credentials
         self._parts = parts
-        self._exchange: Exchanges | None = None
+        self._exchange: RoutingExchange | None = None
         self._refused = RefusedParameters()
         self._candidates: dict[ModelRef, Candidate] = {}
         self._preference = self._preferred()
@@ -181,12 +181,12 @@ class ProviderPlane:
         if self._exchange is None:
             # Here, not above: a plane is also asked about models that nobody talks to.
             from holon.adapters.providers.http.exchange import ExchangeTimeouts
-            from holon.adapters.providers.http.local_client import Exchanges
+            from holon.adapters.providers.http.local_client import RoutingExchange
 
             timeouts = ExchangeTimeouts(
                 answer_ms=self.settings.http_timeout_ms, idle_ms=self.settings.stream_idle_ms
             )
-            self._exchange = Exchanges(timeouts, clock=self._parts.clock)
+            self._exchange = RoutingExchange(timeouts, clock=self._parts.clock)
         return self._exchange
 
     async def aclose(self) -> None:
@@ -278,7 +278,7 @@ def _prompt_tokens_max(route: ProviderRoute, model: ModelInfo) -> int | None:
 
 
 def _traced(
-    provider: Provider, ref: ModelRef, settings: ProviderResolverSettings, parts: PlaneParts
+    provider: Provider, ref: ModelRef, settings: ProviderResolverSettings, parts: ResolverParts
 ) -> Provider:
     if not (settings.http_trace or settings.failure_trace):
         return provider

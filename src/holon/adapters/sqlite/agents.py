@@ -19,11 +19,10 @@ from holon.adapters.sqlite.database.row_codec import (
     IDENTITIES,
     ITEMS,
     LINES,
-    USAGES,
+    ActivityCountsRow,
     AgentRow,
-    AroundRow,
     WaitRow,
-    WeighedRow,
+    WorkItemRow,
     activation_memory,
     agent_state,
     encode,
@@ -234,7 +233,7 @@ class SqliteAgentReads(ReadSession):
         )
 
     def _snapshot_of(self, agent_id: AgentId, row: AgentRow, *, now: int) -> AgentSnapshot:
-        around = AroundRow._make(self._one("around", (agent_id,)) or _NOTHING)
+        around = ActivityCountsRow._make(self._one("around", (agent_id,)) or _NOTHING)
         waits = self._open_waits(agent_id) if around.has_waits else {}
         current_id, most = row.current_work_item_id, WORK_ITEMS_WEIGHED_COUNT_MAX
         current = self._all("weighed_item", (current_id,)) if current_id is not None else []
@@ -384,7 +383,7 @@ class SqliteAgentReads(ReadSession):
 
 
 def _weigh(found: Row, waits: _WaitsByItem) -> WeighedItem:
-    row = WeighedRow._make(found)
+    row = WorkItemRow._make(found)
     item = ITEMS.decode(row.record)
     return WeighedItem(
         item=item, waits=tuple(waits.get(item.id, ())), activation=activation_memory(row, item)

@@ -51,7 +51,7 @@ _MISSING = "agents_row_missing"
 _HOLD_MAX = timedelta(milliseconds=SELF_STARTED_HOLD_MS_MAX)
 
 
-class PaceChanges:
+class TurnLimitChanges:
     """Writes what changes about an agent's pace."""
 
     def __init__(self, statements: Statements) -> None:

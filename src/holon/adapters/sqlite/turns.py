@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar, assert_never
 
 import apsw
 
-from holon.adapters.sqlite.budgets import PaceChanges
+from holon.adapters.sqlite.budgets import TurnLimitChanges
 from holon.adapters.sqlite.database.row_codec import (
     CallRow,
     EntryRow,
@@ -203,7 +203,7 @@ class TurnChanges:
         self._sql = named_queries("turns")
         self._agent_sql = named_queries("agents")
         self._message_sql = named_queries("messages")
-        self._pace = PaceChanges(statements)
+        self._pace = TurnLimitChanges(statements)
         self._skills = SkillChanges(statements)
 
     def write(self, change: TurnChange, *, at: int) -> None:

@@ -32,7 +32,13 @@ from holon.model.turns.turn import (
 from holon.model.values import CallId
 from holon.ports.journal import NothingToRedact
 from holon.ports.providers import OnProgress, unheard
-from tests.adapters.providers.recorded.asked import MODEL, OTHER_MODEL, Sayer, asking, saying
+from tests.adapters.providers.recorded.sample_requests import (
+    MODEL,
+    OTHER_MODEL,
+    Sayer,
+    asking,
+    saying,
+)
 
 SECRET = 'sk-0123456789"abcdef'
 RICH = ModelAnswer(

@@ -19,15 +19,15 @@ from typing import Final
 import msgspec
 
 from holon.adapters.providers.local.engine import (
+    GeneratedText,
     LocalEngine,
-    Written,
     begins_call,
     find_weights,
     lift,
     next_call_id,
     require_engine,
 )
-from holon.adapters.providers.local.prompt import Chat, Profile, chat_of, profile_for
+from holon.adapters.providers.local.prompt import LocalChat, Profile, chat_of, profile_for
 from holon.model.limits import LOCAL_THREADS_COUNT_DEFAULT
 from holon.model.providers.attempts import (
     ContextTooLongError,
@@ -215,7 +215,7 @@ class LocalProvider:
 
     async def _written(
         self, request: ProviderRequest, on_progress: OnProgress
-    ) -> tuple[Chat, Written]:
+    ) -> tuple[LocalChat, GeneratedText]:
         for shrink in _SHRINKS:
             chat = chat_of(request, self._profile, shrink=shrink)
             try:
@@ -224,8 +224,8 @@ class LocalProvider:
                 refused = error
         raise refused
 
-    async def _write(self, chat: Chat, on_progress: OnProgress) -> Written:
-        listening = _Listening(on_progress, may_call=bool(chat.tools))
+    async def _write(self, chat: LocalChat, on_progress: OnProgress) -> GeneratedText:
+        listening = _ProgressFilter(on_progress, may_call=bool(chat.tools))
         return await self._engine.write(
             [{"role": line.role, "content": line.content} for line in chat.lines],
             grammar=self._grammar(chat),
@@ -233,7 +233,7 @@ class LocalProvider:
             on_text=listening.hear,
         )
 
-    def _grammar(self, chat: Chat) -> str | None:
+    def _grammar(self, chat: LocalChat) -> str | None:
         if not chat.tools and not chat.keep_to_words:
             return None
         return grammar_of(chat.tools, self._profile)
@@ -244,7 +244,7 @@ class LocalProvider:
         )
 
 
-class _Listening:
+class _ProgressFilter:
     """Passes words on and keeps calls back."""
 
     def __init__(self, on_progress: OnProgress, *, may_call: bool) -> None:

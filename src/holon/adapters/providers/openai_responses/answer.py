@@ -36,8 +36,8 @@ from holon.adapters.providers.openai_responses.request import (
 from holon.adapters.providers.refusals import keyless_line, not_json, refusal_of
 from holon.adapters.providers.reset_times import wait_of
 from holon.adapters.providers.wire_answer import (
-    GrowingText,
-    KeptSize,
+    AnswerSizeLimit,
+    ThinkingSplitter,
     arguments_in,
     as_list,
     as_object,
@@ -289,8 +289,8 @@ class ResponseStream:
         self._done: dict[str, tuple[int, dict[str, Any]]] = {}
         self._calls: dict[str, tuple[str, str]] = {}
         self._response: dict[str, Any] | None = None
-        self._size = KeptSize()
-        self._texts: dict[str, GrowingText] = {}  # of each message
+        self._size = AnswerSizeLimit()
+        self._texts: dict[str, ThinkingSplitter] = {}  # of each message
 
     @property
     def is_finished(self) -> bool:
@@ -364,7 +364,7 @@ class ResponseStream:
         if text is None:
             if len(self._texts) >= PROVIDER_OUTPUT_ITEMS_COUNT_MAX:
                 return [TextGrew(text=delta)]
-            text = self._texts[key] = GrowingText()
+            text = self._texts[key] = ThinkingSplitter()
         return text.feed(delta)
 
     def _note_call(self, data: dict[str, Any]) -> None:

@@ -59,7 +59,7 @@ class ContinuationNote(StrEnum):
     REFUSED = "previous_response_refused"  # a hit the provider refused; sent again, whole
 
 
-class Window(Record, frozen=True, kw_only=True):
+class ContinuationWindow(Record, frozen=True, kw_only=True):
     """What the provider holds of one conversation after its last response."""
 
     shape: bytes
@@ -91,7 +91,7 @@ def scope_of(frame: PromptFrame) -> Scope | None:
 def plan_request(
     *,
     scope: Scope | None,
-    window: Window | None,
+    window: ContinuationWindow | None,
     shape: bytes,
     messages: Sequence[EncodedMessage],
 ) -> Plan:
@@ -135,13 +135,13 @@ class ContinuationWindows:
     """The windows of one endpoint, bounded; the longest unused goes first."""
 
     def __init__(self, *, windows_max: int = _WINDOWS_COUNT_MAX) -> None:
-        self._windows: Lru[Scope, Window] = Lru(windows_max)
+        self._windows: Lru[Scope, ContinuationWindow] = Lru(windows_max)
 
-    def take(self, scope: Scope | None) -> Window | None:
+    def take(self, scope: Scope | None) -> ContinuationWindow | None:
         """Take the window of a scope out, if there is one."""
         return None if scope is None else self._windows.pop(scope)
 
-    def keep(self, scope: Scope | None, window: Window) -> None:
+    def keep(self, scope: Scope | None, window: ContinuationWindow) -> None:
         """Keep a window until the next request of its scope."""
         if scope is not None:
             self._windows.put(scope, window)
@@ -256,11 +256,11 @@ class OpenAiResponsesTransport:
         return _Exchanged(answer=_noted(answer, note), response_id=_id_in(response))
 
 
-def _window_after(lowered: LoweredRequest, exchanged: _Exchanged) -> Window:
+def _window_after(lowered: LoweredRequest, exchanged: _Exchanged) -> ContinuationWindow:
     said = items_of(AssistantMessage(blocks=exchanged.answer.blocks), lowered.style)
     encoded = (msgspec.Raw(msgspec.json.encode(item)) for item in said)
     progress = lowered.messages[-1].progress if lowered.messages else Progress()
-    return Window(
+    return ContinuationWindow(
         shape=lowered.shape,
         progress=progress.behind(encoded),
         response_id=exchanged.response_id,

@@ -21,10 +21,10 @@ import msgspec
 
 from holon.adapters.providers.scripted.script import (
     FAILURES,
-    Line,
     Script,
     ScriptedRound,
-    Shown,
+    ScriptLine,
+    ShownPrompt,
     line_for,
     unmet_by,
 )
@@ -79,11 +79,11 @@ class ScriptedProvider:
             on_progress(progress)
         return answer
 
-    def _require_shown(self, line: Line, request: ProviderRequest) -> None:
+    def _require_shown(self, line: ScriptLine, request: ProviderRequest) -> None:
         if line.round.expect is None:
             return
         layout = layout_of(request)
-        shown = Shown(
+        shown = ShownPrompt(
             system="\n".join(block.text for block in layout.system),
             conversation=layout.conversation,
             tools=[tool.name for tool in request.tools],
@@ -92,7 +92,7 @@ class ScriptedProvider:
             script = f"script {self._script.name!r}" if self._script.name else "the script"
             raise RequestRejectedError(f"{script}, round {line.number + 1}: {unmet}")
 
-    def _fail_if_told(self, line: Line, request: ProviderRequest) -> None:
+    def _fail_if_told(self, line: ScriptLine, request: ProviderRequest) -> None:
         if line.round.fail is None:
             return
         place = (request.agent_id, len(request.conversation), line.number)

@@ -186,7 +186,7 @@ class AgentRow(NamedTuple):
     budget_until: int | None
 
 
-class AroundRow(NamedTuple):
+class ActivityCountsRow(NamedTuple):
     """The columns of the `around` query."""
 
     claimed_message_id: str | None
@@ -206,7 +206,7 @@ class WaitRow(NamedTuple):
     work_item_id: str | None
 
 
-class WeighedRow(NamedTuple):
+class WorkItemRow(NamedTuple):
     """A work item with its activation memory, if it has one."""
 
     record: str
@@ -334,7 +334,7 @@ def wait_record(row: WaitRow) -> WaitRecord:
     )
 
 
-def activation_memory(row: WeighedRow, item: WorkItemRecord) -> ActivationMemory | None:
+def activation_memory(row: WorkItemRow, item: WorkItemRecord) -> ActivationMemory | None:
     """Return what is remembered about offering an item, if it was ever offered."""
     if row.revision_seen is None:
         return None

@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias, assert_never
 import apsw
 
 from holon.adapters.sqlite.agents import AgentChanges
-from holon.adapters.sqlite.budgets import PaceChanges
+from holon.adapters.sqlite.budgets import TurnLimitChanges
 from holon.adapters.sqlite.database.database_files import DatabaseFiles
 from holon.adapters.sqlite.database.error_mapping import ConstraintNames, running_error
 from holon.adapters.sqlite.database.statements import (
@@ -261,7 +261,7 @@ class CommitWriter:
         self._skills = SkillChanges(self._statements)
         self._working_memory = WorkingMemoryChanges(self._statements)
         self._triggers = TriggerChanges(self._statements)
-        self._pace = PaceChanges(self._statements)
+        self._pace = TurnLimitChanges(self._statements)
         self._workspaces = WorkspaceChanges(self._statements)
         self._contexts = ContextChanges(self._statements)
         self._instructions = InstructionChanges(self._statements)

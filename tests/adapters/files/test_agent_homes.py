@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holon.adapters.files.agent_homes import HomeBirths, agents_md_of
+from holon.adapters.files.agent_homes import FileAgentHomes, agents_md_of
 from holon.adapters.files.builtin_templates import seed_templates
 from holon.adapters.files.github_tree import GithubTrees
 from holon.adapters.files.new_tree import remove_tree
@@ -48,11 +48,11 @@ class Town:
         self.agents = root / "holon" / "agents"
         github = GithubTrees(base)
         store = TemplateStore(self.templates, github)
-        self.births = HomeBirths(root / "holon", store, FolderSkillInstaller(github))
+        self.homes = FileAgentHomes(root / "holon", store, FolderSkillInstaller(github))
         self.home = self.agents / ADA
 
     async def make(self, template: str | None = None) -> None:
-        await self.births.make(ADA, template=template, at=AT)
+        await self.homes.make(ADA, template=template, at=AT)
 
     def template(self, name: str, manifest: object) -> str:
         folder = self.templates / name
@@ -80,7 +80,7 @@ def below(folder: Path) -> list[str]:
 @pytest.mark.requirement("agent-init:home-layout")
 async def test_a_home_has_its_layout_and_is_the_owners_alone(town: Town) -> None:
     await town.make()
-    await town.births.keep(ADA)
+    await town.homes.keep(ADA)
     assert below(town.home) == LAYOUT
     for path in (town.home, *town.home.rglob("*")):
         assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
@@ -143,10 +143,10 @@ async def test_a_github_template_records_its_commit(tmp_path: Path) -> None:
 async def test_a_template_that_changes_later_changes_no_agent(town: Town) -> None:
     name = town.template("mine", {"skill_refs": [{"kind": "builtin", "name": "github-pr-fix"}]})
     await town.make(name)
-    await town.births.keep(ADA)
+    await town.homes.keep(ADA)
     before = (town.home / "AGENTS.md").read_text()
     (town.templates / name / "AGENTS.md").write_text("# Other\n")
-    await town.births.complete(ADA, template=name)
+    await town.homes.complete(ADA, template=name)
     assert (town.home / "AGENTS.md").read_text() == before
 
 
@@ -171,7 +171,7 @@ async def test_a_template_with_a_missing_skill_makes_nothing(town: Town, manifes
     with pytest.raises((BadTemplateError, BadSkillRefError)):
         await town.make(town.template("mine", manifest))
     assert town.left() in ([], [".births"])
-    assert list(await town.births.provisional()) == []
+    assert list(await town.homes.provisional()) == []
 
 
 @pytest.mark.requirement("agent-init:skill-failure-fails-the-template")
@@ -185,7 +185,7 @@ async def test_a_template_with_a_skill_that_says_nothing_of_itself_makes_nothing
     with pytest.raises(BadSkillRefError, match="no front matter"):
         await town.make(town.template("mine", manifest))
     assert town.left() == [".births"]
-    assert list(await town.births.provisional()) == []
+    assert list(await town.homes.provisional()) == []
 
 
 @pytest.mark.requirement("agent-init:fails-closed")
@@ -206,16 +206,16 @@ async def test_a_hostile_archive_makes_nothing(tmp_path: Path) -> None:
 
 async def test_a_provisional_home_goes_without_a_trace(town: Town) -> None:
     await town.make("holon-default")
-    assert list(await town.births.provisional()) == [ADA]
-    await town.births.discard(ADA)
+    assert list(await town.homes.provisional()) == [ADA]
+    await town.homes.discard(ADA)
     assert town.left() == [".births"]
-    await town.births.discard(ADA)
+    await town.homes.discard(ADA)
 
 
 async def test_a_home_that_was_kept_is_never_discarded(town: Town) -> None:
     await town.make("holon-default")
-    await town.births.keep(ADA)
-    await town.births.discard(ADA)
+    await town.homes.keep(ADA)
+    await town.homes.discard(ADA)
     assert (town.home / "AGENTS.md").exists()
 
 
@@ -232,7 +232,7 @@ async def test_only_the_very_directory_that_was_placed_is_taken_away(town: Town)
     town.home.rename(town.agents / "moved")
     town.home.mkdir()
     (town.home / "mine").write_text("mine")
-    await town.births.discard(ADA)
+    await town.homes.discard(ADA)
     assert os.listdir(town.home) == ["mine"]
 
 
@@ -242,7 +242,7 @@ async def test_a_sign_that_cannot_be_read_is_told_as_a_problem_of_that_home(town
     sign.unlink()
     sign.mkdir()
     with pytest.raises(AgentHomeError, match="cannot be removed"):
-        await town.births.discard(ADA)
+        await town.homes.discard(ADA)
     assert town.home.is_dir()
 
 
@@ -255,8 +255,8 @@ async def test_a_sign_that_cannot_be_removed_is_told_and_leaves_the_home_provisi
     await town.make()
     monkeypatch.setattr("holon.adapters.files.agent_homes.remove_tree", stuck)
     with pytest.raises(AgentHomeError, match=f"births/{ADA} cannot be removed"):
-        await town.births.keep(ADA)
-    assert list(await town.births.provisional()) == [ADA]
+        await town.homes.keep(ADA)
+    assert list(await town.homes.provisional()) == [ADA]
     assert town.home.is_dir()
 
 
@@ -269,7 +269,7 @@ async def test_a_directory_that_was_there_is_completed_or_refused(town: Town) ->
     await town.make()
     assert (town.home / "AGENTS.md").read_text() == "mine"
     assert (town.home / "memory" / "self.md").exists()
-    await town.births.discard(ADA)
+    await town.homes.discard(ADA)
     assert (town.home / "AGENTS.md").exists()
 
 
@@ -283,15 +283,15 @@ async def test_an_empty_directory_is_no_obstacle(town: Town) -> None:
 async def test_completing_adds_and_never_overwrites(town: Town) -> None:
     (town.home / "memory").mkdir(parents=True)
     (town.home / "memory" / "self.md").write_text("I know things.")
-    await town.births.complete(ADA, template="holon-default")
+    await town.homes.complete(ADA, template="holon-default")
     assert "long-lived assistant" in (town.home / "AGENTS.md").read_text()
     assert (town.home / "memory" / "self.md").read_text() == "I know things."
     (town.home / "AGENTS.md").write_text("edited")
-    await town.births.complete(ADA, template="holon-default")
+    await town.homes.complete(ADA, template="holon-default")
     assert (town.home / "AGENTS.md").read_text() == "edited"
     (town.home / "AGENTS.md").unlink()
     (town.home / "AGENTS.md").symlink_to("/nowhere")
-    await town.births.complete(ADA, template="holon-default")
+    await town.homes.complete(ADA, template="holon-default")
     assert os.readlink(town.home / "AGENTS.md") == "/nowhere"
 
 
@@ -308,12 +308,12 @@ async def test_the_first_agent_gets_holons_own_where_the_users_default_is_broken
         refs = [{"kind": "builtin", "name": "ghx"}, {"kind": "local", "path": "/no/such/skill"}]
         (mine / "skills.json").write_text(json.dumps({"skill_refs": refs}))
     await town.make("holon-default")
-    await town.births.keep(ADA)
+    await town.homes.keep(ADA)
     assert "long-lived assistant" in (town.home / "AGENTS.md").read_text()
     assert os.listdir(town.home / "skills") == ["holon-work-items"]
     assert "comes with Holon, since yours cannot be used" in caplog.text
     with pytest.raises((BadTemplateError, BadSkillRefError)):
-        await town.births.make(AgentId("bob"), template="holon-default", at=AT)
+        await town.homes.make(AgentId("bob"), template="holon-default", at=AT)
     assert not (town.agents / "bob").exists()
 
 
@@ -322,7 +322,7 @@ async def test_missing_guidance_is_holons_own_where_the_users_default_is_broken(
     town: Town, caplog: pytest.LogCaptureFixture
 ) -> None:
     (town.templates / "holon-default" / "AGENTS.md").unlink()
-    await town.births.complete(ADA, template="holon-default")
+    await town.homes.complete(ADA, template="holon-default")
     assert "long-lived assistant" in (town.home / "AGENTS.md").read_text()
     assert "comes with Holon, since yours cannot be used" in caplog.text
 

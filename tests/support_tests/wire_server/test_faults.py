@@ -12,11 +12,11 @@ from holon.adapters.providers.scripted.script import FAILURES, Script, ScriptedR
 from holon.model.providers.models import TransportKind
 from tests.support.manual_clock import ManualClock
 from tests.support.wire_server.faults import (
+    AnswerFault,
     ErrorInside,
     Fault,
     Gate,
     Refuse,
-    Twist,
     html_page,
     rate_limited,
     redirected,
@@ -24,7 +24,7 @@ from tests.support.wire_server.faults import (
     usage_limited,
 )
 from tests.support.wire_server.server import open_wire_server
-from tests.testing.wire_server.bodies import (
+from tests.support_tests.wire_server.bodies import (
     ALL,
     CHAT,
     CODEX,
@@ -37,11 +37,11 @@ from tests.testing.wire_server.bodies import (
     plain_client,
     post,
 )
-from tests.testing.wire_server.clients import HELLO, LOOK
+from tests.support_tests.wire_server.clients import HELLO, LOOK
 
 
 async def body_of(
-    kind: TransportKind, *twists: Twist, stream: bool, script: Script = LOOK
+    kind: TransportKind, *twists: AnswerFault, stream: bool, script: Script = LOOK
 ) -> bytes:
     """The body of a twisted answer."""
     fault = Fault(twists=twists)
@@ -107,19 +107,19 @@ async def test_an_error_may_come_inside_a_200(kind: TransportKind, stream: bool)
 @pytest.mark.parametrize("kind", ALL)
 async def test_twists_of_a_stream(kind: TransportKind) -> None:
     straight = events_in(await body_of(kind, stream=True))
-    twice = events_in(await body_of(kind, Twist.DUPLICATE_EVENTS, stream=True))
+    twice = events_in(await body_of(kind, AnswerFault.DUPLICATE_EVENTS, stream=True))
     assert twice == [event for event in straight for _ in range(2)]
-    missing = events_in(await body_of(kind, Twist.MISSING_TERMINAL, stream=True))
+    missing = events_in(await body_of(kind, AnswerFault.MISSING_TERMINAL, stream=True))
     assert missing == straight[: len(missing)]
     assert 0 < len(missing) < len(straight)
-    early = events_in(await body_of(kind, Twist.DONE_EARLY, stream=True))
+    early = events_in(await body_of(kind, AnswerFault.DONE_EARLY, stream=True))
     assert early == [*missing, b"[DONE]"]
-    padded = events_in(await body_of(kind, Twist.UNKNOWN_EVENTS, stream=True))
+    padded = events_in(await body_of(kind, AnswerFault.UNKNOWN_EVENTS, stream=True))
     assert len(padded) == len(straight) + len(missing)
-    crlf = await body_of(kind, Twist.CRLF_LINES, stream=True)
+    crlf = await body_of(kind, AnswerFault.CRLF_LINES, stream=True)
     assert events_in(crlf) == straight
     assert crlf.count(b"\r\n") == crlf.count(b"\n")
-    broken = await body_of(kind, Twist.MALFORMED_JSON, stream=True)
+    broken = await body_of(kind, AnswerFault.MALFORMED_JSON, stream=True)
     with pytest.raises(json.JSONDecodeError):
         found_in(broken)
 
@@ -127,22 +127,22 @@ async def test_twists_of_a_stream(kind: TransportKind) -> None:
 @pytest.mark.parametrize("kind", [RESPONSES, CHAT, MESSAGES])
 async def test_malformed_json_in_a_whole_answer(kind: TransportKind) -> None:
     with pytest.raises(json.JSONDecodeError):
-        json.loads(await body_of(kind, Twist.MALFORMED_JSON, stream=False))
+        json.loads(await body_of(kind, AnswerFault.MALFORMED_JSON, stream=False))
 
 
 @pytest.mark.parametrize("kind", [RESPONSES, CHAT, MESSAGES])
 async def test_twists_of_what_is_said(kind: TransportKind) -> None:
-    async def text(twist: Twist) -> str:
+    async def text(twist: AnswerFault) -> str:
         return (await body_of(kind, twist, stream=False)).decode()
 
-    assert "Let me look." not in await text(Twist.EMPTY_CONTENT)
-    assert len(await text(Twist.HUGE_TEXT)) > 10 * 1024 * 1024
-    assert len(await text(Twist.HUGE_ARGUMENTS)) > 1024 * 1024
-    assert "never clos" in await text(Twist.BROKEN_ARGUMENTS)
-    assert (await text(Twist.DUPLICATE_CALL_IDS)).count("call_mine") == 2
-    assert "NoSuchTool" in await text(Twist.UNKNOWN_TOOL)
-    assert "call_mine" not in await text(Twist.STOP_FOR_NO_CALL)
-    assert json.loads(await text(Twist.NO_USAGE)).get("usage") is None
+    assert "Let me look." not in await text(AnswerFault.EMPTY_CONTENT)
+    assert len(await text(AnswerFault.HUGE_TEXT)) > 10 * 1024 * 1024
+    assert len(await text(AnswerFault.HUGE_ARGUMENTS)) > 1024 * 1024
+    assert "never clos" in await text(AnswerFault.BROKEN_ARGUMENTS)
+    assert (await text(AnswerFault.DUPLICATE_CALL_IDS)).count("call_mine") == 2
+    assert "NoSuchTool" in await text(AnswerFault.UNKNOWN_TOOL)
+    assert "call_mine" not in await text(AnswerFault.STOP_FOR_NO_CALL)
+    assert json.loads(await text(AnswerFault.NO_USAGE)).get("usage") is None
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 3, 1_000_000])

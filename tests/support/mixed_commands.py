@@ -31,7 +31,7 @@ def note_text(name: str) -> str:
     return "".join(f"{name} line {number}\n" for number in range(_NOTE_LINES_COUNT))
 
 
-def hands_round(chance: Random, conversation: tuple[ConversationMessage, ...]) -> ScriptedRound:
+def command_round(chance: Random, conversation: tuple[ConversationMessage, ...]) -> ScriptedRound:
     """Return a round that does something."""
     dice = chance.random()
     if dice < 0.22:

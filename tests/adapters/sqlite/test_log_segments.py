@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holon.adapters.sqlite.database.statements import Statements, named_queries
-from holon.adapters.sqlite.log_stretches import LogStretches, Place, Span, without
+from holon.adapters.sqlite.log_segments import LogSegments, Place, Span, without
 from holon.model.values import to_micros
 from tests.adapters.sqlite.history_rows import LATER, History
 
@@ -27,12 +27,12 @@ def test_what_is_left_of_a_span_is_all_that_was_not_taken(whole: Span, taken: li
     ]
 
 
-def read(path: Path, *days: int) -> LogStretches:
+def read(path: Path, *days: int) -> LogSegments:
     """Read a log that begins at the start of the tests, and has a turn on each of these days."""
     history = History(path / "test.sqlite")
     for number, day in enumerate(days, start=1):
         history.add_turn(number, at=LATER + day * DAY)
-    log = LogStretches(Statements(history.connection), named_queries("retention")["next_events"])
+    log = LogSegments(Statements(history.connection), named_queries("retention")["next_events"])
     assert log.catch_up()
     return log
 
@@ -61,7 +61,7 @@ def test_the_own_stamp_shows_it_when_it_is_credible(tmp_path: Path) -> None:
 def test_a_log_of_very_many_stretches_is_remembered_as_few(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holon.adapters.sqlite.log_stretches._STRETCHES_COUNT_MAX", 3)
+    monkeypatch.setattr("holon.adapters.sqlite.log_segments._STRETCHES_COUNT_MAX", 3)
     log = read(tmp_path, 0, -300, 10, -299, 20)
     everywhere = log.after((0, 0), below=2**62)
     assert len(everywhere) == 3

@@ -9,7 +9,7 @@ import httpx2
 
 from holon.model.providers.models import TransportKind
 from tests.support.wire_server.server import WireServer
-from tests.testing.wire_server.clients import KEY, SCHEMA, TRUSTING_NOBODY
+from tests.support_tests.wire_server.clients import KEY, SCHEMA, TRUSTING_NOBODY
 
 RESPONSES: Final = TransportKind.OPENAI_RESPONSES
 CODEX: Final = TransportKind.OPENAI_CODEX_RESPONSES

@@ -15,7 +15,7 @@ from holon.model.turns.conversation import ConversationMessage
 from holon.model.values import JsonValue, later
 from holon.tools.registry import local_registry
 from tests.support.manual_clock import ManualClock
-from tests.support.mixed_hands import task_ids_shown
+from tests.support.mixed_commands import task_ids_shown
 from tests.support.scripted_provider import ScriptedCall, ScriptedRound
 from tests.support.scripted_shell import CommandScript, NamedPlaces, ScriptedShell
 from tests.support.world_plan import AGENTS, Planned, Steer
@@ -41,7 +41,7 @@ _VANISHING_SHARE: Final = 0.15  # of the commands that run while the host is dow
 _YIELDS_MS: Final = (None, 0, 0, 300, 6_000)
 
 
-def ports_of(hands: "WorldHands") -> dict[str, Any]:
+def ports_of(hands: "WorldCommands") -> dict[str, Any]:
     """Return the ports of a host whose agents can act."""
     return {
         "tools": local_registry(),
@@ -51,7 +51,7 @@ def ports_of(hands: "WorldHands") -> dict[str, Any]:
     }
 
 
-class WorldHands:
+class WorldCommands:
     """Shell, directories and bad luck of one seed."""
 
     def __init__(self, clock: ManualClock, chance: Random, *, span_ms: int) -> None:

@@ -10,7 +10,7 @@ from holon.adapters.providers.scripted.script import Script, ScriptedRound
 from holon.model.turns.turn import StopReason
 from tests.support.wire_server import messages_request
 from tests.support.wire_server.server import open_wire_server
-from tests.testing.wire_server.clients import LOOK, SCHEMA, anthropic_client
+from tests.support_tests.wire_server.clients import LOOK, SCHEMA, anthropic_client
 
 EVENTS: TypeAdapter[Any] = TypeAdapter(RawMessageStreamEvent)
 ASKED: dict[str, Any] = {

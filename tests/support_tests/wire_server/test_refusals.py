@@ -8,7 +8,7 @@ import pytest
 from holon.adapters.providers.scripted.script import Expectation, Script, ScriptedRound
 from holon.model.providers.models import TransportKind
 from tests.support.wire_server.server import open_wire_server
-from tests.testing.wire_server.bodies import (
+from tests.support_tests.wire_server.bodies import (
     ALL,
     CHAT,
     CODEX,
@@ -20,7 +20,7 @@ from tests.testing.wire_server.bodies import (
     plain_client,
     post,
 )
-from tests.testing.wire_server.clients import HELLO, LOOK, SCHEMA
+from tests.support_tests.wire_server.clients import HELLO, LOOK, SCHEMA
 
 LOOSE: dict[str, Any] = {"type": "object", "properties": {"at": {"type": "string"}}}
 NESTED: dict[str, Any] = {**SCHEMA, "properties": {"at": {"type": "array", "items": LOOSE}}}

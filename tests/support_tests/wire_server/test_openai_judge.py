@@ -15,7 +15,7 @@ from holon.model.providers.models import TransportKind
 from holon.model.turns.turn import StopReason
 from tests.support.wire_server import chat_request, responses_request
 from tests.support.wire_server.server import open_wire_server
-from tests.testing.wire_server.clients import HELLO, LOOK, SCHEMA, openai_client
+from tests.support_tests.wire_server.clients import HELLO, LOOK, SCHEMA, openai_client
 
 RESPONSES = TransportKind.OPENAI_RESPONSES
 CODEX = TransportKind.OPENAI_CODEX_RESPONSES

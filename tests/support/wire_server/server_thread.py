@@ -15,7 +15,7 @@ from tests.support.wire_server.server import open_wire_server
 
 
 @contextmanager
-def wire_server_beside(speaker: Speaker) -> Iterator[str]:
+def wire_server_thread(speaker: Speaker) -> Iterator[str]:
     """Give the base URL of a server that speaks chat completions while the block runs."""
     loop = asyncio.new_event_loop()
     ending = asyncio.Event()

@@ -43,7 +43,7 @@ class WireRefusal(Exception):
         self.details = dict(details or {})
 
 
-class Asked(NamedTuple):
+class RawRequest(NamedTuple):
     """A request as it came in: its JSON, its headers, and the responses it may go on from."""
 
     body: JsonObject
@@ -59,7 +59,7 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Heard:
+class ParsedRequest:
     """One request, understood."""
 
     model: str
@@ -79,7 +79,7 @@ class Heard:
     echoed: JsonObject = field(default_factory=dict)  # parameters the answer repeats
 
 
-class Talk:
+class ConversationBuilder:
     """Gathers a conversation in which neighbours of one side become one message."""
 
     def __init__(self) -> None:

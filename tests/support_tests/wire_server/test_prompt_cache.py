@@ -7,8 +7,8 @@ import pytest
 from holon.model.providers.models import TransportKind
 from tests.support.wire_server.faults import FINE
 from tests.support.wire_server.server import open_wire_server
-from tests.testing.wire_server.bodies import CHAT, MESSAGES, RESPONSES, plain_client, post
-from tests.testing.wire_server.clients import HELLO
+from tests.support_tests.wire_server.bodies import CHAT, MESSAGES, RESPONSES, plain_client, post
+from tests.support_tests.wire_server.clients import HELLO
 
 LONG = "a long story " * 400
 MARK: Any = {"cache_control": {"type": "ephemeral"}}

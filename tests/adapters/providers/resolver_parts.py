@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from holon.adapters.providers.credentials import Credentials
-from holon.adapters.providers.resolver import PlaneParts, ProviderPlane
+from holon.adapters.providers.resolver import ProviderResolver, ResolverParts
 from holon.adapters.system.credential_file import CredentialFile
 from holon.adapters.system.secrets import SecretRegistry
 from holon.model.providers.models import ProviderResolverSettings
@@ -38,15 +38,15 @@ def plane_of(
     environ: Mapping[str, str] | None = None,
     *,
     has_local: bool = False,
-) -> ProviderPlane:
-    parts = PlaneParts(
+) -> ProviderResolver:
+    parts = ResolverParts(
         credentials=credentials_of(home, environ),
         clock=ManualClock(),
         home=home,
         redactor=SecretRegistry(),
         has_local=lambda: has_local,
     )
-    return ProviderPlane(settings or ProviderResolverSettings(), parts)
+    return ProviderResolver(settings or ProviderResolverSettings(), parts)
 
 
 def token_that_ends(moment: datetime, account: str | None = None) -> str:

@@ -68,7 +68,7 @@ def without(whole: Span, taken: Iterable[Span]) -> Sequence[Span]:
     return [*left, (low, high)]
 
 
-class LogStretches:
+class LogSegments:
     """The stretches of one log, on the writer's connection and thread."""
 
     def __init__(self, statements: Statements, sql: str) -> None:

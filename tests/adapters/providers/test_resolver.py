@@ -30,8 +30,8 @@ from holon.model.providers.models import (
 from holon.model.turns.conversation import TextBlock
 from holon.ports.providers import unheard
 from tests.adapters.providers.byte_server import byte_server, json_response
-from tests.adapters.providers.plane_parts import SECRET, plane_of, token_that_ends, write_login
-from tests.adapters.providers.recorded.asked import asking
+from tests.adapters.providers.recorded.sample_requests import asking
+from tests.adapters.providers.resolver_parts import SECRET, plane_of, token_that_ends, write_login
 from tests.support.manual_clock import DAWN
 
 KEYS = {
