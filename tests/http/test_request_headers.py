@@ -38,7 +38,7 @@ def headers_read(start: object) -> set[bytes]:
 
 def is_ours(value: object) -> bool:
     module = getattr(value, "__module__", "") or ""
-    is_followed = module.startswith(("holon.http.", __name__)) and value is not Route
+    is_followed = module.startswith(("holon.http.", __name__)) and module != "holon.http.route"
     return is_followed and (inspect.isfunction(value) or inspect.isclass(value))
 
 

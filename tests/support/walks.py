@@ -22,7 +22,7 @@ from anyio.lowlevel import checkpoint
 import holon
 from holon.adapters.system.clock import SystemClock
 from holon.model.events.event import BriefCreated
-from holon.serve.compose import Hands, HostOptions
+from holon.serve.compose import ExecOptions, HostOptions
 from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
 from tests.support.scripted_provider import (
     Script,
@@ -103,7 +103,7 @@ async def trigger_walk(server: ControlServer, folder: Path) -> None:
     after = await _newest(server)
     triggers = server.host.triggers
     url = triggers.url_of(await triggers.ensure(MAIN)) or ""
-    path = url.removeprefix(server.plane.facts.base_url)
+    path = url.removeprefix(server.context.facts.base_url)
     answer = await server.stranger.send("POST", path, body=b"the build is red")
     assert answer.status == 200, answer.body
     await _brief(server, after=after)
@@ -148,7 +148,7 @@ async def _served(folder: Path) -> AsyncIterator[ControlServer]:
     )
     options = ServerOptions(
         models=SingleModel(ScriptedProvider(script, SystemClock())),
-        host=HostOptions(hands=Hands(environ={"PATH": os.environ["PATH"]})),
+        host=HostOptions(exec_options=ExecOptions(environ={"PATH": os.environ["PATH"]})),
     )
     async with control_server(folder / "home", options) as server:
         yield server

@@ -19,6 +19,7 @@ from holon.adapters.sqlite.database.row_codec import (
     IDENTITIES,
     ITEMS,
     LINES,
+    USAGES,
     ActivityCountsRow,
     AgentRow,
     WaitRow,
