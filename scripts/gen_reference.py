@@ -19,7 +19,7 @@ from types import ModuleType
 from holon.adapters.files import new_tree
 from holon.adapters.system import credential_file, private_file
 from holon.config import config_file, environment_names, settings
-from holon.http import query, route
+from holon.http import query, request_headers
 from holon.http.events import stream
 from holon.http.routes import work
 from holon.model import agents, commits, errors, guidance, limits
@@ -54,7 +54,7 @@ ERROR_MODULES = (
     commands,
     requests,
     query,
-    route,
+    request_headers,
     stream,
     work,
 )
