@@ -100,8 +100,9 @@ class SkillChanges:
         self._statements = statements
         self._sql = named_queries("skills")
 
-    def write(self, change: SkillChange) -> None:
+    def write(self, change: SkillChange, *, at: int) -> None:
         """Write one change."""
+        del at  # an activation carries its own moment
         match change:
             case ActivateSkill(activation=activation):
                 self._activate(activation)

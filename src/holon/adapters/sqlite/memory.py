@@ -215,8 +215,9 @@ class WorkingMemoryChanges:
         self._statements = statements
         self._sql = named_queries("working_memory")
 
-    def write(self, change: MemoryChange) -> None:
+    def write(self, change: MemoryChange, *, at: int) -> None:
         """Write one change."""
+        del at  # the record carries its own moment
         match change:
             case RememberWork(agent_id=agent_id, state=state):
                 self._statements.run(

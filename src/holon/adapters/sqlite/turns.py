@@ -344,8 +344,9 @@ class ContextChanges:
         self._statements = statements
         self._sql = named_queries("contexts")
 
-    def write(self, change: RememberContext) -> None:
+    def write(self, change: RememberContext, *, at: int) -> None:
         """Write one move."""
+        del at  # a context has no moment
         context = change.context
         self._statements.run(
             self._sql["remember_context"],
