@@ -1,20 +1,20 @@
-"""Attaching, leaving and forgetting workspaces.
+"""Workspace decisions: which root an agent works in, and attach, enter, exit, detach.
 
 Owns:  the choice between the workspace an agent is in, the root its host was given, and its home;
-       the refusals of paths. Pure: somebody else has looked at the disk; which workspace a
-       directory belongs to, and what may be done with workspaces. Pure.
-Rule 1: there is always exactly one place. An agent that chose none is at home, or in the root its
+       workspace identity, and the refusals of paths. The disk was inspected by the caller.
+Rule 1: an agent always has exactly one root. Without a workspace it is at home, or in the root its
         host gives every agent instead.
-Rule 2: the workspace an agent is in comes before the root of its host, unless that root was named
-        for this very run.
-Rule 3: a path is absolute: whose working directory would a relative one be relative to?
-Rule 4: what Holon keeps for itself under its home is nobody's workspace.
-Rule 5: a workspace's id follows from its anchor alone: the top of the repository a directory lies
-        in, or else the directory itself. The same project has the same id for every agent, always.
-Rule 6: a directory in another worktree of a repository that is attached belongs to that repository:
-        the worktree is its execution root, and whoever is there has it alone.
-Rule 7: an agent is always somewhere. Home can be neither left nor forgotten, and the workspace an
-        agent is in is left before it is forgotten.
+Rule 2: the workspace an agent is in takes precedence over the root of its host, unless that root
+        was named for this very run.
+Rule 3: a path is absolute, since no working directory is defined that a relative one could refer
+        to.
+Rule 4: Holon's own folders under its home are never a workspace.
+Rule 5: a workspace's id follows from its anchor alone: the root of the repository that contains a
+        directory, or else the directory itself. The same project has the same id for every agent.
+Rule 6: a directory in another worktree of an attached repository belongs to that repository: the
+        worktree is its execution root, and an agent in it has it exclusively.
+Rule 7: home can be neither exited nor detached, and an active workspace is exited before it is
+        detached.
 """
 
 import hashlib

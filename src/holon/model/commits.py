@@ -1,20 +1,20 @@
-"""Durable change as one value: the commit and its closed union of changes.
+"""Durable change as one value: the commit, its expectations and the closed union of changes.
 
-Owns:  expectations (compare-and-set) and commit outcomes; everything that can change a row.
-       `decide/events/audit` says which events each change leaves; each change of a commit with the
-       events it leaves in the audit log and the marks it leaves for memory search.
+Owns:  expectations (compare-and-set), changes, commit outcomes, and the audited form of a commit:
+       each change with the events it leaves in the audit log and the marks it leaves for memory
+       search.
 Rule 1: an expectation names one row and what the decision saw in it. If the row has moved on, the
         whole commit is refused and the caller decides again from fresh rows.
 Rule 2: a commit is atomic, and applying the same commit_id twice is the same as applying it once.
-Rule 3: `expects` are checked in the same transaction; one that fails refuses the whole commit.
-Rule 4: commit ids name the moment: `admit:<message>`, `claim:<message>:<generation>`,
+Rule 3: `expects` are checked in the same transaction as the changes are written.
+Rule 4: a commit id names what happens once: `admit:<message>`, `claim:<message>:<generation>`,
         `round:<turn>:<n>`, `remind:<turn>:<n>`, `compact:<turn>:<n>`, `tool:<effect>:done`,
         `settle:<message>`, `fire:<timer>:<slot>:<count>`, `task:<task>:<status>`, `tick:<message>`,
         `wait:<wait>:<state>`, `control:<request>`, `archive:<agent>`, `trigger:<trigger>:<epoch>`,
         `deliver:<trigger>:<key>`.
-Rule 5: all of it is decided before it reaches a store (decide/events/audit). A store writes rows,
-        compares what is expected, gives out sequence numbers, and decides nothing.
-Rule 6: it is handed over in this process and never written down as such; it has no form on a wire.
+Rule 5: events and marks are computed before a commit reaches a store (decide/events/audit). A store
+        writes rows, compares expectations, allocates sequence numbers, and decides nothing.
+Rule 6: a commit stays in this process; it is never serialized and has no wire form.
 """
 
 from typing import TypeAlias

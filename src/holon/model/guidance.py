@@ -1,16 +1,14 @@
-"""Skills: what an agent may learn to do by reading.
+"""Guidance: instruction files and skills an agent reads.
 
-Owns:  what was loaded, from where, what could not be, and what is to be mistrusted of it; what the
-       audit log can say about them; the member of the union `Change` (model/commits) that is about
-       instruction sources; catalog entries and activations; those members of the union `Change`
-       (model/commits) that are about skills; what the audit log can say about skills; the three
-       kinds of reference, and what an installation leaves behind.
-Rule 1: the text goes into the prompt and nowhere else; surfaces show where it came from.
-Rule 2: only metadata is ever in the prompt; the body is read when a skill is used.
-Rule 3: a skill is known by the path of its SKILL.md: two scopes may hold skills of one name. Some
-        write its name in other cases, which is the same file to them.
-Rule 4: the end of a turn (SettleTurn) keeps or drops what the turn made active; there is no change
-        of its own for that, and no event.
+Owns:  loaded instructions, their sources and problems, and taint marks; skill catalogs, references,
+       activations and installations; the members of the union `Change` (model/commits) and the
+       audit events about both.
+Rule 1: instruction text goes into the prompt and nowhere else; surfaces show its source.
+Rule 2: the prompt lists only a skill's metadata; its body is read when the skill is used.
+Rule 3: a skill is identified by the path of its SKILL.md, since two scopes may hold skills of the
+        same name. File names in another case (skill.md) are the same file.
+Rule 4: the end of a turn (SettleTurn) keeps or drops the skills the turn activated; that has no
+        change and no event of its own.
 """
 
 from enum import StrEnum

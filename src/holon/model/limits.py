@@ -1,9 +1,9 @@
 """Every bound in the runtime, by name.
 
-Owns:  the numbers. A limit that has no name here does not exist; the numbers of what a model does
-       by its hands; every other one is in model/limits.
+Owns:  the numbers; a limit without a name here does not exist. Numbers that only one record uses
+       stand beside it: model/memory/records, model/turns/compaction, model/events/reads.
 Rule 1: names carry their unit last: `_BYTES_MAX`, `_MS_DEFAULT`, `_COUNT_MAX`.
-Rule 2: relations between limits are asserted at the bottom, so that an edit cannot break them.
+Rule 2: relations between limits are asserted beside them, so that an edit cannot break them.
 """
 
 from typing import Final

@@ -1,14 +1,13 @@
-"""The message envelope: the one form in which anything may influence an agent.
+"""Messages: the envelope, its provenance and its place in the queue.
 
 Owns:  origins, delivery surfaces, admission contexts, authority classes and trust levels; the
-       envelope, its kinds, priorities, bodies and queue states; the ingress request and the receipt
-       for an admitted one; the record. The secret itself is never in it.
-Rule 1: these labels are set at the door from how a request arrived, never from what it claims.
-Rule 2: they travel with the content into prompt, transcript, memory and events, unchanged.
+       envelope, its kinds, priorities, bodies and queue states; the ingress request and the
+       admission receipt; webhook settings, which name a secret and never hold it.
+Rule 1: ingress sets the provenance labels from how a request arrived. What a caller claims about
+        itself is kept apart in `claimed_*` and can only lead to a refusal.
+Rule 2: the labels travel with the content into prompt, transcript, memory and events, unchanged.
 Rule 3: typed fields carry meaning; `metadata` is stored for people and never consulted.
 Rule 4: a message ends in exactly one terminal queue state, once.
-Rule 5: provenance is filled in by the surface from how the request arrived. What a caller claims
-        about itself is kept apart in `claimed_*` and can only lead to a refusal.
 """
 
 from enum import StrEnum

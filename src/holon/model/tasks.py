@@ -1,7 +1,7 @@
-"""Background tasks: records, states, and what a restart needs to know.
+"""Background tasks and commands: records, states, and what a restart needs to know.
 
-Owns:  the task record, its kinds and statuses, command and recovery specs; the nouns of command
-       execution, shared by the shell port, the tools and the tasks.
+Owns:  the task record, its kinds and statuses, command and recovery specs; the command types shared
+       by the shell port, the tools and the tasks.
 Rule 1: statuses move forward only, and the first terminal status wins (decide/tasks/commands).
 Rule 2: the record is the authority on terminal state; a late message never downgrades it.
 Rule 3: a command is identified by a run id that exists before the process does; everything it

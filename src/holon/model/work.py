@@ -1,11 +1,10 @@
-"""Work items: what an agent has set out to do.
+"""Work items: objectives, plans, todo lists and their scheduling states.
 
 Owns:  the work item, its todo list, plan artifact, delivery summary and derived scheduling states;
-       what the audit log can say about an agent's work; the policy behind reminders of the current
-       work item.
+       the reminder policy; the audit events about an agent's work.
 Rule 1: focus is not a state of the item; the agent's focus points at it.
 Rule 2: `open` alone never entitles an item to run; readiness is derived (decide/work/projection).
-Rule 3: an event names its item; the item's own words stay in its row.
+Rule 3: an event names its item; the item's text stays in its row.
 """
 
 from enum import StrEnum

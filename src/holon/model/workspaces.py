@@ -1,15 +1,15 @@
-"""Where an agent works: workspaces, execution roots and worktrees.
+"""Workspaces: bindings, execution roots, worktrees and execution policy.
 
-Owns:  workspace entries, the active binding, occupancy, worktree sessions, execution policy; those
-       members of the union `Change` (model/commits) that are about workspaces; what the audit log
-       can say about workspaces.
+Owns:  workspace entries, the active binding, occupancy, worktree sessions, execution policy; the
+       members of the union `Change` (model/commits) and the audit events about workspaces.
 Rule 1: the anchor is the project's stable identity; a worktree changes the execution root only.
-Rule 2: policy states what is enforced and what is not; it never claims a sandbox that is not there.
-Rule 3: an agent without a workspace of its choice is in AGENT_HOME, which has no row; it can be
-        neither left nor detached. WORKSPACE_ROOT is the place a host gives its agents instead.
+Rule 2: policy states what is enforced and what is not; it never claims a sandbox that does not
+        exist.
+Rule 3: an agent that chose no workspace is in AGENT_HOME, which has no row and can be neither left
+        nor detached. WORKSPACE_ROOT replaces it where a host gives all its agents one root.
 Rule 4: attaching makes a workspace known to an agent; entering makes its root the place where the
-        agent's commands and patches happen. An agent is in one workspace at most: it exits one
-        before it enters another.
+        agent's commands and patches run. An agent is in one workspace at most: it exits one before
+        it enters another.
 Rule 5: entering takes an occupancy of the root, exiting releases it.
 """
 

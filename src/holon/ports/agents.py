@@ -1,16 +1,17 @@
-"""The homes agents are born into.
+"""Agent homes and templates.
 
+Contract of AgentHomes:
+- `make` builds a home whole and puts it in its place, or raises (BadTemplateError,
+  BadSkillRefError, SourceUnreachableError, HomeOccupiedError, AgentHomeError) and leaves nothing;
+- the home is provisional until `keep`: `discard` removes a provisional one, and `provisional` names
+  those an ended process left. A directory that existed before is never provisional: `make` without
+  a template completes it, `make` with one refuses it;
+- `complete` adds what a home lacks and changes nothing that exists;
+- `temporary` names agents that were made for one run and have a home here, oldest first and a
+  bounded number of them; `remove` takes such a home away in one step as seen from outside, and
+  never follows a link.
 
-Contract: `make` builds a home whole and puts it in its place, or raises (BadTemplateError,
-BadSkillRefError, SourceUnreachableError, HomeOccupiedError, AgentHomeError) and leaves nothing. The
-home is provisional until `keep`: `discard` takes a provisional one away, and `provisional` names
-those an ended process left. A directory that was there before is never provisional: `make` without
-a template completes it, `make` with one refuses it. `complete` adds what a home lacks and changes
-nothing that is there. `temporary` names agents that were made for one run and have a home here,
-oldest first and a bounded number of them; `remove` takes such a home away in one step as seen from
-outside, and never anything that a link leads to.
-
-Contract: `entries` is bounded, in a fixed order, and fails nothing.
+Contract of TemplateCatalog: `entries` is bounded, in a fixed order, and never fails.
 """
 
 from collections.abc import Sequence

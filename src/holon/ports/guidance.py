@@ -1,24 +1,24 @@
-"""Skills an agent may find, and those it uses.
+"""Instruction files and skills: reading, activation state and installation.
 
+Contract of InstructionSources: `digests` reads the files of an agent's home as they are now and
+never fails because of one: a missing or unreadable file is left out. Keys are paths below the home;
+a digest is the SHA-256, in hex, of what a prompt, a search or a skill could take from the file.
 
-Contract: `digests` looks at the files of an agent's home as they are now and never fails because of
-one: what is not there, or cannot be read, is left out. Keys are paths below the home; a digest is
-the SHA-256 of what a prompt, a search or a skill could take from the file, in hex.
+Contract of Instructions: `load` reads the files as they are now, bounded, and never fails because
+of one: an unreadable file is a problem in the answer. It looks in the agent's home and at the
+workspace's anchor, never in a shell's directory.
 
-Contract: `load` looks at the files as they are now, bounded, and never fails because of one: what
-cannot be read is a problem in the answer. It looks in the agent's home and at the workspace's
-anchor, never in a shell's directory.
+Contract of SkillCatalogs: `catalog` lists the current skills, metadata only, bounded, in a fixed
+order; an unreadable skill or root is a problem in the answer and fails nothing.
 
-Contract of SkillCatalogs: `catalog` names what is there now, metadata only, bounded, in a fixed
-order; a skill or a root that cannot be read is a problem in the answer and fails nothing.
-Contract of ActiveSkills: what is active for the agent's next prompt, in order of activation.
+Contract of ActiveSkills: the skills active for the agent's next prompt, in order of activation.
 
-Contract: a skill is installed, replaced or removed whole, or not at all (BadSkillRefError,
-SourceUnreachableError, RefusedError). What was changed or made by hand since is neither replaced
-nor removed without `force`.
+Contract of SkillFolders: a skill is installed, replaced or removed whole, or not at all
+(BadSkillRefError, SourceUnreachableError, RefusedError). A skill that was changed since its
+installation, or was not installed, is neither replaced nor removed without `force`.
 
-Contract: `install` makes `<into>/<name>` appear whole or raises BadSkillRefError and leaves `into`
-as it was. One that is already there under that name is not touched: it is refused.
+Contract of SkillInstaller: `install` makes `<into>/<name>` appear whole or raises BadSkillRefError
+and leaves `into` as it was. An existing skill of that name is refused, not touched.
 """
 
 from collections.abc import Mapping, Sequence

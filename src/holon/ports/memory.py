@@ -1,19 +1,21 @@
-"""The search index of one agent's memory: derived, disposable, never the truth.
+"""Memory search and the episode ledger: derived, disposable, never the source of truth.
 
-
-Contract: an index is made of documents that somebody else can make again. A file that is missing,
-cut short, damaged, foreign or of another version is thrown away: `IndexLostError` says that the
-index is empty now and has to be fed from the beginning. `apply` is atomic, together with the number
-it is told to remember, so that feeding it the same changes twice does no harm. Queries are words:
-nothing in one is a command to the index. No call keeps the event loop waiting for the disk.
-
+Contract of MemoryIndex:
+- an index can be built again from durable rows. A file that is missing, cut short, damaged, foreign
+  or of another version is discarded: `IndexLostError` says that the index is empty now and has to
+  be fed from the beginning;
+- `apply` is atomic, together with the position it stores, so that feeding the same changes twice
+  does no harm;
+- queries are words: no text in one is a command to the index;
+- no call blocks the event loop on the disk.
 Errors: IndexLostError (empty now; feed it and ask again), MemoryIndexError (cannot be used now).
 
-Contract: episodes are only ever added at the end, each as one whole line of JSON. `last_id` reads
-back the newest whole line, so that whoever was cut off can go on where the file stands; a line that
-was cut short is taken away before the next is added. No link is followed on the way to the file. An
-agent without a home has no ledger. No call keeps the event loop waiting for the disk.
-
+Contract of EpisodeLedger:
+- episodes are only appended, each as one whole line of JSON;
+- `last_id` reads back the newest whole line, so that an interrupted writer can continue where the
+  file stands; a partial last line is removed before the next is appended;
+- no link is followed on the way to the file. An agent without a home has no ledger;
+- no call blocks the event loop on the disk.
 Errors: LedgerError, when the file cannot be read or written.
 """
 

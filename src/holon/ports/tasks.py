@@ -1,23 +1,23 @@
-"""Running commands: started, watched, fed and stopped, also across a restart of the runtime.
+"""Commands and background tasks.
 
-
-Contract (kept by tests/contract/test_shell.py):
+Contract of Shell and RunningCommand (kept by tests/contract/test_shell.py):
 - `start` returns once the process exists, in a session and process group of its own, its output
   going to files from the first byte; or raises CommandSpawnError, having left nothing behind;
-- the process outlives us: a runtime that is killed and started again finds it by `attach`;
+- the process outlives the runtime: a runtime that is killed and started again finds it by
+  `attach`;
 - `wait` returns once the process itself has ended and its output was drained for a bounded time: a
   grandchild that keeps a pipe open cannot hold it. Cancelling `wait` leaves the command running;
-- `stop` ends the whole group: first politely, then, with `force` or after a grace, for certain. It
-  also ends what a command that has ended itself left running, which `left_running` tells of;
+- `stop` ends the whole group: first politely, then, with `force` or after a grace, by force. It
+  also ends leftover processes of a command that has ended itself (`left_running`);
 - the environment of a command is an allow-list plus what the spec adds: no key, no token.
 
-Contract (kept by runtime/tasks/supervisor):
+Contract of TaskControl (kept by runtime/tasks/supervisor):
 - `offer` hands over a running command together with the record a commit is about to create. Once
   that record is durable the command is supervised to its end; when it never becomes durable, the
   command is ended;
-- `running` is exact: what it lists has a live owner in this process;
-- `stop` asks politely the first time and insists the second time; the record says `cancelling`
-  before anyone hears that the stop was asked for.
+- `running` is exact: every task it lists has a live owner in this process;
+- `stop` asks politely the first time and forces the second time; the record says `cancelling`
+  before any caller learns of the stop.
 """
 
 from collections.abc import Sequence

@@ -1,10 +1,10 @@
-"""How long the parts of a turn take, told to whoever gathers spans.
+"""Tracing: spans of turns, rounds and tool calls.
 
 Contract (kept by tests/contract/test_tracer.py, run against every implementation):
-- nothing here raises, waits, or changes what a turn does;
-- a tracer is told ids, names, counts, times and outcomes, and keeps no text of a prompt, an answer,
-  a call or a result;
-- a turn that is left without `ended` was cut off.
+- no method raises, waits, or changes what a turn does;
+- a tracer receives ids, names, counts, times and outcomes, and no text of a prompt, an answer, a
+  call or a result;
+- a turn span that is left without `ended` was cut off.
 """
 
 from types import TracebackType

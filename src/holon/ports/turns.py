@@ -1,11 +1,11 @@
-"""Which turn has the processor, told so that it is known after the process is gone.
+"""The turn mark: which turn has the processor, readable after the process has died.
 
 Contract:
-- what `enter` said last stands until `leave`, also when the process is killed in between; after a
-  power cut it may be lost, since no turn is to blame for one;
-- `left_by` tells what the process before this one had said and not taken back, and stays the same;
-- neither costs more than a system call, and none of them raises: a mark that cannot be kept is
-  missing, and then only TURN_RESUMES_COUNT_MAX ends a turn that ends the process.
+- the last `enter` stands until `leave`, also when the process is killed in between; after a power
+  cut it may be lost, since no turn causes a power cut;
+- `left_by` is the mark the previous process left, and stays the same;
+- each call costs at most one system call, and none raises: if a mark cannot be kept, only
+  TURN_RESUMES_COUNT_MAX ends a turn that ends the process.
 """
 
 from typing import Protocol

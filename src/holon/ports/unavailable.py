@@ -1,7 +1,7 @@
-"""Ports of a host that was given no hands.
+"""Stand-ins for ports a host does not have.
 
-Owns:  the stand-ins for commands, files, directories, time and tasks where a host has none. Each
-       refuses in the error its port is known for, so that no caller needs a second path.
+Owns:  the stand-ins for commands, files, directories, time and tasks. Each refuses with the error
+       of its port, so that no caller needs a second path.
 """
 
 from collections.abc import Sequence

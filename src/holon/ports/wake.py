@@ -1,7 +1,7 @@
-"""The key addresses of external triggers are derived from.
+"""The server key from which addresses of external triggers are derived.
 
-Contract: the key is the same for as long as a home lives, and is kept out of the database. Without
-a key no address exists and none opens.
+Contract: the key is the same for as long as a home exists, and is not in the database. Without a
+key no address exists and none verifies.
 """
 
 from typing import Protocol

@@ -1,11 +1,11 @@
-"""What an operator does to an agent's lifecycle: stop, pause, resume, abort, another model.
+"""Operator control of an agent's lifecycle: stop, pause, resume, abort, model override.
 
-Owns:  whether such a request changes anything, why it is declined, and the commit it makes.
-Rule 1: a request for the posture the agent is in already changes nothing, and no lane is cut off.
-Rule 2: the running turn is settled in the same commit that fences its lane; nothing is left half
-        done.
+Owns:  whether such a request changes anything, the refusal if not, and the commit it makes.
+Rule 1: a request for the posture the agent already has changes nothing and fences no lane.
+Rule 2: the running turn is settled in the same commit that fences its lane, so no turn is left
+        half done.
 Rule 3: another model may answer at once: what waits for a provider, or for a model with a larger
-        window, is let go.
+        window, is released.
 """
 
 from collections.abc import Mapping

@@ -1,15 +1,15 @@
-"""The agent lifecycle: which signal moves which posture where.
+"""The agent lifecycle as a transition table.
 
-Owns:  the identities agents are born with, and telling those made for one run from others; every
-       transition between agent postures, as one table; what a caller is told when that agent is
-       unknown, archived or stopped.
+Owns:  the identities of new agents, and which of them were made for one run; every transition
+       between postures, as one table; the refusals for an agent that is unknown, archived or
+       stopped.
 Rule 1: a transition that is not in TRANSITIONS cannot happen.
-Rule 2: stopped means stopped for everyone. `woken` has no row there, nor on paused: only an
-        explicit resume crosses either boundary, and a stopped agent has to boot again.
+Rule 2: stopped holds for every caller. `woken` has no row there, nor on paused: only an explicit
+        resume crosses either boundary, and a stopped agent has to boot again.
 Rule 3: a row may lead back to its own posture where a signal can arrive twice, after a crash or
         from two sources at once.
-Rule 4: a stopped agent is refused the same way at every door, and always with the way to resume it.
-Rule 5: a hint names a command and a route, both as they can be used at once.
+Rule 4: a stopped agent is refused in the same way on every surface, with the way to resume it.
+Rule 5: a hint names a command and a route, both ready to use.
 """
 
 from collections.abc import Mapping

@@ -1,14 +1,13 @@
-"""Whether there is anything left of a budget.
+"""Budgets: whether an agent may use more, and what a turn cost.
 
-Owns:  the judgement before every turn and before each further round of it, and what a turn cost;
-       the refusals for what would be one too many.
-Rule 1: a step counts in full until all of it lies outside the window; so a budget is never
-        overdrawn by how usage is added up, only by rounds that had begun: what a running turn has
-        used is known after each of its rounds.
-Rule 2: of several budgets that are used up, the one with room last decides until when.
-Rule 3: a step from the future, left by a clock that was set back, counts for nothing.
+Owns:  the check before every turn and before each further round of it; the cost of a turn; the
+       refusals for a quota that is reached.
+Rule 1: a usage step counts in full until all of it lies outside the window, so adding up never
+        overdraws a budget. Only a round that had begun can: its usage is known when it ends.
+Rule 2: of several used-up budgets, the one that has room last decides until when.
+Rule 3: a step in the future, left by a clock that was set back, counts for nothing.
 Rule 4: a bound on turns keeps turns from beginning. It never stops one that has begun.
-Rule 5: a quota is a bound on what stands at one time; ending something makes room.
+Rule 5: a quota bounds what exists at one time; ending something makes room.
 """
 
 from collections.abc import Callable, Iterable, Sequence

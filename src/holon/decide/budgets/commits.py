@@ -1,9 +1,10 @@
 """The commits that slow an agent down.
 
-Owns:  holding a message, giving up, keeping silent, and the hold of a used-up budget, each as one
-       commit.
-Rule 1: the operator is told in the commit that begins a rest or a hold, so exactly once.
-Rule 2: a message that starts no turn is kept to be shown, and the waits it was to end end with it.
+Owns:  delaying a message, stopping self-started turns, suppressing a start, and the hold of a
+       used-up budget, each as one commit.
+Rule 1: the commit that begins a rest or a hold also informs the operator, so exactly once.
+Rule 2: a message that starts no turn is kept to be shown later, and the waits it was to end are
+        ended with it.
 """
 
 from datetime import datetime

@@ -1,10 +1,9 @@
-"""What a commit means: which events its changes leave in the audit log, and which marks.
+"""The audit of a commit: the events and memory marks of every change.
 
-Owns:  the events of changes to memory; the events of changes that slow an agent down; the events of
-       changes to triggers; the events of changes to workspaces; the audited commit, which is what a
-       store takes, and the map from a durable change to what the log says about it. The marks for
-       memory search are in decide/memory_marks.
-Rule 1: total over Change: a new kind of change does not type-check until it has a case here.
+Owns:  the map from a durable change to its audit events, and the audited commit a store takes.
+       Events of turns are in decide/events/turn_audit; marks for memory search in
+       decide/memory/documents.
+Rule 1: the map is total over Change: a new kind of change does not type-check until it has a case.
 Rule 2: a change that moves an object leaves an event naming the object and its new state, so that
         folding the log gives the rows back (decide/events/log_fold, invariant I6).
 Rule 3: events point to rows. The only free text they take from a body is a bounded preview.

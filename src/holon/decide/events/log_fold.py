@@ -1,11 +1,11 @@
-"""The audit log read forwards: which object stands where after these events.
+"""The fold of the audit log: object states from events.
 
-Owns:  the events of changes to skills, and the fold of what a turn made active; the map from an
-       event to the objects it moves, and the fold over one agent's log.
-Rule 1: the end of a turn leaves no event of its own for a skill: folding TurnEnded moves them.
-Rule 2: folding the events of an agent gives the lifecycle states its rows hold (invariant I6).
-Rule 3: an object that ended does not move again (I3). Writing a completed work item once more in
+Owns:  the map from an event to the objects it moves, and the fold over one agent's log.
+Rule 1: folding the events of an agent gives the lifecycle states its rows hold (invariant I6).
+Rule 2: an object that ended does not move again (I3). Writing a completed work item once more in
         the same state is no move: its report may follow its completion.
+Rule 3: the end of a turn leaves no event of its own for a skill: folding TurnEnded moves the skills
+        the turn activated.
 """
 
 from collections.abc import Iterable, Mapping

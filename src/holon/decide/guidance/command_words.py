@@ -1,11 +1,12 @@
-"""The words of a shell command, as far as they can be known without running it.
+"""Shell commands: the paths a command line names, without running it.
 
-Owns:  telling which paths a command line names, and from which directory.
-Rule 1: this is for noticing, not for guarding: what cannot be followed (a variable, the output of
-        another command) names nothing, and nothing is ever refused because of it. A pattern nobody
-        quoted is told as one: which files it fits is for those to say who know the files.
-Rule 2: quotes, escapes, `~`, variables whose value is known, `cd` and sub-shells are followed;
-        so is a command inside a quoted word.
+Owns:  a partial reading of shell syntax: which paths a command line names, and from which
+       directory.
+Rule 1: the result is for noticing, not for guarding: what cannot be evaluated (a variable, the
+        output of another command) names no path, and no command is refused because of it. An
+        unquoted pattern is reported as a pattern: the caller, who knows the files, matches it.
+Rule 2: quotes, escapes, `~`, variables with a known value, `cd` and sub-shells are followed; so is
+        a command inside a quoted word.
 """
 
 import posixpath

@@ -1,9 +1,9 @@
-"""Which files tell an agent how to behave.
+"""Instruction sources: which files tell an agent how to behave.
 
 Owns:  the names of an agent's instruction sources, and whether a path is one of them.
-Rule 1: whatever stands in these files is shown to the agent turn after turn, or is followed when it
-        uses a skill. Who writes there speaks to every later turn.
-Rule 2: names are compared without regard to case: some disks do not tell them apart.
+Rule 1: the content of these files is shown to the agent in every turn, or is followed when it uses
+        a skill. A writer of these files influences every later turn.
+Rule 2: names are compared without regard to case: some file systems do not distinguish it.
 """
 
 import posixpath

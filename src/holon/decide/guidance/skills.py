@@ -1,19 +1,18 @@
-"""When a skill comes into use.
+"""Skills: activation by use, installation manifests and references.
 
-Owns:  which skills a tool call used, and which activations that makes; what is said of a skill that
-       somebody wants uninstalled and that nobody installed; reading a template's skills.json, and
-       `owner/repo@skill`.
-Rule 1: discovery alone activates nothing. A command that ended well and names a discovered skill's
+Owns:  which skills a tool call used, and the activations that makes; the refusal to uninstall a
+       skill that was not installed; reading a template's skills.json, and `owner/repo@skill`.
+Rule 1: discovery alone activates nothing. A command that succeeded and names a discovered skill's
         SKILL.md, or a file below its `scripts`, does; one that failed, or still runs, does not.
 Rule 2: `path` is what the command named, `entrypoint_path` the skill's SKILL.md. Where links lead
         to a skill, its real path names it too. A pattern counts for the skills whose folders it
-        fits, if it says SKILL.md or a script in so many words: one that fits just everything, as
-        `ls skills/*/*` has it, reads none.
+        matches only if it spells SKILL.md or a script: one that matches everything, such as
+        `ls skills/*/*`, reads none.
 Rule 3: within one turn a skill is activated once for each reason.
-Rule 4: only what lies in an agent's own folder of skills is taken away. Of any other skill the
-        agent may discover it is said whose it is and where, so that a person can decide.
-Rule 5: a manifest with one bad entry is bad as a whole: nobody wants an agent with some of its
-        skills.
+Rule 4: only a skill in the agent's own folder can be uninstalled. For any other skill the agent may
+        discover, the refusal names its scope and path, so that a person can decide.
+Rule 5: a manifest with one bad entry is refused as a whole, since an agent with only some of its
+        skills is of no use.
 """
 
 import re

@@ -1,19 +1,19 @@
-"""Which documents memory search knows, and from which records they come.
+"""Memory documents: what memory search indexes, and from which records.
 
-Owns:  the texts, titles and labels of what is indexed, and the form of a `source_ref`; the map from
-       a durable change to the marks it leaves, in the same commit.
-Rule 1: a document is never worth more than the least of what went into it. What an agent or the
-        runtime wrote down is not the operator's word, even when the operator was answered; what a
-        command printed is evidence; a file that any command can write is evidence too.
-Rule 2: where a document belongs is what its record says, not where the agent is today. A record
-        that names no workspace, or the agent's home, belongs to the agent.
-Rule 3: commands are remembered as they were asked for. What they printed is not indexed here.
+Owns:  the texts, titles and labels of indexed documents, and the form of a `source_ref`; the map
+       from a durable change to the index marks it leaves, in the same commit.
+Rule 1: a document has the lowest authority of what went into it. What an agent or the runtime wrote
+        is not the operator's text, even when the operator was answered; command output is evidence;
+        a file that any command can write is evidence too.
+Rule 2: a document belongs where its record says, not where the agent is today. A record that names
+        no workspace, or the agent's home, belongs to the agent.
+Rule 3: commands are indexed as they were requested. Their output is not indexed here.
 Rule 4: a record that is written while a turn runs is marked with that turn, so that what the turn
-        was shown can never be forgotten: labels go down with it and do not come up again.
-Rule 5: what a task printed or a trigger sent is evidence, although the runtime brings it
+        was shown is never lost: labels go down with it and do not come up again.
+Rule 5: what a task printed or a trigger sent is evidence, although the runtime carries it
         (decide/queue/message_view).
-Rule 6: a turn the runtime begins by itself is marked as going on: what the turn before it, or the
-        one its chain began with, was shown counts for it as well.
+Rule 6: a turn the runtime begins by itself is marked as a continuation: what the turn before it, or
+        the first of its chain, was shown counts for it as well.
 """
 
 import re

@@ -1,15 +1,15 @@
-"""Episodes: stretches of work, closed where the work itself breaks off.
+"""Episodes: finished stretches of work, closed at a boundary in the work itself.
 
-Owns:  the open builder, the boundaries that close it, the archived record and which are relevant.
+Owns:  the open builder, the boundaries that close it, the archived record and its relevance.
 Rule 1: every turn that ends is added to the builder; a builder has EPISODE_TURNS_COUNT_MAX turns at
         most.
 Rule 2: an episode is closed before a turn on other work or after a task came back, and behind the
-        turn that leaves its work item or begins to wait. A wait closes only what did something: an
-        agent that looks and goes back to sleep has no story to tell yet.
-Rule 3: a closed episode is a record that never changes. Its id follows from its first turn, so
-        closing it twice gives the same one.
-Rule 4: an episode is what an agent wrote down: it is worth the least of what its turns were shown,
-        and never as much as the operator's own word. Memory search labels it alike.
+        turn that leaves its work item or begins to wait. A wait closes an episode only if it did
+        something: an agent that looks and goes back to sleep has produced no episode yet.
+Rule 3: a closed episode never changes. Its id follows from its first turn, so closing it twice
+        gives the same one.
+Rule 4: an episode is the agent's writing: it has the lowest authority of what its turns were shown,
+        and never the operator's. Memory search labels it alike.
 """
 
 from collections.abc import Collection, Sequence

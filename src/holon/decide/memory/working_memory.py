@@ -1,18 +1,18 @@
-"""Working memory after a turn: what the agent is in the middle of, and what has changed in it.
+"""Working memory after a turn: the next state, and the delta the next prompt shows.
 
-Owns:  the next working memory, its revision, and the delta the next prompt shows; the memory
-       changes of a settlement: working memory, its delta, and episodes that it closes.
+Owns:  the next working memory, its revision and its delta; the memory changes of a settlement:
+       working memory, delta, and the episodes it closes.
 Rule 1: memory follows from settled evidence alone: the same turn and the same rows give the same
         memory. It moves when a turn is settled and at no other time.
 Rule 2: the revision goes up by one when something changed, and not otherwise.
 Rule 3: a delta is shown once. It stays pending until a turn that was shown it, and in which a
         provider answered, is settled; what changes meanwhile is added to it.
 Rule 4: what the prompt's lasting part shows (`base`) moves with the compression epoch alone.
-Rule 5: objectives come from work items, decisions from calls. Words of a turn that was shown
-        something from outside are labelled with what that is worth.
-Rule 6: they are drawn from the settlement itself and the rows it was decided on, so that memory and
-        the turn it speaks of become true together or not at all.
-Rule 7: a turn that was put off before a provider said anything has left nothing to remember.
+Rule 5: objectives come from work items, decisions from calls. Text of a turn that was shown outside
+        content is labelled with the authority of that content.
+Rule 6: memory is derived from the settlement and the rows it was decided on, so that memory and its
+        turn become durable together or not at all.
+Rule 7: a turn that was deferred before a provider answered leaves nothing in memory.
 """
 
 from collections.abc import Iterable

@@ -1,13 +1,13 @@
-"""What a model meant by arguments that are nearly right.
+"""Lenient tool arguments: coercion of arguments that nearly fit the schema.
 
-Owns:  bending a call's arguments towards the tool's schema before they are decoded strictly, and
-       a note on every bend, so that the model learns the exact form.
-Rule 1: only what does not fit is touched. A value the schema takes stays as it is, so no valid
+Owns:  coercing a call's arguments towards the tool's schema before they are decoded strictly, and a
+       note on every coercion, so that the model learns the exact form.
+Rule 1: only what does not fit is changed. A value the schema takes stays as it is, so no valid
         input ever becomes another one.
-Rule 2: one pass is enough: what was bent fits, and bending it again changes nothing.
-Rule 3: nothing is guessed. What has one plain reading is read that way; everything else is left
-        for the strict decoder to refuse.
-Rule 4: notes are few and short, whatever came in.
+Rule 2: one pass is enough: a coerced value fits, and coercing it again changes nothing.
+Rule 3: a value with one plain reading is read that way; everything else is left for the strict
+        decoder to refuse. Nothing is guessed.
+Rule 4: notes are few and short, whatever the input.
 """
 
 import re

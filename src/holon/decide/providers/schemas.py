@@ -1,12 +1,12 @@
-"""Source tool schemas to the form a provider is sent.
+"""Tool schemas: emission of source schemas in the form a provider is sent.
 
-Owns:  reading the schemas this runtime writes for its own tools; nothing is changed here; relaxed
-       and strict emission, the way back for arguments, and what is wrong with a schema.
-Rule 1: `accepts` judges the kind of a value, not its bounds: those are the strict decoder's.
+Owns:  reading the schemas this runtime writes for its own tools; relaxed and strict emission, the
+       inverse mapping for arguments, and the validation of a schema.
+Rule 1: `accepts` judges the kind of a value, not its bounds: the strict decoder checks those.
 Rule 2: relaxed emission closes every object and changes nothing else.
 Rule 3: strict emission closes every object and requires every field; what the source left optional
-        becomes nullable. A bound that strict mode has no keyword for is told in the description.
-Rule 4: only places that hold a schema are rewritten. A field that happens to be called `default`
+        becomes nullable. A bound that strict mode has no keyword for goes into the description.
+Rule 4: only positions that hold a schema are rewritten. A field that happens to be called `default`
         and an enum value that looks like a schema are left as they are.
 Rule 5: the same source gives the same keys in the same order: a schema is part of the prompt.
 """

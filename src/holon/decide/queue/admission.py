@@ -1,12 +1,12 @@
-"""The checks at the door, in the order they run.
+"""Admission: the checks on an ingress request, in order, and the envelope it becomes.
 
-Owns:  every reason why a request for a known agent may not become a message; how an admitted
-       request is turned into an envelope, and under which keys it is queued.
-Rule 1: a check sees the request and its target and answers with a refusal or with nothing.
-Rule 2: the order of CHECKS is the order in which a caller learns what is wrong: first what can
-        never be right, then what is too much, then what may be right later. Sizes are those of the
-        wire form, so that one rule fits every kind of body.
-Rule 3: a refused request leaves no trace; the reasons to refuse are in decide/admission_checks.
+Owns:  every reason why a request for a known agent may not become a message; the envelope of an
+       admitted request, and the keys under which it is queued.
+Rule 1: a check takes the request and its target and returns a refusal or None.
+Rule 2: CHECKS are ordered: first what can never be right, then what is too large or too many, then
+        what may be right later. Sizes are those of the wire form, so that one rule fits every kind
+        of body.
+Rule 3: a refused request leaves no trace.
 Rule 4: provenance comes from how the request arrived. What a caller claims about itself can only
         get it refused, and metadata never binds.
 Rule 5: a message is bound to work, task or wait only when the runtime itself sent it.

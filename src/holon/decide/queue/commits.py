@@ -1,8 +1,8 @@
-"""The commits the desks make: control, timers, work items, tasks, waits and wake hints.
+"""Commits of services: control, timers, work items, tasks, waits and wake hints.
 
 Owns:  each durable operator or runtime act that is not part of a turn, as one commit.
-Rule 1: what belongs together is one commit: a cancelled timer and its voided ticks, a task's end
-        and the message and wait that tell of it, a stop and the turn it cuts off.
+Rule 1: what must become durable together is one commit: a cancelled timer and its voided ticks, a
+        task's end with its message and wait, a stop and the turn it cuts off.
 """
 
 from collections.abc import Sequence

@@ -1,22 +1,21 @@
-"""A message as the model reads it: where it came from, and what it says, kept apart.
+"""Messages as the model reads them: provenance lines and fenced content.
 
-Owns:  the lines that name a message's provenance, and which words in it are whose; the one rule by
-       which labels, memory and guards say what a turn is worth; the bodies of system and timer
-       ticks. A plain wake hint says nothing: its tick is blank, and a blank tick is a sign of life,
-       not a turn.
+Owns:  the provenance lines of a message and the authority of each part of it; the rule by which
+       labels, memory and guards rate a turn; the bodies of system and timer ticks. A plain wake
+       hint has no content: its tick is blank, a liveness signal and no turn.
 Rule 1: each message names its kind, origin, authority, surface and admission, a line each, and its
         body stands inside its own fence (decide/text/fencing).
-Rule 2: what a message of the runtime only carries is not the runtime's: it stands in a fence of its
-        own. The words of a trigger are a signal of that integration, since its address vouched for
-        them; the output of a task is evidence.
-Rule 3: the labels are never cut; a body that is too long loses its middle, and says so.
-Rule 4: a turn is worth the least of the messages it was shown. What a message of the runtime only
-        carries, the words of a trigger or the output of a task, is evidence.
-Rule 5: a turn that the runtime starts by itself goes on with the turn before it, and a follow-up
-        with the message its chain began with: neither is worth more.
-Rule 6: what a turn reads by its own calls does not count: whoever started it asked for that.
-Rule 7: what a tick carries of others stays theirs: decide/queue/message_view shows each parked body
-        under its own label, apart from what the runtime says.
+Rule 2: content that a runtime message only carries is not the runtime's: it stands in a fence of
+        its own. Trigger content is a signal of that integration, since its address vouched for it;
+        the output of a task is evidence.
+Rule 3: the labels are never cut; a body that is too long loses its middle, and a line says so.
+Rule 4: a turn has the lowest authority of the messages it was shown. Content that a runtime message
+        carries, from a trigger or a task, is evidence.
+Rule 5: a turn that the runtime starts by itself inherits from the turn before it, and a follow-up
+        from the message its chain began with: neither has higher authority.
+Rule 6: what a turn reads by its own calls does not count, since the turn's starter caused it.
+Rule 7: a parked hint keeps its label: a tick shows each parked body under its own provenance, apart
+        from the runtime's text.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,23 +1,22 @@
-"""From a command in the foreground to what the model reads, or to a task.
+"""Commands and command tasks: promotion, status order, results and failures.
 
-Owns:  the order of task statuses and what to do with a report about a task; what makes two commands
-       the same, the record of a promoted command, and the result of each disposition; the terminal
-       status of a command task, its result in words, and its failure artifact; the retrieval status
-       of a look at a task's output.
+Owns:  the order of task statuses and the handling of task reports; command identity, the record of
+       a promoted command and the tool result of each disposition; the terminal status of a command
+       task, its result text and failure artifact; the retrieval status of a task's output.
 Rule 1: a task moves to a later phase or not at all; phases may be skipped.
-Rule 2: every ending shares the last phase, so nothing follows an ending, not even another one.
+Rule 2: every terminal status shares the last phase, so no status follows a terminal one.
 Rule 3: a report that comes too late is no error. It is ignored, and the decision says so.
 Rule 4: two commands are the same when text, directory, shell, login and terminal are the same; the
         digest of these is the key, the command's text is only for reading.
-Rule 5: `disposition` says which fields there are; those of one outcome never mix with another's.
+Rule 5: `disposition` decides which fields a result has; fields of different outcomes never mix.
 Rule 6: files are named only when something was left out of the preview.
-Rule 7: who asked for the end decides first: a stopped agent interrupts, a stopped task is
+Rule 7: the requester of the end decides first: a stopped agent interrupts, a stopped task is
         cancelled. Otherwise exit status 0 completes the task and everything else fails it.
-Rule 8: an end nobody saw is an interruption, and says so.
+Rule 8: an end that was not observed is an interruption, and the result says so.
 Rule 9: a result names the command and how it ended, then shows its output within bounds.
-Rule 10: the record decides. `success` means the end is on record together with something to show
-         for it: files of its output, or a result in words. A terminal status alone is not enough.
-Rule 11: a look that waited in vain is a `timeout`; one that did not wait is `not_ready`.
+Rule 10: the record decides. `success` means a recorded end with something to show for it: output
+         files, or a result text. A terminal status alone is not enough.
+Rule 11: a read that waited in vain is a `timeout`; one that did not wait is `not_ready`.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
-"""Background tasks as rows: the commits that open, advance and end them, and wait for them.
+"""Task commits: opening, advancing, ending and awaiting background tasks.
 
-Owns:  what a report about a task makes durable, and the message that brings its result back.
+Owns:  what a task report makes durable, and the message that brings its result back.
 Rule 1: a task's end, its result message and the waits it ends are one commit.
 Rule 2: the first terminal status wins; a late report changes nothing and is no error.
 """

@@ -1,14 +1,14 @@
-"""Output of any size and any bytes, as text of a known size.
+"""Bounded output: any bytes as text of a known size.
 
 Owns:  the head and tail view of output, and how a budget is shared among streams.
-Rule 1: what fits is shown whole; what does not keeps its beginning and its end, with a line between
-        them that says how much was left out.
-Rule 2: a cut never splits a character; bytes that are no UTF-8 become replacement characters.
+Rule 1: output that fits is shown whole; otherwise its beginning and end are kept, with a line
+        between them that says how much was left out.
+Rule 2: a cut never splits a character; invalid UTF-8 becomes replacement characters.
 Rule 3: a single line that is cut keeps whole words.
 Rule 4: a budget is counted in bytes before decoding, so the text has at most as many characters.
-Rule 5: an answer is cut before anything of it is stored. Calls are never cut: they would do
-        something else then; an answer with too much of them cannot be used. Thinking, and what a
-        provider did by itself, are kept whole or dropped whole.
+Rule 5: an answer is cut before any of it is stored. Calls are never cut, since a cut call would do
+        something else; an answer whose calls are too large is unusable. Thinking and opaque
+        provider blocks are kept whole or dropped whole.
 """
 
 import re

@@ -1,17 +1,17 @@
-"""Other people's words, kept apart from ours.
+"""Fencing: untrusted text, delimited and made visible.
 
-Owns:  the fence around a body, and how a body is made harmless to look at.
-Rule 1: a fence is named after the content's id, by a digest. Whoever wrote the content could not
-        know the id, and a body that holds the name all the same gets it broken. The name is the
-        same whenever the content is shown: a delimiter that is new in every prompt would change
-        the bytes of the history, and the provider's cache with them.
-Rule 2: what a reader cannot see is made visible: control characters, zero-width characters, tags
-        and overrides of direction. Joiners and marks inside a script that uses them stay.
-Rule 3: what others say cannot look like a role, a label or a heading of ours: the first character
-        of such a thing is changed, visibly. The operator's own words are left as they are.
-Rule 4: looking at a text costs the same for each of its characters, whatever it is made of: a run
-        of blanks is passed over once, by quantifiers that give nothing back.
-Rule 5: a body never loses its label: everything here returns text for the inside of a fence.
+Owns:  the fence around a body, and the neutralising of what could mislead a reader inside it.
+Rule 1: a fence is named by a digest of the content's id. The content's author could not know the
+        id, and a body that holds the name all the same gets it broken. The name is the same each
+        time the content is shown: a delimiter that is new in every prompt would change the bytes of
+        the history and miss the provider's cache.
+Rule 2: invisible characters are made visible: control characters, zero-width characters, tags and
+        overrides of direction. Joiners and marks inside a script that uses them stay.
+Rule 3: untrusted text cannot imitate a role, a label or a heading of the runtime: the first
+        character of such text is changed, visibly. The operator's text is left as it is.
+Rule 4: the cost per character is constant, whatever the text: a run of blanks is scanned once, by
+        possessive quantifiers.
+Rule 5: every function here returns text for the inside of a fence, so a body never loses its label.
 """
 
 import re

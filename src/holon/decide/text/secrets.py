@@ -1,23 +1,22 @@
-"""Finding secrets in text, in the forms they take on the way out.
+"""Secret redaction: finding secrets in text, in the forms in which they leave.
 
 Owns:  the forms (raw, URL-encoded, JSON-escaped, base64, hexadecimal), the matcher, and its
-       streaming twin; the outcome of a tool call and the looked-at ends of an output, as they may
-       be kept and told.
-Rule 1: what is found is replaced by `[secret:NAME]`; the value itself appears nowhere.
+       streaming twin; redacted tool outcomes and output excerpts.
+Rule 1: a match is replaced by `[secret:NAME]`; the value itself appears nowhere.
 Rule 2: a value shorter than SECRET_CHARS_MIN is not looked for: it would hide half of every text.
-Rule 3: findings that overlap are hidden as one, so that no tail of the longer one is left over.
-Rule 4: whether a finding begins at a place depends on at most `chars_max` characters from there; so
-        any chunking gives the same text as the whole.
-Rule 5: a form is a sequence of pieces, one for each sign of the secret, and no way to write a piece
-        begins with another way: the end of a finding is decided by its start. So only the first
-        pieces are one expression, and the others are looked at one by one where those were found:
-        an expression as long as a token takes far too long to build.
+Rule 3: overlapping matches are hidden as one, so that no tail of the longer one is left over.
+Rule 4: whether a match begins at a position depends on at most `chars_max` characters from there;
+        so any chunking gives the same text as the whole.
+Rule 5: a form is a sequence of pieces, one for each sign of the secret, and no encoding of a piece
+        is a prefix of another: the end of a match is decided by its start. So only the first pieces
+        are compiled into one expression, and the others are compared one by one at its matches:
+        an expression as long as a token takes far too long to compile.
 Rule 6: secrets are hidden first, texts are cut afterwards: half a secret is not recognized.
-Rule 7: what a value holds is looked through piece by piece, never as encoded JSON, where hiding
-        could take away half of an escape.
-Rule 8: what a model asked a tool for is kept as it was written, since a turn that is resumed has to
-        run and answer exactly that; everything that shows it to anyone else shows it hidden. A tool
-        that only plans is given it hidden, so that no record it plans holds a secret.
+Rule 7: structured values are searched string by string, never as encoded JSON, where hiding could
+        take away half of an escape.
+Rule 8: the arguments of a tool call are kept as the model wrote them, since a resumed turn has to
+        run and answer exactly that call; every other view of them is redacted. A tool that only
+        plans gets redacted arguments, so that no record it plans holds a secret.
 Rule 9: where only the ends of an output were read, the margin at each inner edge may hold half a
         secret, and is left out.
 """

@@ -1,9 +1,9 @@
-"""What a trigger amounts to, given how the agent stood before it.
+"""Closure and continuation: the outcome of a turn, and what a trigger does next.
 
-Owns:  the order in which facts decide the outcome. First match wins; the continuation table:
-       trigger kind × prior closure → a reason to run the model, or none.
-Rule 1: failure speaks first, then a message that is put off, an open turn, work, and waits;
-        completed comes last and needs a turn that was seen to end.
+Owns:  the order in which facts decide the closure; the continuation table: trigger kind × prior
+       closure → a reason to run the model, or none.
+Rule 1: the first match wins: failure, a deferred message, an open turn, work, waits; completed
+        comes last and needs a turn that was seen to end.
 Rule 2: work goes before waiting: an agent with something to do is not waiting.
 Rule 3: a rest and an active timer never make an agent wait; a reminder on a blocked item neither.
 Rule 4: an agent that never ran is neither completed nor waiting for anything nameable; its closure
@@ -13,11 +13,11 @@ Rule 5: the prior closure is the one from before the message was claimed; a lane
 Rule 6: a message that ends a wait by identity resumes it, whatever else the agent waits for.
 Rule 7: only the operator and a finished task override a wait for something else. Outside events,
         timers and ticks never do.
-Rule 8: a message that was put off is taken up again, whatever happened in between: what it led to
-        once is not decided anew.
-Rule 9: an agent that has never run is not waiting, although its closure cannot say completed. What
-        a trigger finds then is told as completed: nothing was left open, and the evidence says why.
-Rule 10: a tick whose reason is gone is silent, however long it waited: that of a timer which was
+Rule 8: a deferred message is taken up again in any case: what it led to is not decided anew.
+Rule 9: an agent that has never run is not waiting, although its closure cannot say completed. For a
+        trigger its prior closure counts as completed: nothing was left open, and the evidence says
+        why.
+Rule 10: a tick whose reason is gone is silent, however long it waited: the tick of a timer that was
          cancelled meanwhile, and the offer of a work item that can no longer be worked on.
 """
 

@@ -1,8 +1,8 @@
-"""The commits a lane makes between taking a message and settling it.
+"""Lane commits: from claiming a message to settling it.
 
 Owns:  claim, liveness-only settle, resume, round, tool result and interjection, each as one commit.
 Rule 1: every lane commit expects the agent's generation; a stale lane changes nothing.
-Rule 2: a tool call is recorded as started in the commit of the round that asked for it, before it
+Rule 2: a tool call is recorded as started in the commit of the round that requested it, before it
         runs; what a tool changes and the call's result are one commit.
 """
 

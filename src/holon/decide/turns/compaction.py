@@ -1,23 +1,23 @@
-"""Which earlier turns an agent still reads in full.
+"""Compaction: which earlier turns and rounds a model still reads in full.
 
-Owns:  the turn-local window: how many of a turn's first rounds are shown as a recap; the window's
-       start, decided when a turn ends and kept with the agent.
+Owns:  the turn-local window (how many of a turn's first rounds become a recap) and the agent's
+       history window, whose start is decided when a turn ends.
 Rule 1: a conversation that fits is sent as it is, so that each request begins with the one before.
 Rule 2: when it does not fit, all earlier turns and the oldest rounds become recaps, enough of them
         that half of the budget is free again. Then nothing moves until it overflows once more.
 Rule 3: a round is never split: a call and its result stay or go together. The newest two rounds
         stay in full wherever they fit, the newest one always; so does what the turn answers.
-Rule 4: what cannot be made to fit ends the turn with a name. It is not tried again.
-Rule 5: what was decided is recorded with the turn (TurnCompaction), the lines of the recaps too:
-        going on after a crash needs no budget and no calibration to show the same bytes.
-Rule 6: the start stays where it is while turns are added behind it, so each turn's request begins
-        with the bytes of the one before. When there are too many turns, or they are too large, it
-        moves far enough to last a while, and a new epoch begins.
-Rule 7: turns that are let go leave a line each in the agent's recap (decide/turns/conversation).
-Rule 8: a turn that let its history go while it ran stands first in the window from then on, behind
-        the very recap it has shown.
+Rule 4: what cannot be made to fit ends the turn with a named failure. It is not tried again.
+Rule 5: the decision is recorded with the turn (TurnCompaction), with the lines of the recaps:
+        resuming after a crash needs no budget and no calibration to show the same bytes.
+Rule 6: the start of the window stays while turns are added behind it, so each turn's request begins
+        with the bytes of the one before. When the turns are too many or too large, it moves far
+        enough to last a while, and a new epoch begins.
+Rule 7: dropped turns leave a line each in the agent's recap (decide/turns/conversation).
+Rule 8: a turn that dropped its history while it ran becomes the first of the window, behind the
+        very recap it has shown.
 Rule 9: the newest turn stays, shortened to its opening, a recap and its newest rounds if it is too
-        large; only one that cannot be made small enough is let go like any other.
+        large; only one that cannot be made small enough is dropped like any other.
 """
 
 from itertools import accumulate

@@ -1,10 +1,10 @@
-"""A conversation that no model takes: what becomes of the work it was about.
+"""Turns whose conversation exceeds every model's window: the wait they leave.
 
 Owns:  the wait such a turn leaves on its work item, and what ends that wait.
 Rule 1: a turn that fails because the conversation is too long would fail again. Its work item is
         not offered any more; it waits for the operator, and the failure brief says so.
-Rule 2: besides the operator's word, other models and a shorter conversation end the wait: the
-        models are recorded with it, and a compaction by a later turn ends it.
+Rule 2: besides the operator, other models and a shorter conversation end the wait: the models are
+        recorded with it, and a compaction by a later turn ends it.
 Rule 3: one item waits for each such turn: the one in focus, or else the one the turn was offered.
 """
 

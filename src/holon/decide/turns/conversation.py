@@ -1,26 +1,23 @@
-"""What the model reads of its turns, as provider-neutral messages.
+"""The conversation of an agent's turns, rendered as provider-neutral messages.
 
-Owns:  the measure everything about budgets is counted in: bytes of what is said, and a little for
-       what any wire puts around a block; the lines of a recap, how many of them are kept, and the
-       block they are shown in; the rendering of transcripts as a conversation, and the check that a
-       provider will take it.
-Rule 1: a recap is made from what is recorded and from nothing else: the same log, the same lines.
-Rule 2: whose words they are stays with them. What came in keeps its authority; what a tool found is
-        evidence. What an operator added, and what the model wrote as a checkpoint, stays longest.
-Rule 3: the newest lines stay; those that find no room are counted.
-Rule 4: a recap is data: it stands inside a fence, and nothing in it is a new instruction.
+Owns:  the size measure of prompt budgets: content bytes, and a little for what a wire puts around a
+       block; recap lines and the block they are shown in; the rendering of transcripts, and the
+       check that a provider will accept the result.
+Rule 1: a recap is made from records alone: the same log gives the same lines.
+Rule 2: a recap line keeps its authority; tool results are evidence. Operator interjections and the
+        model's checkpoints stay longest.
+Rule 3: the newest lines stay; those that do not fit are counted.
+Rule 4: a recap is data: it stands inside a fence and gives no new instruction.
 Rule 5: roles alternate, starting and ending with the user; neighbours of one role are joined.
 Rule 6: the results of a round come first in the message after it, one per tool use, in call order;
-        whatever else was said meanwhile follows them.
-Rule 7: outside words are data: decide/queue/message_view renders them with their provenance. What a
-        tool found is shown as it is; only characters that hide a text in a text are taken out of
-        it.
-Rule 8: of a turn that was compacted its opening, its recap and its newest rounds are shown, as the
-        turn itself saw them last; of turns that were let go, the agent's recap
-        (decide/turns/compaction).
-Rule 9: of a turn that was set aside it is only shown that it was: what it read ended the process.
-Rule 10: nothing is invented here. A call that has no receipt stays unanswered, and `problems_of`
-         says so; answering it is the business of the commit that ended it.
+        other content of that moment follows them.
+Rule 7: outside content is data: decide/queue/message_view renders it with its provenance. Tool
+        results are shown as they are, without characters that hide text inside text.
+Rule 8: a compacted turn is shown by its opening, its recap and its newest rounds, as the turn
+        itself showed them last; dropped turns by the agent's recap (decide/turns/compaction).
+Rule 9: of a turn that was set aside only that fact is shown: its input ended the process.
+Rule 10: rendering adds no content. A call without a receipt stays unanswered, and `problems_of`
+         says so; the commit that ends the call answers it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,14 +1,14 @@
-"""What a turn did, read off its log.
+"""Turn evidence: what a turn did, extracted from its log.
 
-Owns:  the files, commands, checks and choices that a turn's calls tell of, and whose words the turn
-       was shown.
-Rule 1: only calls and receipts count. Nothing is read off a message, and of the model's words only
-        what it gave a tool as an argument.
-Rule 2: the newest EVIDENCE_CALLS_COUNT_MAX calls that tell something are looked at, each list is
-        bounded, newest first, and every entry is one line.
-Rule 3: a turn that was shown words from outside makes no choices in words of its own: what it chose
-        is named by ids alone. A turn that the runtime starts by itself goes on with the turn before
-        it, and is worth no more.
+Owns:  the files, commands, checks and decisions that a turn's calls name, and the authority of what
+       the turn was shown.
+Rule 1: only calls and receipts count. Messages are not interpreted, and of the model's text only
+        the arguments of its calls.
+Rule 2: the newest EVIDENCE_CALLS_COUNT_MAX relevant calls are used, each list is bounded, newest
+        first, and every entry is one line.
+Rule 3: decisions of a turn that was shown outside content are named by ids alone, without text. A
+        turn that the runtime starts by itself inherits from the turn before it and has no higher
+        authority.
 """
 
 import re

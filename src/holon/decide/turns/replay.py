@@ -1,13 +1,13 @@
-"""A turn rebuilt from its log.
+"""Replay: a turn rebuilt from its log.
 
 Owns:  the fold from durable transcript entries and call receipts back to a turn's state.
 Rule 1: replaying what a turn recorded gives the state and step the live turn had.
 Rule 2: a call without a receipt cannot be replayed; recovery answers such calls first.
-Rule 3: a turn that is ended from outside keeps what its log says it did: its last words, the items
-        it completed and their reports.
-Rule 4: results stand beside their calls and not among the entries, so they are folded when the next
-        round, the failure or the end of the log needs them. An interjection does not: before the
-        results or after them, it comes to the same.
+Rule 3: a turn that is ended from outside keeps what its log holds: its last text, the items it
+        completed and their reports.
+Rule 4: results are stored with their calls and not among the entries, so they are folded when the
+        next round, the failure or the end of the log needs them. An interjection does not need
+        them: its order relative to the results makes no difference.
 """
 
 from collections.abc import Iterable

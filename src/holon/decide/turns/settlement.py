@@ -1,19 +1,19 @@
-"""The end of a turn as one commit.
+"""Settlement: the end of a turn as one commit.
 
-Owns:  everything that becomes true together when a turn ends.
-Rule 1: one turn, one commit: `settle:<message>` ends the turn and its message, tells the operator
-        what came of it, records the closure and gives the agent its posture.
-Rule 2: a failed turn is seen in the foreground: a failure brief, a transcript entry and a
+Owns:  everything that becomes durable together when a turn ends.
+Rule 1: one turn, one commit: `settle:<message>` ends the turn and its message, reports to the
+        operator, records the closure and sets the agent's posture.
+Rule 2: a failed turn is visible in the foreground: a failure brief, a transcript entry and a
         runtime_error event, the latter two with the attempts and the tokens they cost.
-Rule 3: a turn no provider would answer yet is put off, not failed: `defer:<turn>` hands its message
-        back to wait for the moment, and the agent sleeps until then. One brief says so, however
-        many messages meet the same closed door. A turn that ran out of budget is put off like it,
-        together with every other turn of the agent.
+Rule 3: a turn that no provider answers yet is deferred, not failed: `defer:<turn>` returns its
+        message to the queue until the named moment, and the agent sleeps until then. One brief
+        says so for all messages that meet the same outage. A turn that ran out of budget is
+        deferred like it, together with every other turn of the agent.
 Rule 4: the closure is derived from the rows as this commit leaves them.
-Rule 5: only a lane that still holds the agent may settle: the generation is expected.
+Rule 5: only the lane that still holds the agent's lease may settle: the generation is expected.
 Rule 6: each completed item with a report has a brief of its own, however the turn ended. One more
-        brief tells how the turn ended, unless the reports have said it: then it is left out, except
-        where the last words may be a question to the operator.
+        brief says how the turn ended, unless the reports have said it: then it is left out, except
+        where the last text may be a question to the operator.
 Rule 7: a turn whose conversation was too long leaves its work item waiting
         (decide/turns/context_too_long).
 
@@ -21,7 +21,7 @@ In `SettlementFacts`, `snapshot`, `bound` (the item the turn began with) and `co
 it completed) are read just before settling; `final_round` holds the
 changes of the last round (or the receipts of calls that were cut off) and goes first;
 `next_position` is the first transcript position free after it; `timeline` belongs to the exchange
-that failed, so their tokens are not yet in `usage`.
+that failed, so its tokens are not yet in `usage`.
 """
 
 from datetime import datetime

@@ -1,17 +1,18 @@
-"""The provider and tool loop as a step function.
+"""The step function of a turn: the provider and tool loop as a fold.
 
-Owns:  what a turn does next after each thing that happens in it.
+Owns:  what a turn does next after each input.
 Rule 1: state is a fold over the turn's inputs and nothing else; replaying them rebuilds it.
-Rule 2: at a safe point the driver first folds what happened, then each interjection it lets in.
-        An interjection never cancels calls: it waits behind their results.
+Rule 2: at a safe point the driver first folds what happened, then each interjection it admits. An
+        interjection never cancels calls: it waits behind their results.
 Rule 3: every tool use of a round gets exactly one receipt before the model is asked again. Calls
         that may not run are answered in `RunTools.refused` and are receipts like any other.
-Rule 4: a turn ends by facts: the model was done, rested, failed, was put off, or ran out of rounds.
-Rule 5: words are a report only if their round completed exactly one item. Each round may give one.
+Rule 4: a turn ends by facts: the model was done, rested, failed, was deferred, or ran out of
+        rounds.
+Rule 5: text is a report only if its round completed exactly one item. Each round may give one.
 Rule 6: a work item counts as touched when a tool that changes one succeeds. Rounds since then are
         counted, so that the model can be reminded (decide/work/reminder).
 Rule 7: an answer to a checkpoint request is a note, not the end of the turn: the model is asked to
-        go on. A checkpoint is anchored: it holds until a work item or a file was changed.
+        continue. A checkpoint is anchored: it holds until a work item or a file was changed.
 """
 
 from collections.abc import Iterable

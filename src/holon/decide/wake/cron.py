@@ -1,15 +1,15 @@
-"""Cron expressions: which are taken, and when one comes round in its time zone.
+"""Cron expressions: validation, and the next slot in a time zone.
 
-Owns:  what Holon asks of `cronsim`, which reads the five fields and walks the wall clock.
-Rule 1: an expression has five fields, or is a nickname. What cronsim takes besides (seconds, `L`,
-        `#`) is refused. Both the day of the month and of the week may name days: either is then
-        enough, unless one begins with `*`; then both must hold.
+Owns:  what Holon requires of `cronsim`, which parses the five fields and iterates wall-clock times.
+Rule 1: an expression has five fields, or is a nickname. Extensions of cronsim (seconds, `L`, `#`)
+        are refused. Both the day of the month and of the week may name days: either is then enough,
+        unless one begins with `*`; then both must hold.
 Rule 2: slots are times on the wall clock of the zone; each becomes one moment.
 Rule 3: a slot in the hour that spring skips fires at the first moment after the gap. Several such
         slots fire there together, as one.
 Rule 4: a slot in the hour that autumn repeats fires once, when the clock shows it first.
 Rule 5: the search is bounded: cronsim gives up after fifty years. An expression with no slot, such
-        as the 30th of February, never comes round at all.
+        as the 30th of February, has no next slot.
 """
 
 import re

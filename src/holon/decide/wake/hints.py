@@ -1,13 +1,13 @@
-"""What becomes of a wake hint.
+"""Wake hints: trigger, coalesce, park or ignore.
 
 Owns:  the choice between waking now, folding into a parked hint, parking, and ignoring, and the
-       commit that each makes; resolving waits by what came. A wait on a work item counts like one
-       of the agent's own, also when there are more items than a snapshot weighs.
+       commit of each; resolving waits by what arrived. A wait on a work item counts like one of the
+       agent's own, also when the agent has more items than a snapshot weighs.
 Rule 1: a hint wakes an agent only when it has nothing else to do. It never interrupts.
 Rule 2: one hint is parked per source. A repeat adds to its revision; the newest body stands, and a
-        repeat without one does not wipe out the body before it.
-Rule 3: sources never displace each other. When too many are parked, the new one is told so.
-Rule 4: a hint never crosses the stopped boundary; its sender is told how to resume.
+        repeat without a body keeps the earlier one.
+Rule 3: sources never displace each other. When too many are parked, the new one is refused.
+Rule 4: a hint never crosses the stopped boundary; its sender gets the way to resume.
 """
 
 from typing import Final, TypeAlias

@@ -1,25 +1,25 @@
-"""What a call to an external trigger's address amounts to.
+"""External triggers: addresses, deliveries and lifecycle.
 
-Owns:  what an address looks like, its masked form, and the one place in a conversation where it is
-       filled in; how an address is derived, whether one opens, under which name a delivery is
-       remembered, when it repeats another, and the wake hint it becomes; each durable step in the
-       life of a trigger, and the receipt of a delivery.
-Rule 1: an address is a capability secret. It is made of the server's key each time it is needed and
-        is part of no record: the result of AgentGet holds a mark, and only the request to the model
-        has the address in its place.
-Rule 2: what is remembered or shown of an agent's calls has the mark instead of any address.
-Rule 3: nothing secret is kept: a secret is made of the server's key, the trigger's id, its epoch
-        and its agent. The next epoch makes another, and no earlier one opens again.
-Rule 4: an unknown trigger is looked at with the same work as a known one, and every miss is alike.
+Owns:  the form of an address, its mask, and the one place in a conversation where it is filled in;
+       deriving and verifying an address; the key of a delivery, repeats, and the wake hint it
+       becomes; each durable step of a trigger, and the receipt of a delivery.
+Rule 1: an address is a capability secret. It is derived from the server's key each time it is
+        needed and is part of no record: the result of AgentGet holds a mask, and only the request
+        to the model has the address in its place.
+Rule 2: what is stored or shown of an agent's calls has the mask instead of any address.
+Rule 3: no secret is stored: a secret is derived from the server's key, the trigger's id, its epoch
+        and its agent. The next epoch derives another, and no earlier one verifies again.
+Rule 4: an unknown trigger costs the same work as a known one, and every miss looks alike.
 Rule 5: a body is opaque evidence. Nothing in it, nor in a header, chooses an agent, an authority or
         a work item; a delivery clears no blocker, resolves no wait and ends nothing.
-Rule 6: a delivery never crosses the stopped boundary; whoever has the right address is told how to
-        resume, as at every other door.
+Rule 6: a delivery never crosses the stopped boundary; a sender with the right address gets the way
+        to resume, as on every other surface.
 Rule 7: a rotation begins a new epoch, also after the trigger was revoked: every older address is
-        void. Revoking what is revoked changes nothing.
-Rule 8: a delivery that repeats another gets that one's receipt, marked as a repeat. With another
+        void. Revoking a revoked trigger changes nothing.
+Rule 8: a delivery that repeats another gets the first receipt, marked as a repeat. With another
         body it is a conflict.
-Rule 9: a delivery goes by its key, so that a repeat which overtook it is the same commit.
+Rule 9: a commit is named by the delivery's key, so that a repeat that overtakes the first delivery
+        is the same commit.
 """
 
 import hashlib

@@ -1,12 +1,12 @@
-"""What a turn's end does to the work items the turn completed.
+"""Completion reports: promoting the text that came with a completion.
 
-Owns:  the promotion of completion reports.
+Owns:  which completed items of a turn get a report, and the changes that store it.
 Rule 1: only items the turn's own calls completed are touched, whatever was in focus when it began
         or is in focus now.
-Rule 2: an item is completed by its tool alone; the end of a turn completes nothing. What is left to
-        do here is to keep the words that came with the completion.
-Rule 3: without such words there is no report: none is made up from what happened, and the log says
-        why. Whoever completes an item is told beforehand (`report_problem`).
+Rule 2: an item is completed by its tool alone; the end of a turn completes nothing. Settlement only
+        stores the text that came with the completion.
+Rule 3: without such text there is no report: none is made up from what happened, and the log says
+        why. The tool result warns the model in advance (`report_problem`).
 `completed` are those items as they stand just before settling, with the revision the tool left.
 """
 

@@ -1,18 +1,18 @@
-"""A work item's new revision, with everything that must move along with it.
+"""Work item revisions, with everything that changes along with them.
 
-Owns:  blocking, unblocking, rechecking, editing and completing an item, and what an objective is;
-       which waits end, which reminder is opened and what is expected when an item is revised; who
-       may touch an item; letting go of the focus.
-Rule 1: every change is a new revision; nothing is edited in place. What says the same as before is
+Owns:  blocking, unblocking, rechecking, editing and completing an item, and the form of an
+       objective; which waits end, which reminder is opened and what is expected when an item is
+       revised; access to an item; releasing the focus.
+Rule 1: every change is a new revision; nothing is edited in place. A revision equal to the last is
         no change.
 Rule 2: a recheck reminds; it never unblocks. Clearing the blocker clears the reminder with it.
 Rule 3: an edit touches what it names and nothing else; a todo list is replaced as a whole.
-Rule 4: a blocked item always has a reminder; the wait that carries it lives and dies with the
+Rule 4: a blocked item always has a reminder; the wait that carries it begins and ends with the
         blocker. A revision that leaves the blocker alone leaves its reminder alone.
-Rule 5: a completed item waits for nothing at all, and nobody focuses on it.
-Rule 6: the operator's desk and the agent's tools make these changes the same way.
-Rule 7: what the operator changes about an item answers what was asked about it. What the agent
-        changes answers nothing.
+Rule 5: a completed item has no waits, and no agent focuses on it.
+Rule 6: operator requests and the agent's tools make these changes the same way.
+Rule 7: an operator's change to an item answers the questions asked about it. An agent's change
+        answers nothing.
 """
 
 from collections.abc import Sequence

@@ -1,14 +1,14 @@
-"""When a model is reminded of the work item it is on, and what the reminder says.
+"""Work reminders: when a model is reminded of its current work item, and the text.
 
 Owns:  the threshold, the cooldown, the bounded text, and the commit that makes it part of the turn.
-Rule 1: due after many rounds in a row in which no work item was changed, and not again before the
-        cooldown is over. Only after tool results: neither a cut answer nor an operator who has just
-        spoken is talked over.
-Rule 2: the reminder is a transcript entry, durable before the model reads it. The conversation only
-        grows by it, and a turn that is taken up again reads the same.
+Rule 1: a reminder is due after many rounds in a row in which no work item was changed, and not
+        again before the cooldown is over. It follows tool results only, never a cut answer or an
+        operator interjection.
+Rule 2: the reminder is a transcript entry, durable before the model reads it. It only appends to
+        the conversation, and a resumed turn reads the same.
 Rule 3: it counts as no progress, and asks for an update only where something has really changed.
-Rule 4: it is bounded. What does not fit its own budget, or would not fit the model's prompt any
-        more, is not said, and the log says why.
+Rule 4: it is bounded. If it does not fit its own budget, or the model's prompt, it is skipped, and
+        the log says why.
 """
 
 from datetime import datetime

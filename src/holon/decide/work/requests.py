@@ -1,10 +1,10 @@
-"""Work items as an operator handles them: what a request amounts to.
+"""Operator requests on work items.
 
 Owns:  whether an item may be opened, and the commits that open, focus and revise one.
 Rule 1: opening an item never replaces what the agent is working on.
-Rule 2: what an operator changes is input from outside: an agent at rest may be started again, and
-        what was asked about the item is answered (decide/work/items).
-Rule 3: a key stands for one item. Asked for again with another objective it is a conflict, as long
+Rule 2: an operator's change is input from outside: self-started turns are allowed again, and
+        questions asked about the item are answered (decide/work/items).
+Rule 3: a key stands for one item. Requested again with another objective it is a conflict, as long
         as the item was not revised.
 """
 

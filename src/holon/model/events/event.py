@@ -1,9 +1,10 @@
-"""The append-only runtime events, one class each.
+"""The append-only audit events, one class each.
 
-Owns:  what the audit log can say. `kind` is the stable name on the wire.
+Owns:  the envelope of an event, and the event classes that belong to no other room of the model.
+       `kind` is the stable name on the wire.
 Rule 1: events point to rows; they never copy bodies.
-Rule 2: every event that moves something names it and its new state, so that folding the log gives
-        the rows back (invariant I6).
+Rule 2: an event that moves an object names the object and its new state, so that folding the log
+        gives the rows back (invariant I6).
 """
 
 from typing import TypeAlias

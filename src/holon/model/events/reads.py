@@ -1,12 +1,10 @@
-"""What operator surfaces read: bounded looks at rows, each taken at one moment.
+"""What surfaces read: bounded snapshots of rows, each taken at one moment.
 
-Owns:  the snapshot types. A snapshot is read in one transaction, so its parts agree; the types
-       those reads answer with. Views of them are made in projections; how far one look goes,
-       however much there is.
-Rule 1: a snapshot is bounded: heads not queues, weighed items not every item.
-Rule 2: everything here is bounded: lists by a limit, counts by SURFACE_COUNTED_COUNT_MAX, a census
-        by how many agents there may be.
-Rule 3: what belongs to one answer was read in one transaction, so its parts agree.
+Owns:  the answer types of the read protocols, their queries and page bounds. Projections turn them
+       into views.
+Rule 1: everything is bounded: lists by a limit, counts by SURFACE_COUNTED_COUNT_MAX, a census by
+        the number of agents allowed. A snapshot holds queue heads, and only the weighed items.
+Rule 2: each answer is read in one transaction, so its parts agree.
 """
 
 from enum import StrEnum

@@ -1,10 +1,10 @@
-"""What memory search works with: documents, sources, scopes and answers.
+"""Memory search: documents, sources, scopes and answers.
 
-Owns:  the records between the durable rows, the index and those who search it; the marks: which
-       record has to be indexed anew, and what a turn has been shown.
+Owns:  the records exchanged between durable rows, the index and its callers; the marks that name
+       records to be indexed again and what a turn was shown.
 Rule 1: a document carries the authority of the content it was made of, wherever it goes.
 Rule 2: sources stay inside the process: they hold records of every kind and have no wire form.
-Rule 3: a `source_ref` is copied from a hit. It is no path and no address, and nobody builds one.
+Rule 3: a `source_ref` is opaque and copied from a hit; it is neither a path nor an address.
 """
 
 from enum import StrEnum

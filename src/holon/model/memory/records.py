@@ -1,14 +1,13 @@
-"""What an agent remembers: working memory, episodes and search hits.
+"""Agent memory: working memory, episodes and search hits.
 
-Owns:  the records. They are derived from settled evidence, never from a running turn; those members
-       of the union `Change` (model/commits) that are about memory; what the audit log can say about
-       working memory and episodes; the numbers of working memory and episodes; every other one is
-       in model/limits.
+Owns:  the memory records and their bounds; the members of the union `Change` (model/commits) and
+       the audit events about memory.
 Rule 1: an episode is immutable once finalized.
-Rule 2: what comes of a turn that was shown words from outside says so; such words never become an
-        objective or a decision.
-Rule 3: every hit carries the provenance and authority of the content it came from.
-Rule 4: they come with the commit that settles a turn, and with no other.
+Rule 2: memory is derived from settled evidence, never from a running turn, and is written only by
+        the commit that settles a turn.
+Rule 3: entries from a turn that was shown outside content are labelled so; such content never
+        becomes an objective or a decision.
+Rule 4: every hit carries the provenance and authority of the content it came from.
 """
 
 from enum import StrEnum

@@ -1,19 +1,19 @@
-"""What each attempt at a provider did: the timeline nobody may lose.
+"""Provider attempts: outcomes, timelines, token usage and the provider error tree.
 
-Owns:  attempt records, their outcomes, the timeline of a round, and token usage; the tree. Adapters
-       raise nothing else; foreign errors are mapped in one place per adapter.
+Owns:  attempt records, their outcomes, the timeline of a round, token usage, and ProviderError.
+       Adapters raise nothing else; each maps foreign errors in one place.
 Rule 1: the timeline is returned with success and failure alike.
-Rule 2: nothing here can hold a secret: diagnostics are named fields, never raw headers.
+Rule 2: no field can hold a secret: diagnostics are named fields, never raw headers.
 Rule 3: an attempt is timed from dispatch to the complete answer or the error; waiting before the
         next attempt is `backoff_ms` and nothing else.
 
 ProviderError
 ├── retryable    ProviderTimeout · ProviderUnreachable · RateLimited · ProviderOverloaded
-│                GarbledAnswer (an UnreadableResponse behind good answers, once)
+│                GarbledAnswer (one UnreadableResponse from a route that answered well before)
 └── fail-fast    AuthRejected · RequestRejected · UnreadableResponse · TransportUnsupported
                                 └── ContextTooLong   (also ends the turn)
                  UsageLimited (the account is used up until a named moment) · ModelUnavailable
-                 RouteResting (not asked at all: the route kept failing)
+                 CircuitOpen (not asked at all: the route kept failing)
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""How models are configured: providers, their credentials, and the runtime's choice of model.
+"""Model configuration: providers, credentials and the runtime's choice of model.
 
-Owns:  the reference `provider/model` and its one textual form; the settings the provider plane is
-       built from, and where a credential comes from.
+Owns:  the reference `provider/model` and its textual form; the settings the provider resolver is
+       built from, and the source of each credential.
 Rule 1: the first slash separates; everything behind it belongs to the provider. So
         `local//a/b.gguf` names a file and `openrouter/meta/llama` a model with a slash inside.
 Rule 2: settings hold no secret. A credential is named (an environment variable, a profile, a

@@ -1,8 +1,8 @@
-"""What the audit log says about conversations that were shortened.
+"""Compaction: bounds, changes and events of conversations that were shortened.
 
-Owns:  the numbers of compaction and of token estimates; every other one is in model/limits; the
-       member of the union `Change` (model/commits) that is about an agent's context; the events of
-       compaction, within a turn and between turns.
+Owns:  the bounds of compaction and token estimates; the member of the union `Change`
+       (model/commits) that moves an agent's context; the events of compaction, within a turn and
+       between turns.
 """
 
 from typing import Final, TypeAlias

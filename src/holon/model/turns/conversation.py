@@ -1,9 +1,9 @@
-"""Provider-neutral conversation: what was said, in blocks.
+"""The provider-neutral conversation: messages made of blocks.
 
 Owns:  the block union and the messages a provider request is made of.
 Rule 1: every tool use block is answered by exactly one tool result block, in the next user message.
-Rule 2: thinking is opaque to us and goes back to the provider that produced it: byte for byte where
-        the provider sealed it, else without secrets.
+Rule 2: thinking is opaque and goes back to the provider that produced it: byte for byte where the
+        provider sealed it, else without secrets.
 """
 
 from typing import Final, TypeAlias

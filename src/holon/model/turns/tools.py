@@ -2,7 +2,7 @@
 
 Owns:  tool specs, calls with their durable state, outcomes and the error envelope.
 Rule 1: a call is recorded as started before it runs and has exactly one result afterwards.
-Rule 2: what the model should read is a value (ToolOk, ToolRefused); a raised error is a bug.
+Rule 2: a result the model should read is a value (ToolOk, ToolRefused); a raised error is a bug.
 """
 
 from enum import StrEnum

@@ -1,8 +1,8 @@
-"""What happened in a turn, in order: the durable form of its inputs.
+"""The transcript: the durable inputs of a turn, in order.
 
-Owns:  transcript entries. They are the turn's memory: folding them rebuilds the turn after a crash.
+Owns:  transcript entries. Folding them rebuilds the turn after a crash.
 Rule 1: entries are appended, never changed; `position` is gapless within a turn.
-Rule 2: tool results are not entries: they live once, with their call, and `TurnLog` joins them.
+Rule 2: tool results are not entries: each is stored once, with its call, and `TurnLog` joins them.
 """
 
 from typing import TypeAlias
