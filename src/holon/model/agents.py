@@ -60,7 +60,7 @@ class Visibility(StrEnum):
 
 
 class Ownership(StrEnum):
-    """Who answers for an agent."""
+    """Who is responsible for an agent."""
 
     SELF_OWNED = "self_owned"
     PARENT_SUPERVISED = "parent_supervised"
@@ -122,7 +122,7 @@ class AgentTotals(Record, frozen=True, kw_only=True):
 
 
 class TurnRateState(Record, frozen=True, kw_only=True):
-    """How fast the agent may go on.
+    """The agent's counters of self-started turns, and its budget pause.
 
     `self_started_count` counts turns in a row that the runtime started by itself and that moved
     nothing; once it `gave_up`, only something from outside starts a turn. `budget_until` is the
@@ -198,7 +198,7 @@ GITHUB_ARCHIVES: Final = "https://codeload.github.com"
 
 
 class BadTemplateError(BadInputError):
-    """A template cannot be named like this, or cannot be used as it is; nothing was made."""
+    """A template selector is malformed, or its template unusable; nothing was made."""
 
     code = "bad_template"
 

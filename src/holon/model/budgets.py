@@ -59,7 +59,7 @@ class UsageStep(Record, frozen=True, kw_only=True):
 
 
 class BudgetHold(Record, frozen=True, kw_only=True):
-    """A budget that is used up, and when there is room again."""
+    """A budget that is used up, and when it has room again."""
 
     scope: BudgetScope
     measure: BudgetMeasure
@@ -106,7 +106,7 @@ class UnpauseTurns(Record, tag=True, frozen=True, kw_only=True):
 
 
 class ReviewHolds(Record, tag=True, frozen=True, kw_only=True):
-    """Have every hold looked at again now: the budgets may not be what they were."""
+    """Have every hold checked again now, since the budgets may have changed."""
 
 
 class MessageHeld(Record, tag_field="kind", tag="message_held", frozen=True, kw_only=True):
@@ -133,4 +133,4 @@ class BudgetUsedUp(Record, tag_field="kind", tag="budget_used_up", frozen=True, 
 
 
 class BudgetFreed(Record, tag_field="kind", tag="budget_freed", frozen=True, kw_only=True):
-    """There is room in the budget again."""
+    """The budget has room again."""

@@ -97,7 +97,7 @@ class ForbiddenTransitionError(HolonError):
 
 
 class HomeUnusableError(HolonError):
-    """A HOLON_HOME cannot be used as it is; somebody must look at it first."""
+    """A HOLON_HOME cannot be used as it is; a person must look at it first."""
 
     code = "home_unusable"
     hint = "check its owner, its permissions and the disk, or set HOLON_HOME to another directory"
@@ -212,7 +212,7 @@ class ForeignLogError(StoreError):
 
 
 class LogLostError(StoreError):
-    """The write-ahead log beside the database is lost, and commits that it alone had with it."""
+    """The write-ahead log beside the database is lost, with commits that only it contained."""
 
     code = "database_log_lost"
 
@@ -289,7 +289,7 @@ class Refusal(Record, frozen=True, kw_only=True):
 
 
 class RefusedError(HolonError):
-    """Raised by the desks at the door; carries the refusal."""
+    """Raised by services for a declined request; carries the refusal."""
 
     code = "refused"
 

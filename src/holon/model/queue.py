@@ -66,7 +66,7 @@ class TimerOrigin(Record, tag_field="kind", tag="timer", frozen=True, kw_only=Tr
 
 
 class SystemOrigin(Record, tag_field="kind", tag="system", frozen=True, kw_only=True):
-    """The runtime itself, naming the part that spoke."""
+    """The runtime itself, naming the part that sent it."""
 
     subsystem: str
 
@@ -167,7 +167,7 @@ class Priority(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> "Priority | None":
-        """Take the earlier name of the first band for what it means."""
+        """Accept the earlier name of the first band."""
         return cls.INTERJECT if value == "interrupt" else None
 
     @property
@@ -233,7 +233,7 @@ MessageBody: TypeAlias = TextBody | JsonBody | BriefBody
 
 
 def is_contentful(body: MessageBody) -> bool:
-    """Whether a body says something: any JSON, or text that is not blank."""
+    """Whether a body has content: any JSON, or text that is not blank."""
     match body:
         case JsonBody():
             return True
@@ -244,7 +244,7 @@ def is_contentful(body: MessageBody) -> bool:
 class FollowupChain(Record, frozen=True, kw_only=True):
     """Where a follow-up an agent left itself stands among those that one outside message led to.
 
-    Set by the runtime from the message whose turn asked for it, never from what a model says.
+    Set by the runtime from the message whose turn requested it, never from a model's text.
     """
 
     root_id: MessageId  # the message that was no follow-up
@@ -329,7 +329,7 @@ class AdmissionReceipt(Record, frozen=True, kw_only=True):
 
 
 class SignatureForm(StrEnum):
-    """How a source signs what it sends."""
+    """How a source signs its requests."""
 
     STANDARD = "standard"  # Standard Webhooks: id, moment and body
     GITHUB = "github"  # X-Hub-Signature-256: the body alone

@@ -43,7 +43,7 @@ RequestId = NewType("RequestId", str)
 
 
 class IdPrefix(StrEnum):
-    """What an id starts with, so that a person can tell kinds apart."""
+    """What an id starts with, so that a person can distinguish kinds."""
 
     MESSAGE = "msg"
     TURN = "turn"

@@ -109,7 +109,7 @@ class WakeHint(Record, frozen=True, kw_only=True):
 
     @property
     def brings_something(self) -> bool:
-        """Whether there is more to it than the news that something changed."""
+        """Whether it carries more than the news that something changed."""
         if isinstance(self.body, str):
             return not self.body.isspace() and self.body != ""
         return self.body is not None
@@ -344,7 +344,7 @@ class ExternalTriggerRotated(
 class ExternalTriggerRevoked(
     Record, tag_field="kind", tag="external_trigger_revoked", frozen=True, kw_only=True
 ):
-    """The trigger opens nothing until it is rotated."""
+    """The trigger's address is void until it is rotated."""
 
     external_trigger_id: TriggerId
 
@@ -352,7 +352,7 @@ class ExternalTriggerRevoked(
 class CallbackDelivered(
     Record, tag_field="kind", tag="callback_delivered", frozen=True, kw_only=True
 ):
-    """An outside system used the trigger; an older mode it asked for is named beside ours."""
+    """An outside system used the trigger; a requested older mode is named too."""
 
     external_trigger_id: TriggerId
     source_key: str
@@ -367,7 +367,7 @@ class CallbackDelivered(
 
 
 class CallbackRefused(Record, tag_field="kind", tag="callback_refused", frozen=True, kw_only=True):
-    """A delivery with the right address was turned away; its sender was told why."""
+    """A delivery with the right address was refused; its sender got the reason."""
 
     external_trigger_id: TriggerId
     reason: str

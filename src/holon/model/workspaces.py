@@ -83,7 +83,7 @@ class WorkspaceOccupancy(Record, frozen=True, kw_only=True):
 
 
 class WorkspaceBindings(Record, frozen=True, kw_only=True):
-    """What is durable about where one agent works. Without an active one it is at home."""
+    """The durable state of where one agent works. Without an active one it is at home."""
 
     attached: tuple[WorkspaceEntry, ...] = ()  # oldest attachment first
     active: ActiveWorkspace | None = None
@@ -117,7 +117,7 @@ class WorktreeSession(Record, frozen=True, kw_only=True):
 
 
 class ExecutionProfile(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """What the execution backend offers. Every line is always said, a refusal too."""
+    """What the execution backend offers. Every field is always written."""
 
     backend: str = "host_local"
     process_execution_exposed: bool = True
@@ -126,7 +126,7 @@ class ExecutionProfile(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class ExecutionPolicy(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """Which boundaries hold under the current backend, and how firmly: all of them, always said."""
+    """Which boundaries hold under the current backend, and how firmly. All are always written."""
 
     message_ingress: GuaranteeLevel = GuaranteeLevel.HARD_ENFORCED
     control_plane: GuaranteeLevel = GuaranteeLevel.HARD_ENFORCED
@@ -175,7 +175,7 @@ class ExitWorkspace(Record, tag=True, frozen=True, kw_only=True):
 
 
 class DetachWorkspace(Record, tag=True, frozen=True, kw_only=True):
-    """Make an agent forget a workspace it is not in. The host still knows it."""
+    """Detach a workspace from an agent that is not in it. The host still knows it."""
 
     agent_id: AgentId
     workspace_id: WorkspaceId

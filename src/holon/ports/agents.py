@@ -79,34 +79,34 @@ class NoHomes:
     """A host whose agents have no files."""
 
     async def make(self, agent_id: AgentId, *, template: str | None, at: datetime) -> None:
-        """Nothing is made; a template would be lost, so it is refused."""
+        """Make nothing; refuse a template, which would be lost."""
         del agent_id, at
         if template is not None:
             raise BadTemplateError("this host has no templates", hint="leave the template out")
 
     async def keep(self, agent_id: AgentId) -> None:
-        """There is nothing to keep."""
+        """No home exists that could be kept."""
 
     async def discard(self, agent_id: AgentId) -> None:
-        """There is nothing to take away."""
+        """No home exists that could be removed."""
 
     async def provisional(self) -> Sequence[AgentId]:
-        """There are none."""
+        """No home is provisional."""
         return ()
 
     async def complete(self, agent_id: AgentId, *, template: str | None) -> None:
-        """There is nothing to add to."""
+        """No home exists that could be completed."""
 
     async def temporary(self) -> Sequence[AgentId]:
-        """There are none."""
+        """No home is temporary."""
         return ()
 
     async def remove(self, agent_id: AgentId) -> None:
-        """There is nothing to take away."""
+        """No home exists that could be removed."""
 
 
 class TemplateCatalog(Protocol):
-    """Which templates there are."""
+    """The templates agents can be made from."""
 
     async def entries(self) -> Sequence[TemplateEntry]:
         """Return them by id."""
@@ -117,5 +117,5 @@ class NoTemplates:
     """A host without templates."""
 
     async def entries(self) -> Sequence[TemplateEntry]:
-        """There are none."""
+        """No template exists."""
         return ()

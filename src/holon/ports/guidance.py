@@ -49,7 +49,7 @@ class NoInstructionSources:
     """A host whose agents have no such files."""
 
     async def digests(self, agent_home: str) -> Mapping[str, str]:
-        """There are none."""
+        """No source exists."""
         del agent_home
         return {}
 
@@ -66,7 +66,7 @@ class NoInstructions:
     """A host without guidance files."""
 
     async def load(self, *, agent_home: str, workspace_anchor: str | None) -> LoadedGuidance:
-        """There are none."""
+        """No instructions exist."""
         del agent_home, workspace_anchor
         return LoadedGuidance()
 
@@ -83,7 +83,7 @@ class SkillCatalogs(Protocol):
     async def passed_over(
         self, *, agent_home: str, workspace_anchor: str | None, with_user_scope: bool
     ) -> Sequence[PassedOverRoot]:
-        """Return the folders of skills that are there and not used, and what they would add."""
+        """Return the skill folders that exist and are not used, and what they would add."""
         ...
 
 
@@ -101,14 +101,14 @@ class NoSkills:
     async def catalog(
         self, *, agent_home: str, workspace_anchor: str | None, with_user_scope: bool
     ) -> SkillCatalog:
-        """There are none."""
+        """No skills exist."""
         del agent_home, workspace_anchor, with_user_scope
         return SkillCatalog()
 
     async def passed_over(
         self, *, agent_home: str, workspace_anchor: str | None, with_user_scope: bool
     ) -> Sequence[PassedOverRoot]:
-        """There are none."""
+        """No skills are active."""
         del agent_home, workspace_anchor, with_user_scope
         return ()
 
@@ -130,7 +130,7 @@ class SkillFolders(Protocol):
         ...
 
     async def installed(self, into: str) -> Sequence[SkillFolder]:
-        """Tell what is in a directory of skills, by name."""
+        """Return what is in a directory of skills, by name."""
         ...
 
 

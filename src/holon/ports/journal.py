@@ -45,7 +45,7 @@ class Journal(Protocol):
 
 
 class NoJournal:
-    """Nobody keeps notes."""
+    """A journal that discards all notes."""
 
     def note(
         self,

@@ -43,7 +43,7 @@ class CommandNoSpaceError(CommandSpawnError):
 
 
 class RunningCommand(Protocol):
-    """A command that was started, by us or by an earlier life of the runtime."""
+    """A command that was started, by this process or an earlier one."""
 
     @property
     def run_id(self) -> str:
@@ -73,14 +73,14 @@ class RunningCommand(Protocol):
         ...
 
     def output(self, *, head_bytes: int, tail_bytes: int) -> Sequence[OutputSpan]:
-        """Look at what it has written so far: two streams, or one combined for a terminal."""
+        """Return its output so far: two streams, or one combined for a terminal."""
         ...
 
     @property
     def combined_path(self) -> str | None:
         """The file that holds all it has written, in the order it came; None where none does.
 
-        Of two streams of which one has said everything, that is the file of this stream.
+        If only one of two streams has output, that is the file of this stream.
         """
         ...
 
@@ -101,7 +101,7 @@ class Shell(Protocol):
         ...
 
     async def unended_runs(self) -> Sequence[str]:
-        """The runs of which something may still go on, started by any runtime, in no order.
+        """The runs that may still have processes, started by any runtime, in no order.
 
         A command that has ended may have left processes behind: then its run is one of them.
         """

@@ -21,7 +21,7 @@ class TurnSpan(Protocol):
     """One turn, while it runs: `with` it around the work."""
 
     def ended(self, finish: Finish, usage: TokenUsage, round_count: int) -> None:
-        """Say how it ended."""
+        """Record how it ended."""
         ...
 
     def __enter__(self) -> "TurnSpan":
@@ -34,7 +34,7 @@ class TurnSpan(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End, whatever happened."""
+        """End it, with or without an error."""
         ...
 
 
@@ -75,7 +75,7 @@ class _NoSpan:
 
 
 class NoTracer:
-    """Nobody gathers spans; one object stands for all of them."""
+    """A tracer that gathers no spans."""
 
     def __init__(self) -> None:
         self._span = _NoSpan()

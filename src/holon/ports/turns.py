@@ -22,16 +22,16 @@ class TurnMark(Protocol):
         ...
 
     def enter(self, turn_id: TurnId) -> None:
-        """Say that this turn has the processor."""
+        """Mark this turn as the one that has the processor."""
         ...
 
     def leave(self) -> None:
-        """Say that no turn has it any more."""
+        """Remove the mark."""
         ...
 
 
 class NoTurnMark:
-    """Nothing is told, and nothing was."""
+    """A turn mark that stores nothing."""
 
     @property
     def left_by(self) -> TurnId | None:
@@ -39,7 +39,7 @@ class NoTurnMark:
         return None
 
     def enter(self, turn_id: TurnId) -> None:
-        """Nothing is told."""
+        """Store nothing."""
 
     def leave(self) -> None:
-        """Nothing was told."""
+        """Nothing is stored."""

@@ -77,7 +77,7 @@ class NoWorkspaces:
 
 
 class NoClock:
-    """Tells no time."""
+    """A clock that refuses to tell the time."""
 
     def now(self) -> datetime:
         """Refuse."""
@@ -121,8 +121,8 @@ class NoTasks:
         return None
 
     async def wait_ended(self, task_id: TaskId) -> None:
-        """There is nothing to wait for."""
+        """Return at once: no task runs."""
 
     async def stop(self, task_id: TaskId) -> StopRequest:
-        """There is nothing to stop."""
+        """Stop nothing: no task runs."""
         return StopRequest(stop_requested=False)

@@ -70,14 +70,14 @@ def refuse_target(snapshot: AgentSnapshot) -> Refusal | None:
 
 
 def is_already(snapshot: AgentSnapshot, request: ControlRequest) -> bool:
-    """Whether the agent is in the posture that is asked for."""
+    """Whether the agent already has the requested posture."""
     return snapshot.agent.posture.status in _ALREADY.get(request.action, ())
 
 
 def decide_control(
     snapshot: AgentSnapshot, request: ControlRequest, *, settled: Commit | None, now: datetime
 ) -> Commit | Refusal:
-    """Move the posture; `settled` is what settles the running turn, when it is to be cut off."""
+    """Move the posture; `settled` settles the running turn when it is to be cut off."""
     open_turn_id = snapshot.agent.focus.open_turn_id
     if request.action == "abort" and settled is None:
         return _no_run(request.agent_id)
@@ -103,7 +103,7 @@ def decide_control(
 
 
 def reason_of(request: ControlRequest) -> str:
-    """Say why the posture moved, or a turn was cut off."""
+    """Return the reason recorded for the posture change, or for a turn that was cut off."""
     return f"operator asked to {request.action}"
 
 

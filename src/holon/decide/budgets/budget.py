@@ -76,7 +76,7 @@ def judge_running(facts: BudgetFacts, *, now: datetime) -> BudgetHold | None:
 def used_in_window(
     measure: BudgetMeasure, steps: Iterable[UsageStep], *, now: datetime
 ) -> tuple[tuple[datetime, int], ...]:
-    """Return what counts at `now`, oldest first: when each part leaves, and how much it is."""
+    """Return what counts at `now`, oldest first: when each part expires, and its amount."""
     window = timedelta(milliseconds=window_ms(measure))
     counted = ((step.began_at + _STEP + window, _amount(measure, step), step) for step in steps)
     return tuple(
@@ -134,7 +134,7 @@ def _holds(
 
 
 def budget_text(hold: BudgetHold, *, in_turn: bool = False) -> str:
-    """What the operator is told, once, when a budget is used up before a turn or inside one."""
+    """The operator's one notice that a budget is used up, before a turn or inside one."""
     stopped = (
         "The turn that was under way stopped between two rounds. What it did is kept, and its"
         " message is taken up again then.\n"
@@ -185,7 +185,7 @@ def unpriced_models(
 
 
 def unpriced_text(model_refs: Iterable[str]) -> str:
-    """What the operator is told about a cost budget that cannot see some models."""
+    """The operator's notice that a cost budget does not cover some models."""
     return (
         f"the cost budget does not count {', '.join(model_refs)}: the price is not known."
         " Set budget.agent.tokens_per_day or budget.runtime.tokens_per_day to bound it"
@@ -217,7 +217,7 @@ def _cost_micros(usage: TokenUsage, price: ModelPrice) -> float:
 
 
 def agent_quota(count: int) -> Refusal | None:
-    """Decline one more agent, given how many there are."""
+    """Decline one more agent, given the number of agents."""
     if count < AGENTS_COUNT_MAX:
         return None
     return _reached(f"there are {AGENTS_COUNT_MAX} agents already", "use one of them")

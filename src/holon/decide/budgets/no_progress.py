@@ -63,7 +63,7 @@ class DelayStart(Record, tag=True, frozen=True, kw_only=True):
 
 
 class StopSelfStarts(Record, tag=True, frozen=True, kw_only=True):
-    """Tell the operator and start nothing more."""
+    """Inform the operator and start nothing more."""
 
     pace: TurnRateState
 
@@ -87,7 +87,7 @@ def is_self_started(message: MessageEnvelope) -> bool:
 
 
 def decide_start(pace: TurnRateState, *, self_started: bool, now: datetime) -> StartDecision:
-    """Say whether a message may start a turn now."""
+    """Decide whether a message may start a turn now."""
     if not self_started:
         return Start(pace=_afresh(pace))
     if pace.gave_up:
@@ -111,14 +111,14 @@ def pace_after(
 
 
 def count_anew(agent_id: AgentId) -> UpdateTurnRate:
-    """The change that goes with whatever an operator does about an agent."""
+    """The change that goes with every operator act on an agent."""
     return UpdateTurnRate(agent_id=agent_id, pace=TurnRateState())
 
 
 def got_somewhere(
     entries: Iterable[TranscriptEntry], calls: Iterable[RecordedCall], *, mutating: frozenset[str]
 ) -> bool:
-    """Whether a turn changed anything, or heard from the operator."""
+    """Whether a turn changed anything, or had an operator interjection."""
     telling = mutating - _LEADS_NOWHERE
     return any(isinstance(entry.data, Interjection) for entry in entries) or any(
         each.call.name in telling and each.receipt is not None and not each.receipt.is_error
@@ -127,7 +127,7 @@ def got_somewhere(
 
 
 def given_up_text(turn_count: int) -> str:
-    """What the operator is told, once."""
+    """The operator's one notice that self-started turns have stopped."""
     return (
         f"The agent was started {turn_count} times in a row by ticks, timers or follow-ups of its"
         " own, and nothing came of it. It rests now: no more turns start by themselves, and what"
@@ -192,7 +192,7 @@ def root_of(cause: MessageEnvelope) -> MessageId:
 
 
 def next_in_chain(facts: FollowupFacts) -> FollowupDecision:
-    """Say where the next follow-up stands, or that there is none.
+    """Return the place of the next follow-up, or that the chain is used up.
 
     Old follow-ups may have been forgotten, so what the message itself carries counts as well.
     """

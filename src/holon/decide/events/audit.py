@@ -135,11 +135,11 @@ from holon.model.workspaces import (
 
 
 def memory_events(change: MemoryChange) -> Audited:
-    """Return the events a change of memory leaves. Without a new revision there is none."""
+    """Return the events of a memory change. Without a new revision it leaves none."""
     match change:
         case RememberWork(agent_id=agent_id, moved=moved):
             if moved is None:
-                return ()  # the turn that goes with it is the event
+                return ()  # SettleTurn leaves the event
             updated = WorkingMemoryUpdated(
                 revision=moved.to_revision,
                 reason=moved.reason,
@@ -167,7 +167,7 @@ def pace_events(change: TurnRateChange) -> Audited:
     match change:
         case UpdateTurnRate(agent_id=agent_id, pace=pace):
             if not pace.gave_up:
-                return ()  # the turn that goes with it is the event
+                return ()  # the change that opens or settles the turn leaves the event
             return ((agent_id, SelfStartsEnded(turn_count=pace.self_started_count)),)
         case HoldMessage():
             held = MessageHeld(message_id=change.message_id, until=change.until)
@@ -184,7 +184,7 @@ def pace_events(change: TurnRateChange) -> Audited:
         case UnpauseTurns(agent_id=agent_id):
             return ((agent_id, BudgetFreed()),)
         case ReviewHolds():
-            return ()  # what the review of each agent finds is said then
+            return ()  # the review of each agent leaves the events
         case _:
             assert_never(change)
 
@@ -371,7 +371,7 @@ def events_of(change: Change) -> Audited:
 
 
 def _setting_events(change: _SettingChange) -> Audited:
-    """What an agent works with: its place, its skills, what it looks back on."""
+    """Changes to an agent's settings: workspace, skills, memory and history window."""
     match change:
         case AttachWorkspace() | EnterWorkspace() | ExitWorkspace() | DetachWorkspace():
             return (workspace_event(change),)
@@ -452,7 +452,7 @@ def _message_events(change: _MessageChange) -> Audited:
             )
             return _one(change.agent_id, deferred)
         case ReleaseDeferred():
-            return ()  # the messages stay queued; the change it comes with says why they may go
+            return ()  # the messages stay queued; the change beside it says why they are released
         case MarkSeen():
             return ()  # what the model is shown is in the transcript; the messages do not move
         case _:
@@ -497,7 +497,7 @@ def _settled_event(change: SettleMessage) -> Event:
                 message_id=change.message_id, turn_id=change.turn_id, point=change.point
             )
         case MessageState.INTERJECTED | MessageState.QUEUED | MessageState.CLAIMED:
-            # No end at all, or an interjection into no turn: a bug of whoever built the commit.
+            # No end, or an interjection outside a turn, is a bug of the code that built the commit.
             raise ForbiddenTransitionError(change.state, "settle")
         case _:
             assert_never(change.state)
@@ -514,7 +514,7 @@ def _work_events(change: _WorkChange) -> Audited:
             promoted = CompletionReportPromoted(work_item_id=summary.work_item_id)
             return _one(summary.agent_id, promoted)
         case RememberActivation():
-            return ()  # the tick that goes with it is the event
+            return ()  # the tick in the same commit leaves the event
         case CreateTask(task=task):
             created = TaskCreated(task_id=task.id, task_kind=task.kind, status=task.status)
             return _one(task.agent_id, created)

@@ -66,7 +66,7 @@ def asked_moments(now: datetime) -> tuple[datetime, ...]:
 def borne_out(
     newest: Sequence[datetime | None], *, oldest: datetime | None, now: datetime
 ) -> datetime:
-    """Return how far records bear out that it is `now`.
+    """Return how far stored records confirm that it is `now`.
 
     `newest` are the newest ones by each asked moment, and `oldest` is the first event of the log.
     """
@@ -88,7 +88,7 @@ def first_trust(believed: datetime, *, now: datetime, monotonic_ns: int) -> Cloc
 
 
 def looked(trust: ClockTrust, *, now: datetime, monotonic_ns: int) -> ClockTrust:
-    """Return what is believed after another look at both readings."""
+    """Return what is trusted after another reading of both clocks."""
     wall = to_micros(now) - monotonic_ns // 1_000
     lead, lowest = min(trust.lead_micros, wall), min(trust.lowest_micros, wall)
     if monotonic_ns - trust.since_ns < _STRETCH_NS:
@@ -131,7 +131,7 @@ def tightened(policy: RetentionPolicy) -> RetentionPolicy | None:
     """Return a policy that keeps half as much of each agent; None when it keeps the least.
 
     What is kept of each agent, however old, adds up over all agents and can exceed the cap of the
-    database on its own. A policy that already keeps less than the least stays as it is.
+    database on its own. A policy that already keeps less than the minimum stays as it is.
     """
     tighter = msgspec.structs.replace(
         policy,
@@ -147,7 +147,7 @@ def _halved(kept: int, least: int) -> int:
 
 
 def let_go_commit(agent: AgentState, oldest: Sequence[MessageId], *, now: datetime) -> Commit:
-    """Show none of these messages any more, and say so."""
+    """Show none of these messages any more, and record that."""
     agent_id = agent.identity.agent_id
     let_go = UnseenLetGo(
         message_count=len(oldest), first_message_id=oldest[0], last_message_id=oldest[-1]

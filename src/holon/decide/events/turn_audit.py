@@ -161,7 +161,7 @@ def _transcript_events(entry: TranscriptEntry) -> Audited:
             )
             return _one(entry.agent_id, injected)
         case _:
-            return ()  # the rest is told by the change that comes with it
+            return ()  # the change beside it leaves the rest
 
 
 def _compaction_events(entry: TranscriptEntry, compaction: TurnCompaction) -> Audited:

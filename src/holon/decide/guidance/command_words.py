@@ -46,7 +46,7 @@ class NamedPath(NamedTuple):
 
 
 class Surroundings(Record, frozen=True, kw_only=True):
-    """Where a command runs and what it knows."""
+    """The directory and the variables a command runs with."""
 
     cwd: str
     variables: Mapping[str, str] = {}
@@ -63,7 +63,7 @@ def named_paths(command: str, around: Surroundings) -> Iterator[NamedPath]:
 
 
 class _Word:
-    """A word while it grows."""
+    """A word under construction."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -168,7 +168,7 @@ class _Reading:
     def _move(self, words: list[_Word]) -> None:
         named = [word.text for word in words if not word.text.startswith("-")]
         if words and not named:
-            self._cwd = None  # `cd -`: where it was before, who knows
+            self._cwd = None  # the earlier directory of `cd -` is unknown
         else:
             self._cwd = self._absolute(named[0] if named else self._around.home or _UNKNOWN)
 
@@ -194,7 +194,7 @@ class _Reading:
 
 
 def _is_like_path(text: str, *, is_program: bool) -> bool:
-    """Whether a word names a file rather than a program, an option or just something."""
+    """Whether a word names a file rather than a program or an option."""
     if "/" in text:
         return True
     return "." in text and not is_program and not text.startswith("-")

@@ -45,7 +45,7 @@ def is_instruction_source(path: str, places: InstructionRoots) -> bool:
 
 
 class InstructionCheck(Record, frozen=True, kw_only=True):
-    """When a look was taken: in which turn, after which call, and what the turn is worth."""
+    """When digests were taken: in which turn, after which call, and the turn's authority."""
 
     turn_id: TurnId
     effect_id: str | None
@@ -56,7 +56,7 @@ class InstructionCheck(Record, frozen=True, kw_only=True):
 def changes_between(
     before: Mapping[str, str], after: Mapping[str, str], noticed: InstructionCheck
 ) -> tuple[InstructionSourceChanged, ...]:
-    """Return what is to be told of two looks at the digests of an agent's sources."""
+    """Return the changes between two sets of digests of an agent's sources."""
     return tuple(
         InstructionSourceChanged(
             path=path,

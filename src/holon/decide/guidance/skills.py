@@ -55,7 +55,7 @@ _WITHIN_SCRIPTS: Final = f"/{SCRIPTS}/"
 
 
 class RanCommand(Record, frozen=True, kw_only=True):
-    """A command that ended well; `workdir` is as it was asked for."""
+    """A command that succeeded; `workdir` is as requested."""
 
     cmd: str
     workdir: str | None = None
@@ -165,7 +165,7 @@ def _uses_at(path: str, skills: Mapping[str, SkillEntry]) -> Iterator[SkillUse]:
 
 
 def _uses_fitting(pattern: str, skills: Mapping[str, SkillEntry]) -> Iterator[SkillUse]:
-    """Yield what a pattern names: it is tried on the folders of the skills there are."""
+    """Yield what a pattern names: it is matched against the folders of the given skills."""
     above, _, last = pattern.rpartition("/")
     if last.lower() == _ANY_ENTRYPOINT:
         for folder in skills:
@@ -195,7 +195,7 @@ def activation_of(
 ) -> ActivateSkill | None:
     """Return what a use makes active; nothing when the turn has it already for that reason.
 
-    `known` are the activations of this skill there are.
+    `known` are the existing activations of this skill.
     """
     before = next((each for each in known if each.load_reason is use.load_reason), None)
     if before is not None and before.turn_id == turn.turn_id:
@@ -225,7 +225,7 @@ _WHOSE: Final = {
 
 
 def refuse_not_installed(name: str, catalog: SkillCatalog, *, root: str) -> Refusal | None:
-    """Say whose a skill is that cannot be taken out of `root`; nothing if it is nobody else's."""
+    """Return whose skill it is if it cannot be removed from `root`, or None if it can."""
     for entry in catalog.entries:
         folder = entry.path.rpartition("/")[0]
         above, _, folder_name = folder.rpartition("/")

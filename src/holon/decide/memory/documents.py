@@ -75,7 +75,7 @@ _FILE_TITLES: Final = {
 
 
 class _Text(Record, frozen=True, kw_only=True):
-    """What one document says and where it belongs."""
+    """The text of one document and where it belongs."""
 
     title: str
     body: str
@@ -108,7 +108,7 @@ def source_of(source_ref: str) -> tuple[MemoryKind, str] | None:
 def vouched(hit: MemoryHit, document: MemoryDocument) -> MemoryHit:
     """Return a hit as its source has it; a snippet the source does not hold is not shown.
 
-    The index lies where an agent's commands can write. It may say which texts fit, never what is
+    The index lies where an agent's commands can write. It may say which texts match, never what is
     in them or what they are worth.
     """
     text = " ".join(document.body.split())
@@ -168,7 +168,7 @@ def documents_of(source: MemorySource) -> tuple[MemoryDocument, ...]:
             body=text.body,
             updated_at=text.updated_at,
             authority_class=lowest((source.authority_class, text.least)),
-            # An agent's home is the agent's own: what was written there is found everywhere.
+            # An agent's home is the agent's own: its content is found from every workspace.
             workspace_id=None if text.workspace_id == AGENT_HOME else text.workspace_id,
             source_path=text.source_path,
             metadata=text.metadata,
@@ -328,7 +328,7 @@ def _episode(episode: EpisodeRecord) -> _Text:
 
 
 def _title(text: str) -> str:
-    """The first line that says something."""
+    """The first line that is not blank."""
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return first[:MEMORY_TITLE_CHARS_MAX]
 
@@ -345,7 +345,7 @@ COMMAND_TOOLS: Final = frozenset({"ExecCommand", "ExecCommandBatch"})
 
 
 def turn_of(changes: Iterable[Change]) -> TurnId | None:
-    """Return the turn a commit ends, if it ends one; the rest of it is that turn's doing."""
+    """Return the turn a commit ends, if it ends one; the commit's other changes belong to it."""
     return next((each.turn_id for each in changes if isinstance(each, SettleTurn)), None)
 
 

@@ -46,7 +46,7 @@ _SUMMARY_ENTRIES_COUNT_MAX = 3
 
 
 class TurnBoundary(Record, frozen=True, kw_only=True):
-    """What the end of a turn says about the stretch of work it belongs to."""
+    """What the end of a turn contributes to the stretch of work it belongs to."""
 
     turn_id: TurnId
     began_at: Instant
@@ -141,7 +141,7 @@ def relevant_episodes(
 def _broke_off(
     builder: EpisodeBuilder, delta: TurnMemoryDelta, boundary: TurnBoundary
 ) -> EpisodeBoundary | None:
-    """Why what was open does not go on into this turn."""
+    """Why the open episode does not continue into this turn."""
     open_item = builder.total.work_item_id
     if open_item is not None and delta.work_item_id != open_item:
         return EpisodeBoundary.ACTIVE_WORK_SWITCHED
@@ -216,7 +216,7 @@ def _episode_id(turn_id: TurnId) -> EpisodeId:
 
 
 def _summary(builder: EpisodeBuilder) -> str:
-    """One bounded line: what for, what was done, what was said last, what is left."""
+    """One bounded line: the objective, what was done, the last text, what is left."""
     total = builder.total
     parts = [
         f"Objective: {total.objective}." if total.objective else "",

@@ -33,7 +33,7 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,
 
 
 class Coerced(Record, frozen=True, kw_only=True):
-    """Arguments as they are meant, and what had to be read differently."""
+    """Coerced arguments, and notes on what was read differently."""
 
     value: JsonValue
     notes: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class _Bending:
         return self.within(value, schema, "")
 
     def _unwrapped(self, value: JsonValue, schema: Mapping[str, JsonValue]) -> JsonValue:
-        """The value with one wrapping less, or nothing when there is none to take off."""
+        """The value with one wrapping less, or None when it has none."""
         match value:
             case None | "" if not schema.get("required"):
                 self.notes.append("no arguments were given; they were read as {}")
@@ -143,7 +143,7 @@ class _Bending:
         return kept
 
     def _name_of(self, name: str, fields: Mapping[str, JsonValue]) -> str | None:
-        """The field a name stands for: itself, an alias, or the same word spelled otherwise."""
+        """The field a name stands for: itself, an alias, or another spelling of the same name."""
         if name in fields:
             return name
         for alias, meant in self._aliases:
@@ -185,7 +185,7 @@ class _Bent(Record, frozen=True, kw_only=True):
 
 
 def _read_text(text: str, schema: JsonValue) -> _Bent | None:
-    """Read a text as what the schema wants. First fitting reading wins."""
+    """Read a text as the type the schema requires. The first fitting reading wins."""
     if isinstance(values := schema.get("enum"), list):
         same = _same_word(text, [each for each in values if isinstance(each, str)])
         return None if same is None else _Bent(value=same, form=repr(same))

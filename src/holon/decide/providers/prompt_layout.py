@@ -94,7 +94,7 @@ def _with_turn_scoped(
 
 
 def _last_words(conversation: tuple[ConversationMessage, ...]) -> ConversationPosition | None:
-    """The first words of the last user message: behind the tool results it has to begin with."""
+    """The first own text of the last user message, behind the tool results it begins with."""
     for index in range(len(conversation) - 1, -1, -1):
         message = conversation[index]
         if isinstance(message, UserMessage):

@@ -65,7 +65,7 @@ class RouteFacts(Record, frozen=True, kw_only=True):
 
 
 def ordered_models(facts: RouteFacts) -> tuple[ModelRef, ...]:
-    """Return the models to ask, first to last; there is always one."""
+    """Return the models to ask, first to last; always at least one."""
     chain = tuple(dict.fromkeys((facts.override or facts.default, *facts.fallbacks)))
     return chain[:1] if facts.fallback_disabled else chain
 
@@ -134,12 +134,12 @@ def decide_retry(failed: FailedAttempt) -> RetryDecision:
 
 
 def names_a_far_moment(retry_after_ms: int | None) -> bool:
-    """Whether a provider asked for a wait that nobody sits out."""
+    """Whether a provider asked for a wait that is too long to wait inline."""
     return retry_after_ms is not None and retry_after_ms > PROVIDER_WAIT_INLINE_MS_MAX
 
 
 def moment_named(error: ProviderError, *, failed_at: datetime) -> datetime | None:
-    """Return when a provider that is used up or overrun will be back, if nobody waited for it."""
+    """Return when a limited or overloaded provider will be back, unless that was waited for."""
     if not isinstance(error, RateLimitedError | UsageLimitedError | ProviderOverloadedError):
         return None
     if error.retry_after_ms is None:
@@ -153,8 +153,8 @@ def moment_named(error: ProviderError, *, failed_at: datetime) -> datetime | Non
 def backoff_ms(attempt: int, *, jitter: float, retry_after_ms: int | None = None) -> int:
     """Return how long to wait after a failed attempt: twice as long each time, spread by `jitter`.
 
-    What the provider asked for is the least; a part of the smallest wait is added to it, so that
-    those who were all told the same moment do not all come back in it.
+    The provider's own wait is the minimum; a share of the smallest wait is added to it, so that
+    callers that were given the same moment do not all come back in it.
     """
     ceiling_ms = min(PROVIDER_BACKOFF_MS_MAX, PROVIDER_BACKOFF_MS_MIN << attempt)
     own_ms = max(PROVIDER_BACKOFF_MS_MIN, int(ceiling_ms * (1 + jitter) / 2))
@@ -239,13 +239,13 @@ class CircuitPermit(StrEnum):
     """How a route may be asked now."""
 
     FREE = "free"
-    PROBE = "probe"  # once, on behalf of everybody
-    ONCE = "once"  # there is nobody else to ask
+    PROBE = "probe"  # once, on behalf of all callers
+    ONCE = "once"  # no other candidate remains
     PASSED_OVER = "passed_over"
 
 
 def passage(circuit: Circuit, *, now_ms: int, has_fallback: bool) -> tuple[Circuit, CircuitPermit]:
-    """Return how the route may be asked, and the circuit once it is asked so."""
+    """Return how the route may be asked, and the circuit after such a request."""
     match circuit:
         case CircuitClosed():
             return circuit, CircuitPermit.FREE
@@ -258,7 +258,7 @@ def passage(circuit: Circuit, *, now_ms: int, has_fallback: bool) -> tuple[Circu
 
 
 def after_answer() -> Circuit:
-    """Return the circuit of a route that answered, be it with a refusal."""
+    """Return the circuit of a route that answered, a refusal included."""
     return CLOSED
 
 
@@ -272,7 +272,7 @@ def after_failure(circuit: Circuit, *, now_ms: int) -> Circuit:
         case CircuitHalfOpen(rest_ms=rest_ms):
             return _rested(min(2 * rest_ms, PROVIDER_CIRCUIT_REST_MS_MAX), now_ms)
         case CircuitOpen():
-            return circuit  # asked out of need: that must not put the probe off for ever
+            return circuit  # asked for lack of another candidate: that must not postpone the probe
         case _:
             assert_never(circuit)
 

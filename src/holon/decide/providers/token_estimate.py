@@ -36,7 +36,7 @@ UNCALIBRATED: Final = Calibration()
 
 
 def estimated_tokens(text: str, calibration: Calibration = UNCALIBRATED) -> int:
-    """Return about how many tokens a text has; one that says something has at least one."""
+    """Return the estimated tokens of a text; one that is not empty has at least one."""
     return tokens_of_bytes(utf8_bytes(text), calibration)
 
 

@@ -47,7 +47,7 @@ _CONFIGURED_CONTEXTS: Final = frozenset(
     }
 )
 
-# From the one that weighs most to the one that weighs least.
+# From the highest authority to the lowest.
 AUTHORITY_ORDER: Final = (
     AuthorityClass.OPERATOR_INSTRUCTION,
     AuthorityClass.RUNTIME_INSTRUCTION,

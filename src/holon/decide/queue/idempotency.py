@@ -13,7 +13,7 @@ from holon.model.errors import Refusal, RefusalCode, RefusedError
 from holon.model.values import AgentId, IdPrefix
 
 _DIGEST_CHARS: Final = 32
-# What every id that comes from a key looks like, and no id that was made up: those are shorter.
+# The form of every id that comes from a key; random ids are shorter.
 KEYED_RECORD_GLOB: Final = "*_" + "[0-9a-f]" * _DIGEST_CHARS
 KEYED_REQUEST_GLOB: Final = f"{IdPrefix.REQUEST.value}_" + "[0-9a-f]" * _DIGEST_CHARS
 

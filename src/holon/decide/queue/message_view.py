@@ -56,7 +56,7 @@ _TOLD_OF_HINT: Final = ("source", "resource", "reason", "description", "content_
 
 
 class _Carried(Record, frozen=True, kw_only=True):
-    """Words a message only brings: what they are worth, and what is known of their source."""
+    """Content a message only carries: its authority, and what is known of its source."""
 
     authority_class: AuthorityClass
     told: tuple[tuple[str, str], ...]
@@ -104,7 +104,7 @@ def render_message(
 
 
 def authority_shown(message: MessageEnvelope) -> AuthorityClass:
-    """Return what a message's body is worth: what it only carries is not worth more for that."""
+    """Return the authority of a message's body: carried content keeps its own."""
     carried = next(_carried_by(message), None)
     if carried is None:
         return message.authority_class
@@ -112,7 +112,7 @@ def authority_shown(message: MessageEnvelope) -> AuthorityClass:
 
 
 def body_text(body: MessageBody) -> str:
-    """Return what a body says, as text."""
+    """Return the content of a body as text."""
     match body:
         case TextBody(text=text):
             return text
@@ -198,7 +198,7 @@ def turn_authority(
 
 
 def is_tainted(authority: AuthorityClass) -> bool:
-    """Whether somebody from outside had a word in what is worth this."""
+    """Whether content of this authority came from outside."""
     return authority not in INSTRUCTIONS
 
 
@@ -222,7 +222,7 @@ def hint_refs(hints: Sequence[WakeHint]) -> dict[str, str]:
 
 
 def continue_text(weighed: WeighedItem) -> str:
-    """Go on with the current item."""
+    """Continue with the current item."""
     return f"Continue the current work item {weighed.item.id}: {_short(weighed.item.objective)}"
 
 
@@ -263,5 +263,5 @@ def timer_text(timer: TimerRecord, *, late_by_ms: int = 0) -> str:
 
 
 def _short(text: str) -> str:
-    """Recorded words in a sentence of ours: on one line, nothing hidden, and bounded."""
+    """Recorded text inside a runtime sentence: on one line, nothing hidden, and bounded."""
     return quoted_line(text, chars_max=EVENT_TEXT_CHARS_MAX)

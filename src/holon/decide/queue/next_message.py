@@ -70,7 +70,7 @@ InterjectionDecision: TypeAlias = Interject | LeaveQueued
 
 
 def decide_interjection(message: MessageEnvelope, point: SafePoint) -> InterjectionDecision:
-    """Say whether the message may enter here. First matching rule wins."""
+    """Decide whether the message may enter here. The first matching rule wins."""
     if message.priority is not Priority.INTERJECT:
         return LeaveQueued(reason="priority_not_interject")
     if message.kind is not MessageKind.OPERATOR_PROMPT:

@@ -84,7 +84,7 @@ def _is_fresh(timestamp: bytes, *, now: datetime) -> bool:
 
 
 def _offered(given: bytes) -> Iterator[bytes]:
-    """The signatures of the scheme we know, as bytes. There are two while a secret is exchanged."""
+    """The signatures of the known scheme, as bytes; several while a secret is rotated."""
     for part in given.split(b" ")[:WEBHOOK_SIGNATURES_COUNT_MAX]:
         if not part.startswith(_SCHEME):
             continue

@@ -72,7 +72,7 @@ class Advance(Record, frozen=True, kw_only=True):
 
 
 class IgnoreLate(Record, frozen=True, kw_only=True):
-    """Leave the record as it stands: the report tells nothing newer."""
+    """Leave the record as it is: the report is not newer."""
 
     current: TaskStatus
     proposed: TaskStatus
@@ -92,7 +92,7 @@ def is_terminal(status: TaskStatus) -> bool:
 
 
 def decide_advance(current: TaskStatus, proposed: TaskStatus) -> TaskAdvance:
-    """Say whether a reported status replaces the recorded one."""
+    """Decide whether a reported status replaces the recorded one."""
     if phase_of(proposed) > phase_of(current):
         return Advance(status=proposed)
     return IgnoreLate(current=current, proposed=proposed)
@@ -160,14 +160,14 @@ def running_twin(running: Sequence[TaskRecord], command: CommandSpec) -> TaskRec
     wanted = command_digest(command)
     for task in running:
         spec = spec_of(task)
-        is_staying = task.status is not TaskStatus.CANCELLING  # one that is on its way out does not
+        is_staying = task.status is not TaskStatus.CANCELLING  # a task that is ending does not
         if is_staying and spec is not None and command_digest(spec) == wanted:
             return task
     return None
 
 
 def promoted_task(facts: PromotionFacts) -> TaskRecord:
-    """Return the record of a command that goes on in the background."""
+    """Return the record of a command that continues in the background."""
     command = facts.command
     summary = one_line(facts.shown_cmd, chars_max=EVENT_TEXT_CHARS_MAX)
     return TaskRecord(
@@ -233,7 +233,7 @@ def completed_result(
 def promoted_result(
     task: TaskRecord, spans: Sequence[OutputSpan], *, bytes_max: int
 ) -> dict[str, JsonValue]:
-    """Return what the model reads about a command that goes on as a task."""
+    """Return what the model reads about a command that continues as a task."""
     initial = transcript_of(spans, bytes_max=bytes_max)
     return {
         "disposition": "promoted_to_task",
@@ -281,7 +281,7 @@ AGENT_STOPPED: Final = "task_interrupted_on_agent_stop"
 
 
 class EndRequest(StrEnum):
-    """Who wanted the command to end, if anyone did."""
+    """What requested the end of the command."""
 
     NOBODY = "nobody"
     TASK_STOP = "task_stop"
@@ -353,7 +353,7 @@ def not_started(task: TaskRecord, why: str) -> AdvanceTask:
 
 
 def was_lost(ended: CommandExit) -> bool:
-    """Whether nobody saw how a command ended."""
+    """Whether a command's end was not observed."""
     return ended.exit_status is None and ended.signal is None and ended.stopped is None
 
 
@@ -373,7 +373,7 @@ def failure_kind_of(ended: CommandExit) -> str:
 
 
 def how_it_ended(ended: CommandExit) -> str:
-    """Return the end of a command in a few words."""
+    """Return the end of a command as a short phrase."""
     match ended.stopped:
         case StopCause.WALL_CLOCK:
             return "ended by the runtime: it ran longer than a command may"
@@ -393,7 +393,7 @@ def how_it_ended(ended: CommandExit) -> str:
 
 
 class RetrievalStatus(StrEnum):
-    """How far a look at a task's output got."""
+    """How far a read of a task's output got."""
 
     SUCCESS = "success"
     TIMEOUT = "timeout"
@@ -401,7 +401,7 @@ class RetrievalStatus(StrEnum):
 
 
 def retrieval_status_of(task: TaskRecord, *, waited: bool) -> RetrievalStatus:
-    """Say whether the task's output is final."""
+    """Return whether the task's output is final."""
     has_snapshot = task.result_summary is not None or bool(output_paths_of(task))
     if is_terminal(task.status) and has_snapshot:
         return RetrievalStatus.SUCCESS

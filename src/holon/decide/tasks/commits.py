@@ -123,7 +123,7 @@ def wait_commit(
 
 
 def refuse_unknown_task(task_id: TaskId) -> Refusal:
-    """There is no such task."""
+    """Refuse a task that does not exist."""
     return Refusal(
         code=RefusalCode.TASK_NOT_FOUND,
         message=f"there is no task {task_id}",

@@ -77,7 +77,7 @@ def fenced(
 
 
 def disarmed(text: str) -> str:
-    """Return others' words so that nothing in them is hidden or looks like part of a prompt."""
+    """Return untrusted text so that nothing in it is hidden or looks like part of a prompt."""
     token, line = _patterns()
     return line.sub(_BAR, token.sub(_BLUNT, visible(text)))
 
@@ -86,7 +86,7 @@ def disarmed(text: str) -> str:
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """What looks like a token of a prompt, and how a line begins that looks like one of a prompt.
 
-    Compiled when others' words are first shown: a run that hears only its operator needs neither.
+    Compiled on first use: a run with operator input alone needs neither expression.
     """
     token = re.compile(
         rf"<(?=\s*+/?\s*+(?:\||<\s*+/?sys\b|body-|antml|im_(?:start|end|sep)\b|(?:start|end)_of_turn\b"
@@ -104,7 +104,7 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def disarmed_within(text: str, *, bytes_max: int) -> str:
-    """Return others' words within so many bytes; a cut gives no line back what disarmed it."""
+    """Return untrusted text within a number of bytes; a cut keeps every line disarmed."""
     shown = disarmed(text)
     if utf8_bytes(shown) <= bytes_max:
         return shown
@@ -112,7 +112,7 @@ def disarmed_within(text: str, *, bytes_max: int) -> str:
 
 
 def cut_between_fences(text: str, *, bytes_max: int) -> str:
-    """Return a text of ours within so many bytes; a body that is cut stays in its fence."""
+    """Return runtime text within a number of bytes; a body that is cut stays in its fence."""
     if utf8_bytes(text) <= bytes_max:
         return text
     ends = both_ends(text, bytes_max=max(0, bytes_max - _MENDED_BYTES_MAX))
@@ -160,12 +160,12 @@ def without_tags(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return others' words for a line of ours: on one line, and nothing hidden in it."""
+    """Return untrusted text for a runtime line: on one line, and nothing hidden in it."""
     return " ".join(visible(text).split())
 
 
 def quoted_line(text: str, *, chars_max: int) -> str:
-    """Return others' words as `quoted` does, within so many characters."""
+    """Return untrusted text as `quoted` does, within a number of characters."""
     return cut(quoted(worth_reading(text, chars_max=chars_max)), chars_max=chars_max)
 
 

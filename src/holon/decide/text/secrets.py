@@ -65,7 +65,7 @@ class _Found(NamedTuple):
 
 
 class _RawForm(msgspec.Struct, frozen=True, kw_only=True):
-    """A secret as it is, or as an encoding writes it that has one way to."""
+    """A secret as it is, or in an encoding that has one way to write it."""
 
     name: str
     value: str
@@ -82,7 +82,7 @@ class _RawForm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _WrittenForm(msgspec.Struct, frozen=True, kw_only=True):
-    """A secret as an encoding writes it. Without any of its `marks` in a text it is not there."""
+    """A secret in an encoding. A text without any of its `marks` cannot contain it."""
 
     name: str
     head: re.Pattern[str]
@@ -110,11 +110,11 @@ class _WrittenForm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SecretShape(msgspec.Struct, frozen=True, kw_only=True):
-    """Secrets that are known by what they look like, whatever their value."""
+    """Secrets that are recognized by their form, whatever their value."""
 
     name: str
     looks_like: re.Pattern[str]
-    mark: str  # without it in a text, none of them is there
+    mark: str  # a text without it contains none of them
     chars_max: int
 
     def found_in(self, text: str) -> Iterator[_Found]:
@@ -218,7 +218,7 @@ class Redacting:
 
 def _forms_of(name: str, value: str) -> Iterator[_Form]:
     if value in f"[secret:{name}]":
-        name = "unnamed"  # a name that tells the value would undo its own mark
+        name = "unnamed"  # a name that contains the value would undo its own mark
     yield _RawForm(name=name, value=value)
     data = value.encode(errors="surrogatepass")
     # Characters that are sent as they are make these two the raw form, which is looked for above.
@@ -279,10 +279,10 @@ def _base64_form(name: str, data: bytes, shift: int) -> _WrittenForm:
     """The secret inside base64, `shift` bytes behind a boundary of three.
 
     The first and the last sign may share their six bits with a neighbour: any sign is accepted
-    there whose bits agree with ours.
+    there whose bits agree with the secret's.
     """
     whole = base64.b64encode(b"\0" * shift + data + b"\0" * (-(shift + len(data)) % 3)).decode()
-    first, last = 8 * shift, 8 * (shift + len(data))  # the bits that are ours
+    first, last = 8 * shift, 8 * (shift + len(data))  # the bits that belong to the secret
     signs = whole[first // 6 : -(-last // 6)]
     inner = signs[1 if first % 6 else 0 : -1 if last % 6 else None]
     head = [_agreeing(signs[0], mask=(1 << (6 - first % 6)) - 1)] if first % 6 else []
@@ -326,7 +326,7 @@ def _error_without_secrets(error: ToolError, redact: Redact) -> ToolError:
 
 
 def call_without_secrets(call: ToolCallRecord, redact: Redact) -> ToolCallRecord:
-    """Return a call as it may be shown; the very same where there is nothing to hide."""
+    """Return a redacted call; the same object where it holds no secret."""
     hidden = value_without_secrets(call.input, redact)
     return call if hidden == call.input else msgspec.structs.replace(call, input=hidden)
 
@@ -383,7 +383,7 @@ def value_without_secrets(value: JsonValue, redact: Redact) -> JsonValue:
 
 
 def span_without_secrets(span: OutputSpan, redact: Redact) -> OutputSpan:
-    """Return a look at an output without its secrets; its size is what is left to be shown.
+    """Return an output excerpt without its secrets; its size is what is left to be shown.
 
     The look must have gone COMMAND_LOOK_MARGIN_BYTES further than will be shown.
     """

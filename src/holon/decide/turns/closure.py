@@ -118,7 +118,7 @@ def closure_facts(snapshot: AgentSnapshot) -> ClosureFacts:
 
 
 def current_closure(snapshot: AgentSnapshot) -> Closure | None:
-    """Return what has come of an agent's work as its rows stand; nothing when it has never run."""
+    """Return the closure of an agent's work as its rows stand; None when it has never run."""
     if snapshot.agent.last_terminal is None and snapshot.agent.focus.open_turn_id is None:
         return None
     return derive_closure(closure_facts(snapshot))
@@ -131,7 +131,7 @@ def _current_work(focus: WeighedItem | None) -> CurrentWork | None:
 
 
 def posture_of(status: AgentStatus) -> RuntimePosture:
-    """Say whether an agent in this status is up."""
+    """Return whether an agent in this status is up."""
     return RuntimePosture.AWAKE if status in _AWAKE else RuntimePosture.SLEEPING
 
 
@@ -199,17 +199,17 @@ class ContinuationFacts(Record, frozen=True, kw_only=True):
     ends_wait: bool  # the message names an open wait of this agent and is what ends it
     prior: Closure
     was_put_off: bool = False  # it had its turn, and no provider would answer then
-    moot: str | None = None  # why the tick has nothing to say any more, if it has not
+    moot: str | None = None  # why the tick has no content any more, if it has not
 
 
 def timer_in_question(entry: QueueEntry) -> TimerId | None:
-    """Return the timer whose end would make a message moot, if there is one."""
+    """Return the timer whose end would make a message moot, if it has one."""
     origin = entry.message.origin
     return origin.timer_id if entry.was_put_off and isinstance(origin, TimerOrigin) else None
 
 
 def item_in_question(entry: QueueEntry) -> WorkItemId | None:
-    """Return the work item whose state may make a message moot, if there is one."""
+    """Return the work item whose state may make a message moot, if it has one."""
     is_offer = entry.message.origin == SystemOrigin(subsystem=WORK_QUEUE)
     return entry.message.work_item_id if is_offer else None
 
@@ -217,7 +217,7 @@ def item_in_question(entry: QueueEntry) -> WorkItemId | None:
 def mootness(
     entry: QueueEntry, *, timer: TimerRecord | None, offered: WeighedItem | None
 ) -> str | None:
-    """Return why a tick has nothing to say any more, or nothing when it has.
+    """Return why a tick has no content any more, or None when it has.
 
     `timer` and `offered` are what the two functions above name, as the rows stand.
     """
@@ -231,7 +231,7 @@ def mootness(
 
 
 def resolve_continuation(facts: ContinuationFacts) -> Continuation:
-    """Say whether the message reaches the model now, and as what."""
+    """Decide whether the message reaches the model now, and as what."""
     trigger = trigger_kind_of(facts.kind)
     if facts.moot is not None:
         return _liveness(facts, None, facts.moot)

@@ -59,7 +59,7 @@ def wait_for_room(
 
 
 def waiting_text(held: WeighedItem) -> str:
-    """What the failure brief says about the item."""
+    """The sentence of the failure brief about the item."""
     return (
         f"Work item {held.item.id} waits for you: it is not taken up again by itself. Send the"
         " agent a message, change the item, or give the agent a model with a larger context"
@@ -96,7 +96,7 @@ def _open(waits: Sequence[WaitRecord]) -> tuple[WaitRecord, ...]:
 
 
 def _waiting_for(models: Sequence[ModelRef]) -> str:
-    """Names the models, so that a wait tells by itself whether they have changed."""
+    """A name for the models, so that the wait itself shows whether they have changed."""
     named = ", ".join(str(model) for model in models)
     return f"the operator, a shorter conversation, or other models than {named}"
 

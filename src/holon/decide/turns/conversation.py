@@ -136,7 +136,7 @@ def turn_recap_text(turn_id: TurnId, compaction: TurnCompaction) -> str:
     return _block(header, compaction.recap, content_id=content_id)
 
 
-@lru_cache(maxsize=_RECAPS_KEPT_COUNT)  # the same for every turn until more turns are let go
+@lru_cache(maxsize=_RECAPS_KEPT_COUNT)  # the same for every turn until more turns are dropped
 def history_recap_text(agent_id: str, lines: tuple[str, ...], *, first_turn: int) -> str:
     """Return the block that stands for the turns before this one."""
     header = HISTORY_HEADER.format(first=first_turn)
@@ -160,7 +160,7 @@ def history_recap(
 
 
 def turn_line(log: TurnLog) -> str:
-    """Return one line about a whole turn: what it answered, what it said last, how it ended."""
+    """Return one line about a whole turn: what it answered, its last text, how it ended."""
     incoming = next((e.data for e in log.entries if isinstance(e.data, IncomingMessage)), None)
     rounds = [e.data for e in log.entries if isinstance(e.data, AssistantRound)]
     spoken = (text_of(each.spoke.blocks) for each in reversed(rounds))
@@ -214,7 +214,7 @@ def _checkpoints(gone: Sequence[TranscriptEntry]) -> list[str]:
 
 
 def _added(gone: Sequence[TranscriptEntry]) -> Iterator[str]:
-    """What the operator said in the middle of it."""
+    """The operator's interjections in these rounds."""
     number = 0
     for entry in gone:
         match entry.data:
@@ -318,7 +318,7 @@ def conversation_of(logs: Sequence[TurnLog]) -> tuple[ConversationMessage, ...]:
 def append_recap(
     messages: list[ConversationMessage], agent_id: AgentId, context: AgentContext
 ) -> None:
-    """Add what is left of the turns that were let go, if any were."""
+    """Add the recap of dropped turns, if any."""
     first_turn = context.history_from_turn
     if first_turn > 1:
         recap = history_recap_text(agent_id, context.recap, first_turn=first_turn)
@@ -333,7 +333,7 @@ class RenderedTurn(NamedTuple):
 
 
 def rendered_turn(log: TurnLog, *, input_bytes_max: int | None = None) -> RenderedTurn:
-    """Render what is shown of a turn; of one that was set aside, that it was."""
+    """Render the shown part of a turn; of one that was set aside, only that fact."""
     if was_set_aside(log):
         aside = (_said(SET_ASIDE_TEXT),)
         return RenderedTurn(aside, bytes_of(aside))
@@ -381,7 +381,7 @@ def append_entry(
     *,
     input_bytes_max: int | None = None,
 ) -> int:
-    """Add what one transcript entry says, and return how many bytes that is.
+    """Append one transcript entry, and return its size in bytes.
 
     Of what came in, at most so much of each body is shown.
     """
@@ -392,7 +392,7 @@ def append_entry(
 
 
 def problems_of(conversation: Sequence[ConversationMessage]) -> tuple[str, ...]:
-    """Say everything that would make a provider refuse this conversation."""
+    """Return everything that would make a provider refuse this conversation."""
     problems: list[str] = []
     asked: list[CallId] = []  # by the message before
     expects_user = True
@@ -508,7 +508,7 @@ def _asked_by(message: ConversationMessage) -> list[CallId]:
 
 
 def _answered_by(message: ConversationMessage) -> list[CallId]:
-    """Return the calls a message answers before it says anything else."""
+    """Return the calls a message answers before any other content."""
     match message:
         case AssistantMessage():
             return []

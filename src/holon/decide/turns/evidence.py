@@ -53,7 +53,7 @@ _CHECKING: Final = (
 
 
 class CommandRun(Record, frozen=True, kw_only=True):
-    """A command the turn asked for. Nobody knows yet how one ends that runs or was cut off."""
+    """A command the turn ran. The end of one that still runs or was cut off is unknown."""
 
     cmd: str
     outcome: str
@@ -67,13 +67,13 @@ class CommandRun(Record, frozen=True, kw_only=True):
 
     @property
     def is_check(self) -> bool:
-        """Whether it looks like one that verifies something."""
-        # Compiled when a command is first looked at: that takes as long as loading a module.
+        """Whether it looks like a verification command."""
+        # Compiled on first use: that takes as long as loading a module.
         return re.search(_CHECKING, self.cmd, re.IGNORECASE) is not None
 
 
 class TurnEvidence(Record, frozen=True, kw_only=True):
-    """What a turn's calls tell; lists are newest first."""
+    """What a turn's calls did; lists are newest first."""
 
     authority_class: AuthorityClass
     files: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class TurnEvidence(Record, frozen=True, kw_only=True):
 
     @property
     def is_instructed(self) -> bool:
-        """Whether nobody from outside had a word in the turn."""
+        """Whether the turn was shown no outside content."""
         return not is_tainted(self.authority_class)
 
 
@@ -126,7 +126,7 @@ _RECEIPTS: Final = msgspec.json.Decoder(_Receipt)
 
 
 def evidence_of(log: TurnLog, *, before: AuthorityClass) -> TurnEvidence:
-    """Return what a turn's log tells; `before` is what the turn before it was worth."""
+    """Return the evidence in a turn's log; `before` is the authority of the turn before it."""
     authority = turn_authority(log, before=before)
     instructed = not is_tainted(authority)
     files: list[str] = []

@@ -40,7 +40,7 @@ _CANDIDATES_NAMED_COUNT_MAX: Final = 8
 
 
 class FailedCandidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A model that did not answer, and its last word. `asked` is false when it never got so far."""
+    """A model that did not answer, and its last error. `asked` is false if it was never called."""
 
     model_ref: ModelRef
     error: ProviderError

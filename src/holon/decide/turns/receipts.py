@@ -123,7 +123,7 @@ def _inline(text: str) -> str:
 
 
 def error_receipt(call_id: CallId, name: str, error: ToolError) -> ToolReceipt:
-    """Return the receipt that tells the model why its call did not work."""
+    """Return the receipt that explains to the model why its call failed."""
     kept = msgspec.structs.replace(
         error,
         message=error.message[:TOOL_ERROR_DETAIL_CHARS_MAX],

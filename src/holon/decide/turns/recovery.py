@@ -51,7 +51,7 @@ CUT_OFF: Final = ToolError(
 
 
 class ResumeTurnPlan(Record, tag=True, frozen=True, kw_only=True):
-    """Answer these calls, then go on with the turn."""
+    """Answer these calls, then resume the turn."""
 
     interrupted: tuple[FinishToolCall, ...]
     crashes: TurnCrashes = TurnCrashes(count=0, progress=0)
@@ -91,9 +91,9 @@ TaskPlan: TypeAlias = KeepTask | InterruptTask
 
 
 def plan_turn(log: TurnLog, *, ended_process: bool = False) -> TurnPlan:
-    """Say how an open turn goes on, or that it does not.
+    """Decide whether and how an open turn continues.
 
-    `ended_process` tells that it had the processor when the process before this one ended.
+    `ended_process` is true if it had the processor when the previous process ended.
     """
     interrupted = _answered(log, INTERRUPTED)
     crashes = _crashes_of(log, ended_process=ended_process)
@@ -141,7 +141,7 @@ def interrupt_call(call: ToolCallRecord, why: ToolError = INTERRUPTED) -> Finish
 
 
 def plan_tasks(tasks: Sequence[TaskRecord], live: Collection[TaskId]) -> tuple[TaskPlan, ...]:
-    """Say what becomes of each task that has not ended; `live` ones were attached again."""
+    """Decide on each task that has not ended; `live` ones were attached again."""
     return tuple(
         KeepTask(task_id=task.id) if task.id in live else _interrupt_task(task)
         for task in tasks

@@ -55,7 +55,7 @@ from holon.model.turns.turn import (
 
 
 class Resumption(Record, frozen=True, kw_only=True):
-    """Where to go on. `round_number` counts recorded rounds: the next one is one higher."""
+    """Where to resume. `round_number` counts recorded rounds: the next one is one higher."""
 
     state: TurnState
     step: TurnStep
@@ -157,7 +157,7 @@ def was_set_aside(log: TurnLog) -> bool:
 
 
 def cut_off(log: TurnLog, failure: FailureArtifact) -> Finish:
-    """Return how a turn ends that is not gone on with, from what it recorded until then."""
+    """Return the end of a turn that is not resumed, from what it recorded so far."""
     receipts = receipts_by_place(log.calls)
     rounds = [e.data for e in log.entries if isinstance(e.data, AssistantRound)]
     texts = [text_of(each.spoke.blocks) for each in rounds]

@@ -115,12 +115,12 @@ class SettlementFacts(Record, frozen=True, kw_only=True):
     summary_ids: tuple[SummaryId, ...] = ()
     report_brief_ids: tuple[BriefId, ...] = ()  # at least as many as completions
     wait_id: WaitId | None = None  # needed when the conversation was too long
-    models: tuple[ModelRef, ...] = ()  # that may be asked for this agent now
+    models: tuple[ModelRef, ...] = ()  # that this agent may ask now
     timeline: AttemptTimeline | None = None
     final_round: tuple[Change, ...] = ()
     cost_micros: int = 0
     budget_hold: BudgetHold | None = None  # the used-up budget that put the turn off
-    moved: bool = False  # whether the turn got somewhere (decide/budgets/no_progress)
+    moved: bool = False  # whether the turn made progress (decide/budgets/no_progress)
     workspace_id: WorkspaceId | None = None  # where the agent works
 
 
@@ -167,7 +167,7 @@ def settle_turn(facts: SettlementFacts, *, now: datetime) -> Commit:
 
 
 def terminal_of(facts: SettlementFacts, *, now: datetime) -> TurnTerminal:
-    """Say how the turn ended, from whether it failed and how."""
+    """Return how the turn ended, from whether it failed and how."""
     failure = facts.finish.failure
     kind = TerminalKind.COMPLETED if failure is None else _failed_kind(failure)
     return TurnTerminal(
@@ -309,12 +309,12 @@ def _opened_waits(facts: SettlementFacts, *, now: datetime) -> tuple[OpenWait, .
 
 
 def _told(facts: SettlementFacts, closure: Closure, *, now: datetime) -> tuple[AppendBrief, ...]:
-    """What the operator is told: each report, and how the turn ended; the latter comes last."""
+    """The turn's briefs: each report, then how the turn ended."""
     reports = promotions_of(facts.finish, facts.completed)
     told = [
         AppendBrief(
             brief=_brief(facts, brief_id, text=each.report, work_item_id=each.item.id, now=now),
-            visibility=OperatorVisibility.WORK_DONE,  # whatever else the agent waits for
+            visibility=OperatorVisibility.WORK_DONE,  # in any other wait of the agent
         )
         for each, brief_id in zip(reports, facts.report_brief_ids, strict=False)
     ]
@@ -337,7 +337,7 @@ def _closing_visibility(
 
 def _tells_how_it_ended(facts: SettlementFacts, reports: list[str], *, asks: bool) -> bool:
     finish = facts.finish
-    if finish.deferred_until is not None:  # an earlier brief may have said until when
+    if finish.deferred_until is not None:  # an earlier brief may have named the moment
         return facts.snapshot.deferred_until is None or facts.budget_hold is not None
     if finish.failure is not None or not reports:
         return True
@@ -423,7 +423,7 @@ def _status_after(
 ) -> AgentStatus | None:
     """Return the new posture, or nothing when the operator changed it during the turn.
 
-    The agent rests unless the very next look at its rows would go on with something.
+    The agent rests unless its rows already give a reason to continue.
     """
     status = facts.snapshot.agent.posture.status
     if status is not AgentStatus.AWAKE_RUNNING:
@@ -522,7 +522,7 @@ def _item_expectations(transition: tuple[Change, ...]) -> tuple[Expect, ...]:
 
 
 def _wait_expectations(facts: SettlementFacts) -> tuple[Expect, ...]:
-    """An item that was changed, or a wait that was answered meanwhile, is looked at again."""
+    """An item that was changed, or a wait that was answered meanwhile, is decided on again."""
     held = _held(facts)
     unmoved = () if held is None else (_unmoved(held.item),)
     compacted = (

@@ -53,7 +53,7 @@ class StayInactive(Record, frozen=True, kw_only=True):
 
 
 class RunQueue(Record, frozen=True, kw_only=True):
-    """A message waits or is in hand: give the agent a lane."""
+    """A message waits or is claimed: give the agent a lane."""
 
 
 class EmitHintTick(Record, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ class EmitHintTick(Record, frozen=True, kw_only=True):
 
 
 class ContinueActive(Record, frozen=True, kw_only=True):
-    """Tick the agent to go on with its current item."""
+    """Tick the agent to continue its current item."""
 
     item: WeighedItem
     memory: ActivationMemory
@@ -77,7 +77,7 @@ class OfferQueued(Record, frozen=True, kw_only=True):
 
 
 class EmitRecheckTick(Record, frozen=True, kw_only=True):
-    """One tick to look at every blocker whose reminder has come."""
+    """One tick for every blocker whose reminder is due."""
 
     items: tuple[WeighedItem, ...]
 
@@ -94,7 +94,7 @@ class ReviewBudget(Record, frozen=True, kw_only=True):
 
 
 class RestUntil(Record, frozen=True, kw_only=True):
-    """There is work, but it is held back until then."""
+    """Work exists, but it is delayed until then."""
 
     moment: Instant
 
@@ -136,7 +136,7 @@ def is_held_until(moment: datetime, *, now: datetime) -> bool:
 
 
 def _offer_something(snapshot: AgentSnapshot, *, now: datetime) -> ActivationDecision:
-    """What the runtime may do of its own accord while the queue is empty."""
+    """What the runtime may start by itself while the queue is empty."""
     if snapshot.deferred_until is not None:
         return RestUntil(moment=snapshot.deferred_until)
     gave_up = snapshot.agent.pace.gave_up

@@ -120,7 +120,7 @@ def zone_of(name: str) -> tzinfo | None:
 
 
 def next_cron_slot(cron: Cron, *, after: datetime) -> datetime | None:
-    """Return the first slot later than `after`, or nothing when there is none.
+    """Return the first slot later than `after`, or None.
 
     A zone this machine has forgotten since is read as UTC: a timer does not stop for that.
     """
@@ -148,7 +148,7 @@ def _gap_end(wall: datetime, zone: tzinfo) -> datetime:
     """Return the moment the clock jumped over `wall`, by halving the time it may lie in.
 
     Read with the offset that came into force, a skipped time lies before the jump; read with the
-    one that went, it lies at or after it.
+    one before, it lies at or after it.
     """
     before = wall.replace(tzinfo=zone, fold=1).astimezone(UTC)
     after = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)

@@ -73,7 +73,7 @@ class PlannedTick(Record, frozen=True, kw_only=True):
 
 
 def hint_tick(agent_id: AgentId, hints: Sequence[WakeHint]) -> PlannedTick:
-    """Hand the parked hints over."""
+    """Deliver the parked hints."""
     waits = [hint.wait_id for hint in hints if hint.wait_id is not None]
     brings_something = any(hint.brings_something for hint in hints)
     plain = _request(

@@ -159,7 +159,7 @@ def cancellation_commit(
 
 
 def refuse_unknown_timer(timer_id: TimerId) -> Refusal:
-    """There is no such timer."""
+    """Refuse a timer that does not exist."""
     return Refusal(
         code=RefusalCode.TIMER_NOT_FOUND,
         message=f"there is no timer {timer_id}",

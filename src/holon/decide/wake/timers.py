@@ -45,7 +45,7 @@ class FireDecision(Record, frozen=True, kw_only=True):
 def next_slot(timer: TimerRecord, *, now: datetime) -> datetime | None:
     """Return the first slot of a repeating timer after `now`; a one-shot timer has none.
 
-    The grid reaches back before its anchor: a timer that was armed while the clock stood ahead has
+    The grid reaches back before its anchor: a timer that was armed while the clock was ahead has
     its anchor in the future.
     """
     match timer.schedule:
@@ -71,7 +71,7 @@ def set_back(timer: TimerRecord, *, now: datetime) -> datetime | None:
 
 
 def _again(timer: TimerRecord, *, now: datetime) -> datetime | None:
-    """The next slot of a timer whose last fire is still to come; none if it is as good as that."""
+    """The next slot of a timer whose last fire lies in the future; None if that is negligible."""
     if timer.last_fired_at is None or timer.last_fired_at <= now:
         return None
     was_armed_ahead = timer.created_at > now
@@ -109,7 +109,7 @@ def put_forward(timer: TimerRecord, *, now: datetime) -> datetime | None:
 
 
 def decide_fire(due: DueTimer, *, now: datetime) -> FireDecision:
-    """Fire the slot that is due and move on to the next one that is still to come."""
+    """Fire the due slot and move to the next future one."""
     slot = due.timer.next_fire_at or due.timer.anchor_at
     # A clock that went back since the slot was found due must not bring the same slot up again.
     settled_up_to = max(now, slot)

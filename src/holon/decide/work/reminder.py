@@ -48,17 +48,17 @@ class ReminderFacts(Record, frozen=True, kw_only=True):
 
     item: WorkItemRecord
     prompt_tokens: int = 0  # an estimate
-    prompt_tokens_max: int | None = None  # nothing when nobody knows
+    prompt_tokens_max: int | None = None  # None when it is unknown
 
 
 class Remind(Record, tag=True, frozen=True, kw_only=True):
-    """Say this."""
+    """Add this text."""
 
     text: str
 
 
 class SkipReminder(Record, tag=True, frozen=True, kw_only=True):
-    """Say nothing."""
+    """Add no reminder."""
 
     obstacle: ReminderObstacle
 
@@ -82,7 +82,7 @@ def is_cooled_down(before: int, round_count: int, policy: ReminderPolicy) -> boo
 
 
 def decide_reminder(facts: ReminderFacts, policy: ReminderPolicy) -> ReminderDecision:
-    """Say what the model is told, or why it is told nothing."""
+    """Return the reminder text, or why none is given."""
     bytes_max = policy.tokens_max * ESTIMATED_TOKEN_BYTES
     text = _text(facts.item, bytes_max=bytes_max)
     if text is None:
@@ -153,7 +153,7 @@ def _text(item: WorkItemRecord, *, bytes_max: int) -> str | None:
 
 
 def _details(item: WorkItemRecord) -> list[str]:
-    """What the record says, most telling first; finished todos are left out."""
+    """The item's fields, most relevant first; finished todos are left out."""
     open_todos = [todo for todo in item.todo_list if todo.state is not TodoState.COMPLETED]
     lines = [f"objective: {one_line(item.objective, chars_max=LABEL_CHARS_MAX)}"]
     if item.blocked_by is not None:

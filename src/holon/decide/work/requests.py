@@ -91,9 +91,9 @@ def edited_item(
     recheck_after_ms: int | None,
     now: datetime,
 ) -> WorkItemRecord:
-    """Return the next revision of an item: its words, and what stands in its way if that changed.
+    """Return the next revision of an item: its text, and its blocker if that changed.
 
-    A blocked item is looked at again; without a moment for that, one is chosen.
+    A blocked item is checked again later; without a moment for that, one is chosen.
     """
     edited = items.edit(item, changed, now=now)
     if isinstance(blocked_by, str):

@@ -106,7 +106,7 @@ class FailureArtifact(Record, frozen=True, kw_only=True):
 
 
 class BriefRecord(Record, frozen=True, kw_only=True):
-    """One thing the operator is told."""
+    """One report to the operator."""
 
     id: BriefId
     agent_id: AgentId

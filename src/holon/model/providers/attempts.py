@@ -59,7 +59,7 @@ class TokenUsage(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class AttemptOutcome(StrEnum):
-    """How one attempt ended. `retries_exhausted` is said only where a retry was made."""
+    """How one attempt ended. `retries_exhausted` is used only where a retry was made."""
 
     SUCCEEDED = "succeeded"
     RETRYING = "retrying"
@@ -109,13 +109,13 @@ class FailureFlags(Record, frozen=True, kw_only=True):
 class TransportDiagnostics(Record, frozen=True, kw_only=True):
     """What is known about the exchange itself, with no secret in it."""
 
-    # Written also when it is this one.
+    # Written also when it has this value.
     stage: ExchangeStage = msgspec.field(default_factory=lambda: ExchangeStage.COMPLETE)
     provider: str | None = None
     model_ref: str | None = None
     url: str | None = None
     status: int | None = None
-    # The wire name is the seed's; the flags say the same whatever library made the exchange.
+    # The wire name is fixed by the specification; the flags do not depend on the HTTP library.
     flags: FailureFlags | None = msgspec.field(default=None, name="reqwest")
     source_chain: tuple[str, ...] = ()
     request_id: str | None = None
@@ -210,7 +210,7 @@ class ProviderUnreachableError(ProviderError):
 
 
 class RateLimitedError(ProviderError):
-    """The provider asked us to come back later."""
+    """The provider asked for a later retry."""
 
     code = "rate_limited"
     retryable = True
@@ -224,7 +224,7 @@ class ProviderOverloadedError(ProviderError):
 
 
 class UsageLimitedError(ProviderError):
-    """The account has used up its allowance; `retry_after_ms` says for how long, when known."""
+    """The account has used up its allowance; `retry_after_ms` is for how long, when known."""
 
     code = "usage_limit_reached"
     hint = "wait for the reset, add credit, or configure a fallback model"
@@ -270,7 +270,7 @@ class GarbledAnswerError(UnreadableResponseError):
 
 
 class TransportUnsupportedError(ProviderError):
-    """The configured wire is not one we speak."""
+    """The configured wire is not supported."""
 
     code = "unsupported_transport"
     category = FailureCategory.PROTOCOL
@@ -285,6 +285,6 @@ class ModelUnavailableError(ProviderError):
 
 
 class CircuitOpenError(ProviderError):
-    """The model failed so often in a row that it is passed over for a while."""
+    """The circuit of the route is open: it failed so often in a row that it is skipped."""
 
     code = "circuit_open"

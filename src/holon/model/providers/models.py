@@ -54,7 +54,7 @@ def parse_model_ref(text: str) -> ModelRef:
 
 
 class TransportKind(StrEnum):
-    """The wires Holon speaks, and the providers that need none."""
+    """The wires Holon supports, and the providers that need none."""
 
     OPENAI_RESPONSES = "openai_responses"
     OPENAI_CODEX_RESPONSES = "openai_codex_responses"
@@ -65,7 +65,7 @@ class TransportKind(StrEnum):
 
 
 class SchemaMode(StrEnum):
-    """How tool schemas are emitted: as they are, or as a provider's strict mode wants them."""
+    """How tool schemas are emitted: as they are, or in a provider's strict mode."""
 
     RELAXED = "relaxed"
     STRICT = "strict"
@@ -104,7 +104,7 @@ class ProviderAuth(Record, frozen=True, kw_only=True):
 
 
 class ProviderSetting(Record, frozen=True, kw_only=True):
-    """What an operator says about one provider. What is left out comes from the catalog."""
+    """An operator's settings of one provider. What is left out comes from the catalog."""
 
     transport: str | None = None  # a TransportKind; an unknown one fails closed when it is used
     base_url: str | None = None
@@ -116,7 +116,7 @@ class ProviderSetting(Record, frozen=True, kw_only=True):
 
 
 class ModelSetting(Record, frozen=True, kw_only=True):
-    """What an operator says about one model. What is left out comes from the catalog."""
+    """An operator's settings of one model. What is left out comes from the catalog."""
 
     context_window_tokens: int | None = None
     effective_context_window_percent: int | None = None

@@ -193,7 +193,7 @@ class ModelAnswer(Record, frozen=True, kw_only=True):
 
 
 class TextGrew(Record, tag_field="kind", tag="text_grew", frozen=True, kw_only=True):
-    """The model said a little more."""
+    """The model's answer grew by some text."""
 
     text: str
 
@@ -234,7 +234,7 @@ class WaitingReason(StrEnum):
 
 
 class ReactivationMode(StrEnum):
-    """How persisted work wants to be taken up again."""
+    """How persisted work is to be taken up again."""
 
     CONTINUE_ACTIVE = "continue_active"
     ACTIVATE_QUEUED = "activate_queued"
@@ -315,7 +315,7 @@ def waiting_reason_of(closure: Closure) -> WaitingReason | None:
 
 
 class TriggerKind(StrEnum):
-    """The normalized reason an agent is looked at."""
+    """The normalized reason an agent is activated."""
 
     OPERATOR_INPUT = "operator_input"
     TASK_RESULT = "task_result"
