@@ -1,20 +1,20 @@
-"""Attaching, leaving and forgetting workspaces.
+"""Workspace decisions: which root an agent works in, and attach, enter, exit, detach.
 
 Owns:  the choice between the workspace an agent is in, the root its host was given, and its home;
-       the refusals of paths. Pure: somebody else has looked at the disk; which workspace a
-       directory belongs to, and what may be done with workspaces. Pure.
-Rule 1: there is always exactly one place. An agent that chose none is at home, or in the root its
+       workspace identity, and the refusals of paths. The disk was inspected by the caller.
+Rule 1: an agent always has exactly one root. Without a workspace it is at home, or in the root its
         host gives every agent instead.
-Rule 2: the workspace an agent is in comes before the root of its host, unless that root was named
-        for this very run.
-Rule 3: a path is absolute: whose working directory would a relative one be relative to?
-Rule 4: what Holon keeps for itself under its home is nobody's workspace.
-Rule 5: a workspace's id follows from its anchor alone: the top of the repository a directory lies
-        in, or else the directory itself. The same project has the same id for every agent, always.
-Rule 6: a directory in another worktree of a repository that is attached belongs to that repository:
-        the worktree is its execution root, and whoever is there has it alone.
-Rule 7: an agent is always somewhere. Home can be neither left nor forgotten, and the workspace an
-        agent is in is left before it is forgotten.
+Rule 2: the workspace an agent is in takes precedence over the root of its host, unless that root
+        was named for this very run.
+Rule 3: a path is absolute, since no working directory is defined that a relative one could refer
+        to.
+Rule 4: Holon's own folders under its home are never a workspace.
+Rule 5: a workspace's id follows from its anchor alone: the root of the repository that contains a
+        directory, or else the directory itself. The same project has the same id for every agent.
+Rule 6: a directory in another worktree of an attached repository belongs to that repository: the
+        worktree is its execution root, and an agent in it has it exclusively.
+Rule 7: home can be neither exited nor detached, and an active workspace is exited before it is
+        detached.
 """
 
 import hashlib
@@ -46,12 +46,12 @@ from holon.model.workspaces import (
 
 
 class HostRoots(Record, frozen=True, kw_only=True):
-    """What a host says about places: where homes are, and a root for all, if there is one."""
+    """The host's settings about roots: where homes are, and a shared root, if any."""
 
     home: str
     workspace_root: str | None = None
     workspace_cwd: str | None = None
-    overrides: bool = False  # the root was asked for explicitly: it comes before any workspace
+    overrides: bool = False  # the root was requested explicitly: it precedes any workspace
 
 
 def agent_home_of(home: str, agent_id: AgentId) -> str:
@@ -61,7 +61,7 @@ def agent_home_of(home: str, agent_id: AgentId) -> str:
 
 
 def place_of(agent_id: AgentId, bound: ActiveWorkspace | None, roots: HostRoots) -> ActiveWorkspace:
-    """Return where an agent works; `bound` is the workspace it is in, if it is in one."""
+    """Return where an agent works; `bound` is the workspace it is in, if any."""
     root = roots.workspace_root
     if bound is not None and not (roots.overrides and root is not None):
         return bound
@@ -125,7 +125,7 @@ _PROBLEMS: Final[Mapping[PathProblem, _Words]] = MappingProxyType(
 
 
 def refuse_form(path: str) -> Refusal | None:
-    """Decline what cannot be a path, before anybody looks."""
+    """Refuse what cannot be a path, before the disk is inspected."""
     if not path.startswith("/"):
         return _refusal(
             RefusalCode.WORKSPACE_PATH_INVALID,
@@ -186,7 +186,7 @@ class AttachTarget(Record, frozen=True, kw_only=True):
 
 
 class Enter(Record, frozen=True, kw_only=True):
-    """Go there: leave the workspace the agent is in, make this one known if it is not."""
+    """Enter it: exit the current workspace, and attach this one if it is not attached."""
 
     place: ActiveWorkspace
     leaves: WorkspaceId | None = None
@@ -194,7 +194,7 @@ class Enter(Record, frozen=True, kw_only=True):
 
 
 class Stay(Record, frozen=True, kw_only=True):
-    """The agent is there already."""
+    """The agent is in it already."""
 
 
 class Leave(Record, frozen=True, kw_only=True):
@@ -204,7 +204,7 @@ class Leave(Record, frozen=True, kw_only=True):
 
 
 class Forget(Record, frozen=True, kw_only=True):
-    """Let go of this workspace."""
+    """Detach this workspace."""
 
     workspace_id: WorkspaceId
 
@@ -253,7 +253,7 @@ def decide_attach(
     *,
     occupants: Sequence[WorkspaceOccupancy],
 ) -> AttachDecision:
-    """Decide whether an agent goes where it is asked to; `occupants` are under that root now."""
+    """Decide whether an agent may enter a directory; `occupants` are under that root now."""
     active, place = bindings.active, aim.place
     if active is not None and (active.execution_root_id, active.cwd) == (
         place.execution_root_id,
@@ -299,7 +299,7 @@ def decide_exit(agent_id: AgentId, bindings: WorkspaceBindings) -> Leave | Refus
 def decide_detach(
     agent_id: AgentId, bindings: WorkspaceBindings, workspace_id: WorkspaceId
 ) -> Forget | Refusal:
-    """Decide whether an agent lets go of a workspace. Its directory is not looked at."""
+    """Decide whether an agent may detach a workspace. Its directory is not inspected."""
     if workspace_id in _BUILT_IN:
         return Refusal(
             code=RefusalCode.AT_AGENT_HOME,
@@ -359,7 +359,7 @@ def _too_many() -> Refusal:
 
 
 def _digest(text: str) -> str:
-    # A file name may hold bytes that are no text; they are told apart as well.
+    # A file name may hold bytes that are no text; they are distinguished as well.
     return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:_DIGEST_CHARS]
 
 

@@ -22,7 +22,7 @@ OnProgress: TypeAlias = Callable[[AnswerProgress], None]
 
 
 def unheard(progress: AnswerProgress) -> None:
-    """Nobody watches the answer grow."""
+    """Ignore the progress of an answer."""
 
 
 class Provider(Protocol):
@@ -39,7 +39,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     model_ref: ModelRef
     provider: Provider
     account: str
-    is_trial: bool = False  # for trying Holon: it is given no tool that acts, unless allowed
+    is_trial: bool = False  # for trying Holon: it gets no tool that acts, unless allowed
     prompt_tokens_max: int | None = None  # how large a prompt may grow, where that is known
     output_tokens_max: int | None = None  # how long an answer may be, where that is known
 
@@ -56,7 +56,7 @@ class ModelDirectory(Protocol):
 
     @property
     def preference(self) -> ModelPreference:
-        """The models to use for an agent without a choice of its own."""
+        """The models to use for an agent without a model override."""
         ...
 
     def find(self, ref: ModelRef) -> Candidate:

@@ -1,10 +1,10 @@
-"""How long the parts of a turn take, told to whoever gathers spans.
+"""Tracing: spans of turns, rounds and tool calls.
 
 Contract (kept by tests/contract/test_tracer.py, run against every implementation):
-- nothing here raises, waits, or changes what a turn does;
-- a tracer is told ids, names, counts, times and outcomes, and keeps no text of a prompt, an answer,
-  a call or a result;
-- a turn that is left without `ended` was cut off.
+- no method raises, waits, or changes what a turn does;
+- a tracer receives ids, names, counts, times and outcomes, and no text of a prompt, an answer, a
+  call or a result;
+- a turn span that is left without `ended` was cut off.
 """
 
 from types import TracebackType
@@ -21,7 +21,7 @@ class TurnSpan(Protocol):
     """One turn, while it runs: `with` it around the work."""
 
     def ended(self, finish: Finish, usage: TokenUsage, round_count: int) -> None:
-        """Say how it ended."""
+        """Record how it ended."""
         ...
 
     def __enter__(self) -> "TurnSpan":
@@ -34,7 +34,7 @@ class TurnSpan(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End, whatever happened."""
+        """End it, with or without an error."""
         ...
 
 
@@ -75,7 +75,7 @@ class _NoSpan:
 
 
 class NoTracer:
-    """Nobody gathers spans; one object stands for all of them."""
+    """A tracer that gathers no spans."""
 
     def __init__(self) -> None:
         self._span = _NoSpan()

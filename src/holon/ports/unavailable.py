@@ -1,7 +1,7 @@
-"""Ports of a host that was given no hands.
+"""Stand-ins for ports a host does not have.
 
-Owns:  the stand-ins for commands, files, directories, time and tasks where a host has none. Each
-       refuses in the error its port is known for, so that no caller needs a second path.
+Owns:  the stand-ins for commands, files, directories, time and tasks. Each refuses with the error
+       of its port, so that no caller needs a second path.
 """
 
 from collections.abc import Sequence
@@ -77,7 +77,7 @@ class NoWorkspaces:
 
 
 class NoClock:
-    """Tells no time."""
+    """A clock that refuses to tell the time."""
 
     def now(self) -> datetime:
         """Refuse."""
@@ -121,8 +121,8 @@ class NoTasks:
         return None
 
     async def wait_ended(self, task_id: TaskId) -> None:
-        """There is nothing to wait for."""
+        """Return at once: no task runs."""
 
     async def stop(self, task_id: TaskId) -> StopRequest:
-        """There is nothing to stop."""
+        """Stop nothing: no task runs."""
         return StopRequest(stop_requested=False)

@@ -42,26 +42,26 @@ class FileRefusedError(HolonError):
 
 
 class FileChangedError(FileRefusedError):
-    """A file is not what it was when its change was worked out."""
+    """A file is not what it was when its change was planned."""
 
     code = "file_changed"
 
 
 class AnyContent(Enum):
-    """What a path held when nobody looked."""
+    """The previous content of a path, when any content is accepted."""
 
     ANYTHING = "anything"
 
 
 class StoredFile(Record, frozen=True, kw_only=True):
-    """A regular file as it is."""
+    """A regular file: its content and mode."""
 
     content: bytes
     mode: int
 
 
 class FileChange(Record, frozen=True, kw_only=True):
-    """What a path shall hold: the new file, or nothing; and what it must hold until then."""
+    """The file a path shall hold, or None; and what it must hold before the change."""
 
     path: str
     after: StoredFile | None
@@ -72,7 +72,7 @@ class RootedFiles(Protocol):
     """The files under one root."""
 
     async def read(self, path: str, *, bytes_max: int) -> StoredFile | None:
-        """Return a file, or None when there is none."""
+        """Return a file, or None when it does not exist."""
         ...
 
     async def replace_all(self, changes: Sequence[FileChange]) -> None:
@@ -105,7 +105,7 @@ class Directories(Protocol):
     """Where things may run."""
 
     async def ensure(self, path: str) -> None:
-        """Make the directory if there is none."""
+        """Make the directory if it does not exist."""
         ...
 
     async def resolved(self, path: str) -> str | None:
@@ -114,7 +114,7 @@ class Directories(Protocol):
 
 
 class WorkspaceFinder(Protocol):
-    """Looks at directories somebody wants to work in."""
+    """Inspects a directory an agent is to work in."""
 
     async def find(self, path: str) -> ResolvedDirectory | PathProblem:
         """Return what a path leads to."""

@@ -1,9 +1,10 @@
-"""The selector that names a template: exactly three forms.
+"""Template selectors: parsing the three forms that name a template.
 
-Owns:  telling a template id, an absolute path and a GitHub tree apart, and refusing all else.
-Rule 1: what is refused is refused here, before any file is opened and any name is looked up.
+Owns:  the distinction between a template id, an absolute path and a GitHub tree, and the refusal of
+       everything else.
+Rule 1: a bad selector is refused here, before any file is opened and any name is looked up.
 Rule 2: an address is matched as it is written, character by character. It is never decoded,
-        normalised or repaired, so nothing can mean one thing here and another to a server.
+        normalised or repaired, so it cannot mean one thing here and another to a server.
 Rule 3: a ref is one segment. A branch with a slash in its name is reached by its commit id.
 """
 

@@ -1,9 +1,10 @@
 """The commits that slow an agent down.
 
-Owns:  holding a message, giving up, keeping silent, and the hold of a used-up budget, each as one
-       commit.
-Rule 1: the operator is told in the commit that begins a rest or a hold, so exactly once.
-Rule 2: a message that starts no turn is kept to be shown, and the waits it was to end end with it.
+Owns:  delaying a message, stopping self-started turns, suppressing a start, and the hold of a
+       used-up budget, each as one commit.
+Rule 1: the commit that begins a rest or a hold also informs the operator, so exactly once.
+Rule 2: a message that starts no turn is kept to be shown later, and the waits it was to end are
+        ended with it.
 """
 
 from datetime import datetime
@@ -61,7 +62,7 @@ class PendingStart(Record, frozen=True, kw_only=True):
         )
 
     def commit(self, *changes: Change) -> Commit:
-        """Make these changes, unless the agent or the message moved meanwhile."""
+        """Make these changes, unless the agent or the message changed since the snapshot."""
         return Commit(commit_id=self.commit_id, at=self.at, changes=changes, expects=self._unmoved)
 
 
@@ -72,7 +73,7 @@ def hold_message_commit(start: PendingStart, *, until: datetime) -> Commit:
 
 
 def give_up_commit(start: PendingStart, reentry: Reentry, *, pace: TurnRateState) -> Commit:
-    """Start nothing more, and tell the operator."""
+    """Stop self-started turns, and inform the operator."""
     agent_id = start.message.agent_id
     brief = BriefRecord(
         id=start.brief_id,
@@ -91,7 +92,7 @@ def give_up_commit(start: PendingStart, reentry: Reentry, *, pace: TurnRateState
 
 
 def keep_silent_commit(start: PendingStart, reentry: Reentry, *, comes_again: bool) -> Commit:
-    """End a message that starts no turn; what it says is shown in the next one.
+    """End a message that starts no turn; its content is shown in the next one.
 
     The tick of a timer that comes round again is not: there may be thousands by then.
     """
@@ -99,7 +100,7 @@ def keep_silent_commit(start: PendingStart, reentry: Reentry, *, comes_again: bo
 
 
 def hold_turns_commit(start: PendingStart, hold: BudgetHold) -> Commit:
-    """Begin nothing until the budget has room, and tell the operator when that is news."""
+    """Begin nothing until the budget has room; inform the operator when that is new."""
     agent = start.snapshot.agent
     agent_id = agent.identity.agent_id
     told = agent.pace.budget_until is not None
@@ -146,7 +147,7 @@ def release_turns_commit(commit_id: str, snapshot: AgentSnapshot, *, now: dateti
 
 
 def review_holds_commit(commit_id: str, *, now: datetime) -> Commit:
-    """Have every hold looked at again."""
+    """Have every hold checked again."""
     return Commit(commit_id=commit_id, at=now, changes=(ReviewHolds(),))
 
 
@@ -159,7 +160,7 @@ def _review(commit_id: str, snapshot: AgentSnapshot, *changes: Change, now: date
 def resting(
     snapshot: AgentSnapshot, *, reason: str, until: datetime | None
 ) -> tuple[SetAgentStatus, ...]:
-    """The posture of an agent that begins nothing for now; a turn or a task of it goes on."""
+    """The posture of an agent that begins nothing for now; a running turn or task continues."""
     agent = snapshot.agent
     if agent.posture.status not in (AgentStatus.AWAKE_IDLE, AgentStatus.ASLEEP):
         return ()

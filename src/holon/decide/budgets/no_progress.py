@@ -1,23 +1,23 @@
-"""The brake on turns that the runtime starts by itself and that lead nowhere.
+"""The limit on self-started turns that make no progress.
 
-Owns:  which messages count as started by the runtime, and when such a message may start a turn;
-       where a new follow-up stands in its chain, and when there have been enough.
-Rule 1: ticks for work, reminders and deadlines, timers, follow-ups, and wake hints that say nothing
-        are the runtime's own. Operators, finished tasks, and whatever brings content from outside
-        are not: they are never held back, and the count begins anew with each of them.
-Rule 2: a turn got somewhere when a call that changes something succeeded, or when the operator
-        spoke up in it. A follow-up the agent left itself, or a note in a work item of its own, is
-        not somewhere (decision 0031).
-Rule 3: after SELF_STARTED_FREE_COUNT_MAX such turns in a row that got nowhere, each next one waits
-        twice as long as the last. After SELF_STARTED_COUNT_MAX the operator is told, once, and the
-        agent rests until something comes from outside. What comes up meanwhile is kept, and shown
-        in its next turn, except for timers that come round again anyway.
+Owns:  which messages count as started by the runtime, and when such a message may start a turn; the
+       place of a new follow-up in its chain, and the limit of a chain.
+Rule 1: ticks for work, reminders and deadlines, timers, follow-ups, and wake hints without content
+        are the runtime's own. Operators, finished tasks and outside content are not: they are never
+        delayed, and each of them resets the count.
+Rule 2: a turn made progress when a call that changes something succeeded, or when the operator
+        interjected. A follow-up the agent left itself, or a note in a work item of its own, is no
+        progress (decision 0031).
+Rule 3: after SELF_STARTED_FREE_COUNT_MAX such turns in a row without progress, each next one waits
+        twice as long as the last. After SELF_STARTED_COUNT_MAX the operator is informed, once, and
+        the agent rests until outside input arrives. Messages that come up meanwhile are kept and
+        shown in its next turn, except ticks of repeating timers.
 Rule 4: turns that lie SELF_STARTED_APART_MS apart are no storm, however little they do.
 Rule 5: a chain begins with a message that is no follow-up and counts every follow-up since, also
-        when a turn leaves itself several. Only the runtime counts; a model's words do not matter.
-Rule 6: a follow-up beyond the limit is refused. Work that goes on by itself belongs into a work
-        item, which the scheduler offers again and watches for progress.
-Rule 7: an operator who speaks up during a turn begins a new chain.
+        when a turn leaves itself several. The runtime counts; what a model claims does not matter.
+Rule 6: a follow-up beyond the limit is refused. Continuous work belongs in a work item, which the
+        scheduler offers again and watches for progress.
+Rule 7: an operator interjection during a turn begins a new chain.
 """
 
 from collections.abc import Iterable
@@ -63,7 +63,7 @@ class DelayStart(Record, tag=True, frozen=True, kw_only=True):
 
 
 class StopSelfStarts(Record, tag=True, frozen=True, kw_only=True):
-    """Tell the operator and start nothing more."""
+    """Inform the operator and start nothing more."""
 
     pace: TurnRateState
 
@@ -87,7 +87,7 @@ def is_self_started(message: MessageEnvelope) -> bool:
 
 
 def decide_start(pace: TurnRateState, *, self_started: bool, now: datetime) -> StartDecision:
-    """Say whether a message may start a turn now."""
+    """Decide whether a message may start a turn now."""
     if not self_started:
         return Start(pace=_afresh(pace))
     if pace.gave_up:
@@ -111,14 +111,14 @@ def pace_after(
 
 
 def count_anew(agent_id: AgentId) -> UpdateTurnRate:
-    """The change that goes with whatever an operator does about an agent."""
+    """The change that goes with every operator act on an agent."""
     return UpdateTurnRate(agent_id=agent_id, pace=TurnRateState())
 
 
 def got_somewhere(
     entries: Iterable[TranscriptEntry], calls: Iterable[RecordedCall], *, mutating: frozenset[str]
 ) -> bool:
-    """Whether a turn changed anything, or heard from the operator."""
+    """Whether a turn changed anything, or had an operator interjection."""
     telling = mutating - _LEADS_NOWHERE
     return any(isinstance(entry.data, Interjection) for entry in entries) or any(
         each.call.name in telling and each.receipt is not None and not each.receipt.is_error
@@ -127,7 +127,7 @@ def got_somewhere(
 
 
 def given_up_text(turn_count: int) -> str:
-    """What the operator is told, once."""
+    """The operator's one notice that self-started turns have stopped."""
     return (
         f"The agent was started {turn_count} times in a row by ticks, timers or follow-ups of its"
         " own, and nothing came of it. It rests now: no more turns start by themselves, and what"
@@ -192,7 +192,7 @@ def root_of(cause: MessageEnvelope) -> MessageId:
 
 
 def next_in_chain(facts: FollowupFacts) -> FollowupDecision:
-    """Say where the next follow-up stands, or that there is none.
+    """Return the place of the next follow-up, or that the chain is used up.
 
     Old follow-ups may have been forgotten, so what the message itself carries counts as well.
     """

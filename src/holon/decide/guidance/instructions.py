@@ -1,9 +1,9 @@
-"""Which files tell an agent how to behave.
+"""Instruction sources: which files tell an agent how to behave.
 
 Owns:  the names of an agent's instruction sources, and whether a path is one of them.
-Rule 1: whatever stands in these files is shown to the agent turn after turn, or is followed when it
-        uses a skill. Who writes there speaks to every later turn.
-Rule 2: names are compared without regard to case: some disks do not tell them apart.
+Rule 1: the content of these files is shown to the agent in every turn, or is followed when it uses
+        a skill. A writer of these files influences every later turn.
+Rule 2: names are compared without regard to case: some file systems do not distinguish it.
 """
 
 import posixpath
@@ -45,7 +45,7 @@ def is_instruction_source(path: str, places: InstructionRoots) -> bool:
 
 
 class InstructionCheck(Record, frozen=True, kw_only=True):
-    """When a look was taken: in which turn, after which call, and what the turn is worth."""
+    """When digests were taken: in which turn, after which call, and the turn's authority."""
 
     turn_id: TurnId
     effect_id: str | None
@@ -56,7 +56,7 @@ class InstructionCheck(Record, frozen=True, kw_only=True):
 def changes_between(
     before: Mapping[str, str], after: Mapping[str, str], noticed: InstructionCheck
 ) -> tuple[InstructionSourceChanged, ...]:
-    """Return what is to be told of two looks at the digests of an agent's sources."""
+    """Return the changes between two sets of digests of an agent's sources."""
     return tuple(
         InstructionSourceChanged(
             path=path,

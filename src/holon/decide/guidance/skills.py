@@ -1,19 +1,18 @@
-"""When a skill comes into use.
+"""Skills: activation by use, installation manifests and references.
 
-Owns:  which skills a tool call used, and which activations that makes; what is said of a skill that
-       somebody wants uninstalled and that nobody installed; reading a template's skills.json, and
-       `owner/repo@skill`.
-Rule 1: discovery alone activates nothing. A command that ended well and names a discovered skill's
+Owns:  which skills a tool call used, and the activations that makes; the refusal to uninstall a
+       skill that was not installed; reading a template's skills.json, and `owner/repo@skill`.
+Rule 1: discovery alone activates nothing. A command that succeeded and names a discovered skill's
         SKILL.md, or a file below its `scripts`, does; one that failed, or still runs, does not.
 Rule 2: `path` is what the command named, `entrypoint_path` the skill's SKILL.md. Where links lead
         to a skill, its real path names it too. A pattern counts for the skills whose folders it
-        fits, if it says SKILL.md or a script in so many words: one that fits just everything, as
-        `ls skills/*/*` has it, reads none.
+        matches only if it spells SKILL.md or a script: one that matches everything, such as
+        `ls skills/*/*`, reads none.
 Rule 3: within one turn a skill is activated once for each reason.
-Rule 4: only what lies in an agent's own folder of skills is taken away. Of any other skill the
-        agent may discover it is said whose it is and where, so that a person can decide.
-Rule 5: a manifest with one bad entry is bad as a whole: nobody wants an agent with some of its
-        skills.
+Rule 4: only a skill in the agent's own folder can be uninstalled. For any other skill the agent may
+        discover, the refusal names its scope and path, so that a person can decide.
+Rule 5: a manifest with one bad entry is refused as a whole, since an agent with only some of its
+        skills is of no use.
 """
 
 import re
@@ -56,7 +55,7 @@ _WITHIN_SCRIPTS: Final = f"/{SCRIPTS}/"
 
 
 class RanCommand(Record, frozen=True, kw_only=True):
-    """A command that ended well; `workdir` is as it was asked for."""
+    """A command that succeeded; `workdir` is as requested."""
 
     cmd: str
     workdir: str | None = None
@@ -166,7 +165,7 @@ def _uses_at(path: str, skills: Mapping[str, SkillEntry]) -> Iterator[SkillUse]:
 
 
 def _uses_fitting(pattern: str, skills: Mapping[str, SkillEntry]) -> Iterator[SkillUse]:
-    """Yield what a pattern names: it is tried on the folders of the skills there are."""
+    """Yield what a pattern names: it is matched against the folders of the given skills."""
     above, _, last = pattern.rpartition("/")
     if last.lower() == _ANY_ENTRYPOINT:
         for folder in skills:
@@ -196,7 +195,7 @@ def activation_of(
 ) -> ActivateSkill | None:
     """Return what a use makes active; nothing when the turn has it already for that reason.
 
-    `known` are the activations of this skill there are.
+    `known` are the existing activations of this skill.
     """
     before = next((each for each in known if each.load_reason is use.load_reason), None)
     if before is not None and before.turn_id == turn.turn_id:
@@ -226,7 +225,7 @@ _WHOSE: Final = {
 
 
 def refuse_not_installed(name: str, catalog: SkillCatalog, *, root: str) -> Refusal | None:
-    """Say whose a skill is that cannot be taken out of `root`; nothing if it is nobody else's."""
+    """Return whose skill it is if it cannot be removed from `root`, or None if it can."""
     for entry in catalog.entries:
         folder = entry.path.rpartition("/")[0]
         above, _, folder_name = folder.rpartition("/")

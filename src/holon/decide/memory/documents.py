@@ -1,19 +1,19 @@
-"""Which documents memory search knows, and from which records they come.
+"""Memory documents: what memory search indexes, and from which records.
 
-Owns:  the texts, titles and labels of what is indexed, and the form of a `source_ref`; the map from
-       a durable change to the marks it leaves, in the same commit.
-Rule 1: a document is never worth more than the least of what went into it. What an agent or the
-        runtime wrote down is not the operator's word, even when the operator was answered; what a
-        command printed is evidence; a file that any command can write is evidence too.
-Rule 2: where a document belongs is what its record says, not where the agent is today. A record
-        that names no workspace, or the agent's home, belongs to the agent.
-Rule 3: commands are remembered as they were asked for. What they printed is not indexed here.
+Owns:  the texts, titles and labels of indexed documents, and the form of a `source_ref`; the map
+       from a durable change to the index marks it leaves, in the same commit.
+Rule 1: a document has the lowest authority of what went into it. What an agent or the runtime wrote
+        is not the operator's text, even when the operator was answered; command output is evidence;
+        a file that any command can write is evidence too.
+Rule 2: a document belongs where its record says, not where the agent is today. A record that names
+        no workspace, or the agent's home, belongs to the agent.
+Rule 3: commands are indexed as they were requested. Their output is not indexed here.
 Rule 4: a record that is written while a turn runs is marked with that turn, so that what the turn
-        was shown can never be forgotten: labels go down with it and do not come up again.
-Rule 5: what a task printed or a trigger sent is evidence, although the runtime brings it
+        was shown is never lost: labels go down with it and do not come up again.
+Rule 5: what a task printed or a trigger sent is evidence, although the runtime carries it
         (decide/queue/message_view).
-Rule 6: a turn the runtime begins by itself is marked as going on: what the turn before it, or the
-        one its chain began with, was shown counts for it as well.
+Rule 6: a turn the runtime begins by itself is marked as a continuation: what the turn before it, or
+        the first of its chain, was shown counts for it as well.
 """
 
 import re
@@ -75,7 +75,7 @@ _FILE_TITLES: Final = {
 
 
 class _Text(Record, frozen=True, kw_only=True):
-    """What one document says and where it belongs."""
+    """The text of one document and where it belongs."""
 
     title: str
     body: str
@@ -108,7 +108,7 @@ def source_of(source_ref: str) -> tuple[MemoryKind, str] | None:
 def vouched(hit: MemoryHit, document: MemoryDocument) -> MemoryHit:
     """Return a hit as its source has it; a snippet the source does not hold is not shown.
 
-    The index lies where an agent's commands can write. It may say which texts fit, never what is
+    The index lies where an agent's commands can write. It may say which texts match, never what is
     in them or what they are worth.
     """
     text = " ".join(document.body.split())
@@ -168,7 +168,7 @@ def documents_of(source: MemorySource) -> tuple[MemoryDocument, ...]:
             body=text.body,
             updated_at=text.updated_at,
             authority_class=lowest((source.authority_class, text.least)),
-            # An agent's home is the agent's own: what was written there is found everywhere.
+            # An agent's home is the agent's own: its content is found from every workspace.
             workspace_id=None if text.workspace_id == AGENT_HOME else text.workspace_id,
             source_path=text.source_path,
             metadata=text.metadata,
@@ -328,7 +328,7 @@ def _episode(episode: EpisodeRecord) -> _Text:
 
 
 def _title(text: str) -> str:
-    """The first line that says something."""
+    """The first line that is not blank."""
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return first[:MEMORY_TITLE_CHARS_MAX]
 
@@ -345,7 +345,7 @@ COMMAND_TOOLS: Final = frozenset({"ExecCommand", "ExecCommandBatch"})
 
 
 def turn_of(changes: Iterable[Change]) -> TurnId | None:
-    """Return the turn a commit ends, if it ends one; the rest of it is that turn's doing."""
+    """Return the turn a commit ends, if it ends one; the commit's other changes belong to it."""
     return next((each.turn_id for each in changes if isinstance(each, SettleTurn)), None)
 
 

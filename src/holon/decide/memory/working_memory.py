@@ -1,18 +1,18 @@
-"""Working memory after a turn: what the agent is in the middle of, and what has changed in it.
+"""Working memory after a turn: the next state, and the delta the next prompt shows.
 
-Owns:  the next working memory, its revision, and the delta the next prompt shows; the memory
-       changes of a settlement: working memory, its delta, and episodes that it closes.
+Owns:  the next working memory, its revision and its delta; the memory changes of a settlement:
+       working memory, delta, and the episodes it closes.
 Rule 1: memory follows from settled evidence alone: the same turn and the same rows give the same
         memory. It moves when a turn is settled and at no other time.
 Rule 2: the revision goes up by one when something changed, and not otherwise.
 Rule 3: a delta is shown once. It stays pending until a turn that was shown it, and in which a
         provider answered, is settled; what changes meanwhile is added to it.
 Rule 4: what the prompt's lasting part shows (`base`) moves with the compression epoch alone.
-Rule 5: objectives come from work items, decisions from calls. Words of a turn that was shown
-        something from outside are labelled with what that is worth.
-Rule 6: they are drawn from the settlement itself and the rows it was decided on, so that memory and
-        the turn it speaks of become true together or not at all.
-Rule 7: a turn that was put off before a provider said anything has left nothing to remember.
+Rule 5: objectives come from work items, decisions from calls. Text of a turn that was shown outside
+        content is labelled with the authority of that content.
+Rule 6: memory is derived from the settlement and the rows it was decided on, so that memory and its
+        turn become durable together or not at all.
+Rule 7: a turn that was deferred before a provider answered leaves nothing in memory.
 """
 
 from collections.abc import Iterable
@@ -69,7 +69,7 @@ class SettledTurn(Record, frozen=True, kw_only=True):
 
 
 def remembered(state: MemoryState, turn: SettledTurn) -> MemoryState:
-    """Return what is remembered once the turn is settled; episodes are not looked at."""
+    """Return working memory once the turn is settled; episodes are not considered."""
     memory = next_memory(state.memory, turn)
     changed = changed_fields(state.memory, memory)
     pending = None if turn.was_prompted else state.pending_delta
@@ -118,7 +118,7 @@ def next_memory(before: WorkingMemory, turn: SettledTurn) -> WorkingMemory:
 
 
 def summary_of(turn: SettledTurn) -> str | None:
-    """Return the last words of a turn, or how it failed; labelled when others had a word in it."""
+    """Return the last text of a turn, or how it failed; labelled if it saw outside content."""
     terminal = turn.terminal
     if terminal.kind is not TerminalKind.COMPLETED:
         return f"turn {terminal.turn_index} ended {terminal.kind}"
@@ -215,7 +215,7 @@ def _todos(item: WorkItemRecord) -> tuple[str, ...]:
 def _followups(kept: WorkingMemory, turn: SettledTurn) -> tuple[str, ...]:
     """Checks that failed and were not made good since, and other items that wait for their turn."""
     seen: dict[str, bool | None] = {}
-    for run in turn.evidence.checks:  # newest first: the last word counts
+    for run in turn.evidence.checks:  # newest first: the latest state counts
         seen.setdefault(_unverified(run.cmd), run.ended_well)
     failed = [line for line, ended_well in seen.items() if ended_well is False]
     earlier = (
@@ -267,7 +267,7 @@ def with_memory(commit: Commit, facts: MemoryFacts) -> Commit:
 
 
 def memory_changes(commit: Commit, facts: MemoryFacts) -> tuple[Change, ...]:
-    """Return the changes; there are none when nothing happened."""
+    """Return the memory changes; none when nothing happened."""
     settled = _parts_of(commit, facts.state.base_epoch)
     ending = settled.ending
     if ending.terminal.kind is _PUT_OFF and ending.round_count == 0:
@@ -289,7 +289,7 @@ def memory_changes(commit: Commit, facts: MemoryFacts) -> tuple[Change, ...]:
 
 
 def _parts_of(commit: Commit, epoch: int) -> _Settled:
-    """Pick out of a settlement what it says about the turn."""
+    """Extract from a settlement what memory needs of the turn."""
     ending: SettleTurn | None = None
     closure: Closure | None = None
     waits: list[str] = []

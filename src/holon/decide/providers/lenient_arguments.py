@@ -1,13 +1,13 @@
-"""What a model meant by arguments that are nearly right.
+"""Lenient tool arguments: coercion of arguments that nearly fit the schema.
 
-Owns:  bending a call's arguments towards the tool's schema before they are decoded strictly, and
-       a note on every bend, so that the model learns the exact form.
-Rule 1: only what does not fit is touched. A value the schema takes stays as it is, so no valid
+Owns:  coercing a call's arguments towards the tool's schema before they are decoded strictly, and a
+       note on every coercion, so that the model learns the exact form.
+Rule 1: only what does not fit is changed. A value the schema takes stays as it is, so no valid
         input ever becomes another one.
-Rule 2: one pass is enough: what was bent fits, and bending it again changes nothing.
-Rule 3: nothing is guessed. What has one plain reading is read that way; everything else is left
-        for the strict decoder to refuse.
-Rule 4: notes are few and short, whatever came in.
+Rule 2: one pass is enough: a coerced value fits, and coercing it again changes nothing.
+Rule 3: a value with one plain reading is read that way; everything else is left for the strict
+        decoder to refuse. Nothing is guessed.
+Rule 4: notes are few and short, whatever the input.
 """
 
 import re
@@ -33,7 +33,7 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,
 
 
 class Coerced(Record, frozen=True, kw_only=True):
-    """Arguments as they are meant, and what had to be read differently."""
+    """Coerced arguments, and notes on what was read differently."""
 
     value: JsonValue
     notes: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class _Bending:
         return self.within(value, schema, "")
 
     def _unwrapped(self, value: JsonValue, schema: Mapping[str, JsonValue]) -> JsonValue:
-        """The value with one wrapping less, or nothing when there is none to take off."""
+        """The value with one wrapping less, or None when it has none."""
         match value:
             case None | "" if not schema.get("required"):
                 self.notes.append("no arguments were given; they were read as {}")
@@ -143,7 +143,7 @@ class _Bending:
         return kept
 
     def _name_of(self, name: str, fields: Mapping[str, JsonValue]) -> str | None:
-        """The field a name stands for: itself, an alias, or the same word spelled otherwise."""
+        """The field a name stands for: itself, an alias, or another spelling of the same name."""
         if name in fields:
             return name
         for alias, meant in self._aliases:
@@ -185,7 +185,7 @@ class _Bent(Record, frozen=True, kw_only=True):
 
 
 def _read_text(text: str, schema: JsonValue) -> _Bent | None:
-    """Read a text as what the schema wants. First fitting reading wins."""
+    """Read a text as the type the schema requires. The first fitting reading wins."""
     if isinstance(values := schema.get("enum"), list):
         same = _same_word(text, [each for each in values if isinstance(each, str)])
         return None if same is None else _Bent(value=same, form=repr(same))

@@ -1,10 +1,10 @@
-"""Where each piece of a request goes, the same for every wire.
+"""Prompt layout: where each piece of a request goes, the same for every wire.
 
 Owns:  the order that serves the provider's cache: stable system, agent-scoped system, history, and
-       turn-scoped text at the head of the running turn's own words.
+       turn-scoped text at the head of the running turn's first message.
 Rule 1: the system part never holds turn-scoped text, so it is byte-identical from turn to turn.
 Rule 2: within one stability, pieces keep the order the frame gives them.
-Rule 3: the last stable and the last agent-scoped piece are the places where a cached prefix ends.
+Rule 3: a cached prefix may end behind the last stable and the last agent-scoped piece.
 """
 
 from collections.abc import Iterator
@@ -94,7 +94,7 @@ def _with_turn_scoped(
 
 
 def _last_words(conversation: tuple[ConversationMessage, ...]) -> ConversationPosition | None:
-    """The first words of the last user message: behind the tool results it has to begin with."""
+    """The first own text of the last user message, behind the tool results it begins with."""
     for index in range(len(conversation) - 1, -1, -1):
         message = conversation[index]
         if isinstance(message, UserMessage):

@@ -1,29 +1,28 @@
-"""What follows a failed attempt: the same candidate again, the next one, or the end.
+"""Provider routes: candidates, retries, retry budgets and circuits.
 
-Owns:  the order of candidates; the retry rules and the length of a wait; the budget that all agents
-       of one account share, and its two moves; the states of a circuit and every move between them.
-Rule 1: an agent's own model stands in the place of the default, and the fallbacks follow, each
-        model once. The default never answers for a model that was chosen in its stead: where no
-        fallback is configured and the own model fails, the turn fails.
-Rule 2: with fallback switched off only the first of them is asked.
-Rule 3: nothing here is remembered between rounds: a fallback that answered once leads nothing.
+Owns:  the order of candidates; the retry rules and the length of a wait; the retry budget that all
+       agents of one account share; the states of a circuit and every transition between them.
+Rule 1: an agent's model override replaces the default, and the fallbacks follow, each model once.
+        The default never answers in place of an override: where no fallback is configured and the
+        override fails, the turn fails.
+Rule 2: with fallback switched off only the first candidate is asked.
+Rule 3: no preference is kept between rounds: a fallback that answered once gains no priority.
 Rule 4: the same candidate is asked at most PROVIDER_RETRIES_COUNT_MAX times again, and only after a
-        failure that may pass by itself.
-Rule 5: leaving a candidate never leaves the round: the next one is asked. Only a conversation that
-        is too long ends it, since no retry makes it shorter.
-Rule 6: a provider that names a moment is not asked before it. One that is further away than
-        PROVIDER_WAIT_INLINE_MS_MAX is not waited for: the candidate is left at once.
-Rule 7: no dice: the spread of waits comes from a digest of who asks whom and when.
+        transient failure.
+Rule 5: leaving a candidate never ends the round: the next one is asked. Only a conversation that is
+        too long ends it, since no retry makes it shorter.
+Rule 6: a provider that names a moment is not asked before it. If the moment is further away than
+        PROVIDER_WAIT_INLINE_MS_MAX, the candidate is left at once.
+Rule 7: backoff jitter is a digest of agent, model and start time, so no randomness is needed.
 Rule 8: a retry costs one; an answer gives back a part of one. So in a long outage an account's
-        retries run out, and first attempts are all it still sends.
-Rule 9: a budget is counted in whole parts: sums are exact, whatever their order.
-Rule 10: PROVIDER_CIRCUIT_FAILURES_COUNT_MAX failures in a row that may pass by themselves open it.
-         Any other end of an attempt, a refusal included, shows that somebody is there and closes
-         it.
-Rule 11: while a route rests it is passed over, as long as there is somebody else to ask. Whoever
-         has nobody else asks it once, without retries: no agent starves.
-Rule 12: after the rest one asker probes it. A failed probe doubles the rest, up to
-         PROVIDER_CIRCUIT_REST_MS_MAX; a probe that was broken off leaves the place to the next.
+        retries run out, and it sends first attempts only.
+Rule 9: a retry budget is counted in whole parts: sums are exact in any order.
+Rule 10: PROVIDER_CIRCUIT_FAILURES_COUNT_MAX transient failures in a row open a circuit. Any other
+         end of an attempt, a refusal included, shows that the provider responds and closes it.
+Rule 11: a route with an open circuit is skipped as long as another candidate remains. A round with
+         no other candidate asks it once, without retries, so that no agent starves.
+Rule 12: after the rest, one caller probes the half-open route. A failed probe doubles the rest, up
+         to PROVIDER_CIRCUIT_REST_MS_MAX; after an abandoned probe the next caller may probe.
 Rule 13: moments are monotonic milliseconds: setting the wall clock opens and closes nothing.
 """
 
@@ -66,7 +65,7 @@ class RouteFacts(Record, frozen=True, kw_only=True):
 
 
 def ordered_models(facts: RouteFacts) -> tuple[ModelRef, ...]:
-    """Return the models to ask, first to last; there is always one."""
+    """Return the models to ask, first to last; always at least one."""
     chain = tuple(dict.fromkeys((facts.override or facts.default, *facts.fallbacks)))
     return chain[:1] if facts.fallback_disabled else chain
 
@@ -135,12 +134,12 @@ def decide_retry(failed: FailedAttempt) -> RetryDecision:
 
 
 def names_a_far_moment(retry_after_ms: int | None) -> bool:
-    """Whether a provider asked for a wait that nobody sits out."""
+    """Whether a provider asked for a wait that is too long to wait inline."""
     return retry_after_ms is not None and retry_after_ms > PROVIDER_WAIT_INLINE_MS_MAX
 
 
 def moment_named(error: ProviderError, *, failed_at: datetime) -> datetime | None:
-    """Return when a provider that is used up or overrun will be back, if nobody waited for it."""
+    """Return when a limited or overloaded provider will be back, unless that was waited for."""
     if not isinstance(error, RateLimitedError | UsageLimitedError | ProviderOverloadedError):
         return None
     if error.retry_after_ms is None:
@@ -154,8 +153,8 @@ def moment_named(error: ProviderError, *, failed_at: datetime) -> datetime | Non
 def backoff_ms(attempt: int, *, jitter: float, retry_after_ms: int | None = None) -> int:
     """Return how long to wait after a failed attempt: twice as long each time, spread by `jitter`.
 
-    What the provider asked for is the least; a part of the smallest wait is added to it, so that
-    those who were all told the same moment do not all come back in it.
+    The provider's own wait is the minimum; a share of the smallest wait is added to it, so that
+    callers that were given the same moment do not all come back in it.
     """
     ceiling_ms = min(PROVIDER_BACKOFF_MS_MAX, PROVIDER_BACKOFF_MS_MIN << attempt)
     own_ms = max(PROVIDER_BACKOFF_MS_MIN, int(ceiling_ms * (1 + jitter) / 2))
@@ -240,13 +239,13 @@ class CircuitPermit(StrEnum):
     """How a route may be asked now."""
 
     FREE = "free"
-    PROBE = "probe"  # once, on behalf of everybody
-    ONCE = "once"  # there is nobody else to ask
+    PROBE = "probe"  # once, on behalf of all callers
+    ONCE = "once"  # no other candidate remains
     PASSED_OVER = "passed_over"
 
 
 def passage(circuit: Circuit, *, now_ms: int, has_fallback: bool) -> tuple[Circuit, CircuitPermit]:
-    """Return how the route may be asked, and the circuit once it is asked so."""
+    """Return how the route may be asked, and the circuit after such a request."""
     match circuit:
         case CircuitClosed():
             return circuit, CircuitPermit.FREE
@@ -259,7 +258,7 @@ def passage(circuit: Circuit, *, now_ms: int, has_fallback: bool) -> tuple[Circu
 
 
 def after_answer() -> Circuit:
-    """Return the circuit of a route that answered, be it with a refusal."""
+    """Return the circuit of a route that answered, a refusal included."""
     return CLOSED
 
 
@@ -273,7 +272,7 @@ def after_failure(circuit: Circuit, *, now_ms: int) -> Circuit:
         case CircuitHalfOpen(rest_ms=rest_ms):
             return _rested(min(2 * rest_ms, PROVIDER_CIRCUIT_REST_MS_MAX), now_ms)
         case CircuitOpen():
-            return circuit  # asked out of need: that must not put the probe off for ever
+            return circuit  # asked for lack of another candidate: that must not postpone the probe
         case _:
             assert_never(circuit)
 

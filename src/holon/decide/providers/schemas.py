@@ -1,12 +1,12 @@
-"""Source tool schemas to the form a provider is sent.
+"""Tool schemas: emission of source schemas in the form a provider is sent.
 
-Owns:  reading the schemas this runtime writes for its own tools; nothing is changed here; relaxed
-       and strict emission, the way back for arguments, and what is wrong with a schema.
-Rule 1: `accepts` judges the kind of a value, not its bounds: those are the strict decoder's.
+Owns:  reading the schemas this runtime writes for its own tools; relaxed and strict emission, the
+       inverse mapping for arguments, and the validation of a schema.
+Rule 1: `accepts` judges the kind of a value, not its bounds: the strict decoder checks those.
 Rule 2: relaxed emission closes every object and changes nothing else.
 Rule 3: strict emission closes every object and requires every field; what the source left optional
-        becomes nullable. A bound that strict mode has no keyword for is told in the description.
-Rule 4: only places that hold a schema are rewritten. A field that happens to be called `default`
+        becomes nullable. A bound that strict mode has no keyword for goes into the description.
+Rule 4: only positions that hold a schema are rewritten. A field that happens to be called `default`
         and an enum value that looks like a schema are left as they are.
 Rule 5: the same source gives the same keys in the same order: a schema is part of the prompt.
 """
@@ -73,7 +73,7 @@ def is_of_kind(schema: JsonValue, kind: str) -> bool:
 
 
 def accepts(value: JsonValue, schema: JsonValue) -> bool:
-    """Whether a value is of the kind an alternative, or one of its own, is about."""
+    """Whether a value is of the kind of an alternative, or of one nested in it."""
     parts = branches_of(schema)
     if len(parts) != 1 or parts[0] is not schema:
         return any(accepts(value, part) for part in parts)
@@ -121,7 +121,7 @@ def _inside(schema: Mapping[str, JsonValue], step: str) -> JsonValue:
 
 
 def expected_form(schema: JsonValue) -> str:
-    """What a place wants, in words."""
+    """Describe what a schema position requires."""
     return " or ".join(_branch_form(branch) for branch in branches_of(schema)) or "a value"
 
 
@@ -147,7 +147,7 @@ def _fields_form(schema: Mapping[str, JsonValue]) -> str:
 def emit_schema(schema: JsonValue, mode: SchemaMode, *, takes_bounds: bool = True) -> JsonValue:
     """Return the schema a provider is sent for a source schema.
 
-    A wire whose strict mode takes no bounds of numbers and lists is told them in words.
+    A wire whose strict mode has no bounds of numbers and lists gets them in the description.
     """
     if mode is SchemaMode.RELAXED:
         return _relaxed(schema)
@@ -160,7 +160,7 @@ _NAMED_SCHEMAS: Final = ("properties", "$defs", "definitions", "patternPropertie
 _LISTED_SCHEMAS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SINGLE_SCHEMAS: Final = ("items", "not", "contains", "additionalProperties")
 
-# What strict mode takes. Everything else is dropped or, where it bounds a value, put into words.
+# What strict mode accepts. Everything else is dropped or, if it bounds a value, described.
 _STRICT_KEYWORDS: Final = frozenset({
     "type", "description", "properties", "required", "additionalProperties", "items", "anyOf",
     "enum", "const", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
@@ -276,7 +276,7 @@ def _nullable(schema: JsonValue) -> JsonValue:
 
 
 def _accepts_null(schema: JsonValue) -> bool:
-    """Tell whether a schema means to take null: by its types, its values or one of its branches."""
+    """Whether a schema already accepts null: by its types, its values or one of its branches."""
     if not isinstance(schema, dict):
         return False
     branches = schema.get("anyOf")
@@ -302,7 +302,7 @@ def _types(schema: Mapping[str, JsonValue]) -> tuple[str, ...]:
 
 
 def _type_of_values(schema: Mapping[str, JsonValue]) -> JsonValue:
-    """The types of the values a schema lists: strict mode wants them said."""
+    """The types of the values a schema lists, which strict mode requires."""
     values = schema.get("enum", [schema["const"]] if "const" in schema else [])
     if not isinstance(values, list | tuple):
         return None

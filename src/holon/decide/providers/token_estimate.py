@@ -1,11 +1,11 @@
-"""How many tokens a text will cost, before anybody has counted them.
+"""Token estimates: the expected cost of a text before a provider reports it.
 
-Owns:  the estimate. A calibration says how many bytes a token of some model has, as far as what its
-       provider reports tells.
-Rule 1: whole numbers only, so that an estimate is the same everywhere.
+Owns:  the estimate, and its calibration: bytes per token of a model, learned from what its provider
+       reports.
+Rule 1: whole numbers only, so that an estimate is the same on every machine.
 Rule 2: a calibration stays within bounds, whatever was reported: a wrong figure makes a prompt
-        smaller or larger than it could be, and never absurd.
-Rule 3: usage that was not reported, or cannot be true, is estimated and says so. No calibration
+        moderately smaller or larger, never absurd.
+Rule 3: usage that is not reported, or cannot be true, is estimated and marked so. No calibration
         learns from an estimate.
 """
 
@@ -36,7 +36,7 @@ UNCALIBRATED: Final = Calibration()
 
 
 def estimated_tokens(text: str, calibration: Calibration = UNCALIBRATED) -> int:
-    """Return about how many tokens a text has; one that says something has at least one."""
+    """Return the estimated tokens of a text; one that is not empty has at least one."""
     return tokens_of_bytes(utf8_bytes(text), calibration)
 
 

@@ -1,10 +1,10 @@
-"""What weight content carries: authority from origin and door, trust from authority.
+"""Authority: the weight of content, from its origin and admission context.
 
-Owns:  which doors each origin may come through, and what it is worth there.
-Rule 1: an origin speaks with its own weight only through a door that can vouch for it. Through any
-        other door it is evidence: a claim never raises anything.
-Rule 2: a door alone raises nothing either. A stranger's words brought in by the operator's tools
-        are still a stranger's words.
+Owns:  the admission contexts each origin may use with its own weight, and that weight.
+Rule 1: an origin has its own authority only through an admission context that can vouch for it.
+        Through any other context it is evidence: a claim never raises anything.
+Rule 2: a context alone raises nothing either. A stranger's text brought in by the operator's tools
+        is still a stranger's text.
 Rule 3: trust is a second name for authority, kept for older readers. It is never decided apart.
 """
 
@@ -47,7 +47,7 @@ _CONFIGURED_CONTEXTS: Final = frozenset(
     }
 )
 
-# From the one that weighs most to the one that weighs least.
+# From the highest authority to the lowest.
 AUTHORITY_ORDER: Final = (
     AuthorityClass.OPERATOR_INSTRUCTION,
     AuthorityClass.RUNTIME_INSTRUCTION,

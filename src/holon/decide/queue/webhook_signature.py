@@ -1,11 +1,11 @@
-"""Whether a webhook was signed by whom it says it was.
+"""Webhook signatures: verification over the raw body.
 
-Owns:  the signature scheme of Standard Webhooks over the raw body: id, moment and content, joined
-       by dots, under HMAC-SHA256; and that of GitHub, over the content alone. Which headers carry
-       them is the door's to know.
-Rule 1: whatever is missing, given twice, too old or too new is refused; nothing is taken on trust
-        because a secret is missing.
-Rule 2: signatures are compared as bytes, in constant time, whichever spelling they came in.
+Owns:  the signature scheme of Standard Webhooks (id, timestamp and content, joined by dots, under
+       HMAC-SHA256), and that of GitHub, over the content alone. The HTTP surface knows which
+       headers carry them.
+Rule 1: a signature that is missing, given twice, too old or too new is refused; a missing secret
+        never makes a request trusted.
+Rule 2: signatures are compared as bytes, in constant time, in either encoding.
 """
 
 import binascii
@@ -84,7 +84,7 @@ def _is_fresh(timestamp: bytes, *, now: datetime) -> bool:
 
 
 def _offered(given: bytes) -> Iterator[bytes]:
-    """The signatures of the scheme we know, as bytes. There are two while a secret is exchanged."""
+    """The signatures of the known scheme, as bytes; several while a secret is rotated."""
     for part in given.split(b" ")[:WEBHOOK_SIGNATURES_COUNT_MAX]:
         if not part.startswith(_SCHEME):
             continue

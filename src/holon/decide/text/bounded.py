@@ -1,14 +1,14 @@
-"""Output of any size and any bytes, as text of a known size.
+"""Bounded output: any bytes as text of a known size.
 
 Owns:  the head and tail view of output, and how a budget is shared among streams.
-Rule 1: what fits is shown whole; what does not keeps its beginning and its end, with a line between
-        them that says how much was left out.
-Rule 2: a cut never splits a character; bytes that are no UTF-8 become replacement characters.
+Rule 1: output that fits is shown whole; otherwise its beginning and end are kept, with a line
+        between them that says how much was left out.
+Rule 2: a cut never splits a character; invalid UTF-8 becomes replacement characters.
 Rule 3: a single line that is cut keeps whole words.
 Rule 4: a budget is counted in bytes before decoding, so the text has at most as many characters.
-Rule 5: an answer is cut before anything of it is stored. Calls are never cut: they would do
-        something else then; an answer with too much of them cannot be used. Thinking, and what a
-        provider did by itself, are kept whole or dropped whole.
+Rule 5: an answer is cut before any of it is stored. Calls are never cut, since a cut call would do
+        something else; an answer whose calls are too large is unusable. Thinking and opaque
+        provider blocks are kept whole or dropped whole.
 """
 
 import re
@@ -62,7 +62,7 @@ class OutputBudget(Record, frozen=True, kw_only=True):
     tokens_max: int = TOOL_OUTPUT_TOKENS_MAX
 
     def bytes_for(self, asked_tokens: int | None) -> int:
-        """Return how many bytes of output a model sees that asked for so many tokens."""
+        """Return how many bytes of output a model sees for a requested number of tokens."""
         asked = self.default_tokens if asked_tokens is None else asked_tokens
         return min(asked, self.tokens_max) * ESTIMATED_TOKEN_BYTES
 
@@ -91,7 +91,7 @@ def preview_of(span: OutputSpan, *, bytes_max: int) -> BoundedText:
 
 
 def shortened(text: str, *, bytes_max: int) -> BoundedText:
-    """Return a text within so many bytes, the line that tells of the cut among them."""
+    """Return a text within a number of bytes, including the line that marks the cut."""
     ends = both_ends(text, bytes_max=bytes_max)
     return (
         BoundedText(text=text) if ends is None else BoundedText(text="".join(ends), truncated=True)
@@ -99,7 +99,7 @@ def shortened(text: str, *, bytes_max: int) -> BoundedText:
 
 
 def both_ends(text: str, *, bytes_max: int) -> tuple[str, str, str] | None:
-    """Return the beginning, the line that tells of the cut, and the end; nothing when it fits."""
+    """Return the beginning, the cut marker, and the end; None when the text fits."""
     data = text.encode()
     if len(data) <= bytes_max:
         return None
@@ -114,9 +114,9 @@ def both_ends(text: str, *, bytes_max: int) -> tuple[str, str, str] | None:
 
 
 def beginning_of(text: str, *, chars_max: int) -> str:
-    """Return a text as far as there is room for it, without the word that would be cut in two.
+    """Return the beginning of a text that fits, without a word that would be cut in two.
 
-    Half a word may be half a secret, which nobody recognizes any more.
+    Half a word may be half a secret, which redaction no longer recognizes.
     """
     if len(text) <= chars_max:
         return text
@@ -134,7 +134,7 @@ def previews_of(spans: Sequence[OutputSpan], *, bytes_max: int) -> tuple[Bounded
 
 
 def transcript_of(spans: Sequence[OutputSpan], *, bytes_max: int) -> BoundedText:
-    """Return all streams as one text; where two of them speak, each is introduced by its name."""
+    """Return all streams as one text; if several have output, each is introduced by its name."""
     shown = [
         (span.stream, text)
         for span, text in zip(spans, previews_of(spans, bytes_max=bytes_max), strict=True)

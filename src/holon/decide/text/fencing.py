@@ -1,17 +1,17 @@
-"""Other people's words, kept apart from ours.
+"""Fencing: untrusted text, delimited and made visible.
 
-Owns:  the fence around a body, and how a body is made harmless to look at.
-Rule 1: a fence is named after the content's id, by a digest. Whoever wrote the content could not
-        know the id, and a body that holds the name all the same gets it broken. The name is the
-        same whenever the content is shown: a delimiter that is new in every prompt would change
-        the bytes of the history, and the provider's cache with them.
-Rule 2: what a reader cannot see is made visible: control characters, zero-width characters, tags
-        and overrides of direction. Joiners and marks inside a script that uses them stay.
-Rule 3: what others say cannot look like a role, a label or a heading of ours: the first character
-        of such a thing is changed, visibly. The operator's own words are left as they are.
-Rule 4: looking at a text costs the same for each of its characters, whatever it is made of: a run
-        of blanks is passed over once, by quantifiers that give nothing back.
-Rule 5: a body never loses its label: everything here returns text for the inside of a fence.
+Owns:  the fence around a body, and the neutralising of what could mislead a reader inside it.
+Rule 1: a fence is named by a digest of the content's id. The content's author could not know the
+        id, and a body that holds the name all the same gets it broken. The name is the same each
+        time the content is shown: a delimiter that is new in every prompt would change the bytes of
+        the history and miss the provider's cache.
+Rule 2: invisible characters are made visible: control characters, zero-width characters, tags and
+        overrides of direction. Joiners and marks inside a script that uses them stay.
+Rule 3: untrusted text cannot imitate a role, a label or a heading of the runtime: the first
+        character of such text is changed, visibly. The operator's text is left as it is.
+Rule 4: the cost per character is constant, whatever the text: a run of blanks is scanned once, by
+        possessive quantifiers.
+Rule 5: every function here returns text for the inside of a fence, so a body never loses its label.
 """
 
 import re
@@ -77,7 +77,7 @@ def fenced(
 
 
 def disarmed(text: str) -> str:
-    """Return others' words so that nothing in them is hidden or looks like part of a prompt."""
+    """Return untrusted text so that nothing in it is hidden or looks like part of a prompt."""
     token, line = _patterns()
     return line.sub(_BAR, token.sub(_BLUNT, visible(text)))
 
@@ -86,7 +86,7 @@ def disarmed(text: str) -> str:
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """What looks like a token of a prompt, and how a line begins that looks like one of a prompt.
 
-    Compiled when others' words are first shown: a run that hears only its operator needs neither.
+    Compiled on first use: a run with operator input alone needs neither expression.
     """
     token = re.compile(
         rf"<(?=\s*+/?\s*+(?:\||<\s*+/?sys\b|body-|antml|im_(?:start|end|sep)\b|(?:start|end)_of_turn\b"
@@ -104,7 +104,7 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def disarmed_within(text: str, *, bytes_max: int) -> str:
-    """Return others' words within so many bytes; a cut gives no line back what disarmed it."""
+    """Return untrusted text within a number of bytes; a cut keeps every line disarmed."""
     shown = disarmed(text)
     if utf8_bytes(shown) <= bytes_max:
         return shown
@@ -112,7 +112,7 @@ def disarmed_within(text: str, *, bytes_max: int) -> str:
 
 
 def cut_between_fences(text: str, *, bytes_max: int) -> str:
-    """Return a text of ours within so many bytes; a body that is cut stays in its fence."""
+    """Return runtime text within a number of bytes; a body that is cut stays in its fence."""
     if utf8_bytes(text) <= bytes_max:
         return text
     ends = both_ends(text, bytes_max=max(0, bytes_max - _MENDED_BYTES_MAX))
@@ -160,12 +160,12 @@ def without_tags(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return others' words for a line of ours: on one line, and nothing hidden in it."""
+    """Return untrusted text for a runtime line: on one line, and nothing hidden in it."""
     return " ".join(visible(text).split())
 
 
 def quoted_line(text: str, *, chars_max: int) -> str:
-    """Return others' words as `quoted` does, within so many characters."""
+    """Return untrusted text as `quoted` does, within a number of characters."""
     return cut(quoted(worth_reading(text, chars_max=chars_max)), chars_max=chars_max)
 
 

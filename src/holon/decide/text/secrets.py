@@ -1,23 +1,22 @@
-"""Finding secrets in text, in the forms they take on the way out.
+"""Secret redaction: finding secrets in text, in the forms in which they leave.
 
 Owns:  the forms (raw, URL-encoded, JSON-escaped, base64, hexadecimal), the matcher, and its
-       streaming twin; the outcome of a tool call and the looked-at ends of an output, as they may
-       be kept and told.
-Rule 1: what is found is replaced by `[secret:NAME]`; the value itself appears nowhere.
+       streaming twin; redacted tool outcomes and output excerpts.
+Rule 1: a match is replaced by `[secret:NAME]`; the value itself appears nowhere.
 Rule 2: a value shorter than SECRET_CHARS_MIN is not looked for: it would hide half of every text.
-Rule 3: findings that overlap are hidden as one, so that no tail of the longer one is left over.
-Rule 4: whether a finding begins at a place depends on at most `chars_max` characters from there; so
-        any chunking gives the same text as the whole.
-Rule 5: a form is a sequence of pieces, one for each sign of the secret, and no way to write a piece
-        begins with another way: the end of a finding is decided by its start. So only the first
-        pieces are one expression, and the others are looked at one by one where those were found:
-        an expression as long as a token takes far too long to build.
+Rule 3: overlapping matches are hidden as one, so that no tail of the longer one is left over.
+Rule 4: whether a match begins at a position depends on at most `chars_max` characters from there;
+        so any chunking gives the same text as the whole.
+Rule 5: a form is a sequence of pieces, one for each sign of the secret, and no encoding of a piece
+        is a prefix of another: the end of a match is decided by its start. So only the first pieces
+        are compiled into one expression, and the others are compared one by one at its matches:
+        an expression as long as a token takes far too long to compile.
 Rule 6: secrets are hidden first, texts are cut afterwards: half a secret is not recognized.
-Rule 7: what a value holds is looked through piece by piece, never as encoded JSON, where hiding
-        could take away half of an escape.
-Rule 8: what a model asked a tool for is kept as it was written, since a turn that is resumed has to
-        run and answer exactly that; everything that shows it to anyone else shows it hidden. A tool
-        that only plans is given it hidden, so that no record it plans holds a secret.
+Rule 7: structured values are searched string by string, never as encoded JSON, where hiding could
+        take away half of an escape.
+Rule 8: the arguments of a tool call are kept as the model wrote them, since a resumed turn has to
+        run and answer exactly that call; every other view of them is redacted. A tool that only
+        plans gets redacted arguments, so that no record it plans holds a secret.
 Rule 9: where only the ends of an output were read, the margin at each inner edge may hold half a
         secret, and is left out.
 """
@@ -66,7 +65,7 @@ class _Found(NamedTuple):
 
 
 class _RawForm(msgspec.Struct, frozen=True, kw_only=True):
-    """A secret as it is, or as an encoding writes it that has one way to."""
+    """A secret as it is, or in an encoding that has one way to write it."""
 
     name: str
     value: str
@@ -83,7 +82,7 @@ class _RawForm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _WrittenForm(msgspec.Struct, frozen=True, kw_only=True):
-    """A secret as an encoding writes it. Without any of its `marks` in a text it is not there."""
+    """A secret in an encoding. A text without any of its `marks` cannot contain it."""
 
     name: str
     head: re.Pattern[str]
@@ -111,11 +110,11 @@ class _WrittenForm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SecretShape(msgspec.Struct, frozen=True, kw_only=True):
-    """Secrets that are known by what they look like, whatever their value."""
+    """Secrets that are recognized by their form, whatever their value."""
 
     name: str
     looks_like: re.Pattern[str]
-    mark: str  # without it in a text, none of them is there
+    mark: str  # a text without it contains none of them
     chars_max: int
 
     def found_in(self, text: str) -> Iterator[_Found]:
@@ -219,7 +218,7 @@ class Redacting:
 
 def _forms_of(name: str, value: str) -> Iterator[_Form]:
     if value in f"[secret:{name}]":
-        name = "unnamed"  # a name that tells the value would undo its own mark
+        name = "unnamed"  # a name that contains the value would undo its own mark
     yield _RawForm(name=name, value=value)
     data = value.encode(errors="surrogatepass")
     # Characters that are sent as they are make these two the raw form, which is looked for above.
@@ -280,10 +279,10 @@ def _base64_form(name: str, data: bytes, shift: int) -> _WrittenForm:
     """The secret inside base64, `shift` bytes behind a boundary of three.
 
     The first and the last sign may share their six bits with a neighbour: any sign is accepted
-    there whose bits agree with ours.
+    there whose bits agree with the secret's.
     """
     whole = base64.b64encode(b"\0" * shift + data + b"\0" * (-(shift + len(data)) % 3)).decode()
-    first, last = 8 * shift, 8 * (shift + len(data))  # the bits that are ours
+    first, last = 8 * shift, 8 * (shift + len(data))  # the bits that belong to the secret
     signs = whole[first // 6 : -(-last // 6)]
     inner = signs[1 if first % 6 else 0 : -1 if last % 6 else None]
     head = [_agreeing(signs[0], mask=(1 << (6 - first % 6)) - 1)] if first % 6 else []
@@ -327,7 +326,7 @@ def _error_without_secrets(error: ToolError, redact: Redact) -> ToolError:
 
 
 def call_without_secrets(call: ToolCallRecord, redact: Redact) -> ToolCallRecord:
-    """Return a call as it may be shown; the very same where there is nothing to hide."""
+    """Return a redacted call; the same object where it holds no secret."""
     hidden = value_without_secrets(call.input, redact)
     return call if hidden == call.input else msgspec.structs.replace(call, input=hidden)
 
@@ -384,7 +383,7 @@ def value_without_secrets(value: JsonValue, redact: Redact) -> JsonValue:
 
 
 def span_without_secrets(span: OutputSpan, redact: Redact) -> OutputSpan:
-    """Return a look at an output without its secrets; its size is what is left to be shown.
+    """Return an output excerpt without its secrets; its size is what is left to be shown.
 
     The look must have gone COMMAND_LOOK_MARGIN_BYTES further than will be shown.
     """

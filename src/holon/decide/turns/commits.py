@@ -1,8 +1,8 @@
-"""The commits a lane makes between taking a message and settling it.
+"""Lane commits: from claiming a message to settling it.
 
 Owns:  claim, liveness-only settle, resume, round, tool result and interjection, each as one commit.
 Rule 1: every lane commit expects the agent's generation; a stale lane changes nothing.
-Rule 2: a tool call is recorded as started in the commit of the round that asked for it, before it
+Rule 2: a tool call is recorded as started in the commit of the round that requested it, before it
         runs; what a tool changes and the call's result are one commit.
 """
 
@@ -85,7 +85,7 @@ class ClaimFacts(Record, frozen=True, kw_only=True):
     continuation: Reentry
     passed_over: int
     unseen: tuple[MessageEnvelope, ...] = ()
-    pace: TurnRateState = TurnRateState()  # as it is to be remembered with this turn
+    pace: TurnRateState = TurnRateState()  # to be stored with this turn
 
 
 def claim_commit(facts: ClaimFacts, *, now: datetime) -> Commit:
@@ -141,7 +141,7 @@ def claim_commit(facts: ClaimFacts, *, now: datetime) -> Commit:
 def liveness_commit(
     message: MessageEnvelope, continuation: LivenessOnly, *, passed_over: int, now: datetime
 ) -> Commit:
-    """End a message that starts no turn; what it says is kept for the next turn to show."""
+    """End a message that starts no turn; its content is kept for the next turn to show."""
     return Commit(
         commit_id=f"settle:{message.id}",
         at=now,
@@ -178,7 +178,7 @@ def resume_commit(
     now: datetime,
     crashes: TurnCrashes | None = None,
 ) -> Commit:
-    """Go on with a cut-off turn: answer its unfinished calls and fence its old lane."""
+    """Resume a cut-off turn: answer its unfinished calls and fence its old lane."""
     crashes = crashes or TurnCrashes(count=turn.crash_count, progress=turn.crash_progress)
     resume_count = turn.resume_count + 1
     return Commit(
@@ -273,7 +273,7 @@ def call_record(
 
 
 def round_commit(facts: RoundFacts, *, now: datetime) -> Commit:
-    """Record a round that the turn goes on from."""
+    """Record a round after which the turn continues."""
     return Commit(
         commit_id=f"round:{facts.turn.turn_id}:{facts.round_number}",
         at=now,

@@ -1,26 +1,23 @@
-"""What the model reads of its turns, as provider-neutral messages.
+"""The conversation of an agent's turns, rendered as provider-neutral messages.
 
-Owns:  the measure everything about budgets is counted in: bytes of what is said, and a little for
-       what any wire puts around a block; the lines of a recap, how many of them are kept, and the
-       block they are shown in; the rendering of transcripts as a conversation, and the check that a
-       provider will take it.
-Rule 1: a recap is made from what is recorded and from nothing else: the same log, the same lines.
-Rule 2: whose words they are stays with them. What came in keeps its authority; what a tool found is
-        evidence. What an operator added, and what the model wrote as a checkpoint, stays longest.
-Rule 3: the newest lines stay; those that find no room are counted.
-Rule 4: a recap is data: it stands inside a fence, and nothing in it is a new instruction.
+Owns:  the size measure of prompt budgets: content bytes, and a little for what a wire puts around a
+       block; recap lines and the block they are shown in; the rendering of transcripts, and the
+       check that a provider will accept the result.
+Rule 1: a recap is made from records alone: the same log gives the same lines.
+Rule 2: a recap line keeps its authority; tool results are evidence. Operator interjections and the
+        model's checkpoints stay longest.
+Rule 3: the newest lines stay; those that do not fit are counted.
+Rule 4: a recap is data: it stands inside a fence and gives no new instruction.
 Rule 5: roles alternate, starting and ending with the user; neighbours of one role are joined.
 Rule 6: the results of a round come first in the message after it, one per tool use, in call order;
-        whatever else was said meanwhile follows them.
-Rule 7: outside words are data: decide/queue/message_view renders them with their provenance. What a
-        tool found is shown as it is; only characters that hide a text in a text are taken out of
-        it.
-Rule 8: of a turn that was compacted its opening, its recap and its newest rounds are shown, as the
-        turn itself saw them last; of turns that were let go, the agent's recap
-        (decide/turns/compaction).
-Rule 9: of a turn that was set aside it is only shown that it was: what it read ended the process.
-Rule 10: nothing is invented here. A call that has no receipt stays unanswered, and `problems_of`
-         says so; answering it is the business of the commit that ended it.
+        other content of that moment follows them.
+Rule 7: outside content is data: decide/queue/message_view renders it with its provenance. Tool
+        results are shown as they are, without characters that hide text inside text.
+Rule 8: a compacted turn is shown by its opening, its recap and its newest rounds, as the turn
+        itself showed them last; dropped turns by the agent's recap (decide/turns/compaction).
+Rule 9: of a turn that was set aside only that fact is shown: its input ended the process.
+Rule 10: rendering adds no content. A call without a receipt stays unanswered, and `problems_of`
+         says so; the commit that ends the call answers it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -139,7 +136,7 @@ def turn_recap_text(turn_id: TurnId, compaction: TurnCompaction) -> str:
     return _block(header, compaction.recap, content_id=content_id)
 
 
-@lru_cache(maxsize=_RECAPS_KEPT_COUNT)  # the same for every turn until more turns are let go
+@lru_cache(maxsize=_RECAPS_KEPT_COUNT)  # the same for every turn until more turns are dropped
 def history_recap_text(agent_id: str, lines: tuple[str, ...], *, first_turn: int) -> str:
     """Return the block that stands for the turns before this one."""
     header = HISTORY_HEADER.format(first=first_turn)
@@ -163,7 +160,7 @@ def history_recap(
 
 
 def turn_line(log: TurnLog) -> str:
-    """Return one line about a whole turn: what it answered, what it said last, how it ended."""
+    """Return one line about a whole turn: what it answered, its last text, how it ended."""
     incoming = next((e.data for e in log.entries if isinstance(e.data, IncomingMessage)), None)
     rounds = [e.data for e in log.entries if isinstance(e.data, AssistantRound)]
     spoken = (text_of(each.spoke.blocks) for each in reversed(rounds))
@@ -217,7 +214,7 @@ def _checkpoints(gone: Sequence[TranscriptEntry]) -> list[str]:
 
 
 def _added(gone: Sequence[TranscriptEntry]) -> Iterator[str]:
-    """What the operator said in the middle of it."""
+    """The operator's interjections in these rounds."""
     number = 0
     for entry in gone:
         match entry.data:
@@ -321,7 +318,7 @@ def conversation_of(logs: Sequence[TurnLog]) -> tuple[ConversationMessage, ...]:
 def append_recap(
     messages: list[ConversationMessage], agent_id: AgentId, context: AgentContext
 ) -> None:
-    """Add what is left of the turns that were let go, if any were."""
+    """Add the recap of dropped turns, if any."""
     first_turn = context.history_from_turn
     if first_turn > 1:
         recap = history_recap_text(agent_id, context.recap, first_turn=first_turn)
@@ -336,7 +333,7 @@ class RenderedTurn(NamedTuple):
 
 
 def rendered_turn(log: TurnLog, *, input_bytes_max: int | None = None) -> RenderedTurn:
-    """Render what is shown of a turn; of one that was set aside, that it was."""
+    """Render the shown part of a turn; of one that was set aside, only that fact."""
     if was_set_aside(log):
         aside = (_said(SET_ASIDE_TEXT),)
         return RenderedTurn(aside, bytes_of(aside))
@@ -384,7 +381,7 @@ def append_entry(
     *,
     input_bytes_max: int | None = None,
 ) -> int:
-    """Add what one transcript entry says, and return how many bytes that is.
+    """Append one transcript entry, and return its size in bytes.
 
     Of what came in, at most so much of each body is shown.
     """
@@ -395,7 +392,7 @@ def append_entry(
 
 
 def problems_of(conversation: Sequence[ConversationMessage]) -> tuple[str, ...]:
-    """Say everything that would make a provider refuse this conversation."""
+    """Return everything that would make a provider refuse this conversation."""
     problems: list[str] = []
     asked: list[CallId] = []  # by the message before
     expects_user = True
@@ -511,7 +508,7 @@ def _asked_by(message: ConversationMessage) -> list[CallId]:
 
 
 def _answered_by(message: ConversationMessage) -> list[CallId]:
-    """Return the calls a message answers before it says anything else."""
+    """Return the calls a message answers before any other content."""
     match message:
         case AssistantMessage():
             return []

@@ -1,14 +1,14 @@
-"""What a turn did, read off its log.
+"""Turn evidence: what a turn did, extracted from its log.
 
-Owns:  the files, commands, checks and choices that a turn's calls tell of, and whose words the turn
-       was shown.
-Rule 1: only calls and receipts count. Nothing is read off a message, and of the model's words only
-        what it gave a tool as an argument.
-Rule 2: the newest EVIDENCE_CALLS_COUNT_MAX calls that tell something are looked at, each list is
-        bounded, newest first, and every entry is one line.
-Rule 3: a turn that was shown words from outside makes no choices in words of its own: what it chose
-        is named by ids alone. A turn that the runtime starts by itself goes on with the turn before
-        it, and is worth no more.
+Owns:  the files, commands, checks and decisions that a turn's calls name, and the authority of what
+       the turn was shown.
+Rule 1: only calls and receipts count. Messages are not interpreted, and of the model's text only
+        the arguments of its calls.
+Rule 2: the newest EVIDENCE_CALLS_COUNT_MAX relevant calls are used, each list is bounded, newest
+        first, and every entry is one line.
+Rule 3: decisions of a turn that was shown outside content are named by ids alone, without text. A
+        turn that the runtime starts by itself inherits from the turn before it and has no higher
+        authority.
 """
 
 import re
@@ -53,7 +53,7 @@ _CHECKING: Final = (
 
 
 class CommandRun(Record, frozen=True, kw_only=True):
-    """A command the turn asked for. Nobody knows yet how one ends that runs or was cut off."""
+    """A command the turn ran. The end of one that still runs or was cut off is unknown."""
 
     cmd: str
     outcome: str
@@ -67,13 +67,13 @@ class CommandRun(Record, frozen=True, kw_only=True):
 
     @property
     def is_check(self) -> bool:
-        """Whether it looks like one that verifies something."""
-        # Compiled when a command is first looked at: that takes as long as loading a module.
+        """Whether it looks like a verification command."""
+        # Compiled on first use: that takes as long as loading a module.
         return re.search(_CHECKING, self.cmd, re.IGNORECASE) is not None
 
 
 class TurnEvidence(Record, frozen=True, kw_only=True):
-    """What a turn's calls tell; lists are newest first."""
+    """What a turn's calls did; lists are newest first."""
 
     authority_class: AuthorityClass
     files: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class TurnEvidence(Record, frozen=True, kw_only=True):
 
     @property
     def is_instructed(self) -> bool:
-        """Whether nobody from outside had a word in the turn."""
+        """Whether the turn was shown no outside content."""
         return not is_tainted(self.authority_class)
 
 
@@ -126,7 +126,7 @@ _RECEIPTS: Final = msgspec.json.Decoder(_Receipt)
 
 
 def evidence_of(log: TurnLog, *, before: AuthorityClass) -> TurnEvidence:
-    """Return what a turn's log tells; `before` is what the turn before it was worth."""
+    """Return the evidence in a turn's log; `before` is the authority of the turn before it."""
     authority = turn_authority(log, before=before)
     instructed = not is_tainted(authority)
     files: list[str] = []

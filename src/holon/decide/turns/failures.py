@@ -2,11 +2,11 @@
 
 Owns:  the mapping from errors and runtime facts to FailureArtifact, and the runtime's own kinds.
 Rule 1: a summary is one bounded line a person can act on; tracebacks and payloads stay out.
-Rule 2: the category says where it came from: the provider tree brings its own, Holon's other errors
-        are `runtime`, a task's end is `task`, and anything unforeseen is `unknown`.
+Rule 2: the category says where a failure came from: the provider tree brings its own, Holon's other
+        errors are `runtime`, a task's end is `task`, and anything unforeseen is `unknown`.
 Rule 3: when no model answered, the artifact is that of the model asked last, and its summary names
         every candidate and how it failed.
-Rule 4: a text is freed of secrets before it is cut: half a secret is no longer recognized.
+Rule 4: secrets are redacted before a text is cut: half a secret is no longer recognized.
 Rule 5: ABORTED_KINDS are ends from outside the turn: their message counts as aborted.
 """
 
@@ -40,7 +40,7 @@ _CANDIDATES_NAMED_COUNT_MAX: Final = 8
 
 
 class FailedCandidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A model that did not answer, and its last word. `asked` is false when it never got so far."""
+    """A model that did not answer, and its last error. `asked` is false if it was never called."""
 
     model_ref: ModelRef
     error: ProviderError

@@ -1,12 +1,12 @@
-"""The receipt of a batch of commands as the model reads it: grouped text instead of nested JSON.
+"""Tool receipts as the model reads them: command batches and the error envelope.
 
-Owns:  this text. What is recorded stays the structured receipt; this is made of it when it is read;
-       the error envelope: one JSON object with ok, tool_name, kind, message and retryable, and with
-       hint, field and details where there are any.
-Rule 1: a line at the margin is ours: it opens an item or a stream. What a command wrote is
-        indented, so that no output can look like the beginning of another item.
-Rule 2: a receipt that is not a whole batch receipt is read as it is.
-Rule 3: every failed call, whoever failed it, is answered in this one shape.
+Owns:  the grouped text of a command batch, rendered from the structured receipt each time it is
+       read; the error envelope: one JSON object with ok, tool_name, kind, message and retryable,
+       and with hint, field and details where they exist.
+Rule 1: a line at the margin is the runtime's: it opens an item or a stream. Command output is
+        indented, so that it cannot look like the beginning of another item.
+Rule 2: a receipt that is not a complete batch receipt is read as it is.
+Rule 3: every failed call, whatever failed it, is answered in this one shape.
 Rule 4: the envelope is bounded. Details that are too large are replaced by their beginning and
         their digest; a message that is too long is cut.
 """
@@ -123,7 +123,7 @@ def _inline(text: str) -> str:
 
 
 def error_receipt(call_id: CallId, name: str, error: ToolError) -> ToolReceipt:
-    """Return the receipt that tells the model why its call did not work."""
+    """Return the receipt that explains to the model why its call failed."""
     kept = msgspec.structs.replace(
         error,
         message=error.message[:TOOL_ERROR_DETAIL_CHARS_MAX],

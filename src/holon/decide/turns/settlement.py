@@ -1,19 +1,19 @@
-"""The end of a turn as one commit.
+"""Settlement: the end of a turn as one commit.
 
-Owns:  everything that becomes true together when a turn ends.
-Rule 1: one turn, one commit: `settle:<message>` ends the turn and its message, tells the operator
-        what came of it, records the closure and gives the agent its posture.
-Rule 2: a failed turn is seen in the foreground: a failure brief, a transcript entry and a
+Owns:  everything that becomes durable together when a turn ends.
+Rule 1: one turn, one commit: `settle:<message>` ends the turn and its message, reports to the
+        operator, records the closure and sets the agent's posture.
+Rule 2: a failed turn is visible in the foreground: a failure brief, a transcript entry and a
         runtime_error event, the latter two with the attempts and the tokens they cost.
-Rule 3: a turn no provider would answer yet is put off, not failed: `defer:<turn>` hands its message
-        back to wait for the moment, and the agent sleeps until then. One brief says so, however
-        many messages meet the same closed door. A turn that ran out of budget is put off like it,
-        together with every other turn of the agent.
+Rule 3: a turn that no provider answers yet is deferred, not failed: `defer:<turn>` returns its
+        message to the queue until the named moment, and the agent sleeps until then. One brief
+        says so for all messages that meet the same outage. A turn that ran out of budget is
+        deferred like it, together with every other turn of the agent.
 Rule 4: the closure is derived from the rows as this commit leaves them.
-Rule 5: only a lane that still holds the agent may settle: the generation is expected.
+Rule 5: only the lane that still holds the agent's lease may settle: the generation is expected.
 Rule 6: each completed item with a report has a brief of its own, however the turn ended. One more
-        brief tells how the turn ended, unless the reports have said it: then it is left out, except
-        where the last words may be a question to the operator.
+        brief says how the turn ended, unless the reports have said it: then it is left out, except
+        where the last text may be a question to the operator.
 Rule 7: a turn whose conversation was too long leaves its work item waiting
         (decide/turns/context_too_long).
 
@@ -21,7 +21,7 @@ In `SettlementFacts`, `snapshot`, `bound` (the item the turn began with) and `co
 it completed) are read just before settling; `final_round` holds the
 changes of the last round (or the receipts of calls that were cut off) and goes first;
 `next_position` is the first transcript position free after it; `timeline` belongs to the exchange
-that failed, so their tokens are not yet in `usage`.
+that failed, so its tokens are not yet in `usage`.
 """
 
 from datetime import datetime
@@ -115,12 +115,12 @@ class SettlementFacts(Record, frozen=True, kw_only=True):
     summary_ids: tuple[SummaryId, ...] = ()
     report_brief_ids: tuple[BriefId, ...] = ()  # at least as many as completions
     wait_id: WaitId | None = None  # needed when the conversation was too long
-    models: tuple[ModelRef, ...] = ()  # that may be asked for this agent now
+    models: tuple[ModelRef, ...] = ()  # that this agent may ask now
     timeline: AttemptTimeline | None = None
     final_round: tuple[Change, ...] = ()
     cost_micros: int = 0
     budget_hold: BudgetHold | None = None  # the used-up budget that put the turn off
-    moved: bool = False  # whether the turn got somewhere (decide/budgets/no_progress)
+    moved: bool = False  # whether the turn made progress (decide/budgets/no_progress)
     workspace_id: WorkspaceId | None = None  # where the agent works
 
 
@@ -167,7 +167,7 @@ def settle_turn(facts: SettlementFacts, *, now: datetime) -> Commit:
 
 
 def terminal_of(facts: SettlementFacts, *, now: datetime) -> TurnTerminal:
-    """Say how the turn ended, from whether it failed and how."""
+    """Return how the turn ended, from whether it failed and how."""
     failure = facts.finish.failure
     kind = TerminalKind.COMPLETED if failure is None else _failed_kind(failure)
     return TurnTerminal(
@@ -309,12 +309,12 @@ def _opened_waits(facts: SettlementFacts, *, now: datetime) -> tuple[OpenWait, .
 
 
 def _told(facts: SettlementFacts, closure: Closure, *, now: datetime) -> tuple[AppendBrief, ...]:
-    """What the operator is told: each report, and how the turn ended; the latter comes last."""
+    """The turn's briefs: each report, then how the turn ended."""
     reports = promotions_of(facts.finish, facts.completed)
     told = [
         AppendBrief(
             brief=_brief(facts, brief_id, text=each.report, work_item_id=each.item.id, now=now),
-            visibility=OperatorVisibility.WORK_DONE,  # whatever else the agent waits for
+            visibility=OperatorVisibility.WORK_DONE,  # in any other wait of the agent
         )
         for each, brief_id in zip(reports, facts.report_brief_ids, strict=False)
     ]
@@ -337,7 +337,7 @@ def _closing_visibility(
 
 def _tells_how_it_ended(facts: SettlementFacts, reports: list[str], *, asks: bool) -> bool:
     finish = facts.finish
-    if finish.deferred_until is not None:  # an earlier brief may have said until when
+    if finish.deferred_until is not None:  # an earlier brief may have named the moment
         return facts.snapshot.deferred_until is None or facts.budget_hold is not None
     if finish.failure is not None or not reports:
         return True
@@ -423,7 +423,7 @@ def _status_after(
 ) -> AgentStatus | None:
     """Return the new posture, or nothing when the operator changed it during the turn.
 
-    The agent rests unless the very next look at its rows would go on with something.
+    The agent rests unless its rows already give a reason to continue.
     """
     status = facts.snapshot.agent.posture.status
     if status is not AgentStatus.AWAKE_RUNNING:
@@ -522,7 +522,7 @@ def _item_expectations(transition: tuple[Change, ...]) -> tuple[Expect, ...]:
 
 
 def _wait_expectations(facts: SettlementFacts) -> tuple[Expect, ...]:
-    """An item that was changed, or a wait that was answered meanwhile, is looked at again."""
+    """An item that was changed, or a wait that was answered meanwhile, is decided on again."""
     held = _held(facts)
     unmoved = () if held is None else (_unmoved(held.item),)
     compacted = (

@@ -1,17 +1,18 @@
-"""The provider and tool loop as a step function.
+"""The step function of a turn: the provider and tool loop as a fold.
 
-Owns:  what a turn does next after each thing that happens in it.
+Owns:  what a turn does next after each input.
 Rule 1: state is a fold over the turn's inputs and nothing else; replaying them rebuilds it.
-Rule 2: at a safe point the driver first folds what happened, then each interjection it lets in.
-        An interjection never cancels calls: it waits behind their results.
+Rule 2: at a safe point the driver first folds what happened, then each interjection it admits. An
+        interjection never cancels calls: it waits behind their results.
 Rule 3: every tool use of a round gets exactly one receipt before the model is asked again. Calls
         that may not run are answered in `RunTools.refused` and are receipts like any other.
-Rule 4: a turn ends by facts: the model was done, rested, failed, was put off, or ran out of rounds.
-Rule 5: words are a report only if their round completed exactly one item. Each round may give one.
+Rule 4: a turn ends by facts: the model was done, rested, failed, was deferred, or ran out of
+        rounds.
+Rule 5: text is a report only if its round completed exactly one item. Each round may give one.
 Rule 6: a work item counts as touched when a tool that changes one succeeds. Rounds since then are
         counted, so that the model can be reminded (decide/work/reminder).
 Rule 7: an answer to a checkpoint request is a note, not the end of the turn: the model is asked to
-        go on. A checkpoint is anchored: it holds until a work item or a file was changed.
+        continue. A checkpoint is anchored: it holds until a work item or a file was changed.
 """
 
 from collections.abc import Iterable
@@ -69,23 +70,23 @@ class ToolPolicy(Record, frozen=True, kw_only=True):
 
 
 class TurnState(Record, frozen=True, kw_only=True):
-    """Where a turn stands. `step` is what it asked for last."""
+    """The state of a turn. `step` is its latest request."""
 
     step: TurnStep = CallModel()
     round_count: int = 0
     nudge_count: int = 0
     calls: tuple[ToolUseBlock, ...] = ()  # of the newest round, in order
-    round_text: str = ""  # what the newest round said, blank when it said nothing
-    last_text: str = ""  # the newest words of the turn
-    cut_text: str = ""  # words of an answer that was cut and is being continued
-    interjected: bool = False  # the operator spoke and the model has not answered since
+    round_text: str = ""  # the text of the newest round, blank when it had none
+    last_text: str = ""  # the newest text of the turn
+    cut_text: str = ""  # text of an answer that was cut and is being continued
+    interjected: bool = False  # the operator interjected and the model has not answered since
     made_progress: bool = False
     completions: tuple[Completion, ...] = ()
     untouched_round_count: int = 0  # rounds since the model last changed a work item
     reminded_at_round: int | None = None
-    anchor: int = 0  # how often what a checkpoint says has been overtaken by a change
-    checkpoint_anchor: int | None = None  # where it stood when a checkpoint was last asked for
-    checkpoint_due: bool = False  # one was asked for and not given yet
+    anchor: int = 0  # how many changes have made the checkpoint outdated
+    checkpoint_anchor: int | None = None  # its anchor when a checkpoint was last requested
+    checkpoint_due: bool = False  # one was requested and has not been given
 
 
 def open_turn() -> TurnState:
@@ -94,7 +95,7 @@ def open_turn() -> TurnState:
 
 
 def first_step(state: TurnState) -> TurnStep:
-    """Return what the turn wants now: for a fresh one, to ask the model."""
+    """Return the turn's next step: for a fresh one, to ask the model."""
     return state.step
 
 
@@ -138,7 +139,7 @@ def compaction_recorded(state: TurnState, *, is_asked: bool) -> TurnState:
 
 
 def completions_of(text: str, receipts: Iterable[ToolReceipt]) -> tuple[Completion, ...]:
-    """Return what one round completed; its words are the report when that is a single item."""
+    """Return what one round completed; its text is the report when that is a single item."""
     completed = [
         receipt.completes_work_item_id
         for receipt in receipts
@@ -203,7 +204,7 @@ def _run_tools(calls: tuple[ToolUseBlock, ...], tools: ToolPolicy, *, cut: bool)
 def _refusal_of(
     call: ToolUseBlock, tools: ToolPolicy, *, index: int, maimed: bool
 ) -> ToolError | None:
-    """Say why a call may not run. First matching rule wins."""
+    """Return why a call may not run. The first matching rule wins."""
     if call.name not in tools.known:
         return ToolError(
             kind="unknown_tool",

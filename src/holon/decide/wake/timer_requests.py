@@ -1,10 +1,11 @@
-"""Arming and cancelling timers: what a request amounts to.
+"""Timer requests: arming and cancelling.
 
 Owns:  the schedule a request asks for, whether a timer may be made, and what its end takes along.
-Rule 1: cancelling a timer voids its queued ticks and ends the rest that stood on it, in one commit.
-Rule 2: a cron expression that never comes round is refused when the timer is armed.
-Rule 3: a key stands for one timer. Asked for again with another schedule it is a conflict; the
-        first slot of a cron timer depends on the moment of asking and is not compared.
+Rule 1: cancelling a timer voids its queued ticks and ends the sleep that depended on it, in one
+        commit.
+Rule 2: a cron expression without a next slot is refused when the timer is armed.
+Rule 3: a key stands for one timer. Requested again with another schedule it is a conflict; the
+        first slot of a cron timer depends on the time of the request and is not compared.
 """
 
 from collections.abc import Sequence
@@ -158,7 +159,7 @@ def cancellation_commit(
 
 
 def refuse_unknown_timer(timer_id: TimerId) -> Refusal:
-    """There is no such timer."""
+    """Refuse a timer that does not exist."""
     return Refusal(
         code=RefusalCode.TIMER_NOT_FOUND,
         message=f"there is no timer {timer_id}",

@@ -1,12 +1,12 @@
-"""What a turn's end does to the work items the turn completed.
+"""Completion reports: promoting the text that came with a completion.
 
-Owns:  the promotion of completion reports.
+Owns:  which completed items of a turn get a report, and the changes that store it.
 Rule 1: only items the turn's own calls completed are touched, whatever was in focus when it began
         or is in focus now.
-Rule 2: an item is completed by its tool alone; the end of a turn completes nothing. What is left to
-        do here is to keep the words that came with the completion.
-Rule 3: without such words there is no report: none is made up from what happened, and the log says
-        why. Whoever completes an item is told beforehand (`report_problem`).
+Rule 2: an item is completed by its tool alone; the end of a turn completes nothing. Settlement only
+        stores the text that came with the completion.
+Rule 3: without such text there is no report: none is made up from what happened, and the log says
+        why. The tool result warns the model in advance (`report_problem`).
 `completed` are those items as they stand just before settling, with the revision the tool left.
 """
 
@@ -50,7 +50,7 @@ def promotions_of(
 
 
 def _kept(report: str) -> str:
-    """A report of a bounded size; all that was said stands in the transcript."""
+    """A report of a bounded size; the whole text stays in the transcript."""
     return shortened(report, bytes_max=BRIEF_TEXT_BYTES_MAX).text
 
 
@@ -62,9 +62,9 @@ def decide_work_transition(
     summary_ids: Sequence[SummaryId],
     now: datetime,
 ) -> tuple[Change, ...]:
-    """Return the changes that keep the turn's reports and say which are missing.
+    """Return the changes that store the turn's reports and record the missing ones.
 
-    There are at least as many `summary_ids` as completions.
+    `summary_ids` are at least as many as the completions.
     """
     changes: list[Change] = []
     for promotion, summary_id in zip(promotions_of(finish, completed), summary_ids, strict=False):
@@ -117,7 +117,7 @@ class CompletionRound(Record, frozen=True, kw_only=True):
 
 
 def report_problem(spoken: CompletionRound) -> str | None:
-    """Say why the turn's end will promote no report, or nothing when it will."""
+    """Return why the turn's end will promote no report, or None when it will."""
     if not spoken.text.strip():
         return (
             "the item is completed without a report: nothing was said in the same answer as this"

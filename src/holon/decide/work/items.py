@@ -1,18 +1,18 @@
-"""A work item's new revision, with everything that must move along with it.
+"""Work item revisions, with everything that changes along with them.
 
-Owns:  blocking, unblocking, rechecking, editing and completing an item, and what an objective is;
-       which waits end, which reminder is opened and what is expected when an item is revised; who
-       may touch an item; letting go of the focus.
-Rule 1: every change is a new revision; nothing is edited in place. What says the same as before is
+Owns:  blocking, unblocking, rechecking, editing and completing an item, and the form of an
+       objective; which waits end, which reminder is opened and what is expected when an item is
+       revised; access to an item; releasing the focus.
+Rule 1: every change is a new revision; nothing is edited in place. A revision equal to the last is
         no change.
 Rule 2: a recheck reminds; it never unblocks. Clearing the blocker clears the reminder with it.
 Rule 3: an edit touches what it names and nothing else; a todo list is replaced as a whole.
-Rule 4: a blocked item always has a reminder; the wait that carries it lives and dies with the
+Rule 4: a blocked item always has a reminder; the wait that carries it begins and ends with the
         blocker. A revision that leaves the blocker alone leaves its reminder alone.
-Rule 5: a completed item waits for nothing at all, and nobody focuses on it.
-Rule 6: the operator's desk and the agent's tools make these changes the same way.
-Rule 7: what the operator changes about an item answers what was asked about it. What the agent
-        changes answers nothing.
+Rule 5: a completed item has no waits, and no agent focuses on it.
+Rule 6: operator requests and the agent's tools make these changes the same way.
+Rule 7: an operator's change to an item answers the questions asked about it. An agent's change
+        answers nothing.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ from holon.model.work import PlanArtifact, PlanStatus, TodoItem, WorkItemRecord,
 
 
 class WorkItemEdit(Record, frozen=True, kw_only=True):
-    """What an edit changes; what it leaves out stays."""
+    """The changes of an edit; what it leaves out stays."""
 
     objective: str | None = None
     plan_status: PlanStatus | None = None
@@ -49,7 +49,7 @@ class WorkItemEdit(Record, frozen=True, kw_only=True):
 
 
 def objective_refusal(objective: str) -> Refusal | None:
-    """Say why a text is no objective, or nothing when it is one."""
+    """Return why a text is no objective, or None when it is one."""
     if objective.strip() and len(objective) <= OBJECTIVE_CHARS_MAX:
         return None
     return Refusal(
@@ -61,7 +61,7 @@ def objective_refusal(objective: str) -> Refusal | None:
 
 
 def edit(item: WorkItemRecord, changed: WorkItemEdit, *, now: datetime) -> WorkItemRecord:
-    """The item says something else than before."""
+    """Return the edited item."""
     named = msgspec.structs.asdict(changed).items()
     return _revised(item, now=now, **{name: part for name, part in named if part is not None})
 
@@ -130,7 +130,7 @@ def open_item(item: WorkItemRecord | None, work_item_id: WorkItemId) -> WorkItem
 
 
 def unknown_item(work_item_id: WorkItemId) -> Refusal:
-    """There is no such item for whoever asks."""
+    """Refuse an item that does not exist for this caller."""
     return Refusal(
         code=RefusalCode.WORK_ITEM_NOT_FOUND,
         message=f"there is no work item {work_item_id}",
@@ -158,7 +158,7 @@ def put_blocker(
 ) -> ChangePlan:
     """Write a revision that moves the blocker or ends the item; `waits` are its open ones.
 
-    `wait_id` names the new reminder; it is needed when there is one to open.
+    `wait_id` names the new reminder; it is required when one is to be opened.
     """
     done = revised.state is WorkItemState.COMPLETED
     ended = tuple(
@@ -184,7 +184,7 @@ def put_blocker(
 def answer_questions(item: WorkItemRecord, waits: Sequence[WaitRecord]) -> ChangePlan:
     """End the item's waits for the operator, who has acted on it; `waits` are its open ones.
 
-    The count of waits is expected too: a question that is asked meanwhile must not be overlooked.
+    The count of waits is expected too, so that a question asked meanwhile is not overlooked.
     A completed item has nothing left to ask; its waits end with it.
     """
     if item.state is WorkItemState.COMPLETED:
@@ -205,7 +205,7 @@ def answer_questions(item: WorkItemRecord, waits: Sequence[WaitRecord]) -> Chang
 
 
 def released_focus(item: WorkItemRecord, *, focus: WorkItemId | None) -> tuple[FocusWorkItem, ...]:
-    """Let go of an item that is over, if it is what the agent focuses on."""
+    """Release the focus on an item that is over."""
     if focus != item.id:
         return ()
     return (FocusWorkItem(agent_id=item.agent_id, work_item_id=None),)

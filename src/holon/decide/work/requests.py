@@ -1,10 +1,10 @@
-"""Work items as an operator handles them: what a request amounts to.
+"""Operator requests on work items.
 
 Owns:  whether an item may be opened, and the commits that open, focus and revise one.
 Rule 1: opening an item never replaces what the agent is working on.
-Rule 2: what an operator changes is input from outside: an agent at rest may be started again, and
-        what was asked about the item is answered (decide/work/items).
-Rule 3: a key stands for one item. Asked for again with another objective it is a conflict, as long
+Rule 2: an operator's change is input from outside: self-started turns are allowed again, and
+        questions asked about the item are answered (decide/work/items).
+Rule 3: a key stands for one item. Requested again with another objective it is a conflict, as long
         as the item was not revised.
 """
 
@@ -91,9 +91,9 @@ def edited_item(
     recheck_after_ms: int | None,
     now: datetime,
 ) -> WorkItemRecord:
-    """Return the next revision of an item: its words, and what stands in its way if that changed.
+    """Return the next revision of an item: its text, and its blocker if that changed.
 
-    A blocked item is looked at again; without a moment for that, one is chosen.
+    A blocked item is checked again later; without a moment for that, one is chosen.
     """
     edited = items.edit(item, changed, now=now)
     if isinstance(blocked_by, str):
