@@ -1,10 +1,10 @@
-"""AgentGet: what the runtime knows about the agent that asks.
+"""The AgentGet tool: what the runtime knows about the calling agent.
 
 Owns:  the AgentGet tool. It changes nothing.
-Rule 1: it shows the summary operators are shown (projections/agents/summary), and beside it what an
-        agent needs of itself: its open work items and tasks, and the address of its trigger.
-Rule 2: all of it is bounded, whatever the agent has piled up: rows are shown up to a number and
-        counted beyond it.
+Rule 1: it shows the summary operators see (projections/agents/summary), and in addition what an
+        agent needs about itself: its open work items and tasks, and the address of its trigger.
+Rule 2: the answer is bounded, however much the agent has accumulated: rows are shown up to a limit
+        and counted beyond it.
 """
 
 from typing import Final

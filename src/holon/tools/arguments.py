@@ -1,13 +1,13 @@
-"""Tool arguments: lenient at the edge, strict structs inside, and the schema the model sees.
+"""Tool arguments: tolerant decoding into strict structs, and the schema shown to the model.
 
-Owns:  reading tools/guidance/*.md; the prose never lives in Python strings; decoding a call's input
-       into its argument struct and deriving the JSON schema from it.
-Rule 1: `leniently` stands before a tool's `run`: what a model gets nearly right is bent to the
-        schema, and the result carries a note on each bend. Behind it everything is strict.
-Rule 2: unknown fields, wrong types and missing fields are refused with the field's name, the form
-        it wants, and what to do.
-Rule 3: a null for a field that may be left out means that it was left out: under a strict schema a
-        model has no other way to say so.
+Owns:  decoding a call's input into its argument struct, deriving the JSON schema from it, and
+       loading the descriptions in tools/guidance/*.md, which never live in Python strings.
+Rule 1: `leniently` wraps a tool's `run`: near misses are adjusted to the schema, and the result has
+        a note on each adjustment. Behind it everything is strict.
+Rule 2: unknown fields, wrong types and missing fields are refused with the field's name, the
+        expected form, and what to do.
+Rule 3: null in an optional field means that it was omitted: under a strict schema a model has no
+        other way to say so.
 """
 
 import pkgutil

@@ -1,13 +1,13 @@
-"""Keeps others' words out of what an agent lives by, and its address out of others' hands.
+"""Guards against untrusted input: instruction files, and the agent's trigger address.
 
-Owns:  gathering what decide/queue/message_view decides on; the refusals, in a turn that somebody
-       from outside had a word in, of patches to instruction sources and of handing the address of
-       the agent's trigger on.
-Rule 1: a turn nobody knows is worth nothing.
+Owns:  the refusals, in a turn that includes untrusted input, of patches to instruction sources and
+       of passing on the address of the agent's trigger; the reads they are decided from
+       (decide/queue/message_view).
+Rule 1: a turn that is unknown has no authority.
 Rule 2: the operator may always ask for such a change, or make it: the refusal says so.
 Rule 3: a patch that touches no such file costs a comparison of names, and no read.
-Rule 4: what the shell writes is not held back here (a host that confines nothing says so); it is
-        seen and told afterwards (runtime/guidance/instruction_watch).
+Rule 4: writes by a shell command are not prevented here (a host without confinement says so); they
+        are detected and recorded afterwards (runtime/guidance/instruction_watch).
 """
 
 from collections.abc import Sequence

@@ -1,10 +1,10 @@
-"""MemorySearch: find again what was written down, decided or done.
+"""The MemorySearch and MemoryGet tools: find recorded notes, decisions and results.
 
-Owns:  the MemoryGet tool. It changes nothing; the MemorySearch tool. It changes nothing.
-Rule 1: a reference is copied from MemorySearch. One that was made up, that names a file or that is
-        another agent's leads nowhere, and nothing says which of these it was.
-Rule 2: every hit says where it comes from and what its content is worth. Finding a text in memory
-        makes it no more than it was when it came in.
+Owns:  both tools. They change nothing.
+Rule 1: a reference is copied from MemorySearch. One that is invented, names a file or belongs to
+        another agent finds nothing, and the answer does not say which of these it was.
+Rule 2: every hit states its origin and the authority of its content. Being found in memory does not
+        raise that authority.
 """
 
 from typing import Annotated, Final

@@ -1,11 +1,11 @@
-"""Enqueue: an explicit follow-up to oneself.
+"""The Enqueue tool: a follow-up message of an agent to itself.
 
-Owns:  the Enqueue tool. The follow-up goes through the same admission as everything else and is
-       queued by the commit that records the call's result, so it exists exactly once.
-Rule 1: an agent cannot keep itself going for ever: the chain of its follow-ups is bounded
+Owns:  the Enqueue tool. The follow-up passes the same admission as every message and is queued by
+       the commit that records the call's result, so it exists exactly once.
+Rule 1: an agent cannot keep itself running for ever: the chain of its follow-ups is bounded
         (decide/budgets/no_progress).
-Rule 2: a follow-up is worth no more than the words its turn was shown, and says so: what an
-        outsider got the agent to note for itself does not come back as an instruction.
+Rule 2: a follow-up has no more authority than the input of its turn, and says so: what an outsider
+        got the agent to note for itself does not come back as an instruction.
 """
 
 from typing import Annotated, Final

@@ -1,7 +1,6 @@
-"""Which tools exist.
+"""Tool registry: the tools that exist, in catalog order.
 
-Owns:  their order in the catalog; the catalog, its order (part of the prompt, so it never
-       shuffles), and the policy view of it.
+Owns:  the catalog, its order (part of the prompt, so it never changes), and its policy view.
 """
 
 from collections.abc import Mapping, Sequence

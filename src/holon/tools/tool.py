@@ -1,12 +1,12 @@
-"""What a tool is to the runtime: a spec, and a way to carry out one call.
+"""The tool interface: a specification, and a way to execute one call.
 
-Owns:  the tool protocol, what a tool may touch, and what it hands back; the model-visible envelope,
-       success and failure alike, within its size.
-Rule 1: a tool returns a value (ToolOk or ToolRefused); raising means it has a bug.
+Owns:  the tool protocol, the ports a tool may use, and what it returns; the receipt the model
+       reads, for success and failure alike, within its size limit.
+Rule 1: a tool returns a value (ToolOk or ToolRefused); raising means that it has a bug.
 Rule 2: durable changes are returned, not made: they are committed together with the call's result.
 Rule 3: a tool that only plans changes says so (`only_plans`); it may be run again when the rows it
-        saw have moved on. A tool with an effect outside the database is never run twice.
-Rule 4: notes stand beside the result and outlive a result that had to be cut.
+        read have changed. A tool with an effect outside the database is never run twice.
+Rule 4: notes are separate from the result and survive a result that had to be cut.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

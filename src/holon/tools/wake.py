@@ -1,9 +1,9 @@
-"""Sleep: rest, maybe until a moment.
+"""The Sleep tool: rest, optionally until a moment.
 
-Owns:  the Sleep tool. A duration lowers to a one-shot timer and a wait of kind `rest`.
-Rule 1: a later Sleep replaces an earlier one; a rest that was already triggered is left alone,
-        because its tick is on its way.
-Rule 2: duration 0 means no duration: models say it, and it is not worth an error.
+Owns:  the Sleep tool. A duration becomes a one-shot timer and a wait of kind `rest`.
+Rule 1: a later Sleep replaces an earlier one; a rest whose timer has fired is left alone, because
+        its tick is already queued.
+Rule 2: duration 0 means no duration: models send it, and it is not worth an error.
 """
 
 from typing import Annotated, Final

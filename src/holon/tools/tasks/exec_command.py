@@ -1,15 +1,15 @@
-"""ExecCommandBatch: several short commands, one after the other, in one call.
+"""The ExecCommand and ExecCommandBatch tools: one shell command, or several in order.
 
-Owns:  the ExecCommand tool; the ExecCommandBatch tool.
-Rule 1: the command is started once, under an id made of the call's own; a command that outlasts
+Owns:  both tools. A command that outlasts its call goes on as a task; a batch item does not.
+Rule 1: a command is started once, under an id derived from the call; one that outlasts
         `yield_time_ms` is not started again: the same process goes on as a task.
-Rule 2: the task is recorded by the commit that records this call's result, so a model that was told
-        of a task always finds it.
-Rule 3: what already runs is not run a second time unless the model says so.
-Rule 4: items run in order, each to its end. An item that takes too long is ended and reported; none
-        becomes a task.
-Rule 5: a batch that asks for what an item cannot have is refused before anything runs.
-Rule 6: every item has a place in the receipt, also one that never ran.
+Rule 2: the task is recorded by the commit that records the call's result, so a task id given to the
+        model always exists.
+Rule 3: a command that is already running is not started a second time unless the model asks for it.
+Rule 4: batch items run in order, each to its end. An item that takes too long is ended and
+        reported; none becomes a task.
+Rule 5: a batch with an option that an item cannot have is refused before anything runs.
+Rule 6: every item has an entry in the receipt, also one that never ran.
 """
 
 from collections.abc import Sequence

@@ -1,19 +1,16 @@
-"""A command between its start and the moment the model hears of it.
+"""Foreground commands: from the start of a command to the result the model reads.
 
-Owns:  how much of an output is read for a look of some size; how large a result with output in it
-       may get, and showing less output where it is larger; finding out where a command may run,
-       starting it, waiting for it up to a moment, and seeing to it that a call that is cut off
-       leaves no process behind.
-Rule 1: every look is freed of secrets here, where more was read than will be shown; whoever shows
-        it only cuts.
-Rule 2: output is budgeted in bytes, but one byte that is no text takes three in JSON, and a control
-        character six. A receipt cuts what is too large without knowing what it holds, and the file
-        of output that is shown whole is dropped: so the cut is made here, where both are known.
-Rule 3: a directory counts by its real name: a symlink that leads out of the execution root is out.
-Rule 4: waiting goes by the clock port, so it takes no real time where time is virtual.
-Rule 5: whatever ends a call early ends its command too: first politely, then for certain.
-Rule 6: what runs in the background is a task and has an id. What a command leaves running without
-        one is ended when the command is, and the model is told.
+Owns:  where a command may run, starting it, waiting for it up to a deadline, and ending it when its
+       call is cancelled; how much output is read, redacted, and shown in a result.
+Rule 1: output is redacted here, where more is read than will be shown; later steps only cut it.
+Rule 2: output is budgeted in bytes, but a byte that is no text takes three in JSON, and a control
+        character six. A generic receipt would cut such a result blindly and drop the path of the
+        output file, so the cut is made here, where both are known.
+Rule 3: a directory counts by its real path: a symlink that leaves the execution root is outside.
+Rule 4: waiting uses the clock port, so it takes no real time where time is virtual.
+Rule 5: whatever ends a call early ends its command too: first gracefully, then by force.
+Rule 6: a background command is a task and has an id. Processes a command leaves running without one
+        are ended with the command, and the result says so.
 """
 
 import posixpath

@@ -1,17 +1,15 @@
-"""TaskOutput: what a task has written, now or once it has ended.
+"""The task tools: TaskList, TaskStatus, TaskOutput, TaskInput, TaskStop.
 
-Owns:  the lookup the task tools share. A task of another agent does not exist here; the TaskInput
-       tool; the TaskList tool. It shows the agent's own tasks: those that have not ended, and those
-       that ended of late, newest first; the TaskOutput tool; the TaskStatus tool. It tells of
-       lifecycle and coordination, never of output; the TaskStop tool. The first stop asks the
-       command to end and ends it for certain after a grace; a second one does not wait that long.
-Rule 1: a task that cannot take the input is no error: the receipt says that it was not accepted,
-        and why.
-Rule 2: both lists are bounded, and what runs beyond the bound is counted.
-Rule 3: the task's files are shown where they can be read; where they are gone, the result that was
-        recorded with its end is.
-Rule 4: what is shown is freed of secrets.
-Rule 5: a look that waits ends with the task or with its time, whichever comes first.
+Owns:  the five tools, and the lookup they share. A task of another agent counts as unknown.
+Rule 1: TaskList shows the agent's own tasks: those that have not ended, and those that ended
+        recently, newest first. Both lists are bounded, and what exceeds the bound is counted.
+Rule 2: TaskStatus reports lifecycle and coordination, never output.
+Rule 3: TaskOutput reads the task's files while they exist, and otherwise the result recorded with
+        its end. Secrets are redacted. A waiting read ends with the task or with its deadline.
+Rule 4: input that a task cannot take is no error: the receipt says that it was not accepted, and
+        why.
+Rule 5: the first TaskStop asks the command to end and kills it after a grace period; a second one
+        does not wait that long.
 """
 
 from typing import Annotated, Final, TypeAlias

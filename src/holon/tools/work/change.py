@@ -1,24 +1,22 @@
-"""UpdateWorkItem: say what has changed about an item.
+"""The CreateWorkItem, PickWorkItem, UpdateWorkItem and CompleteWorkItem tools.
 
-Owns:  the CreateWorkItem tool. The item is opened by the commit that records the call's result; the
-       PickWorkItem tool. The focus moves with the commit that records the call's result; the
-       UpdateWorkItem tool; the CompleteWorkItem tool.
-Rule 1: a new item waits in the queue; the focus stays where it is.
-Rule 2: a plan is seeded as a file before the item is recorded. Nothing but the lane's own fence is
-        expected of that commit, so the call is never planned twice and leaves one file.
-Rule 3: only an open item of one's own can be picked; a blocked one can, to clear what blocks it.
-Rule 4: leaving an item that could go on deserves a reason. None is no error, but it is remarked on.
-Rule 5: what is left out stays. A todo list is replaced as a whole.
+Owns:  the four tools. Each change is made by the commit that records the call's result.
+Rule 1: a new item waits in the queue; the focus does not move.
+Rule 2: a plan is written as a file before the item is recorded. That commit expects nothing but the
+        lane's fence, so the call is never planned twice and leaves one file.
+Rule 3: only an open item of the agent's own can be picked; a blocked one can, to clear its blocker.
+Rule 4: leaving an item that could continue deserves a reason. A missing one is no error, but noted.
+Rule 5: an omitted field stays unchanged. A todo list is replaced as a whole.
 Rule 6: a new blocker brings a reminder, by default after an hour; null or an empty text clears
         both. Any other change leaves the blocker and its reminder alone.
-Rule 7: an update that says what the item says already is answered and changes nothing: else a model
-        that repeats itself would count as one that moves its work.
-Rule 8: under a strict schema every field must be sent, and null is the only way to say nothing. A
-        null blocker that came with a null recheck and with something else to change says nothing.
-Rule 9: completion is the agent's own word; no wait and no running task stands in its way. It ends
-        the item's waits and reminder and lets go of the focus.
+Rule 7: an update that changes nothing is answered and records nothing: otherwise a model that
+        repeats itself would count as making progress.
+Rule 8: under a strict schema every field must be sent, and null is the only way to omit one. A null
+        blocker together with a null recheck and another change counts as omitted.
+Rule 9: completion is the agent's decision; no wait and no running task prevents it. It ends the
+        item's waits and reminder and clears the focus.
 Rule 10: the report is the text of the round that made the call; it is promoted when the turn ends.
-         The round is on record before its tools run, so a missing report is remarked on here.
+         The round is on record before its tools run, so a missing report is noted here.
 """
 
 from datetime import datetime

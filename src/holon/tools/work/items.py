@@ -1,18 +1,15 @@
-"""The plan of a work item, as a file the agent edits like any other.
+"""Work items as the tools read them: lookup, view, checklist arguments and the plan file.
 
-Owns:  how a work item is named and how a checklist is written, for every tool that takes either;
-       and what models like to call these fields; where the file is, seeding it, and the bounded
-       look at it that every view carries; the view every work-item tool answers with: the record,
-       what is derived from it, the look at its plan, its open waits and, for a completed item, the
-       report that was promoted; finding an item for the agent that asks, and seeing it with its
-       waits and its plan.
-Rule 1: the file is the plan. A file that is not there is no error: the item has no plan yet.
-Rule 2: a file that cannot be read is told as a problem beside the view; the view itself stands.
-Rule 3: the host keeps no file times. A plan that is as it was recorded keeps the recorded moment;
-        one that was edited since is dated to the moment the edit was seen.
-Rule 4: a view is bounded. The todo list is shown when asked for; its counts are always there.
+Owns:  argument types for ids and checklists, with the field names models tend to use; the plan
+       file: its path, its first content, and the bounded excerpt every view carries; the view all
+       work-item tools answer with; finding an item of the calling agent with its waits and plan.
+Rule 1: the file is the plan. A missing file is no error: the item has no plan yet.
+Rule 2: a file that cannot be read is reported as a problem beside the view; the view itself stands.
+Rule 3: the host keeps no file times. An unchanged plan keeps the recorded time; an edited one is
+        dated to the moment the edit was detected.
+Rule 4: a view is bounded. The todo list is included on request; its counts always are.
 Rule 5: readiness is projected from the scheduling state, never decided here.
-Rule 6: another agent's item is as unknown as one that never was.
+Rule 6: another agent's item counts as unknown.
 """
 
 import hashlib

@@ -1,10 +1,10 @@
-"""ListWorkItems: what there is to do, and what was done of late.
+"""The GetWorkItem and ListWorkItems tools: open work, and recently completed work.
 
-Owns:  the GetWorkItem tool. It changes nothing; the ListWorkItems tool. It changes nothing.
+Owns:  both tools. They change nothing.
 Rule 1: the current item comes first, then the other open ones, oldest first, then completed ones,
         newest first. What the limit cuts off is counted.
 Rule 2: no more rows are read than may be shown, unless only some kind of open item is wanted: then
-        the oldest ones are searched, up to a number, and a note says so where there are more.
+        the oldest ones are searched, up to a limit, and a note says so when there are more.
 """
 
 from enum import StrEnum

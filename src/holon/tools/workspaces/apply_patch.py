@@ -1,11 +1,10 @@
-"""ApplyPatch: files change the way a patch says, all of them or none.
+"""The ApplyPatch tool: change files as a patch says, all of them or none.
 
-Owns:  the ApplyPatch tool: a patch in, the whole plan made, one replacement of all files.
+Owns:  the ApplyPatch tool: parse a patch, plan every file, replace all files at once.
 Rule 1: nothing is written before everything is planned, and then all at once or not at all.
-Rule 2: both patch forms are taken, whichever was offered.
-Rule 3: what instructs the agent is not changed where somebody from outside had a word
-        (tools/guidance).
-Rule 4: every refusal says why in a word, shows where the patch and the file part, and what to do.
+Rule 2: both patch forms are accepted, whichever the schema offered.
+Rule 3: instruction files are not changed in a turn that includes untrusted input (tools/guidance).
+Rule 4: every refusal has a kind, shows where the patch and the file differ, and says what to do.
 """
 
 from typing import TYPE_CHECKING, Annotated, Final

@@ -1,14 +1,14 @@
-"""Paths as patches spell them.
+"""The parsed patch: entries, hunks, paths, and the error of this package.
 
-Owns:  the one error of this package: a stable kind, words for the model, and bounded details; the
-       shapes both patch forms are read into, so that there is one way to plan; unquoting, the a/
-       and b/ prefixes, and which spellings can never be inside the root.
-Rule 1: a patch that is refused has changed nothing.
+Owns:  the one error (a stable kind, a message for the model, bounded details); the shapes both
+       patch forms are parsed into, so that there is one planner; unquoting of paths, the a/ and b/
+       prefixes, and which spellings can never be inside the root.
+Rule 1: a refused patch has changed nothing.
 Rule 2: a line's text keeps its line feed; a line without one ends its file.
-Rule 3: paths here are clean: relative, without dots, inside the root by their spelling.
+Rule 3: paths here are clean: relative, without dot segments, inside the root by their spelling.
 Rule 4: a path that is absolute, climbs, names no file, or enters a repository's own folder is
-        refused by its spelling alone; whether symlinks lead it away is for the files port to see.
-Rule 5: names are exact: nothing is folded, decoded twice or completed.
+        refused by its spelling alone; symlinks are checked by the files port.
+Rule 5: names are exact: no case folding, double decoding or completion.
 """
 
 import re

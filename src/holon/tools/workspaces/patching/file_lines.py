@@ -1,11 +1,12 @@
-"""A file's lines, ready to be searched for hunks.
+"""Text files as lines: decoding, encoding, and searching for the lines of a hunk.
 
-Owns:  byte order marks, encodings and line ends; how alike two lines have to be, level by level,
-       and finding every place a hunk fits.
-Rule 1: what is not touched keeps its bytes, also where they are no valid text.
-Rule 2: a line holds its line end. Only the last one may have none.
-Rule 3: a level is looked at only when the stricter one found nothing.
-Rule 4: the work is counted. A patch made to be expensive ends in `patch_too_large`, not in a hang.
+Owns:  byte order marks, encodings and line ends; levels of similarity between two lines, and
+       finding every position where a hunk matches.
+Rule 1: untouched lines keep their bytes, also where they are no valid text.
+Rule 2: a line includes its line end. Only the last one may have none.
+Rule 3: a looser level is tried only when the stricter one found nothing.
+Rule 4: comparisons are counted. A patch crafted to be expensive ends in `patch_too_large`, not in a
+        hang.
 """
 
 import codecs

@@ -1,9 +1,10 @@
-"""Hunks as they are written, and as models miswrite them.
+"""Hunk reader: hunk headers and bodies, tolerant of the mistakes models make.
 
 Owns:  the `@@` line and the body below it, in both patch forms.
-Rule 1: counts are believed when the body they describe is well formed and ends where something
-        else begins. Otherwise the body runs up to the next thing that can only be a header.
-Rule 2: a line without a sign is a line of context that lost its space.
+Rule 1: the counts of a header are trusted when the body they describe is well formed and is
+        followed by a boundary. Otherwise the body extends to the next line that can only be a
+        header.
+Rule 2: a line without a sign is a context line that lost its space.
 """
 
 import re

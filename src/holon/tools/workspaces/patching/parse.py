@@ -1,15 +1,15 @@
-"""Unified diffs, as git and GNU diff write them.
+"""Patch parser: unified diffs and apply-patch sections become file entries.
 
-Owns:  its sections (Add File, Update File with Move to, Delete File) and what stands in them; file
-       headers of both, and what git says beside the content: modes, renames, deletions; telling the
-       two forms apart, and taking together what one text holds: several fenced patches, a series of
-       mails. Both forms are taken wherever a patch is taken.
-Rule 1: the lines around it may be missing; a section's own line may not.
-Rule 2: hunks are read by the same rules as those of a unified diff.
-Rule 3: the headers of one entry must agree with each other. A file is never found by guessing which
-        of two names is meant.
+Owns:  apply-patch sections (Add File, Update File with Move to, Delete File) and their contents;
+       unified diff headers of git and GNU diff, with git's modes, renames and deletions; telling
+       the two forms apart, and joining the patches of one text (several fences, a series of mails).
+       Both forms are accepted wherever a patch is.
+Rule 1: an apply-patch text may lack its begin and end lines, but no section line.
+Rule 2: hunks of both forms are read by the same rules.
+Rule 3: the headers of one entry must agree with each other. Which of two names is meant is never
+        guessed.
 Rule 4: what cannot be carried out exactly is refused: copies, links, submodules, binary content.
-Rule 5: every patch in a text is read, or the text is refused: a part is never passed over.
+Rule 5: every patch in a text is read, or the text is refused: no part is skipped.
 """
 
 import re

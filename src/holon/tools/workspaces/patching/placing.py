@@ -1,12 +1,12 @@
-"""Where the hunks of one entry belong.
+"""Hunk placement: the position of each hunk of an entry in its file.
 
-Owns:  the first line that differs, and the places that come nearest; the ladder from an exact match
-       at the named line to a relaxed one elsewhere.
-Rule 1: everything is bounded: places looked at, lines compared, text quoted.
-Rule 2: a place is taken when it is where the header says and agrees but for line ends, or when it
-        is the only one. Between two places nothing is ever guessed.
-Rule 3: hunks stand in the order of the file, so a place counts as the only one when no other
-        order-keeping choice exists.
+Owns:  the search, from an exact match at the stated line to a relaxed one elsewhere; the nearest
+       positions and the first differing line, for an error message.
+Rule 1: everything is bounded: positions tried, lines compared, text quoted.
+Rule 2: a position is taken when it is at the stated line and matches except for line ends, or when
+        it is the only match. Between two positions nothing is guessed.
+Rule 3: hunks follow the order of the file, so a position counts as the only one when no other
+        order-preserving choice exists.
 """
 
 import re

@@ -1,14 +1,13 @@
-"""From a patch and the files it names to what every path shall hold.
+"""Patch planning: from parsed entries and file contents to the new contents of every path.
 
-Owns:  what each path holds so far: as it was read, as entries have changed it, and as it will be;
-       putting placed hunks into effect; carrying out entries in their order on a working copy;
-       nothing is written here.
+Owns:  the working copy of each path (as read, as changed by entries, as it will be written),
+       applying placed hunks, and carrying out entries in order. Nothing is written here.
 Rule 1: a file is decoded once and encoded once, however many entries touch it.
-Rule 2: a line that stays keeps its own bytes, however loosely it was matched.
-Rule 3: lines added by an exact hunk are literal. Those of a relaxed one take the line ends of the
-        lines around them, and the end of the file stays as it was unless the hunk changes it.
+Rule 2: a retained line keeps its own bytes, however loosely it was matched.
+Rule 3: lines added by an exact hunk are literal. Those of a relaxed one take the line ends of their
+        neighbours, and the end of the file stays unless the hunk changes it.
 Rule 4: one entry that cannot be carried out refuses the whole patch.
-Rule 5: several entries for one file follow each other: each sees what the one before left.
+Rule 5: entries for the same file are applied in sequence: each sees the result of the one before.
 """
 
 from collections.abc import Mapping, Sequence

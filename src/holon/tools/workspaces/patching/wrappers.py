@@ -1,14 +1,15 @@
-"""What stands around a patch and does not belong to it.
+"""Patch wrappers: remove the text around a patch that is not part of it.
 
-Owns:  the size a patch may have, line ends and indentation of the whole text, and the wrappers a
+Owns:  the size limit of a patch, line ends and indentation of the whole text, and the wrappers a
        patch is sent in: code fences, here-documents, mails.
-Rule 1: sizes are judged by counting, before anything is split or kept.
-Rule 2: a wrapper ends only at its own closing line, outside any hunk. In a hunk without true
-        counts, whose end is not known, only when nothing behind that line could be a change.
-        A fence ends a patch without having been opened only when nothing but wrappers follows.
-Rule 3: nothing that looks like a change is passed over: it is read, or the whole patch is refused.
-        `- word` behind a patch is a list, unless the file goes on with the line that ends it.
-Rule 4: every line is looked at a fixed number of times, however many parts a text has.
+Rule 1: sizes are checked by counting, before anything is split or stored.
+Rule 2: a wrapper ends only at its own closing line, outside any hunk. In a hunk without correct
+        counts, whose end is unknown, it ends there only when nothing after that line could be a
+        change. A closing fence without an opening one ends a patch only when nothing but wrappers
+        follows.
+Rule 3: nothing that looks like a change is skipped: it is read, or the whole patch is refused. `-
+        word` after a patch is a list, unless the file continues with the line that ends it.
+Rule 4: every line is examined a fixed number of times, however many parts a text has.
 """
 
 import re
