@@ -24,11 +24,11 @@ from holon.tools.work.items import Seen, refused
 
 
 class AgentGetArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Nothing needs to be said."""
+    """No arguments."""
 
 
 class AgentGet:
-    """The tool."""
+    """Shows the calling agent's own summary."""
 
     only_plans: Final = True
 
@@ -41,16 +41,16 @@ class AgentGet:
 
     @leniently()
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
-        """Read the summary."""
-        asked = decode_arguments(arguments, AgentGetArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
+        """Return the summary, the trigger, and open work items and tasks."""
+        request = decode_arguments(arguments, AgentGetArguments)
+        if isinstance(request, ToolExecution):
+            return request
         snapshot = await ports.reads.snapshot(scene.agent_id, now=scene.now)
         summary = await ports.summary_of(scene.agent_id)
         if snapshot is None or summary is None:
             return refused(refuse_unknown(scene.agent_id))
         trigger = await ports.reads.trigger_of(scene.agent_id)
-        # The summary shows an address, masked, where deliveries to this host can come in.
+        # The summary shows a masked address only where deliveries to this host are possible.
         has_deliveries = any(each.trigger_url for each in summary.active_external_triggers)
         tasks = [t for t in await ports.reads.open_tasks() if t.agent_id == scene.agent_id]
         result: JsonValue = {

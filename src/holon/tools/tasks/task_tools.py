@@ -46,7 +46,7 @@ TaskIdArgument: TypeAlias = Annotated[
 
 
 async def own_task(task_id: str, scene: ToolScene, ports: ToolPorts) -> TaskRecord | ToolExecution:
-    """Return the agent's task of this id, or the refusal that says there is none."""
+    """Return the agent's task with this id, or a refusal."""
     task = await ports.reads.task(TaskId(task_id))
     if task is None or task.agent_id != scene.agent_id:
         return refuse(
@@ -84,10 +84,10 @@ class TaskInput:
     @leniently(("id", "task_id"), ("text", "input"))
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
         """Write to the command."""
-        asked = decode_arguments(arguments, TaskInputArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
-        data = asked.input.encode()
+        request = decode_arguments(arguments, TaskInputArguments)
+        if isinstance(request, ToolExecution):
+            return request
+        data = request.input.encode()
         if len(data) > COMMAND_INPUT_BYTES_MAX:
             return refuse(
                 "invalid_tool_input",
@@ -95,15 +95,15 @@ class TaskInput:
                 hint="send it in parts, or put it into a file the command reads",
                 field="input",
             )
-        task = await own_task(asked.task_id, scene, ports)
+        task = await own_task(request.task_id, scene, ports)
         if isinstance(task, ToolExecution):
             return task
-        written, said = await feed_task(task, data, ports.tasks)
-        return _receipt(task, written, said)
+        written, summary = await feed_task(task, data, ports.tasks)
+        return _receipt(task, written, summary)
 
 
 async def feed_task(task: TaskRecord, data: bytes, tasks: TaskControl) -> tuple[int, str]:
-    """Write to a task's command; return how many bytes it took, and a sentence about it."""
+    """Write to a task's command; return the number of bytes written, and a summary."""
     target = input_target_of(task)
     if is_terminal(task.status):
         return 0, "the task has ended"
@@ -111,24 +111,24 @@ async def feed_task(task: TaskRecord, data: bytes, tasks: TaskControl) -> tuple[
         return 0, "the task was started without accepts_input"
     command = tasks.command(task.id)
     if command is None:
-        return 0, "nothing runs for this task any more"
+        return 0, "no command is running for this task"
     written = await command.feed(data)
     return written, f"{written} bytes went to its {target}" if written else "it takes no more input"
 
 
 def _receipt(task: TaskRecord, written: int, summary: str) -> ToolExecution:
-    told: dict[str, JsonValue] = {
+    result: dict[str, JsonValue] = {
         "task": status_view(task),
         "accepted_input": written > 0,
         "input_target": input_target_of(task),
         "bytes_written": written,
         "summary_text": summary,
     }
-    return ToolExecution(outcome=ToolOk(result=told))
+    return ToolExecution(outcome=ToolOk(result=result))
 
 
 class TaskListArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Nothing needs to be said."""
+    """No arguments."""
 
 
 class TaskList:
@@ -146,9 +146,9 @@ class TaskList:
     @leniently()
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
         """List the tasks."""
-        asked = decode_arguments(arguments, TaskListArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
+        request = decode_arguments(arguments, TaskListArguments)
+        if isinstance(request, ToolExecution):
+            return request
         tasks = [t for t in await ports.reads.open_tasks() if t.agent_id == scene.agent_id]
         ended = await ports.reads.ended_tasks(scene.agent_id, limit=TASKS_ENDED_LISTED_COUNT_MAX)
         result = list_view(tasks[:TASKS_LISTED_COUNT_MAX], ended, task_count=len(tasks))
@@ -171,10 +171,10 @@ class TaskOutputArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     ] = None
 
     @property
-    def patience_ms(self) -> int:
-        """How long the look may take."""
-        asked = TASK_OUTPUT_WAIT_MS_DEFAULT if self.timeout_ms is None else self.timeout_ms
-        return min(asked, TASK_OUTPUT_WAIT_MS_MAX)
+    def wait_ms(self) -> int:
+        """The time to wait for the task's end."""
+        wait_ms = TASK_OUTPUT_WAIT_MS_DEFAULT if self.timeout_ms is None else self.timeout_ms
+        return min(wait_ms, TASK_OUTPUT_WAIT_MS_MAX)
 
 
 class TaskOutput:
@@ -191,29 +191,29 @@ class TaskOutput:
 
     @leniently(("id", "task_id"), ("wait", "block"))
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
-        """Look at the output."""
-        asked = decode_arguments(arguments, TaskOutputArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
-        task = await own_task(asked.task_id, scene, ports)
+        """Return the output, waiting for the task's end if asked to."""
+        request = decode_arguments(arguments, TaskOutputArguments)
+        if isinstance(request, ToolExecution):
+            return request
+        task = await own_task(request.task_id, scene, ports)
         if isinstance(task, ToolExecution):
             return task
-        if asked.block and not is_terminal(task.status):
-            await _wait(task, asked.patience_ms, ports)
+        if request.block and not is_terminal(task.status):
+            await _wait(task, request.wait_ms, ports)
             task = await ports.reads.task(task.id) or task
         look = await look_at_output(task, ports.redactor, tasks=ports.tasks, shell=ports.shell)
-        status = retrieval_status_of(task, waited=asked.block)
+        status = retrieval_status_of(task, waited=request.block)
         return ToolExecution(outcome=ToolOk(result=output_view(task, status, look)))
 
 
-async def _wait(task: TaskRecord, patience_ms: int, ports: ToolPorts) -> None:
+async def _wait(task: TaskRecord, wait_ms: int, ports: ToolPorts) -> None:
     async with anyio.create_task_group() as race:
-        race.start_soon(_give_up, ports.clock, patience_ms, race.cancel_scope)
+        race.start_soon(_cancel_at, ports.clock, wait_ms, race.cancel_scope)
         await ports.tasks.wait_ended(task.id)
         race.cancel_scope.cancel()
 
 
-async def _give_up(clock: Clock, ms: int, race: anyio.CancelScope) -> None:
+async def _cancel_at(clock: Clock, ms: int, race: anyio.CancelScope) -> None:
     await clock.sleep_for(ms)
     race.cancel()
 
@@ -221,7 +221,7 @@ async def _give_up(clock: Clock, ms: int, race: anyio.CancelScope) -> None:
 async def look_at_output(
     task: TaskRecord, redactor: Redactor, *, tasks: TaskControl, shell: Shell
 ) -> OutputLook:
-    """Return a bounded look at what a task has written so far, or at its recorded result."""
+    """Return a bounded excerpt of a task's output so far, or of its recorded result."""
     command = tasks.command(task.id)
     run_id = run_id_of(task)
     if command is None and run_id is not None:
@@ -253,11 +253,11 @@ class TaskStatusTool:
 
     @leniently(("id", "task_id"))
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
-        """Look at the task."""
-        asked = decode_arguments(arguments, TaskStatusArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
-        task = await own_task(asked.task_id, scene, ports)
+        """Return the task's status."""
+        request = decode_arguments(arguments, TaskStatusArguments)
+        if isinstance(request, ToolExecution):
+            return request
+        task = await own_task(request.task_id, scene, ports)
         if isinstance(task, ToolExecution):
             return task
         return ToolExecution(outcome=ToolOk(result={"task": status_view(task)}))
@@ -284,23 +284,23 @@ class TaskStop:
 
     @leniently(("id", "task_id"))
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
-        """Have the task ended."""
-        asked = decode_arguments(arguments, TaskStopArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
-        task = await own_task(asked.task_id, scene, ports)
+        """Request the task's end."""
+        request = decode_arguments(arguments, TaskStopArguments)
+        if isinstance(request, ToolExecution):
+            return request
+        task = await own_task(request.task_id, scene, ports)
         if isinstance(task, ToolExecution):
             return task
-        request = StopRequest(stop_requested=False)
+        stop_request = StopRequest(stop_requested=False)
         if not is_terminal(task.status):
-            request = await ports.tasks.stop(task.id)
+            stop_request = await ports.tasks.stop(task.id)
             task = await ports.reads.task(task.id) or task
         return ToolExecution(
             outcome=ToolOk(
                 result={
                     "task": status_view(task),
-                    "stop_requested": request.stop_requested,
-                    "force_stop_requested": request.force_stop_requested,
+                    "stop_requested": stop_request.stop_requested,
+                    "force_stop_requested": stop_request.force_stop_requested,
                 }
             )
         )
