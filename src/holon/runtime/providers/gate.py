@@ -35,7 +35,7 @@ _Kept = TypeVar("_Kept")
 
 
 class LastFailure(Record, frozen=True, kw_only=True):
-    """The newest failure of a provider, as `holon doctor` shows it."""
+    """The newest failure of a provider, as `holon config doctor` shows it."""
 
     model_ref: str
     failure_kind: str
