@@ -1,7 +1,7 @@
-"""Budgets and what was used of them, as operators see them.
+"""Views of budgets and their usage.
 
-Owns:  the figures of one scope: every measure, what counts of it now, and what is allowed.
-Rule 1: what is shown is what turns are judged by: the same steps, the same windows.
+Owns:  the figures of one scope: every measure, its current usage, and its limit.
+Rule 1: the figures shown are those turns are judged by: the same steps, the same windows.
 """
 
 from collections.abc import Sequence

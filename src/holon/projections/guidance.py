@@ -1,9 +1,8 @@
-"""The skills of an agent, as surfaces show them.
+"""Views of an agent's skills.
 
-Owns:  the view of what it may discover, what it uses, and what was installed for it; and the short
-       of it that an agent's summary has.
+Owns:  the view of discoverable, active and installed skills; and the summary shown with the agent.
 Rule 1: metadata only: the body of a SKILL.md is in no answer.
-Rule 2: the short is bounded, says how many there are in all, and looks at no installed file.
+Rule 2: the summary is bounded, states the total, and reads no installed file.
 """
 
 from collections.abc import Sequence

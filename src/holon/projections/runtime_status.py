@@ -1,9 +1,9 @@
-"""The runtime and its daemon, as an operator asks after their health.
+"""Status of the runtime and of its daemon.
 
 Owns:  the answers of /control/runtime/status and `holon daemon status`, and what both share.
-Rule 1: `processing` beats `waiting` beats `idle`; the counts say why.
-Rule 2: both shapes are read by nearby versions: a reader ignores what it does not know, and only
-        what was there from the beginning may be required of the other side.
+Rule 1: `processing` takes precedence over `waiting`, and that over `idle`; the counts say why.
+Rule 2: both shapes are read by adjacent versions: a reader ignores unknown fields, and only fields
+        that existed from the beginning may be required of the other side.
 """
 
 from enum import StrEnum

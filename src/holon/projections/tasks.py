@@ -1,8 +1,8 @@
-"""Tasks as operators and models see them.
+"""Task views, for operators and models.
 
 Owns:  the lifecycle snapshot (status, list), the output snapshot, and the command part of both.
 Rule 1: a lifecycle snapshot says where output is stored; it never contains any of it.
-Rule 2: a field that does not apply is left out.
+Rule 2: a field that does not apply is omitted.
 """
 
 from collections.abc import Sequence

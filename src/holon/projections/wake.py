@@ -1,8 +1,8 @@
-"""Timers and external triggers as operators see them.
+"""Views of timers, external triggers and hints.
 
-Owns:  what a surface says about the things that may wake an agent.
-Rule 1: no view of a trigger holds its token: its address is masked. Whoever reads a state must not
-        gain the power to wake.
+Owns:  what surfaces show about the sources that may wake an agent.
+Rule 1: no view of a trigger contains its token: its address is masked. Reading a state must not
+        grant the power to wake.
 """
 
 from holon.decide.wake.triggers import masked_url

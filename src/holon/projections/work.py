@@ -1,8 +1,8 @@
-"""Work items as operators see them.
+"""Views of work items.
 
 Owns:  the work item and its waits on operator surfaces.
 Rule 1: focus and readiness are derived from the record, the agent's focus and the open waits; they
-        are no states of the item.
+        are not states of the item.
 Rule 2: texts are bounded and lists are counted beyond what is shown.
 """
 

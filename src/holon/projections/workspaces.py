@@ -1,10 +1,10 @@
-"""The workspaces of an agent, as surfaces show them.
+"""Views of an agent's workspaces and execution place.
 
-Owns:  the view of attached workspaces, of the one an agent is in, and of its hold on it; the
-       execution block of agent surfaces: the same shape as AgentGet and the tools show.
-Rule 1: the entry an agent is in is always there: an agent in no workspace is at home.
-Rule 2: a boundary that is not held is called `not_enforced`; nothing is left to be assumed, so
-        every line is always there.
+Owns:  the view of attached workspaces, of the active one, and of the agent's occupancy of it; the
+       execution block of agent surfaces, which AgentGet and the tools share.
+Rule 1: an active entry is always present: an agent in no workspace is at home.
+Rule 2: a boundary that is not enforced is called `not_enforced`; every line is always present, so
+        that nothing has to be assumed.
 """
 
 from holon.model.record import Record

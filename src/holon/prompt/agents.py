@@ -1,9 +1,9 @@
-"""Who the agent is, where it works, and what it may draw on: the lasting part of the context.
+"""Agent sections of the prompt: identity, execution place, guidance, templates and skills.
 
-Owns:  reading prompt/texts/*.md; the prose never lives in Python strings; the text of the agent,
-       ingress, execution, guidance, template and skill sections.
-Rule 1: nothing here changes from turn to turn by itself: no counters, no moments.
-Rule 2: guidance stands inside a fence; what its author tried to hide in it can be seen.
+Owns:  the text of the agent, ingress, execution, guidance, template and skill sections; loading
+       prompt/texts/*.md, since prose never lives in Python strings.
+Rule 1: nothing here changes from turn to turn by itself: no counters, no timestamps.
+Rule 2: guidance is fenced; characters its author tried to hide in it are made visible.
 """
 
 import pkgutil

@@ -1,11 +1,10 @@
-"""Everything a prompt is made of, at the moment a turn begins.
+"""Prompt facts: the inputs of a prompt, collected when a turn begins.
 
-Owns:  how large a catalog is, and what tells it from another. Both are the same for every turn of a
-       host, so they are found once; the facts the sections render. They are gathered once per turn
-       (runtime/turns/context).
-Rule 1: facts are bounded where they are gathered: newest first, counted beyond a number.
-Rule 2: lasting facts (identity, guidance, skills, base memory) and facts of the turn are kept apart
-        by section, not here; nothing in here knows a budget.
+Owns:  the facts the sections render, gathered once per turn (runtime/turns/context); the size and
+       digest of a tool catalog, computed once, since they are the same for every turn of a host.
+Rule 1: facts are bounded where they are gathered: newest first, counted beyond a limit.
+Rule 2: lasting facts (identity, guidance, skills, base memory) and facts of the turn are separated
+        by section, not here; nothing here knows a budget.
 """
 
 from collections.abc import Sequence

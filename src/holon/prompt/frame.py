@@ -1,11 +1,10 @@
-"""The frame of a request: everything the model reads besides the conversation.
+"""Prompt frame: everything in a request except the conversation.
 
-Owns:  the cache key, and the fingerprint that tells two prompts apart; assembling a frame from
-       facts, and how much of the current input goes with it.
-Rule 1: the key depends on what stays the same from turn to turn: stable and agent-scoped text and
-        the tools on offer. Turn-scoped text never rotates it.
-Rule 2: the fingerprint covers everything in the frame, and the input it is for; it is for people,
-        never for caching.
+Owns:  assembling a frame from facts, with the share of the current input; the cache key, and the
+       fingerprint of a prompt.
+Rule 1: the cache key depends on what stays the same from turn to turn: stable and agent-scoped text
+        and the offered tools. Turn-scoped text never changes it.
+Rule 2: the fingerprint covers the whole frame and its input; it is for people, never for caching.
 Rule 3: the same facts and budget make the same frame, byte for byte.
 Rule 4: the frame and the current input together stay within the budget, or there is no frame.
 """

@@ -1,8 +1,8 @@
-"""What the agent remembers, as a prompt shows it.
+"""Memory sections of the prompt: working memory, its changes, and relevant episodes.
 
-Owns:  the text of working memory, of what changed in it, and of relevant episodes.
-Rule 1: memory is the runtime's digest of recorded evidence: it is shown on single lines, and what
-        it quotes cannot pass for anything else.
+Owns:  the text of these three sections.
+Rule 1: memory is the runtime's digest of recorded evidence: it is rendered on single lines, so that
+        quoted text cannot imitate anything else.
 """
 
 from collections.abc import Sequence

@@ -1,16 +1,16 @@
-"""How much of each section fits.
+"""Prompt planner: how much of each section fits into the token budget.
 
-Owns:  the row a section is described by; the shares of a prompt, and the choice between a section's
-       forms.
-Rule 1: a renderer is a pure function of the facts. It returns nothing when there is nothing to say.
-Rule 2: what is pinned is never left out: it is shown whole, or in its compact form.
-Rule 3: a prompt has three shares of what a model takes: what lasts, what belongs to the turn, and
-        the current input. No share borrows from another, so that a long turn never changes a byte
-        of what lasts; what a share does not use is left to the conversation.
-Rule 4: pinned sections come first, each at least in its compact form, cut if it must be. When even
-        that does not fit, nothing is sent, and the answer says what did not fit.
-Rule 5: the others follow by how much they matter, in the order of the prompt: full, compact, cut,
-        or left out; each outcome is told with its sizes and its reason.
+Owns:  the description of a section; the shares of a prompt, and the choice between a section's
+       full, compact and cut forms.
+Rule 1: a renderer is a pure function of the facts. It returns nothing for an empty section.
+Rule 2: a pinned section is never left out: it is shown whole, or in its compact form.
+Rule 3: a prompt has three shares of a model's window: lasting text, text of the turn, and the
+        current input. No share borrows from another, so that a long turn never changes a byte of
+        the lasting text; what a share does not use is left to the conversation.
+Rule 4: pinned sections come first, each at least in its compact form, cut if necessary. When even
+        that does not fit, nothing is sent, and the outcome names what did not fit.
+Rule 5: the others follow by importance, in the order of the prompt: full, compact, cut, or left
+        out; each outcome is reported with its sizes and its reason.
 Rule 6: the outcome depends on the facts and the budget alone.
 """
 

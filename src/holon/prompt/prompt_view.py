@@ -1,9 +1,9 @@
-"""A prompt as a person inspects it.
+"""Prompt view: the assembled prompt, for inspection by a person.
 
-Owns:  the view: every section in the order it is sent, with its size, its fate and its text.
+Owns:  the view: every section in the order it is sent, with its size, outcome and text.
 Rule 1: it shows the very frame that would be sent; nothing is rendered a second time for it.
-Rule 2: sections come in the order of the wire: stable, of the agent, then the history, then those
-        of the turn, the current input last. What was left out stands behind all that was sent.
+Rule 2: sections come in wire order: stable, agent-scoped, the history, turn-scoped, and the current
+        input last. Omitted sections follow all that was sent.
 """
 
 from collections.abc import Sequence

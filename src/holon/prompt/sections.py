@@ -1,13 +1,13 @@
-"""The sections of a prompt, in the order that is part of its contract.
+"""The sections of a prompt, in their contractual order.
 
-Owns:  the one tuple. A section that is not in it does not exist.
-Rule 1: rows stand in the contract's order: system policy, modes of the turn, guidance of the user,
-        the agent and the workspace, skills, tools; then the context, ending with the current input.
-Rule 2: on the wire, what is stable comes first, then what belongs to the agent, then the history,
-        then what belongs to the turn (decide/providers/prompt_layout); inside each of them this
-        order holds. A text that never changes but has to follow guidance is therefore given as
-        agent-scoped.
-Rule 3: a row that is always empty says where its content is instead.
+Owns:  the one tuple of sections. A section that is not in it does not exist.
+Rule 1: sections follow the contract's order: system policy, modes of the turn, guidance of the
+        user, the agent and the workspace, skills, tools; then the context, ending with the current
+        input.
+Rule 2: on the wire, stable text comes first, then agent-scoped text, then the history, then
+        turn-scoped text (decide/providers/prompt_layout); within each, this order holds. A constant
+        text that has to follow guidance is therefore declared agent-scoped.
+Rule 3: a section that is always empty says where its content is instead.
 """
 
 from typing import Final

@@ -1,8 +1,8 @@
-"""What this very turn is about, besides its message.
+"""Turn sections of the prompt: waiting results, earlier briefs, and the reason for the turn.
 
-Owns:  the text of results that wait, of briefs the conversation no longer shows, and of why the
-       agent is awake.
-Rule 1: what the conversation says anyway is not said again: a plain turn has no such section.
+Owns:  the text of unread results, of briefs the conversation no longer shows, and of why the agent
+       was woken.
+Rule 1: what the conversation contains is not repeated: a plain turn has no such section.
 """
 
 from holon.decide.text.fencing import disarmed, fenced, quoted

@@ -1,15 +1,15 @@
-"""The work queue as a prompt projects it.
+"""Work sections of the prompt: the current item, its process trace, and other items.
 
-Owns:  the text of the current item, its process trace, and the candidates beside it; the process
-       trace of the current item: calls, words and briefs, oldest first, bounded.
-Rule 1: rows are the truth and this is a projection of them; an agent without work items gets no
-        section, and none is made up for it.
+Owns:  the text of the current item and of the other items; the process trace of the current item:
+       calls, texts and briefs, oldest first, bounded.
+Rule 1: the sections project the rows; an agent without work items gets no section, and no item is
+        invented for it.
 Rule 2: the current item is shown whole: plan preview, todos, blocker and its open waits. Its
-        compact form keeps the objective, what is still to do and what is in the way.
-Rule 3: other items come by class (decide/work/projection), bounded, and are counted beyond that.
-Rule 4: names of calls are words of the model's as any other: it may call tools that nobody offers.
-Rule 5: words are the text of a round; thinking is never among them, nor anything of another agent.
-Rule 6: a brief stands for its turn where the turn itself is no longer at hand.
+        compact form keeps the objective, the remaining todos and the blocker.
+Rule 3: other items come by class (decide/work/projection), bounded, and counted beyond the bound.
+Rule 4: names of calls are model output like any other: a model may call tools that do not exist.
+Rule 5: texts are those of a round; thinking is never included, nor anything of another agent.
+Rule 6: a brief represents its turn where the turn itself is no longer available.
 """
 
 from collections.abc import Iterator, Sequence

@@ -32,11 +32,11 @@ class Alarm:
 
     @property
     def is_nudged(self) -> bool:
-        """Whether a nudge is kept for the next who goes to sleep."""
+        """Whether a nudge is pending, which the next `wait` will consume."""
         return self._nudged.is_set()
 
     def nudge(self) -> None:
-        """Wake the sleeper, now or the next time it goes to sleep."""
+        """Wake the waiting service, or its next `wait` if it is busy now."""
         self._nudged.set()
 
     async def wait(self, *, until: datetime | None) -> None:
@@ -56,7 +56,7 @@ class Alarm:
 
 
 class BugBoundary:
-    """Notes a bug, and lets the code behind the block go on."""
+    """A context manager that logs a bug and continues after the block."""
 
     def __init__(
         self, journal: Journal, event: str, message: str, about: Mapping[str, About]
@@ -68,13 +68,13 @@ class BugBoundary:
         self.met_bug = False
 
     def __enter__(self) -> Self:
-        """Go in."""
+        """Enter the guarded block."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: object
     ) -> bool:
-        """Hold back what nobody foresaw, and nothing else."""
+        """Suppress an unexpected error, and nothing else."""
         if not isinstance(error, Exception):
             return False
         with suppress(LaneFencedError):  # only a bug can fence when no lane runs
@@ -87,21 +87,21 @@ class BugBoundary:
 
 
 def bug_noted(journal: Journal, event: str, message: str, **about: About) -> BugBoundary:
-    """Leave a block at a bug about one agent; `message` says what is left undone."""
+    """Suppress a bug about one agent inside a block; `message` says what is left undone."""
     return BugBoundary(journal, event, message, about)
 
 
 def raise_unless_bug(error: Exception) -> None:
-    """Raise what is no bug; return when nobody foresaw the error."""
-    found = tuple(leaves_of(error))
+    """Raise store errors and fences; return when the error is a bug."""
+    leaves = tuple(leaves_of(error))
     for kind in (StoreError, LaneFencedError):
-        for leaf in found:
+        for leaf in leaves:
             if isinstance(leaf, kind):
                 raise leaf
 
 
 def leaves_of(error: BaseException) -> Iterator[BaseException]:
-    """Yield what really happened, out of groups within groups."""
+    """Yield the errors inside nested exception groups."""
     if isinstance(error, BaseExceptionGroup):
         for each in error.exceptions:
             yield from leaves_of(each)

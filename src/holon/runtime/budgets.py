@@ -59,7 +59,7 @@ _REACH = timedelta(milliseconds=BUDGET_WINDOW_MS + USAGE_STEP_MS)
 
 
 class TurnGovernor:
-    """Lets turns of one host begin, or not."""
+    """Applies the brake and the budgets to the turns of one host."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class TurnGovernor:
     async def may_start(
         self, snapshot: AgentSnapshot, entry: QueueEntry, reentry: Reentry, pick: Pick
     ) -> TurnRateState | None:
-        """Return what to remember with the turn, or nothing when it does not begin."""
+        """Return the counts to store with the turn, or None when it may not begin."""
         now = self._clock.now()
         if (hold := await self._hold(snapshot, now=now)) is not None:
             start = await self._start(snapshot, entry, pick, now=now)
@@ -110,7 +110,7 @@ class TurnGovernor:
         return None
 
     async def hold_between_rounds(self, log: TurnLog, usage: TokenUsage) -> BudgetHold | None:
-        """Return the budget that keeps a running turn from another round, or nothing."""
+        """Return the budget that stops a running turn before its next round, or None."""
         now = self._clock.now()
         if self._budgets.is_off:
             return None
@@ -125,7 +125,7 @@ class TurnGovernor:
         return judge_running(await self._facts(agent_id, now=now), now=now)
 
     async def review(self, snapshot: AgentSnapshot) -> bool:
-        """Look at the budget of an agent that was held; returns that there is more to look at."""
+        """Re-evaluate the budget of a held agent. Returns True: the lane looks again."""
         now = self._clock.now()
         commit_id = self._fresh_commit_id()
         hold = await self._hold(snapshot, now=now)
@@ -136,7 +136,7 @@ class TurnGovernor:
         return True
 
     async def review_all(self) -> None:
-        """Have every hold looked at again, as a start does: the budgets may have been raised."""
+        """Schedule a review of every hold at a start: the budgets may have been raised."""
         if await self._store.reads.budgets.is_anybody_held():
             commit = review_holds_commit(self._fresh_commit_id(), now=self._clock.now())
             await self._apply(commit)
@@ -146,21 +146,21 @@ class TurnGovernor:
         self._running.pop(agent_id, None)
 
     async def rate_limits_of(self, agent: AgentState) -> PaceView:
-        """Show how fast an agent may go on, whether or not anything is bounded."""
+        """Return an agent's rate limits and usage, also where nothing is limited."""
         now = self._clock.now()
         facts = await self._facts(agent.identity.agent_id, now=now)
         return pace_view(agent.pace, facts, unpriced=self._unpriced(agent), now=now)
 
     async def runtime_usage(self) -> tuple[MeasureView, ...]:
-        """Show what all agents together used, and what they may."""
+        """Return the usage and limits of all agents together."""
         now = self._clock.now()
         facts = BudgetFacts(policy=self._budgets, of_runtime=await self._used_by_all(now=now))
         return runtime_measures(facts, now=now)
 
     def _unpriced(self, agent: AgentState) -> tuple[str, ...]:
-        asked = map(str, self._routing.configured(agent.model))
+        models = map(str, self._routing.configured(agent.model))
         budgets = self._budgets
-        return unpriced_models(asked, budgets.agent, budgets.runtime, price_of=self._price_of)
+        return unpriced_models(models, budgets.agent, budgets.runtime, price_of=self._price_of)
 
     async def _hold(self, snapshot: AgentSnapshot, *, now: datetime) -> BudgetHold | None:
         if self._budgets.is_off:
@@ -205,5 +205,5 @@ class TurnGovernor:
         return f"pace:{self._ids.fresh(IdPrefix.REQUEST)}"
 
     async def _apply(self, commit: Commit) -> None:
-        """Apply it or not: either way the next look at the rows knows what to do."""
+        """Apply a commit and ignore a refusal: the next look decides from fresh rows anyway."""
         await apply_patiently(self._store, commit, clock=self._clock)

@@ -54,12 +54,12 @@ async def apply_patiently(store: Store, commit: Commit, *, clock: Clock) -> Comm
 
 
 async def patiently(attempt: Callable[[], Awaitable[T]], *, clock: Clock) -> T:
-    """Try until the disk has room. Only for what may be tried twice."""
+    """Retry until the disk has space. Only for operations that may be repeated."""
     pause_ms = STORE_RETRY_MS_MIN
     while True:
         try:
             return await attempt()
         except StoreFullError as full:
-            _log.warning("%s; trying again", full.message, extra={"event": "store_full"})
+            _log.warning("%s; retrying", full.message, extra={"event": "store_full"})
             await clock.sleep_for(pause_ms)
             pause_ms = min(2 * pause_ms, STORE_RETRY_MS_MAX)

@@ -142,7 +142,7 @@ class Host:
     failpoints: Failpoints
 
     def __post_init__(self) -> None:
-        """Listen to the store; a part comes up when it is first asked for."""
+        """Subscribe to the store; each part is built on first use."""
         self._ready = anyio.Event()
         self._broke = anyio.Event()
         self._broken: StoreBrokenError | None = None
@@ -150,7 +150,7 @@ class Host:
         self._renderings = TurnRenderings()
         self.store.observe(self._commit_applied)
 
-    # What comes in, and what runs. ----------------------------------------------------------------
+    # Ingress, scheduling and turns. ---------------------------------------------------------------
 
     @cached_property
     def _ingress(self) -> Ingress:
@@ -348,16 +348,16 @@ class Host:
             start=lambda task: self.commands.start_left(task),  # loaded when a task was left
         )
 
-    # What others use of a host. -------------------------------------------------------------------
+    # Services for callers of a host. --------------------------------------------------------------
 
     @cached_property
     def tasks(self) -> TaskService:
-        """Where tasks are opened, advanced and ended."""
+        """Opens, advances and ends tasks."""
         return TaskService(self._ingress, store=self.store, clock=self.clock, ids=self.ids)
 
     @cached_property
     def memory(self) -> MemoryIndexer:
-        """Where the memory of agents is searched."""
+        """Searches the memory of agents."""
         feeder = MemoryFeeder(
             reads=self.reads,
             clock=self.clock,
@@ -377,7 +377,7 @@ class Host:
 
     @cached_property
     def retention(self) -> RetentionKeeper:
-        """What keeps the database within bounds."""
+        """Keeps the database within bounds."""
         return RetentionKeeper(
             store=self.store,
             clock=self.clock,
@@ -390,7 +390,7 @@ class Host:
 
     @cached_property
     def provisioner(self) -> AgentProvisioner:
-        """Where agents are made."""
+        """Creates agents."""
         return AgentProvisioner(
             store=self.store,
             clock=self.clock,
@@ -402,7 +402,7 @@ class Host:
 
     @cached_property
     def control(self) -> ControlService:
-        """Where an operator drives the lifecycle of agents."""
+        """Controls the lifecycle of agents."""
         return ControlService(
             self.provisioner,
             self._cut_off,
@@ -415,7 +415,7 @@ class Host:
 
     @cached_property
     def governor(self) -> TurnGovernor:
-        """Where it is decided whether a turn may begin."""
+        """Decides whether a turn may begin."""
         return TurnGovernor(
             store=self.store,
             clock=self.clock,
@@ -428,28 +428,28 @@ class Host:
 
     @cached_property
     def events(self) -> EventFeed:
-        """Where events are followed."""
+        """Streams events."""
         return EventFeed(self.store, self.clock)
 
     # The same, but imported on first use: a run of one exchange needs none of these. --------------
 
     @cached_property
     def timers(self) -> "TimerService":
-        """Where timers are set and taken back."""
+        """Creates and cancels timers."""
         from holon.runtime.wake.timers import TimerService
 
         return TimerService(store=self.store, clock=self.clock, ids=self.ids)
 
     @cached_property
     def wake(self) -> "WakeService":
-        """Where hints to wake an agent are left."""
+        """Accepts wake hints."""
         from holon.runtime.wake.hints import WakeService
 
         return WakeService(store=self.store, clock=self.clock, ids=self.ids)
 
     @cached_property
     def triggers(self) -> "TriggerService":
-        """Where the outside world wakes agents."""
+        """Manages external triggers and their deliveries."""
         from holon.runtime.wake.triggers import TriggerService
 
         return TriggerService(
@@ -462,7 +462,7 @@ class Host:
 
     @cached_property
     def work(self) -> "WorkService":
-        """Where an operator steers work items."""
+        """Edits work items for an operator."""
         from holon.runtime.work.service import WorkService
 
         return WorkService(
@@ -471,7 +471,7 @@ class Host:
 
     @cached_property
     def inspection(self) -> "AgentInspection":
-        """Where agents are looked at."""
+        """Summarises agents."""
         from holon.runtime.agents.inspection import AgentInspection
 
         return AgentInspection(
@@ -487,7 +487,7 @@ class Host:
 
     @cached_property
     def prompts(self) -> "PromptService":
-        """Where one sees the prompt an agent would be given."""
+        """Previews the prompt an agent would be given."""
         from holon.runtime.agents.inspection import PromptService
 
         return PromptService(
@@ -503,7 +503,7 @@ class Host:
 
     @cached_property
     def workspaces(self) -> "WorkspaceService":
-        """Where it is chosen in which directories an agent works."""
+        """Attaches, enters and detaches workspaces."""
         from holon.runtime.workspaces.service import WorkspaceService
 
         return WorkspaceService(
@@ -518,7 +518,7 @@ class Host:
 
     @cached_property
     def skills(self) -> "SkillService":
-        """Where skills are installed and removed."""
+        """Installs and removes skills."""
         from holon.runtime.guidance.skills import SkillService
 
         return SkillService(
@@ -532,7 +532,7 @@ class Host:
 
     @cached_property
     def commands(self) -> "CommandService":
-        """Where an operator runs commands as an agent's tasks."""
+        """Runs an operator's commands as an agent's tasks."""
         from holon.runtime.tasks.commands import CommandService
 
         return CommandService(
@@ -553,30 +553,30 @@ class Host:
 
     @property
     def reads(self) -> StoreReads:
-        """What is durable, for views of it."""
+        """The read side of the store."""
         return self.store.reads
 
     def shown(self, log: TurnLog) -> TurnLog:
-        """Return a turn as it may be shown: what its model asked of tools without secrets."""
+        """Return a turn with the secrets in its tool calls redacted."""
         return log_without_secrets(log, self.redactor.redact)
 
     def shown_view(self, view: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return a view as it may be shown: without secrets."""
+        """Return a view with its secrets redacted."""
         redact = self.redactor.redact
         return {name: value_without_secrets(value, redact) for name, value in view.items()}
 
     @property
     def problems(self) -> Sequence[StoreError]:
-        """What a person should look at, though the host goes on."""
+        """Store problems that need attention although the host continues."""
         return self.store.problems
 
     @property
     def preference(self) -> ModelPreference:
-        """The models agents without a choice of their own are given."""
+        """The models of agents without an override."""
         return self.models.preference
 
     def withheld_tools(self, model: ModelRef) -> tuple[str, ...]:
-        """The tools a model is not given on this host."""
+        """The tools withheld from a model on this host."""
         return self._routing.withheld_from(model)
 
     @property
@@ -594,16 +594,16 @@ class Host:
         await self._ready.wait()
 
     async def drain(self) -> None:
-        """Let what runs come to its end, and begin nothing new. No agent is stopped by it."""
+        """Let running turns finish and start nothing new. The status of agents does not change."""
         await self._scheduler.drain()
 
     async def admit(self, request: IngressRequest) -> AdmissionReceipt:
-        """Take a request in, durably; raises RefusedError when it is declined."""
+        """Admit a request durably; raises RefusedError when it is refused."""
         if not self._ready.is_set():
             raise RefusedError(
                 Refusal(
                     code=RefusalCode.SHUTTING_DOWN,
-                    message="the host is not ready",
+                    message="the host is not ready yet",
                     hint="try again in a moment",
                 )
             )
@@ -614,7 +614,7 @@ class Host:
             raise
 
     def _end_with(self, broken: StoreBrokenError) -> None:
-        """It is unknown what is durable: the host ends, and a restart finds out."""
+        """End the host: what is durable is unknown until a restart reads it."""
         self.journal.note("store_broken", broken.message, level=LogLevel.ERROR)
         self._broken = broken
         self._broke.set()
@@ -645,7 +645,7 @@ class Host:
     def _cut_off(self, agent_id: AgentId) -> None:
         self._scheduler.interrupt(agent_id)
         self._supervisor.agent_cut_off(agent_id)
-        self._ledger_keeper.archived(agent_id)  # what was cut off may have ended an episode
+        self._ledger_keeper.archived(agent_id)  # the abort may have ended an episode
 
     def _commit_applied(self, touched: Collection[AgentId]) -> None:
         self._ingress.commit_applied()

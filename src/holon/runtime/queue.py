@@ -27,7 +27,7 @@ from holon.runtime.commits import DECISIONS_COUNT_MAX
 
 
 class Ingress:
-    """The door of one host."""
+    """Admits messages for one host."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Ingress:
         self._targets: dict[AgentId, AdmissionTarget] = {}
 
     def commit_applied(self) -> None:
-        """Note that rows changed: what the door knew of any agent may be old."""
+        """Drop the cached admission targets: any row may have changed."""
         self._targets.clear()
 
     async def admit(self, request: IngressRequest) -> AdmissionReceipt:
@@ -55,7 +55,7 @@ class Ingress:
                 admitted = await self.judge(request)
             except RefusedError:
                 if (earlier := await self._earlier(request)) is not None:
-                    return earlier  # the first attempt came in; its answer was lost on the way
+                    return earlier  # the first attempt was admitted; its response was lost
                 raise
             receipt = await self._queue(admitted)
             if receipt is not None:
@@ -87,9 +87,9 @@ class Ingress:
         return admission
 
     async def _look(self, agent_id: AgentId) -> AdmissionTarget | None:
-        """Return what the door must know of an agent. Callers between two commits share one look.
+        """Return the facts admission needs of an agent; callers between two commits share a read.
 
-        Nothing is lost by it: the commit itself checks again that the agent takes messages.
+        A stale target does no harm: the commit checks again that the agent admits messages.
         """
         target = await self._store.reads.queue.admission_target(parse_agent_id(agent_id))
         if target is not None:
@@ -100,13 +100,13 @@ class Ingress:
         """The receipt of an earlier request with the same key and the same content."""
         if request.idempotency_key is None:
             return None
-        found = await self._store.reads.queue.keyed(
+        earlier = await self._store.reads.queue.keyed(
             request.agent_id, request.surface, request.idempotency_key
         )
-        if found is None or found.body_digest != body_digest(request):
+        if earlier is None or earlier.body_digest != body_digest(request):
             return None
         return AdmissionReceipt(
-            agent_id=request.agent_id, message_id=found.message_id, duplicate=True
+            agent_id=request.agent_id, message_id=earlier.message_id, duplicate=True
         )
 
     async def _queue(self, admitted: Admitted) -> AdmissionReceipt | None:

@@ -1,10 +1,10 @@
-"""AgentGet: what the runtime knows about the agent that asks.
+"""The AgentGet tool: what the runtime knows about the calling agent.
 
 Owns:  the AgentGet tool. It changes nothing.
-Rule 1: it shows the summary operators are shown (projections/agents/summary), and beside it what an
-        agent needs of itself: its open work items and tasks, and the address of its trigger.
-Rule 2: all of it is bounded, whatever the agent has piled up: rows are shown up to a number and
-        counted beyond it.
+Rule 1: it shows the summary operators see (projections/agents/summary), and in addition what an
+        agent needs about itself: its open work items and tasks, and the address of its trigger.
+Rule 2: the answer is bounded, however much the agent has accumulated: rows are shown up to a limit
+        and counted beyond it.
 """
 
 from typing import Final
@@ -24,11 +24,11 @@ from holon.tools.work.items import Seen, refused
 
 
 class AgentGetArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Nothing needs to be said."""
+    """No arguments."""
 
 
 class AgentGet:
-    """The tool."""
+    """Shows the calling agent's own summary."""
 
     only_plans: Final = True
 
@@ -41,16 +41,16 @@ class AgentGet:
 
     @leniently()
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
-        """Read the summary."""
-        asked = decode_arguments(arguments, AgentGetArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
+        """Return the summary, the trigger, and open work items and tasks."""
+        request = decode_arguments(arguments, AgentGetArguments)
+        if isinstance(request, ToolExecution):
+            return request
         snapshot = await ports.reads.agents.snapshot(scene.agent_id, now=scene.now)
         summary = await ports.summary_of(scene.agent_id)
         if snapshot is None or summary is None:
             return refused(refuse_unknown(scene.agent_id))
         trigger = await ports.reads.wake.trigger_of(scene.agent_id)
-        # The summary shows an address, masked, where deliveries to this host can come in.
+        # The summary shows a masked address only where deliveries to this host are possible.
         has_deliveries = any(each.trigger_url for each in summary.active_external_triggers)
         tasks = [t for t in await ports.reads.tasks.open_tasks() if t.agent_id == scene.agent_id]
         result: JsonValue = {

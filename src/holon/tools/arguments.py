@@ -1,13 +1,13 @@
-"""Tool arguments: lenient at the edge, strict structs inside, and the schema the model sees.
+"""Tool arguments: tolerant decoding into strict structs, and the schema shown to the model.
 
-Owns:  reading tools/guidance/*.md; the prose never lives in Python strings; decoding a call's input
-       into its argument struct and deriving the JSON schema from it.
-Rule 1: `leniently` stands before a tool's `run`: what a model gets nearly right is bent to the
-        schema, and the result carries a note on each bend. Behind it everything is strict.
-Rule 2: unknown fields, wrong types and missing fields are refused with the field's name, the form
-        it wants, and what to do.
-Rule 3: a null for a field that may be left out means that it was left out: under a strict schema a
-        model has no other way to say so.
+Owns:  decoding a call's input into its argument struct, deriving the JSON schema from it, and
+       loading the descriptions in tools/guidance/*.md, which never live in Python strings.
+Rule 1: `leniently` wraps a tool's `run`: near misses are adjusted to the schema, and the result has
+        a note on each adjustment. Behind it everything is strict.
+Rule 2: unknown fields, wrong types and missing fields are refused with the field's name, the
+        expected form, and what to do.
+Rule 3: null in an optional field means that it was omitted: under a strict schema a model has no
+        other way to say so.
 """
 
 import pkgutil
@@ -26,12 +26,12 @@ from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
 
 
 def guidance_for(name: str) -> str:
-    """Return the guidance text of one tool."""
+    """Return the description of one tool."""
     return guidance_file(f"{name}.md")
 
 
 def guidance_file(name: str) -> str:
-    """Return the text of one file of the guidance."""
+    """Return one file of the guidance folder."""
     text = pkgutil.get_data("holon.tools", f"guidance/{name}")
     assert text is not None, "the guidance is part of the package"
     return text.decode("utf-8").strip()
@@ -45,7 +45,7 @@ _FIELD: Final = re.compile(r"(?:missing required|contains unknown) field `(?P<fi
 
 
 class Offered(Protocol):
-    """What `leniently` needs to know of a tool."""
+    """What `leniently` needs of a tool."""
 
     @property
     def spec(self) -> ToolSpec:
@@ -57,10 +57,10 @@ Run = TypeVar("Run", bound=Callable[..., Coroutine[None, None, ToolExecution]])
 
 
 def leniently(*aliases: tuple[str, str], drops_unknown: bool = True) -> Callable[[Run], Run]:
-    """Let a tool's `run` see arguments as they were meant, and note what was read differently.
+    """Wrap a tool's `run`: adjust its arguments to the schema, and note each adjustment.
 
-    `aliases` pairs what a model may call a field with the field's name. A tool whose result the
-    model does not read at once keeps unknown fields, and so refuses them: a note would come late.
+    `aliases` pairs alternative names with field names. A tool whose result the model does not
+    read at once sets `drops_unknown=False` and so refuses unknown fields: a note would be late.
     """
 
     def before(run: Run) -> Run:
@@ -68,13 +68,13 @@ def leniently(*aliases: tuple[str, str], drops_unknown: bool = True) -> Callable
         async def lenient(
             self: Offered, arguments: JsonValue, scene: ToolScene, ports: ToolPorts
         ) -> ToolExecution:
-            # Here, not above: all tools are offered at every start, and few are called.
+            # A local import: all tools are built at every start, and few are called.
             from holon.decide.providers.lenient_arguments import coerce_arguments
 
-            meant = coerce_arguments(
+            coerced = coerce_arguments(
                 arguments, self.spec.input_schema, aliases=aliases, drops_unknown=drops_unknown
             )
-            return _noted(await run(self, meant.value, scene, ports), meant.notes)
+            return _noted(await run(self, coerced.value, scene, ports), coerced.notes)
 
         return cast("Run", lenient)
 
@@ -97,7 +97,7 @@ def _noted(execution: ToolExecution, notes: tuple[str, ...]) -> ToolExecution:
 
 
 def decode_arguments(value: JsonValue, into: type[Arguments]) -> Arguments | ToolExecution:
-    """Return the arguments, or the refusal that tells the model what is wrong with them."""
+    """Return the decoded arguments, or a refusal that explains what is wrong with them."""
     schema = schema_of(into)
     try:
         return msgspec.convert(arguments_from_strict(value, schema), into)
@@ -109,7 +109,7 @@ def decode_arguments(value: JsonValue, into: type[Arguments]) -> Arguments | Too
 
 
 def _field_of(text: str) -> str | None:
-    """The field a complaint is about: the place it names, and the field it names there."""
+    """The field a validation error is about: its path, and the field it names there."""
     located, named = _PLACE.search(text), _FIELD.search(text)
     place = located["place"] if located else ""
     field = named["field"] if named else ""
@@ -121,25 +121,25 @@ def _hint(schema: JsonValue, field: str | None) -> str:
 
     wanted = schema if field is None else schema_at(schema, field)
     what = "the arguments are" if field is None else f"{_shown(field)} is"
-    if field is not None and wanted is None:  # it is none of ours: say what there is
+    if field is not None and wanted is None:  # unknown: list the known fields
         return f"leave {_shown(field)} out; the arguments are {expected_form(schema)}"
     return f"call the tool again; {what} {expected_form(wanted)}"
 
 
 def _shown(field: str) -> str:
-    """The model chose the name, and an error is small."""
+    """Shorten a field name for an error: the model chose it, and it may be long."""
     return cut(field, chars_max=_FIELD_CHARS_MAX)
 
 
 @cache
 def schema_of(arguments: type[msgspec.Struct]) -> JsonValue:
-    """Return the JSON schema of an argument struct, with no references to follow."""
+    """Return the JSON schema of an argument struct, without references."""
     (schema,), components = msgspec.json.schema_components([arguments])
     return _inlined(schema, components)
 
 
 def _inlined(schema: JsonValue, components: Mapping[str, JsonValue]) -> JsonValue:
-    """Put every component where it is referred to; no argument struct contains itself."""
+    """Replace every reference by its component; argument structs are not recursive."""
     match schema:
         case {"$ref": str() as path, **beside}:
             target = components[path.rsplit("/", 1)[-1]]

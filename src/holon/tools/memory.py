@@ -1,10 +1,10 @@
-"""MemorySearch: find again what was written down, decided or done.
+"""The MemorySearch and MemoryGet tools: find recorded notes, decisions and results.
 
-Owns:  the MemoryGet tool. It changes nothing; the MemorySearch tool. It changes nothing.
-Rule 1: a reference is copied from MemorySearch. One that was made up, that names a file or that is
-        another agent's leads nowhere, and nothing says which of these it was.
-Rule 2: every hit says where it comes from and what its content is worth. Finding a text in memory
-        makes it no more than it was when it came in.
+Owns:  both tools. They change nothing.
+Rule 1: a reference is copied from MemorySearch. One that is invented, names a file or belongs to
+        another agent finds nothing, and the answer does not say which of these it was.
+Rule 2: every hit states its origin and the authority of its content. Being found in memory does not
+        raise that authority.
 """
 
 from typing import Annotated, Final
@@ -30,7 +30,7 @@ from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
 
 
 class MemoryGetArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which text, and how much of it."""
+    """The text to read, and its maximum length."""
 
     source_ref: Annotated[
         str,
@@ -60,13 +60,13 @@ class MemoryGet:
 
     @leniently(("ref", "source_ref"), ("id", "source_ref"), ("limit", "max_chars"))
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
-        """Read."""
-        asked = decode_arguments(arguments, MemoryGetArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
+        """Return the text of a reference."""
+        request = decode_arguments(arguments, MemoryGetArguments)
+        if isinstance(request, ToolExecution):
+            return request
         try:
-            source_ref = require_source_ref(asked.source_ref)
-            found = await ports.recall.get(scene.agent_id, source_ref, chars_max=asked.max_chars)
+            source_ref = require_source_ref(request.source_ref)
+            found = await ports.recall.get(scene.agent_id, source_ref, chars_max=request.max_chars)
         except BadIdError as bad:
             return refuse("invalid_tool_input", bad.message, hint=bad.hint, field="source_ref")
         except MemoryIndexError as problem:
@@ -84,7 +84,7 @@ class MemoryGet:
 
 
 class MemorySearchArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to look for, and where."""
+    """The query, and its scope."""
 
     query: Annotated[
         str,
@@ -121,28 +121,28 @@ class MemorySearch:
 
     @leniently(("q", "query"), ("text", "query"), ("max_results", "limit"), ("count", "limit"))
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
-        """Search."""
-        asked = decode_arguments(arguments, MemorySearchArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
+        """Return the hits of a query."""
+        request = decode_arguments(arguments, MemorySearchArguments)
+        if isinstance(request, ToolExecution):
+            return request
         try:
             found = await ports.recall.search(
                 scene.agent_id,
-                asked.query,
-                limit=asked.limit,
-                include_all_workspaces=asked.include_all_workspaces,
+                request.query,
+                limit=request.limit,
+                include_all_workspaces=request.include_all_workspaces,
             )
         except MemoryIndexError as problem:
             return refuse(problem.code, problem.message, hint=problem.hint)
         result: JsonValue = {
-            "query": asked.query,
+            "query": request.query,
             "results": [hit_view(hit) for hit in found.hits],
         }
         return ToolExecution(outcome=ToolOk(result=result, notes=(*found.notes, *_missing(found))))
 
 
 def hit_view(hit: MemoryHit) -> JsonValue:
-    """A hit with every field."""
+    """Return a hit with every field."""
     return msgspec.to_builtins(msgspec.structs.asdict(hit))
 
 

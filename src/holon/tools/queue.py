@@ -1,11 +1,11 @@
-"""Enqueue: an explicit follow-up to oneself.
+"""The Enqueue tool: a follow-up message of an agent to itself.
 
-Owns:  the Enqueue tool. The follow-up goes through the same admission as everything else and is
-       queued by the commit that records the call's result, so it exists exactly once.
-Rule 1: an agent cannot keep itself going for ever: the chain of its follow-ups is bounded
+Owns:  the Enqueue tool. The follow-up passes the same admission as every message and is queued by
+       the commit that records the call's result, so it exists exactly once.
+Rule 1: an agent cannot keep itself running for ever: the chain of its follow-ups is bounded
         (decide/budgets/no_progress).
-Rule 2: a follow-up is worth no more than the words its turn was shown, and says so: what an
-        outsider got the agent to note for itself does not come back as an instruction.
+Rule 2: a follow-up has no more authority than the input of its turn, and says so: what an outsider
+        got the agent to note for itself does not come back as an instruction.
 """
 
 from typing import Annotated, Final
@@ -40,12 +40,12 @@ from holon.model.turns.tools import ToolOk, ToolSpec
 from holon.model.turns.transcript import Interjection
 from holon.model.values import IdPrefix, JsonValue, MessageId
 from holon.tools.arguments import decode_arguments, guidance_for, leniently, schema_of
-from holon.tools.guidance import turn_worth
+from holon.tools.guidance import least_authority
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
 
 
 class EnqueueArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to follow up on, and how soon."""
+    """The follow-up text, and its priority."""
 
     text: Annotated[
         str, msgspec.Meta(min_length=1, description="What to take up then, in your own words.")
@@ -56,7 +56,7 @@ class EnqueueArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
 
 class Enqueue:
-    """The tool."""
+    """Queues a follow-up message to the calling agent."""
 
     only_plans: Final = True
 
@@ -70,11 +70,11 @@ class Enqueue:
 
     @leniently(("message", "text"), ("content", "text"), ("prompt", "text"))
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
-        """Plan the follow-up."""
-        asked = decode_arguments(arguments, EnqueueArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
-        if len(asked.text.encode()) > ENQUEUE_TEXT_BYTES_MAX:
+        """Plan the admission of the follow-up."""
+        request = decode_arguments(arguments, EnqueueArguments)
+        if isinstance(request, ToolExecution):
+            return request
+        if len(request.text.encode()) > ENQUEUE_TEXT_BYTES_MAX:
             return refuse(
                 "invalid_tool_input",
                 f"the text is longer than {ENQUEUE_TEXT_BYTES_MAX} bytes",
@@ -84,9 +84,9 @@ class Enqueue:
         chain = await _chain(scene, ports)
         if isinstance(chain, ToolExecution):
             return chain
-        worth = await turn_worth(ports.reads, scene.agent_id, scene.turn_id)
+        authority = await least_authority(ports.reads, scene.agent_id, scene.turn_id)
         admission = decide_admission(
-            _request(asked, scene, chain, worth=worth),
+            _request(request, scene, chain, authority=authority),
             await ports.reads.queue.admission_target(scene.agent_id),
             message_id=MessageId(ports.ids.fresh(IdPrefix.MESSAGE)),
             now=scene.now,
@@ -97,8 +97,8 @@ class Enqueue:
             outcome=ToolOk(
                 result={
                     "enqueued": True,
-                    "priority": asked.priority.value,
-                    "follow_up_text": asked.text[:EVENT_TEXT_CHARS_MAX],
+                    "priority": request.priority.value,
+                    "follow_up_text": request.text[:EVENT_TEXT_CHARS_MAX],
                 }
             ),
             changes=(queue_change(admission),),
@@ -107,19 +107,20 @@ class Enqueue:
 
 
 async def _chain(scene: ToolScene, ports: ToolPorts) -> FollowupChain | ToolExecution | None:
-    """Where the follow-up stands among those before it; nothing when nobody knows its cause."""
+    """The position of a follow-up in its chain; None when its cause is unknown."""
     entry = await ports.reads.queue.message(scene.message_id)
     if entry is None:
         return None
     decision = await _next_after(entry.message, ports)
     if isinstance(decision, ChainUsedUp):
-        spoke = await _interjected(scene, ports)
-        decision = decision if spoke is None else await _next_after(spoke, ports)
+        interjected = await _interjected(scene, ports)
+        if interjected is not None:
+            decision = await _next_after(interjected, ports)
     if isinstance(decision, FollowupChain):
         return decision
     return refuse(
         "followup_chain_used_up",
-        f"you have left yourself {decision.count} follow-ups since anybody else spoke to you",
+        f"you have queued {decision.count} follow-ups since the last message from anyone else",
         hint="end the turn; keep what is left as a work item, which is taken up again by itself, or"
         " tell the operator what you need",
     )
@@ -133,29 +134,29 @@ async def _next_after(cause: MessageEnvelope, ports: ToolPorts) -> FollowupDecis
 async def _interjected(scene: ToolScene, ports: ToolPorts) -> MessageEnvelope | None:
     """The newest message the operator sent into this turn."""
     log = await ports.reads.turns.turn_log(scene.turn_id)
-    said = (entry.data for entry in reversed(log.entries)) if log is not None else ()
-    newest = next((data for data in said if isinstance(data, Interjection)), None)
+    entries = (entry.data for entry in reversed(log.entries)) if log is not None else ()
+    newest = next((data for data in entries if isinstance(data, Interjection)), None)
     entry = await ports.reads.queue.message(newest.message_id) if newest is not None else None
     return None if entry is None else entry.message
 
 
 def _request(
-    asked: EnqueueArguments,
+    request: EnqueueArguments,
     scene: ToolScene,
     chain: FollowupChain | None,
     *,
-    worth: AuthorityClass,
+    authority: AuthorityClass,
 ) -> IngressRequest:
     return IngressRequest(
         agent_id=scene.agent_id,
         kind=MessageKind.INTERNAL_FOLLOWUP,
         origin=SystemOrigin(subsystem="enqueue_tool"),
-        body=TextBody(text=asked.text),
+        body=TextBody(text=request.text),
         surface=DeliverySurface.RUNTIME_SYSTEM,
         admission=AdmissionContext.RUNTIME_OWNED,
-        priority=asked.priority,
+        priority=request.priority,
         work_item_id=scene.work_item_id,
         causation_id=scene.message_id,
         followup=chain,
-        authority_max=worth,
+        authority_max=authority,
     )

@@ -1,7 +1,6 @@
-"""Which tools exist.
+"""Tool registry: the tools that exist, in catalog order.
 
-Owns:  their order in the catalog; the catalog, its order (part of the prompt, so it never
-       shuffles), and the policy view of it.
+Owns:  the catalog, its order (part of the prompt, so it never changes), and its policy view.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,33 +48,33 @@ class ToolRegistry:
 
     @cached_property
     def offered(self) -> OfferedTools:
-        """The catalog as prompts count it."""
+        """The catalog with its size and digest."""
         return offered_tools(self.specs)
 
     @cached_property
     def policy(self) -> ToolPolicy:
-        """What the turn needs to know to accept or refuse a call."""
+        """The names a turn checks calls against."""
         names = frozenset(self._tools)
         mutating = frozenset(name for name, tool in self._tools.items() if tool.spec.mutates)
         return ToolPolicy(exposed=names, known=names, mutating=mutating)
 
     @cached_property
     def acting(self) -> frozenset[str]:
-        """The tools with an effect outside the database: commands, patches, what steers tasks."""
+        """The tools with an effect outside the database: commands, patches, task control."""
         return frozenset(name for name, tool in self._tools.items() if not tool.only_plans)
 
     def named(self, name: str) -> Tool:
-        """Return the tool of this name; the turn has already refused unknown ones."""
+        """Return a tool by name; unknown names were refused earlier."""
         return self._tools[name]
 
 
 def builtin_tools() -> ToolRegistry:
-    """The tools every agent has: rest, follow up, look at oneself, and keep track of work."""
+    """Return the tools of every agent: rest, follow-ups, its own state, work items, memory."""
     return ToolRegistry(_own_tools())
 
 
 def local_registry() -> ToolRegistry:
-    """The tools of an agent on a host that runs commands and changes files."""
+    """Return the tools of an agent on a host that runs commands and changes files."""
     return ToolRegistry((*local_tools(), ApplyPatch(), *_own_tools()))
 
 

@@ -1,12 +1,12 @@
-"""What a tool is to the runtime: a spec, and a way to carry out one call.
+"""The tool interface: a specification, and a way to execute one call.
 
-Owns:  the tool protocol, what a tool may touch, and what it hands back; the model-visible envelope,
-       success and failure alike, within its size.
-Rule 1: a tool returns a value (ToolOk or ToolRefused); raising means it has a bug.
+Owns:  the tool protocol, the ports a tool may use, and what it returns; the receipt the model
+       reads, for success and failure alike, within its size limit.
+Rule 1: a tool returns a value (ToolOk or ToolRefused); raising means that it has a bug.
 Rule 2: durable changes are returned, not made: they are committed together with the call's result.
 Rule 3: a tool that only plans changes says so (`only_plans`); it may be run again when the rows it
-        saw have moved on. A tool with an effect outside the database is never run twice.
-Rule 4: notes stand beside the result and outlive a result that had to be cut.
+        read have changed. A tool with an effect outside the database is never run twice.
+Rule 4: notes are separate from the result and survive a result that had to be cut.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -41,7 +41,7 @@ SummaryLook: TypeAlias = "Callable[[AgentId], Awaitable[AgentSummary | None]]"
 
 
 class ToolScene(Record, frozen=True, kw_only=True):
-    """Where a call happens. Paths are absolute; `cwd` lies inside `execution_root`."""
+    """The context of a call. Paths are absolute; `cwd` lies inside `execution_root`."""
 
     agent_id: AgentId
     turn_id: TurnId
@@ -52,11 +52,11 @@ class ToolScene(Record, frozen=True, kw_only=True):
     agent_home: str = ""
     execution_root: str = ""
     cwd: str = ""
-    workspace: ActiveWorkspace | None = None  # the one these paths are of
+    workspace: ActiveWorkspace | None = None  # the workspace these paths belong to
 
 
 class ToolExecution(Record, frozen=True, kw_only=True):
-    """What came of a call, and the changes that make it true."""
+    """The outcome of a call, and the durable changes it implies."""
 
     outcome: ToolOutcome
     changes: tuple[Change, ...] = ()
@@ -64,7 +64,7 @@ class ToolExecution(Record, frozen=True, kw_only=True):
 
 
 class ToolPorts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tool may touch."""
+    """The ports a tool may use."""
 
     reads: StoreReads
     ids: IdSource
@@ -77,7 +77,7 @@ class ToolPorts(msgspec.Struct, frozen=True, kw_only=True):
     redactor: Redactor
     output_budget: OutputBudget
     task_quota: TaskQuota
-    summary_of: "SummaryLook"  # the one summary of an agent
+    summary_of: "SummaryLook"  # the summary that operators see
 
 
 class Tool(Protocol):
@@ -90,11 +90,11 @@ class Tool(Protocol):
 
     @property
     def only_plans(self) -> bool:
-        """Whether running it again is harmless."""
+        """Whether the tool has no effect outside its returned changes, so it may be rerun."""
         ...
 
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
-        """Carry out one call."""
+        """Execute one call."""
         ...
 
 
@@ -129,11 +129,11 @@ def receipt_of(use: ToolUseBlock, outcome: ToolOutcome) -> ToolReceipt:
 
 
 def _envelope(name: str, outcome: ToolOk) -> dict[str, JsonValue]:
-    told: dict[str, JsonValue] = {"ok": True, "tool_name": name, "result": outcome.result}
+    envelope: dict[str, JsonValue] = {"ok": True, "tool_name": name, "result": outcome.result}
     if outcome.notes:
-        kept = outcome.notes[: 2 * ARGUMENT_NOTES_COUNT_MAX]
-        told["notes"] = [note[:_NOTE_CHARS_MAX] for note in kept]
-    return told
+        notes = outcome.notes[: 2 * ARGUMENT_NOTES_COUNT_MAX]
+        envelope["notes"] = [note[:_NOTE_CHARS_MAX] for note in notes]
+    return envelope
 
 
 def _bounded(envelope: Mapping[str, JsonValue]) -> str:

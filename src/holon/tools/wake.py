@@ -1,9 +1,9 @@
-"""Sleep: rest, maybe until a moment.
+"""The Sleep tool: rest, optionally until a moment.
 
-Owns:  the Sleep tool. A duration lowers to a one-shot timer and a wait of kind `rest`.
-Rule 1: a later Sleep replaces an earlier one; a rest that was already triggered is left alone,
-        because its tick is on its way.
-Rule 2: duration 0 means no duration: models say it, and it is not worth an error.
+Owns:  the Sleep tool. A duration becomes a one-shot timer and a wait of kind `rest`.
+Rule 1: a later Sleep replaces an earlier one; a rest whose timer has fired is left alone, because
+        its tick is already queued.
+Rule 2: duration 0 means no duration: models send it, and it is not worth an error.
 """
 
 from typing import Annotated, Final
@@ -21,7 +21,7 @@ from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
 
 
 class SleepArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the model asks to rest."""
+    """The reason and duration of a rest."""
 
     reason: Annotated[
         Annotated[str, msgspec.Meta(max_length=LABEL_CHARS_MAX)] | None,
@@ -34,7 +34,7 @@ class SleepArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Sleep:
-    """The tool."""
+    """Ends the turn, and wakes the agent after a duration if one is given."""
 
     only_plans: Final = True
 
@@ -47,17 +47,17 @@ class Sleep:
 
     @leniently(("ms", "duration_ms"), ("why", "reason"), drops_unknown=False)
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
-        """Plan the rest."""
-        asked = decode_arguments(_without_zero(arguments), SleepArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
-        reason = asked.reason or "nothing left to do"
+        """Plan the timer and the wait."""
+        request = decode_arguments(_without_zero(arguments), SleepArguments)
+        if isinstance(request, ToolExecution):
+            return request
+        reason = request.reason or "nothing left to do"
         changes, expects = await _replaced_rest(scene, ports)
-        if asked.duration_ms:
-            changes = (*changes, *_armed_rest(asked.duration_ms, reason, scene, ports))
+        if request.duration_ms:
+            changes = (*changes, *_armed_rest(request.duration_ms, reason, scene, ports))
         return ToolExecution(
             outcome=ToolOk(
-                result={"sleeping": True, "duration_ms": asked.duration_ms or None},
+                result={"sleeping": True, "duration_ms": request.duration_ms or None},
                 ends_turn=True,
                 sleep_reason=reason,
             ),
@@ -67,7 +67,7 @@ class Sleep:
 
 
 def _without_zero(arguments: JsonValue) -> JsonValue:
-    """The schema asks for one millisecond at least; a zero is taken for no duration."""
+    """Treat a duration of zero as none; the schema requires at least one millisecond."""
     if not isinstance(arguments, dict):
         return arguments
     duration = arguments.get("duration_ms")

@@ -1,13 +1,14 @@
-"""Records to JSON bytes and back, strictly.
+"""JSON codec: records to bytes and back, strictly.
 
-Owns:  the one way a record becomes bytes, and the named error for each way bytes can be wrong; the
-       body every refused request gets, and the event under which a stream ends with one.
-Rule 1: what decodes is exactly what was encoded. A number JSON has no form for, a lone surrogate or
-        bottomless nesting is refused in both directions, never bent into something near.
-Rule 2: an error says where: it ends in the JSON path of the offending value. It quotes at most a
-        line of what came in, so a hostile page of text cannot flood a log.
-Rule 3: callers choose by class: BadTagError (no such variant), BadEnumError (no such value),
-        BadSyntaxError (not JSON, or JSON no reader could hold), DecodeError (any other shape).
+Owns:  the one encoding of records, with a named error for each way bytes can be wrong; the body of
+       every refused request, and the event that ends a stream with one.
+Rule 1: decoding returns exactly what was encoded. A number without a JSON form, a lone surrogate or
+        excessive nesting is refused in both directions, never adjusted.
+Rule 2: an error ends in the JSON path of the offending value. It quotes at most one line of the
+        input, so hostile input cannot flood a log.
+Rule 3: callers distinguish by class: BadTagError (unknown variant), BadEnumError (unknown value),
+        BadSyntaxError (not JSON, or JSON beyond what a reader could hold), DecodeError (any other
+        shape).
 Rule 4: `code` is stable and for programs; `error` is a sentence; `hint` says what to do next.
 """
 

@@ -1,10 +1,10 @@
-"""An HTTP/1.1 response, read without doing any IO.
+"""HTTP/1.1 responses: an incremental parser without IO.
 
-Owns:  the head of a response, and where its body begins and ends. Both own clients read with it:
-       that of providers on this machine, and that of a runtime.
-Rule 1: what is not proper HTTP raises NotHttpError; a connection that ends too early,
-        ConnectionResetError. Nothing is guessed.
-Rule 2: how the bytes are cut into pieces changes nothing; the head and every line are bounded.
+Owns:  the head of a response, and where its body begins and ends. Both built-in clients use it:
+       that of local providers, and that of a runtime.
+Rule 1: malformed HTTP raises NotHttpError; a connection that ends too early, ConnectionResetError.
+        Nothing is guessed.
+Rule 2: chunk boundaries do not matter; the head and every line are bounded.
 """
 
 import re

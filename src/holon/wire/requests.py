@@ -1,12 +1,14 @@
-"""Bodies the control plane accepts.
+"""Request bodies of the control plane, of public enqueue and of wake.
 
-Owns:  the JSON a caller may send, route by route; the JSON of public enqueue and of a wake.
-Rule 1: strict: an unknown field is refused, so that a slip is seen and a claim finds no place.
-Rule 2: every text is bounded, here or by whoever takes it in: a refusal may quote what came.
-Rule 3: `trust` may be said in any of them as what it is, the operator's. It chooses nothing, since
-        authority comes from the door: any other one would be ignored, and is therefore refused.
-Rule 4: strict, as all requests. What a caller claims about itself has fields of its own, so that it
-        can be refused by name instead of being overlooked.
+Owns:  the JSON a caller may send, route by route.
+Rule 1: decoding is strict: an unknown field is refused, so that a typo is noticed and an
+        unsupported claim is never silently accepted.
+Rule 2: every text is bounded, here or by the receiving service: a refusal may quote its input.
+Rule 3: `trust` may be stated in any of them, and only as the operator's, which it is. It has no
+        effect, since authority comes from the ingress surface: any other value would be ignored,
+        and is therefore refused.
+Rule 4: what a public caller claims about itself has fields of its own, so that it can be refused by
+        name instead of being overlooked.
 """
 
 from enum import StrEnum

@@ -1,14 +1,12 @@
-"""What the control plane answers when it did as asked.
+"""Response bodies of the control plane.
 
-Owns:  the small receipts; pages are in surface_responses, views of records are projections; the
-       receipts of deliveries and wakes, and the view of an external trigger; the shapes of what a
-       search, a look at a text or an index, and a rebuild answer with; the small answers of the
-       runtime routes; the bodies of installing and uninstalling, and their receipts; their shapes;
-       what is in them are projections; the shapes of all three. What is in them is decided in
-       projections/tasks, for models too; the one receipt of attaching, exiting and detaching.
-Rule 1: a hit and a text have every field: what a document does not have is null, as tools show it.
-Rule 2: strict: an unknown field is refused.
-Rule 3: a page goes on after the record its cursor names, which is the last one of the page.
+Owns:  the shapes of receipts, pages and small answers, section by section: prompts and agents, the
+       runtime, triggers and wakes, memory, skills, pages, tasks, workspaces. Views of records are
+       built in projections/, which also decides what they contain.
+Rule 1: a memory hit and a memory text have every field: what a document lacks is null, as tools
+        show it.
+Rule 2: the skill requests here are strict: an unknown field is refused.
+Rule 3: the cursor of a page names its last record; the next page starts after it.
 """
 
 from enum import StrEnum

@@ -1,10 +1,10 @@
-"""Server-sent events, read without doing any IO.
+"""Server-sent events: an incremental parser without IO.
 
-Owns:  the one parser, of the providers' streams and of a runtime's own.
-Rule 1: how the bytes are cut into pieces changes nothing: lines may end in CR, LF or CRLF, and a
-        piece may end inside a character, inside a CRLF or inside the byte order mark.
+Owns:  the one parser, for provider streams and for the runtime's own.
+Rule 1: chunk boundaries do not matter: lines may end in CR, LF or CRLF, and a chunk may end inside
+        a character, a CRLF or the byte order mark.
 Rule 2: lines and events are capped; a stream beyond a cap, or one that is not UTF-8, is unreadable.
-Rule 3: an event that the stream ends in the middle of is dropped, as the format asks for.
+Rule 3: an event that is incomplete at the end of the stream is dropped, as the format requires.
 """
 
 import re

@@ -1,13 +1,13 @@
-"""What is wrong with what a caller sent, said so that the caller can mend it.
+"""Request validation errors: what is wrong with a body or query, and how to correct it.
 
-Owns:  the sentence, the field and the hint for a body or a query that does not decode. Pure; what
-       is asked of a request's body beyond what records are asked for.
-Rule 1: what may be said instead is named: the values of an enum, the fields of an object.
-Rule 2: the error keeps its class, and so its code; only its words are better.
-Rule 3: nothing here costs more than reading the body once again, and only after it was refused.
-Rule 4: a name that comes twice in an object is refused: readers differ on which one counts.
-Rule 5: a number without a fraction is an integer where one belongs, however it is written.
-Rule 6: a NUL in a text is refused: what prints, compares or stores it may stop there.
+Owns:  the sentence, the field and the hint for a body or a query that does not decode; the checks
+       on a request body beyond those on records. Pure.
+Rule 1: the accepted alternatives are named: the values of an enum, the fields of an object.
+Rule 2: the error keeps its class, and so its code; only its text is improved.
+Rule 3: diagnosis costs at most one more parse of the body, and only after it was refused.
+Rule 4: a repeated name in an object is refused: readers differ on which one counts.
+Rule 5: a number without a fraction is an integer where one is expected, however it is written.
+Rule 6: a NUL in a text is refused: code that prints, compares or stores it may stop there.
 """
 
 import json

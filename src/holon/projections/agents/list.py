@@ -1,14 +1,14 @@
-"""The narrow list of agents, to choose one from.
+"""Agent list: the short entry of each agent, and its scheduling posture.
 
 Owns:  the scheduling posture every agent surface shows; the entry of /agents/list and the parts of
        it that the summary shows as well.
-Rule 1: it is read off rows, first match wins: down, in a turn, input, given up, work, waits,
-        blocked, idle.
-Rule 2: it names the one thing that matters most: a turn, an item, a wait or a task.
+Rule 1: the posture is derived from rows, first match wins: down, in a turn, input, given up, work,
+        waits, blocked, idle.
+Rule 2: it names the one most important cause: a turn, an item, a wait or a task.
 Rule 3: an entry stays small: no skills, children, waits, triggers, notifications or events, and of
-        a workspace only what names it.
-Rule 4: an agent that is down says so, and how to bring it up again.
-Rule 5: `waiting_reason` is that of the closure the summary shows: of the rows as they stand now.
+        a workspace only what identifies it.
+Rule 4: the entry of a stopped or paused agent says so, and how to resume it.
+Rule 5: `waiting_reason` is that of the closure the summary shows, derived from the current rows.
 """
 
 from enum import StrEnum

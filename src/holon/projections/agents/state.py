@@ -1,10 +1,10 @@
-"""The bootstrap of a projection: one agent, whole, and the event from which to go on.
+"""Agent state snapshot: one agent, whole, with the event cursor to continue from.
 
-Owns:  what /state answers. A client reads it once and then follows the agent's events.
-Rule 1: `agent` is the very summary /status gives, so that what a replay lost can be recovered from
-        one request.
-Rule 2: everything was read at one moment; `event_cursor` is the newest event it includes.
-Rule 3: no trigger's token or address is in it.
+Owns:  the answer of /state. A client reads it once and then follows the agent's events.
+Rule 1: `agent` is the very summary /status gives, so that one request recovers what a replay
+        missed.
+Rule 2: everything is read at one moment; `event_cursor` is the newest event it includes.
+Rule 3: it contains no trigger's token or address.
 """
 
 from holon.model.events.reads import AgentSurface

@@ -1,16 +1,14 @@
-"""One agent, summed up: what /status answers and /state begins with.
+"""Agent summary: what /status answers and /state begins with.
 
-Owns:  the execution profile that status surfaces show: averages over an agent's whole life; the
-       token summary that status surfaces show; the agent summary. `tell me about this agent` is
-       this, whole and bounded.
-Rule 1: it describes and steers nothing: no rule reads it.
-Rule 2: it is derived from the kept totals, so it outlives what retention deletes.
-Rule 3: it is read from persisted totals, never summed up from a window of the transcript.
-Rule 4: it is made from one look at the rows; its parts agree.
-Rule 5: names are those AgentGet uses: counts, waits, tasks and work items are called the same
-        wherever they are read.
-Rule 6: `closure` says what has come of the agent's work, `agent.status` what its loop does. Both
-        are as the rows stand now; an agent that has never run has no closure.
+Owns:  the agent summary, whole and bounded; with it the execution history (averages over an agent's
+       life) and the token usage that status surfaces show.
+Rule 1: history and usage are descriptive: no rule reads them. They come from persisted totals,
+        never from a window of the transcript, so they outlive what retention deletes.
+Rule 2: a summary is made from one read of the rows; its parts agree.
+Rule 3: names are those AgentGet uses: counts, waits, tasks and work items are called the same
+        everywhere.
+Rule 4: `closure` says what has come of the agent's work, `agent.status` what its loop does. Both
+        reflect the current rows; an agent that has never run has no closure.
 """
 
 from collections.abc import Sequence

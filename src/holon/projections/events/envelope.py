@@ -1,17 +1,17 @@
-"""Events as they are streamed and replayed.
+"""Event envelopes: events as they are streamed and replayed.
 
 Owns:  the envelope, its provenance, and the page it comes in.
-Rule 1: a replayed event is history. An envelope is never a request and is never taken in again.
-Rule 2: provenance stands beside the payload, so that a client can index events it does not know.
-        Every label of it that is known is there; none is made up.
+Rule 1: a replayed event is history. An envelope is never a request and is never admitted again.
+Rule 2: provenance is separate from the payload, so that a client can index events it does not know.
+        Every known label is present; none is invented.
 Rule 3: `event_seq` orders replay. `log_seq` is for diagnosis and is shown in that projection only.
-Rule 4: a number means something together with the timeline it belongs to (`event_log_epoch`):
-        another one begins when a home is restored from a backup.
+Rule 4: a sequence number is valid only within its timeline (`event_log_epoch`): a new one begins
+        when a home is restored from a backup.
 Rule 5: the payload is the whole event, the same for every authorized reader.
-Rule 6: beside it stands how the event reads (projections/events/presented). A page may leave out
-        what concerns the operator less than a level; it still says how far it looked.
+Rule 6: the envelope also carries the event's presentation (projections/events/presented). A page
+        may omit events below a level; it still states how far it read.
 Rule 7: an event of a turn carries the message, work item and task of that turn, unless it names its
-        own. What the commit of a turn wrote belongs to the turn, but for events about another
+        own. What the commit of a turn wrote belongs to the turn, except events about another
         message, such as the one a follow-up queues.
 """
 

@@ -1,19 +1,18 @@
-"""The table of operator events: category, title and words of every event kind.
+"""Event presentation: visibility, category, title and text of every event kind.
 
-Owns:  the row of each event class. Words name the event's own fields in braces; what depends on
-       more than that is in operator_event; visibility, category, title, body and summary of every
-       event kind, as a table. Pages and streams carry it; what shows events takes its words from
-       here; the named modes with their numbers, and which presentations each of them shows.
-Rule 1: every event class has a row; one without is found by a test.
-Rule 2: there is no severity and no hint where to deliver: surfaces decide from visibility and
+Owns:  one table row per event class, whose texts name the event's fields in braces, with functions
+       for what depends on more; the display modes with their numbers, and which presentations each
+       mode shows. Pages and streams carry presentations; every surface takes its texts from here.
+Rule 1: every event class has a row; a test finds one without.
+Rule 2: a presentation has no severity and no delivery hint: surfaces decide from visibility and
         category.
-Rule 3: state-sync events tell a projection to refresh; they are no part of a conversation.
-Rule 4: what a brief amounts to was decided with the commit that wrote it, and its event says so:
-        each event is presented by itself. A brief of an older version does not say; it is folded
-        from the events around it (`after`, and the closure of the same commit).
-Rule 5: a mode is a choice of the reader. It says nothing about who may replay an event.
+Rule 3: state-sync events tell a client to refresh a projection; they are in no conversation.
+Rule 4: the outcome of a brief was decided with the commit that wrote it, and its event states it:
+        each event is presented by itself. A brief of an older version does not state it; its
+        outcome is derived from the surrounding events (`after`, and the closure of the same
+        commit).
+Rule 5: a mode is a choice of the reader. It does not affect who may replay an event.
 Rule 6: `trace` is for inspecting raw events; it is no mode of the main conversation.
-Rule 7: state-sync events are in no conversation.
 """
 
 from collections.abc import Mapping, Sequence

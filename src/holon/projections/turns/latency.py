@@ -1,10 +1,10 @@
-"""Where the time of a turn went.
+"""Turn latency: where the time of a turn was spent.
 
 Owns:  the latency of settled turns, folded from the agent's durable events.
-Rule 1: waiting in the queue lies between two events; building context, the provider and tools say
-        how long they took; what is left of the turn's own duration is cleaning up.
-Rule 2: the parts add up to the total. Where clocks disagree, the total gives way.
-Rule 3: a turn whose beginning is no longer among the events is left out, never guessed at.
+Rule 1: queue time lies between two events; context building, the provider and tools report their
+        own durations; the rest of the turn's duration is cleanup.
+Rule 2: the parts add up to the total. Where clocks disagree, the total is adjusted.
+Rule 3: a turn whose beginning is no longer among the events is omitted, never estimated.
 Rule 4: no clock is read: the same events give the same figures.
 """
 

@@ -1,16 +1,16 @@
-"""What came of a one-shot run, for people and for scripts.
+"""Run result: the outcome of a one-shot run, for people and for scripts.
 
-Owns:  the paths patches changed, and the counts of commands asked for and started; the JSON of
-       `holon run --json`, derived from what the run left in the rows.
-Rule 1: only what a receipt says counts. A receipt that was cut short says less, never something
-        else: then a batch counts as many items as were asked for, and none as started.
-Rule 2: a command whose call was cut off was started; how far it came is not known.
-Rule 3: nothing is asked of the model again: the settled turns say how they ended.
+Owns:  the JSON of `holon run --json`, derived from the rows the run left; the paths patches
+       changed, and the counts of commands requested and started.
+Rule 1: only receipts count. A truncated receipt reports less, never something else: its batch then
+        counts as many items as were requested, and none as started.
+Rule 2: a command whose call was interrupted counts as started; its outcome is unknown.
+Rule 3: the model is not called again: the settled turns state how they ended.
 Rule 4: tokens are what the turns spent, failed attempts included; the timelines are all of them.
-Rule 5: the last thing the operator was told decides the status; a failure stays one, also when
+Rule 5: the last message to the operator determines the status; a failure remains one, also when
         other work remains.
-Rule 6: a finished run speaks with the report of the work it completed, or else with its last words.
-        What earlier turns said is kept before it: the answer to the prompt may be among them.
+Rule 6: the text of a finished run is the report of the work it completed, or else its last message.
+        Texts of earlier turns are kept before it: the answer to the prompt may be among them.
 """
 
 from collections.abc import Iterable, Sequence

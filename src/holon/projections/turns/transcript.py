@@ -1,11 +1,11 @@
-"""What happened, turn by turn, in order.
+"""Transcript view: what happened, turn by turn, in order.
 
-Owns:  the transcript as operators read it: what came in, what the model said, what tools answered,
-       what failed, and every attempt at a provider.
-Rule 1: entries stand in the order in which they happened; tool results follow their round, and
+Owns:  the transcript as operators read it: incoming messages, model output, tool results, failures,
+       and every provider attempt.
+Rule 1: entries are in the order in which they happened; tool results follow their round, and
         messages the model had not seen come before the one it answers.
 Rule 2: every text is bounded and says when it was cut; a turn with very many entries shows its
-        beginning and its end, and counts what it leaves out.
+        beginning and its end, and counts what it omits.
 Rule 3: thinking is not shown: it belongs to the provider that produced it.
 """
 

@@ -67,11 +67,11 @@ class ControlService:
     async def create_agent(
         self, identity: AgentIdentity, *, template: str | None = None, key: str | None = None
     ) -> None:
-        """Bring an agent into being, asleep and ready, with a home made from the template."""
+        """Create an agent, asleep, with a home made from the template."""
         await self._provisioner.create(identity, template=template, key=key)
 
     async def stop(self, agent_id: AgentId) -> None:
-        """Stop an agent; its running turn is aborted, its queue is kept. A stopped one stays so."""
+        """Stop an agent; its running turn is aborted, its queue is kept. Idempotent."""
         await self._control(agent_id, "stop", cuts_turn=True)
 
     async def pause(self, agent_id: AgentId) -> None:
@@ -79,15 +79,15 @@ class ControlService:
         await self._control(agent_id, "pause", cuts_turn=True)
 
     async def resume(self, agent_id: AgentId) -> None:
-        """Let a stopped or paused agent run again; any other runs already."""
+        """Let a stopped or paused agent run again; a no-op for any other."""
         await self._control(agent_id, "resume", cuts_turn=False)
 
     async def abort_run(self, agent_id: AgentId, *, run_id: str | None = None) -> None:
-        """End the running turn, or only this one if one is named; the agent stays up."""
+        """Abort the running turn, or only the one named by `run_id`; the agent keeps running."""
         await self._control(agent_id, "abort", cuts_turn=True, run_id=run_id)
 
     async def archive(self, agent_id: AgentId, *, reason: str) -> bool:
-        """Keep an agent for its history only; False when a row of it is not finished."""
+        """Archive an agent; False when one of its rows is not finished."""
         commit = Commit(
             commit_id=f"archive:{parse_agent_id(agent_id)}",
             at=self._clock.now(),
@@ -96,7 +96,7 @@ class ControlService:
         return isinstance(await self._store.apply(audited(commit)), Applied)
 
     async def set_model(self, agent_id: AgentId, model: str | None) -> None:
-        """Give the agent its own model, or the default back; a running turn keeps what it has.
+        """Set the agent's own model, or restore the default; a running turn keeps its model.
 
         Raises BadModelRefError when `model` does not name one, or one that cannot be used.
         """
@@ -156,7 +156,7 @@ class ControlService:
             self._interrupt(agent_id)
 
     async def _cut_turn(self, snapshot: AgentSnapshot, request: ControlRequest) -> Commit | None:
-        """What settles the open turn, if there is one, as aborted by the operator."""
+        """Return the settlement of the open turn as aborted by the operator, if one is open."""
         turn_id = snapshot.agent.focus.open_turn_id
         log = await self._store.reads.turns.turn_log(turn_id) if turn_id else None
         entry = await self._store.reads.queue.message(log.turn.message_id) if log else None

@@ -55,7 +55,7 @@ from holon.runtime.workspaces.service import WorkspaceService
 
 
 class PromptService:
-    """Looks at prompts of one host."""
+    """Previews prompts of one host's agents."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class PromptService:
         self._instructions = instructions
 
     async def look(self, agent_id: AgentId, *, text: str | None = None) -> PromptView:
-        """Return the prompt as it would be now."""
+        """Return the prompt the agent would be given now."""
         agent = await self._reads.agents.agent(parse_agent_id(agent_id))
         if agent is None:
             raise RefusedError(refuse_unknown(agent_id))
@@ -96,7 +96,7 @@ class PromptService:
         return msgspec.structs.replace(view, sections=tuple(map(_masked, view.sections)))
 
     async def guidance(self, agent_id: AgentId, place: ActiveWorkspace) -> LoadedGuidance:
-        """Return the guidance an agent's prompt would have now, and what cannot be used."""
+        """Return the guidance an agent's prompt would have now, with unusable files reported."""
         return await self._instructions.load(
             agent_home=self._agent_places.home_of(agent_id),
             workspace_anchor=None if place.workspace_id == AGENT_HOME else place.workspace_anchor,
@@ -125,7 +125,7 @@ class PromptService:
     async def _next(self, agent: AgentState, text: str | None) -> IncomingMessage | None:
         agent_id, reads = agent.identity.agent_id, self._reads
         if text is not None:
-            return IncomingMessage(message=self._said(agent_id, text))
+            return IncomingMessage(message=self._preview_message(agent_id, text))
         snapshot = await reads.agents.snapshot(agent_id, now=self._clock.now())
         pick = (
             None
@@ -135,8 +135,8 @@ class PromptService:
         entry = await reads.queue.message(pick.message_id) if pick is not None else None
         return None if entry is None else IncomingMessage(message=entry.message)
 
-    def _said(self, agent_id: AgentId, text: str) -> MessageEnvelope:
-        """The words as if the operator had just said them."""
+    def _preview_message(self, agent_id: AgentId, text: str) -> MessageEnvelope:
+        """The text as a message the operator had just sent."""
         return MessageEnvelope(
             id=MessageId("msg_preview"),
             agent_id=agent_id,
@@ -158,14 +158,14 @@ def _masked(section: SectionView) -> SectionView:
 
 
 class InspectedAgent(NamedTuple):
-    """An agent's rows, and what is shown beside them."""
+    """An agent's rows, and the context its summary needs."""
 
     surface: AgentSurface
-    around: Surroundings
+    context: Surroundings
 
 
 class AgentInspection:
-    """Looks at the agents of one host."""
+    """Summarises the agents of one host."""
 
     def __init__(
         self,
@@ -189,12 +189,14 @@ class AgentInspection:
         self._workspaces = workspaces
 
     async def summary(self, agent_id: AgentId) -> AgentSummary | None:
-        """Sum an agent up; nothing when there is none of that name."""
-        found = await self.look(agent_id)
-        return None if found is None else agent_summary(found.surface, found.around)
+        """Return an agent's summary; None for an unknown agent."""
+        inspected = await self.look(agent_id)
+        if inspected is None:
+            return None
+        return agent_summary(inspected.surface, inspected.context)
 
     async def look(self, agent_id: AgentId) -> InspectedAgent | None:
-        """Read everything a summary is made of."""
+        """Read the inputs of a summary; None for an unknown agent."""
         reads = self._reads
         surface = await reads.agents.agent_surface(agent_id)
         if surface is None:
@@ -202,7 +204,7 @@ class AgentInspection:
         agent, place = surface.listed.agent, self.place_of(surface.listed)
         trigger = await reads.wake.trigger_of(agent_id)
         latencies = await reads.turns.tool_latencies(agent_id, limit=TOOL_LATENCIES_SHOWN_COUNT_MAX)
-        around = Surroundings(
+        context = Surroundings(
             closure=await self.closure_of(surface.listed),
             models=self.models,
             workspace=place,
@@ -215,26 +217,26 @@ class AgentInspection:
             guidance=await self._prompts.guidance(agent_id, place),
             skills=await self._skills.summed(agent, place),
         )
-        return InspectedAgent(surface, around)
+        return InspectedAgent(surface, context)
 
     async def closure_of(self, listed: ListedAgent) -> Closure | None:
-        """What has come of an agent's work, as its rows stand."""
+        """The closure derived from an agent's current rows."""
         agent_id, now = listed.agent.identity.agent_id, self._clock.now()
         snapshot = await self._reads.agents.snapshot(agent_id, now=now)
         return None if snapshot is None else current_closure(snapshot)
 
     def place_of(self, listed: ListedAgent) -> ActiveWorkspace:
-        """Where an agent works."""
+        """The workspace an agent works in."""
         return self._workspaces.place_of(listed.agent.identity.agent_id, listed.workspace)
 
     @property
     def models(self) -> RuntimeModels:
-        """The models agents without a choice of their own are given."""
+        """The models of agents without an override."""
         first, *others = self._routing.configured(ModelChoice())
         return RuntimeModels(default=str(first), fallbacks=tuple(map(str, others)))
 
     def _withheld(self, agent: AgentState) -> tuple[str, ...]:
-        """The tools the agent's model is not given."""
+        """The tools withheld from the agent's model."""
         chosen, default = agent.model.override_model, self._routing.preference.default
         ref = default if chosen is None else parse_model_ref(chosen)
         return self._routing.withheld_from(ref)

@@ -47,7 +47,7 @@ from holon.runtime.commits import commit_decided
 
 
 class AgentProvisioner:
-    """Births of one host."""
+    """Creates the agents of one host."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class AgentProvisioner:
     async def create(
         self, identity: AgentIdentity, *, template: str | None = None, key: str | None = None
     ) -> None:
-        """Bring an agent into being, asleep and ready; raises and leaves nothing if it cannot."""
+        """Create an agent, asleep; on an error, leave neither a home nor an agent."""
         agent_id = parse_agent_id(identity.agent_id)
         creation = self._creation(identity, template=template, key=key)
         while key is not None and agent_id in self._in_progress:
@@ -89,7 +89,7 @@ class AgentProvisioner:
             done.set()
 
     async def ensure(self, agent_id: AgentId) -> None:
-        """See to it that the default agent is there, and has a home."""
+        """Create the default agent unless it exists, and complete its home."""
         if await self._store.reads.agents.agent(agent_id) is not None:
             await self._complete(agent_id)
             return
@@ -141,7 +141,7 @@ class AgentProvisioner:
         )
 
     def _trigger(self, identity: AgentIdentity) -> tuple[CreateTrigger, ...]:
-        """Its external trigger, where anything can be delivered."""
+        """The agent's external trigger, where deliveries are possible."""
         if self._trigger_base_url is None:
             return ()
         fresh = TriggerId(self._ids.fresh(IdPrefix.TRIGGER))
@@ -149,7 +149,7 @@ class AgentProvisioner:
         return (CreateTrigger(trigger=trigger),)
 
     async def _was_provisioned(self, creation: Commit, refusal: Refusal) -> bool:
-        """Whether what is refused is this very creation: a commit of its name is known then."""
+        """Whether the refused request repeats this creation: its commit id is known then."""
         if refusal.code is not RefusalCode.AGENT_EXISTS:
             return False
         return isinstance(await self._store.apply(audited(creation)), Applied)
@@ -158,7 +158,7 @@ class AgentProvisioner:
         self, creation: Commit, identity: AgentIdentity, *, template: str | None
     ) -> None:
         await self._homes.make(identity.agent_id, template=template, at=identity.created_at)
-        with anyio.CancelScope(shield=True):  # from here on it is one step
+        with anyio.CancelScope(shield=True):  # home and identity are one step from here on
             await self._commit(identity.agent_id, creation)
 
     async def _commit(self, agent_id: AgentId, creation: Commit) -> None:
@@ -186,7 +186,7 @@ class AgentProvisioner:
 
     @contextmanager
     def _noted(self) -> Iterator[None]:
-        """Go on although something is wrong with a home, having told of it."""
+        """Log a problem with a home, and continue."""
         try:
             yield
         except HolonError as problem:

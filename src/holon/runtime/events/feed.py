@@ -81,12 +81,12 @@ class EventReader:
         self._cursor = cursor
         self._read = read
         self._is_global = is_global
-        self._is_at_end = False  # as of the last look
+        self._is_at_end = False  # as of the last read
 
     async def page(self) -> Page:
-        """Return what follows, empty when there is nothing yet; raises when the place is lost."""
+        """Return the events after the cursor, maybe none; raises when the cursor is lost."""
         if self._is_at_end and not self._alarm.is_nudged:
-            return ()  # nothing was committed since that look began
+            return ()  # nothing was committed since that read began
         found = await self._read(self._cursor)
         self._is_at_end = len(found) < EVENT_PAGE_COUNT_DEFAULT
         if found:
@@ -94,13 +94,13 @@ class EventReader:
         return found
 
     async def gather(self) -> None:
-        """Let a little more happen, for a reader that has come to the end."""
+        """Wait briefly at the end of the log, so that events arrive in larger pages."""
         if self._is_at_end:
             await self._clock.sleep_for(GATHER_MS)
 
     async def news(self) -> None:
-        """Return once there may be more. Giving up waiting loses nothing."""
-        self._is_at_end = False  # whoever waited looks again, whatever woke it
+        """Return once there may be more events. Cancelling the wait loses nothing."""
+        self._is_at_end = False  # read again after any wake-up, also `wake_all`
         await self._alarm.wait(until=None)
 
 
@@ -117,11 +117,11 @@ class EventFeed:
 
     @property
     def follower_count(self) -> int:
-        """How many readers there are."""
+        """The number of open readers."""
         return sum(len(alarms) for alarms in self._followers.values())
 
     def commit_applied(self, touched: Collection[AgentId]) -> None:
-        """Nudge those who follow these agents, or all."""
+        """Nudge the readers of these agents, and those of all agents."""
         self._commit_count += 1
         self._kept.clear()
         for place in (None, *touched):
@@ -129,7 +129,7 @@ class EventFeed:
                 alarm.nudge()
 
     def wake_all(self) -> None:
-        """Have every reader look up, though nothing was committed."""
+        """Wake every reader without a commit."""
         for alarms in self._followers.values():
             for alarm in alarms:
                 alarm.nudge()
@@ -155,7 +155,7 @@ class EventFeed:
             yield EventReader(alarm, self._clock, after, read, is_global=True)
 
     async def require_log_kept(self, cursor: int) -> None:
-        """Raise when nobody can follow all agents from this log number."""
+        """Raise when the events of all agents cannot be followed from this log number."""
         await self._shared((None, cursor), self._log_page)
 
     async def follow(self, agent_id: AgentId, *, after: int) -> AsyncGenerator[AuditEvent, None]:
@@ -211,7 +211,7 @@ class EventFeed:
 
 
 def require_kept(agent_id: AgentId | None, cursor: int, *, floor: int, newest: int) -> None:
-    """Raise when what follows a cursor cannot be told: it was pruned, or never was."""
+    """Raise when the events after a cursor are unavailable: pruned, or in the future."""
     whose = "of all agents" if agent_id is None else f"of {agent_id}"
     if cursor > newest:
         raise CursorAheadError(f"event {cursor} {whose} has not happened: the newest is {newest}")
@@ -220,7 +220,7 @@ def require_kept(agent_id: AgentId | None, cursor: int, *, floor: int, newest: i
 
 
 def require_epoch(asked: str | None, current: str | None) -> None:
-    """Raise when a cursor was given out on another timeline than the log is on now."""
+    """Raise when a cursor belongs to another timeline than the current log."""
     if asked is not None and asked != current:
         raise LogEpochChangedError(
             "the events after this cursor are of another timeline: the home was restored since",
@@ -230,6 +230,6 @@ def require_epoch(asked: str | None, current: str | None) -> None:
 
 
 def require_near(cursor: int, newest: int) -> None:
-    """Raise when a cursor is too far behind to be followed from."""
+    """Raise when a cursor is too far behind to be followed live."""
     if newest - cursor > FEED_LAG_EVENTS_MAX:
         raise SubscriberLaggedError(f"{newest - cursor} events behind")

@@ -67,18 +67,18 @@ from holon.runtime.tasks.supervisor import os_errors_noted
 
 
 async def watch_store(store: Store, clock: Clock, journal: Journal) -> NoReturn:
-    """Look for ever; raises StoreBrokenError when the store can no longer be relied on."""
-    told: dict[str, str] = {}
+    """Check the store at intervals; raises StoreBrokenError when it is no longer usable."""
+    reported: dict[str, str] = {}
     while True:
         await clock.sleep_for(STORE_LOOK_MS)
-        with suppress(StoreFullError):  # it is among the problems
+        with suppress(StoreFullError):  # listed in `store.problems`
             await store.look()
-        found = {problem.code: problem.message for problem in store.problems}
-        for code in found.keys() - told.keys():
-            journal.note(code, found[code], level=LogLevel.WARNING)
-        for code in told.keys() - found.keys():
-            journal.note(f"{code}_over", f"it is over: {told[code]}")
-        told = found
+        current = {problem.code: problem.message for problem in store.problems}
+        for code in current.keys() - reported.keys():
+            journal.note(code, current[code], level=LogLevel.WARNING)
+        for code in reported.keys() - current.keys():
+            journal.note(f"{code}_over", f"resolved: {reported[code]}")
+        reported = current
 
 
 class RetentionKeeper:
@@ -112,17 +112,17 @@ class RetentionKeeper:
         self._before: list[Callable[[], Awaitable[None]]] = []
 
     def before_each_step(self, act: Callable[[], Awaitable[None]]) -> None:
-        """Have something done before rows go, by those who have yet to read them."""
+        """Run `act` before each pruning step, for a consumer that must read rows first."""
         self._before.append(act)
 
     def commit_applied(self) -> None:
-        """Count what comes in; every few groups are a reason to look."""
+        """Count commit groups; check the size every few of them."""
         self._groups_seen += 1
         if self._groups_seen % RETENTION_LOOK_COMMITS_COUNT == 0 or self._is_burst():
             self._alarm.nudge()
 
     async def run(self) -> None:
-        """Prune for ever."""
+        """Prune at intervals and on demand, until cancelled."""
         async with anyio.create_task_group() as beside:
             beside.start_soon(self._run_interval)
             await self._run_pruning()
@@ -134,7 +134,7 @@ class RetentionKeeper:
             self._alarm.nudge()
 
     async def _run_pruning(self) -> None:
-        await self._trusted_now()  # from here on the clock is watched
+        await self._trusted_now()  # establishes the baseline of clock trust
         while True:
             await self._alarm.wait(until=None)
             if self._is_due or self._is_burst() or await self._may_overflow():
@@ -152,7 +152,7 @@ class RetentionKeeper:
 
     async def prune_all(self) -> None:
         """Prune until the policy is met."""
-        with os_errors_noted(self._journal, "the files of ended commands are left for later"):
+        with os_errors_noted(self._journal, "the files of ended commands are kept for now"):
             await self._forget_runs()
         try:
             await self._let_go_unseen(kept=UNSEEN_PER_AGENT_COUNT_MAX)
@@ -173,7 +173,7 @@ class RetentionKeeper:
             await self._prune_rows()
 
     async def _trusted_now(self) -> datetime:
-        """Look at the clock, and return the moment that is believed to have come."""
+        """Update the clock trust, and return the trusted current time."""
         clock, reads = self._clock, self._store.reads
         now, monotonic_ns = clock.now(), clock.monotonic_ns()
         if self._trust is None:
@@ -193,12 +193,12 @@ class RetentionKeeper:
             await self._failpoints.reach(Failpoint.RETENTION_BETWEEN_BATCHES)
 
     async def _let_go_unseen(self, *, kept: int) -> bool:
-        """Bound what waits to be shown to each agent; returns whether something was let go."""
+        """Bound the unseen messages of each agent; returns whether any were discarded."""
         crowded = await self._store.reads.queue.crowded(kept=kept)
         return any([await self._let_go_oldest(agent_id, kept=kept) for agent_id in crowded])
 
     async def _let_go_oldest(self, agent_id: AgentId, *, kept: int) -> bool:
-        """Let go a batch at a time, as long as the agent begins no turn meanwhile."""
+        """Discard in batches, until done or until the agent begins a turn."""
         has_let_go = False
         reads, batch_count = self._store.reads, self._retention.batch_count
         while agent := await reads.agents.agent(agent_id):
@@ -212,7 +212,7 @@ class RetentionKeeper:
         return has_let_go
 
     async def _remove_homes(self) -> None:
-        """Take away the homes of past runs of which nothing is left in the database."""
+        """Remove the homes of past runs whose last row was pruned."""
         try:
             there = await self._homes.temporary()
             past = await self._store.reads.agents.archived_without_history(there) if there else ()
@@ -222,18 +222,18 @@ class RetentionKeeper:
         except HolonError as error:
             self._journal.note(
                 "homes_kept",
-                "the homes of past runs are left for later",
+                "the homes of past runs are kept until the next pass",
                 level=LogLevel.WARNING,
                 error=error,
             )
 
     async def _forget_runs(self) -> None:
-        """Drop what ended commands left on disk, as far as the policy wants it."""
+        """Delete the files of ended commands, as far as the policy allows."""
         runs = await self._shell.ended_runs()
         if not runs:
             return
         reads = self._store.reads
-        # Those that run come first: a task that ends in between is in the second list.
+        # Open tasks are read first: one that ends in between is then in the second list.
         tasks = [*await reads.tasks.open_tasks(), *await reads.tasks.unread_tasks()]
         in_use = [run_id for task in tasks if (run_id := run_id_of(task)) is not None]
         leaving = runs_to_forget(

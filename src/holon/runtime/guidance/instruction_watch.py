@@ -28,13 +28,13 @@ from holon.model.values import AgentId, TurnId
 from holon.ports.guidance import InstructionSources
 from holon.ports.reads import StoreReads
 from holon.runtime.workspaces.place import AgentPlaces
-from holon.tools.guidance import turn_worth
+from holon.tools.guidance import least_authority
 from holon.tools.registry import ToolRegistry
 from holon.tools.tool import ToolExecution
 
 
 class InstructionWatch:
-    """Watches the homes of one host's agents."""
+    """Detects changes in the instruction sources of one host's agents."""
 
     def __init__(
         self,
@@ -49,20 +49,21 @@ class InstructionWatch:
         self._agent_places = agent_places
         self._instruction_sources = instruction_sources
         self._seen: Lru[AgentId, Mapping[str, str]] = Lru(INSTRUCTION_LOOKS_COUNT_MAX)
-        self._untold: dict[AgentId, tuple[Change, ...]] = {}
+        self._unreported: dict[AgentId, tuple[Change, ...]] = {}
 
     async def begin(self, call: ToolCallRecord) -> None:
-        """Look before a call, so that what it changes can be told from what was changed before."""
+        """Compare before a call, so that earlier changes are not attributed to it."""
         if self._is_looked_at(call.name):
-            seen = await self._changes(call.agent_id, call.turn_id)
-            untold = (*self._untold.get(call.agent_id, ()), *seen)  # of a call that was cut off
-            self._untold[call.agent_id] = untold[-INSTRUCTIONS_UNTOLD_COUNT_MAX:]
+            changes = await self._changes(call.agent_id, call.turn_id)
+            # An interrupted call may have left some unreported.
+            unreported = (*self._unreported.get(call.agent_id, ()), *changes)
+            self._unreported[call.agent_id] = unreported[-INSTRUCTIONS_UNTOLD_COUNT_MAX:]
 
     async def noticed(self, call: ToolCallRecord, execution: ToolExecution) -> ToolExecution:
-        """Return the execution with the events about what changed."""
+        """Return the execution with events for the changes detected."""
         if not self._is_looked_at(call.name):
             return execution
-        before = self._untold.pop(call.agent_id, ())
+        before = self._unreported.pop(call.agent_id, ())
         during = await self._changes(call.agent_id, call.turn_id, effect_id=call.effect_id)
         if not before and not during:
             return execution
@@ -70,10 +71,10 @@ class InstructionWatch:
         return msgspec.structs.replace(execution, changes=changes)
 
     async def ending(self, log: TurnLog) -> tuple[Change, ...]:
-        """Return the events about what changed until the end of a turn that acted."""
+        """Return events for changes since the last check, at the end of a turn with such calls."""
         if not any(self._is_looked_at(each.call.name) for each in log.calls):
             return ()
-        before = self._untold.pop(log.turn.agent_id, ())
+        before = self._unreported.pop(log.turn.agent_id, ())
         return (*before, *await self._changes(log.turn.agent_id, log.turn.turn_id))
 
     def _is_looked_at(self, name: str) -> bool:
@@ -86,15 +87,15 @@ class InstructionWatch:
         now = await self._instruction_sources.digests(self._agent_places.home_of(agent_id))
         before = self._seen.peek(agent_id)
         for gone in self._seen.put(agent_id, now):
-            self._untold.pop(gone, None)
+            self._unreported.pop(gone, None)
         if before is None or before == now:
             return ()
-        worth = await turn_worth(self._reads, agent_id, turn_id)
+        authority = await least_authority(self._reads, agent_id, turn_id)
         noticed = InstructionCheck(
             turn_id=turn_id,
             effect_id=effect_id,
-            authority_class=worth,
-            tainted=is_tainted(worth),
+            authority_class=authority,
+            tainted=is_tainted(authority),
         )
-        told = changes_between(before, now, noticed)
-        return tuple(NoteInstructionChange(agent_id=agent_id, event=event) for event in told)
+        events = changes_between(before, now, noticed)
+        return tuple(NoteInstructionChange(agent_id=agent_id, event=event) for event in events)

@@ -27,7 +27,7 @@ from holon.tools.tool import ToolExecution, ToolScene
 
 
 class SkillWatch:
-    """Watches the calls of one host."""
+    """Detects skill use in the tool calls of one host."""
 
     def __init__(
         self,
@@ -63,11 +63,11 @@ class SkillWatch:
             turn_id=scene.turn_id,
             turn_index=agent.totals.turn_index + 1,  # a turn is counted when it ends
         )
-        made = []
+        activations = []
         for use in uses:
             known = await self._reads.guidance.activations_of(scene.agent_id, use.entry.path)
-            made.append(activation_of(use, known, turn, now=scene.now))
-        return tuple(each for each in made if each is not None)
+            activations.append(activation_of(use, known, turn, now=scene.now))
+        return tuple(each for each in activations if each is not None)
 
     async def _uses(
         self, commands: tuple[RanCommand, ...], scene: ToolScene, agent: AgentState

@@ -41,7 +41,7 @@ SKILLS_FOLDER = "skills"
 
 
 class _Where(TypedDict):
-    """Where an agent's skills are looked for."""
+    """The roots an agent's skills are searched in."""
 
     agent_home: str
     workspace_anchor: str | None
@@ -49,7 +49,7 @@ class _Where(TypedDict):
 
 
 class SkillService:
-    """The skills of one host's agents."""
+    """Lists, installs and uninstalls the skills of one host's agents."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class SkillService:
         self._one_at_a_time = anyio.Lock()
 
     async def look(self, agent_id: AgentId) -> AgentSkillsView:
-        """Return what an agent may discover, uses, and was given."""
+        """Return an agent's discoverable, active and installed skills."""
         agent = await self._known(agent_id)
         place = await self._agent_places.current(agent_id)
         catalog = await self._catalog(agent, place)
@@ -80,7 +80,7 @@ class SkillService:
         return agent_skills_view(agent_id, catalog, active, installed, passed_over)
 
     async def summed(self, agent: AgentState, place: ActiveWorkspace) -> SkillsSummary:
-        """Return the short of it, for an agent in any condition, at the place where it works."""
+        """Return the summary of an agent's skills, also for a stopped or archived one."""
         active = await self._store.reads.guidance.active_skills(agent.identity.agent_id)
         return skills_summary(await self._catalog(agent, place), active)
 
@@ -99,27 +99,27 @@ class SkillService:
     async def install(
         self, agent_id: AgentId, name: str, *, kind: str | None, copies: bool, force: bool
     ) -> InstalledSkill:
-        """Put a skill into an agent's home."""
+        """Install a skill into an agent's home."""
         await self._known(agent_id)
         ref = parse_skill_ref(name, kind=kind, copies=copies)
         async with self._one_at_a_time:
-            made = await self._skill_folders.install(ref, self._folder(agent_id), force=force)
+            installed = await self._skill_folders.install(ref, self._folder(agent_id), force=force)
             event = SkillInstalled(
-                skill_name=made.name,
-                path=made.path,
-                source_kind=made.kind,
-                source=made.source,
-                sha256=made.sha256,
+                skill_name=installed.name,
+                path=installed.path,
+                source_kind=installed.kind,
+                source=installed.source,
+                sha256=installed.sha256,
             )
             await self._tell(agent_id, event)
-        return made
+        return installed
 
     async def uninstall(self, agent_id: AgentId, name: str, *, force: bool) -> SkillFolder:
-        """Take a skill out of an agent's home; of one that is not there, say whose it is."""
+        """Uninstall a skill; the refusal for one installed elsewhere names its owner."""
         agent, root = await self._known(agent_id), self._folder(agent_id)
         async with self._one_at_a_time:
             try:
-                gone = await self._skill_folders.uninstall(name, root, force=force)
+                removed = await self._skill_folders.uninstall(name, root, force=force)
             except RefusedError as error:
                 if error.refusal.code is not RefusalCode.SKILL_NOT_FOUND:
                     raise
@@ -127,8 +127,8 @@ class SkillService:
                 catalog = await self._catalog(agent, place)
                 refusal = refuse_not_installed(name, catalog, root=root)
                 raise RefusedError(refusal or error.refusal) from error
-            await self._tell(agent_id, SkillUninstalled(skill_name=gone.name, path=gone.path))
-        return gone
+            await self._tell(agent_id, SkillUninstalled(skill_name=removed.name, path=removed.path))
+        return removed
 
     def _folder(self, agent_id: AgentId) -> str:
         return f"{self._agent_places.home_of(agent_id)}/{SKILLS_FOLDER}"

@@ -69,7 +69,7 @@ from holon.runtime.workspaces.place import AgentPlaces
 
 
 class MemoryFeeder:
-    """Feeds the indexes of one host."""
+    """Feeds changed rows and files into the indexes of one host."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class MemoryFeeder:
         self.followed: dict[AgentId, anyio.Lock] = {}
 
     async def feed(self, agent_id: AgentId, *, count_max: int | None) -> tuple[str, ...]:
-        """Feed what has changed; returns what could not be."""
+        """Feed all changes; returns a note on each file that could not be read."""
         async with self.lock(agent_id):
             index = self.index(agent_id)
             facts = await index.facts()
@@ -102,7 +102,7 @@ class MemoryFeeder:
     async def _feed_rows(
         self, agent_id: AgentId, index: MemoryIndex, facts: IndexFacts, *, count_max: int | None
     ) -> bool:
-        """Feed changed records; returns whether an index that was marked holds all of them now."""
+        """Feed changed records; returns whether a dirty index is now complete."""
         reached, fed_count = facts.through_seq, 0
         while count_max is None or fed_count < count_max:
             page = await self.page(agent_id, reached, limit=MEMORY_FEED_COUNT)
@@ -117,7 +117,7 @@ class MemoryFeeder:
         return False
 
     async def page(self, agent_id: AgentId, after_seq: int, *, limit: int) -> SourcePage:
-        """Return a page of what was written after a change."""
+        """Return a page of the sources written after a change."""
         reads = self._reads
         page = await reads.memory.changed_sources(agent_id, after_seq=after_seq, limit=limit)
         sources = tuple(map(self._shown, page.sources))
@@ -134,30 +134,30 @@ class MemoryFeeder:
                 return source
 
     async def _mend_files(self, agent_id: AgentId, index: MemoryIndex) -> tuple[str, ...]:
-        """Index the memory files anew where they are not what the index holds."""
+        """Reindex memory files whose digest differs from the indexed one."""
         notes: list[str] = []
-        held = await index.digests(MEMORY_FILES)
+        indexed = await index.digests(MEMORY_FILES)
         for ref, path in MEMORY_FILES.items():
             body, problem = await self.read_file(agent_id, path)
             if problem is not None:
                 notes.append(f"{path} is not searched: {problem}")
             digest = hashlib.sha256(body.encode()).hexdigest() if body.strip() else None
-            if digest == held.get(ref):
+            if digest == indexed.get(ref):
                 continue
             now = self._clock.now()
-            documents = (file_document(agent_id, ref, body, updated_at=now),)
-            kept = documents if digest is not None else ()
-            await index.apply(IndexUpdate(source_keys=(ref,), documents=kept))
+            document = file_document(agent_id, ref, body, updated_at=now)
+            documents = () if digest is None else (document,)
+            await index.apply(IndexUpdate(source_keys=(ref,), documents=documents))
         return tuple(notes)
 
     async def read_file(self, agent_id: AgentId, path: str) -> tuple[str, str | None]:
-        """Return the text of a memory file, and what stands in its way."""
+        """Return the text of a memory file, and the reason if it cannot be read."""
         try:
             files = self._files.under(self.home(agent_id))
-            found = await files.read(path, bytes_max=MEMORY_FILE_BYTES_MAX)
+            stored = await files.read(path, bytes_max=MEMORY_FILE_BYTES_MAX)
         except (FileRefusedError, PathEscapeError) as refused:
             return "", refused.message
-        return ("" if found is None else found.content.decode(errors="replace")), None
+        return ("" if stored is None else stored.content.decode(errors="replace")), None
 
     def index(self, agent_id: AgentId) -> MemoryIndex:
         """Return the index of an agent."""
@@ -168,7 +168,7 @@ class MemoryFeeder:
         return self._agent_places.home_of(agent_id)
 
     def lock(self, agent_id: AgentId) -> anyio.Lock:
-        """Follow an agent from now on, and return what keeps two from feeding its index at once."""
+        """Follow an agent from now on, and return the lock that serialises feeding its index."""
         return self.followed.setdefault(agent_id, anyio.Lock())
 
 
@@ -182,7 +182,7 @@ def _update_of(page: SourcePage) -> IndexUpdate:
 
 
 T = TypeVar("T")
-_TRIES_COUNT_MAX: Final = 3  # an index may be lost more than once while somebody damages it
+_TRIES_COUNT_MAX: Final = 3  # a command may damage an index again during a retry
 
 
 class MemoryIndexer:
@@ -206,22 +206,22 @@ class MemoryIndexer:
         self._alarm = Alarm(self._clock)
         self._feeder = feeder
         self._due: set[AgentId] = set()
-        self._is_awaited = False  # somebody waits for a rebuild
+        self._is_awaited = False  # a caller waits for a rebuild: skip the pause
 
     def commit_applied(self, touched: Collection[AgentId]) -> None:
-        """Feed the followed ones among these agents, in a while."""
-        if found := self._feeder.followed.keys() & touched:
-            self._due |= found
+        """Schedule feeding for those of these agents that are followed."""
+        if followed := self._feeder.followed.keys() & touched:
+            self._due |= followed
             self._alarm.nudge()
 
     def files_changed(self, agent_id: AgentId, root: str, paths: Collection[str]) -> None:
-        """A controlled write changed these files below a root: memory files are looked at soon."""
+        """Schedule feeding when a tool's write changed a memory file below a root."""
         known = {f"{self._feeder.home(agent_id)}/{path}" for path in MEMORY_FILES.values()}
         if not known.isdisjoint(f"{root.rstrip('/')}/{path}" for path in paths):
             self.commit_applied((agent_id,))
 
     async def run(self) -> None:
-        """Feed what has changed, for ever."""
+        """Feed scheduled agents until cancelled."""
         if not self._memory_indexes.is_kept:
             return
         while True:
@@ -235,41 +235,41 @@ class MemoryIndexer:
     async def search(
         self, agent_id: AgentId, query: str, *, limit: int, include_all_workspaces: bool = False
     ) -> FoundMemory:
-        """Return what is found, of everything that was durable when the search began."""
+        """Search everything that was durable when the search began."""
         place = await self._agent_places.current(agent_id)
         scope = MemoryScope(workspace_id=place.workspace_id, all_workspaces=include_all_workspaces)
 
-        async def looked() -> FoundMemory:
+        async def attempt() -> FoundMemory:
             notes = await self._feeder.feed(agent_id, count_max=MEMORY_FEED_SEARCH_COUNT_MAX)
             hits = await self._feeder.index(agent_id).search(query, scope, limit=limit)
             known = await self._known(agent_id, {hit.source_ref: hit.updated_at for hit in hits})
-            seen = ((hit, known.get(hit.source_ref)) for hit in hits)
-            kept = (vouched(hit, of) for hit, of in seen if of and is_visible(of, scope))
+            sources = ((hit, known.get(hit.source_ref)) for hit in hits)
+            visible = (vouched(hit, of) for hit, of in sources if of and is_visible(of, scope))
             status = await self._status(agent_id)
-            return FoundMemory(hits=tuple(kept), status=status, notes=notes)
+            return FoundMemory(hits=tuple(visible), status=status, notes=notes)
 
-        return await _persistently(looked)
+        return await _persistently(attempt)
 
     async def get(self, agent_id: AgentId, source_ref: str, *, chars_max: int) -> MemoryText | None:
-        """Return the exact text behind a reference of this very agent's."""
+        """Return the exact text of one of this agent's references."""
 
-        async def looked() -> MemoryText | None:
+        async def attempt() -> MemoryText | None:
             await self._feeder.feed(agent_id, count_max=MEMORY_FEED_SEARCH_COUNT_MAX)
-            found = await self._feeder.index(agent_id).get(source_ref, chars_max=1)
-            if found is None:
+            indexed = await self._feeder.index(agent_id).get(source_ref, chars_max=1)
+            if indexed is None:
                 return None
-            known = await self._known(agent_id, {source_ref: found.updated_at})
+            known = await self._known(agent_id, {source_ref: indexed.updated_at})
             document = known.get(source_ref)
             return None if document is None else text_of(document, chars_max=chars_max)
 
-        return await _persistently(looked)
+        return await _persistently(attempt)
 
     async def _known(
         self, agent_id: AgentId, updated: Mapping[str, datetime]
     ) -> Mapping[str, MemoryDocument]:
-        """The documents of these references, made anew from what they come from."""
+        """Rebuild the documents of these references from their sources."""
         known: dict[str, MemoryDocument] = {}
-        named = {found for ref in updated if (found := source_of(ref)) is not None}
+        named = {place for ref in updated if (place := source_of(ref)) is not None}
         reads = self._reads
         for source in await reads.memory.named_sources(agent_id, sorted(named)):
             known |= {document.source_ref: document for document in documents_of(source)}
@@ -280,13 +280,13 @@ class MemoryIndexer:
         return known
 
     async def status(self, agent_id: AgentId) -> MemoryStatus:
-        """Say how the agent's index stands."""
+        """Return the state of the agent's index."""
         return await _persistently(lambda: self._status(agent_id))
 
     async def rebuild(self, agent_id: AgentId) -> MemoryStatus:
-        """Throw the index away and feed it from the beginning, behind the caller's back."""
+        """Discard the index and feed it from the beginning, in the background."""
         async with self._feeder.lock(agent_id):
-            await self._feeder.index(agent_id).begin_anew("a rebuild was asked for")
+            await self._feeder.index(agent_id).begin_anew("a rebuild was requested")
         self._is_awaited = True
         self.commit_applied((agent_id,))
         return await self.status(agent_id)
@@ -314,7 +314,7 @@ class MemoryIndexer:
         with bug_noted(
             self._journal,
             "memory_feed_crashed",
-            f"the memory of {agent_id} is not fed until there is news of it (a bug)",
+            f"the memory of {agent_id} is not fed until its rows change (a bug)",
             agent_id=agent_id,
         ):
             await self._feed_quietly(agent_id)
@@ -332,7 +332,7 @@ class MemoryIndexer:
 
 
 async def _persistently(work: Callable[[], Awaitable[T]]) -> T:
-    """Do something with an index again when it was lost under it."""
+    """Retry an operation when its index was lost in between."""
     for _ in range(_TRIES_COUNT_MAX - 1):
         try:
             return await work()

@@ -26,7 +26,7 @@ from holon.runtime.workspaces.place import AgentPlaces
 
 
 class EpisodeLedgerKeeper:
-    """Keeps the ledgers of one host."""
+    """Writes the ledgers of one host."""
 
     def __init__(
         self,
@@ -46,13 +46,13 @@ class EpisodeLedgerKeeper:
         self._behind: dict[AgentId, None] = {}
 
     def archived(self, agent_id: AgentId) -> None:
-        """An episode of this agent may have been archived."""
+        """Schedule an agent's ledger: an episode may have been archived."""
         if self._ledger.is_kept:
             self._behind[agent_id] = None
             self._alarm.nudge()
 
     async def run(self) -> None:
-        """Write ledgers for ever."""
+        """Write scheduled ledgers until cancelled."""
         if not self._ledger.is_kept:
             return
         reads = self._reads
@@ -63,7 +63,7 @@ class EpisodeLedgerKeeper:
             await self._alarm.wait(until=None)
 
     async def catch_up(self) -> None:
-        """Bring the ledger of every agent that may be behind up to date."""
+        """Update the ledger of every scheduled agent."""
         while self._behind:
             agent_id = next(iter(self._behind))
             del self._behind[agent_id]
@@ -93,7 +93,7 @@ class EpisodeLedgerKeeper:
     async def _missing(
         self, agent_id: AgentId, last_id: EpisodeId | None
     ) -> tuple[EpisodeRecord, ...]:
-        """Those that follow the one that stands there, oldest first."""
+        """Episodes newer than the last one in the file, oldest first."""
         reads = self._reads
         for limit in (EPISODE_CANDIDATES_COUNT, EPISODES_PAGE_COUNT_MAX):
             newest = tuple(await reads.memory.episodes(agent_id, limit=limit))

@@ -71,7 +71,7 @@ _NOTES_COUNT_MAX: Final = 8
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One try at one model, timed from dispatch to its end."""
+    """One attempt at one model, timed from dispatch to its end."""
 
     model_ref: ModelRef
     number: int
@@ -79,11 +79,11 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime
     completed_at: datetime
     duration_ms: int
-    came: ModelAnswer | ProviderError
+    outcome: ModelAnswer | ProviderError
 
 
 class AttemptLog:
-    """Filled while a round goes from one candidate to the next."""
+    """The attempts of one round, recorded as they end."""
 
     def __init__(self, redactor: Redactor, *, requested: ModelRef) -> None:
         self._redactor = redactor
@@ -94,7 +94,7 @@ class AttemptLog:
         self.lost: list[FailedCandidate] = []
 
     def succeeded(self, attempt: Attempt, answer: ModelAnswer) -> None:
-        """A model answered."""
+        """Record an answered attempt."""
         self._active = self._winner = attempt.model_ref
         self.attempts.append(
             ProviderAttempt(
@@ -112,7 +112,7 @@ class AttemptLog:
         )
 
     def failed(self, attempt: Attempt, error: ProviderError, decision: RetryDecision) -> None:
-        """A model was asked in vain; `decision` is what follows."""
+        """Record a failed attempt; `decision` is what follows it."""
         self._active = attempt.model_ref
         self._append_failure(attempt, error, decision, error.diagnostics)
         if not isinstance(decision, RetryAfter):
@@ -121,7 +121,7 @@ class AttemptLog:
     def never_asked(
         self, ref: ModelRef, error: ProviderError, *, at: datetime, has_fallback: bool
     ) -> None:
-        """A candidate was refused before anything was sent."""
+        """Record a candidate that was skipped before anything was sent."""
         outcome = AttemptOutcome.FAIL_FAST_ABORTED
         refused = Attempt(
             model_ref=ref,
@@ -130,7 +130,7 @@ class AttemptLog:
             started_at=at,
             completed_at=at,
             duration_ms=0,
-            came=error,
+            outcome=error,
         )
         because = LeftBecause.CIRCUIT_OPEN if isinstance(error, CircuitOpenError) else None
         leave = NextCandidate if has_fallback else FailRound
@@ -212,7 +212,7 @@ _MS_NS: Final = 1_000_000
 
 
 class ProviderCaller:
-    """Asks the models of one host."""
+    """Calls the models of one host."""
 
     def __init__(
         self,
@@ -225,7 +225,7 @@ class ProviderCaller:
         progress: ProgressListener,
         deferral_allowed: bool,
     ) -> None:
-        """A turn may wait for the moment its provider named, where deferral is allowed."""
+        """With `deferral_allowed`, a turn may wait until the time its provider named."""
         self.routing: Final = routing
         self.gate: Final = gate
         self.clock: Final = clock
@@ -237,12 +237,12 @@ class ProviderCaller:
     async def ask(
         self, request: ProviderRequest, *, override: ModelRef | None
     ) -> ModelAnswered | ModelFailed:
-        """Return the next round, or why there is none."""
+        """Return the answer of the first candidate that gives one, or the failure."""
         return await _FallbackChain(self, request, self.routing.ordered(override)).run()
 
 
 class _FallbackChain:
-    """The way from the first candidate to the one that answers."""
+    """Calls an agent's models in order until one answers."""
 
     def __init__(
         self, caller: ProviderCaller, request: ProviderRequest, models: Sequence[ModelRef]
@@ -252,12 +252,12 @@ class _FallbackChain:
         self._gate = caller.gate
         self._request = request
         self._models = models
-        self._withheld: frozenset[str] = frozenset()  # from the candidate that is asked
+        self._withheld: frozenset[str] = frozenset()  # from the current candidate
         self._log = AttemptLog(caller.redactor, requested=models[0])
         self._moments: list[datetime] = []
 
     async def run(self) -> ModelAnswered | ModelFailed:
-        """Ask until somebody answers or nobody is left."""
+        """Try each candidate in turn; return the first answer, or the failure of all."""
         for index, ref in enumerate(self._models):
             answer = await self._try(ref, self._models[index + 1 :])
             if answer is not None:
@@ -269,7 +269,7 @@ class _FallbackChain:
                     withheld=tuple(sorted(self._withheld)),
                 )
             if self._log.lost[-1].error.ends_turn:
-                self._moments.clear()  # waiting makes no conversation shorter
+                self._moments.clear()  # waiting does not shorten a conversation
                 break
         redact = self._caller.redactor.redact
         return ModelFailed(
@@ -279,7 +279,7 @@ class _FallbackChain:
         )
 
     def _without_secrets(self, block: AssistantBlock) -> AssistantBlock:
-        """Clean words before they are recorded. Calls and sealed thinking only work verbatim."""
+        """Redact text before it is recorded. Calls and sealed thinking must stay verbatim."""
         match block:
             case TextBlock(text=text) | ThinkingBlock(text=text, is_sealed=False):
                 return msgspec.structs.replace(block, text=self._caller.redactor.redact(text))
@@ -295,11 +295,11 @@ class _FallbackChain:
             self._log.never_asked(ref, error, at=now, has_fallback=bool(rest))
             return None
         route = candidate.model_ref
-        # Whom else to ask matters only for a route that rests, so that is when we look.
+        # A usable fallback matters only for an open circuit, so it is looked up only then.
         has_other = self._gate.is_resting(route) and any(map(self._caller.routing.is_usable, rest))
         way = self._gate.enter(route, now_ms=self._now_ms(), has_fallback=has_other)
         if way is CircuitPermit.PASSED_OVER:
-            resting = CircuitOpenError("it failed too often in a row and is given a rest")
+            resting = CircuitOpenError("its circuit is open: it failed too often in a row")
             self._log.never_asked(route, resting, at=now, has_fallback=True)
             return None
         attempts_count_max = ATTEMPTS_COUNT_MAX if way is CircuitPermit.FREE else 1
@@ -312,21 +312,21 @@ class _FallbackChain:
     async def _ask(
         self, candidate: Candidate, attempts_count_max: int, *, has_fallback: bool
     ) -> ModelAnswer | None:
-        number, may_be_garbled = 1, self._gate.has_answered(candidate.model_ref)
+        number, may_retry_garbled = 1, self._gate.has_answered(candidate.model_ref)
         self._withheld = self._caller.routing.withheld_tools(candidate)
         while True:
             attempt = await self._attempt(candidate, number, attempts_count_max)
-            if may_be_garbled and (garbled := _garbled(attempt.came)) is not None:
-                may_be_garbled = False  # once: a second one says that something is wrong there
-                attempt = msgspec.structs.replace(attempt, came=garbled)
-            if isinstance(attempt.came, ModelAnswer):
+            if may_retry_garbled and (garbled := _garbled(attempt.outcome)) is not None:
+                may_retry_garbled = False  # once: a second one indicates a lasting fault
+                attempt = msgspec.structs.replace(attempt, outcome=garbled)
+            if isinstance(attempt.outcome, ModelAnswer):
                 self._gate.note_success(candidate.model_ref, account=candidate.account)
-                self._log.succeeded(attempt, attempt.came)
-                return attempt.came
-            decision = self._judge(candidate, attempt, attempt.came, has_fallback=has_fallback)
-            self._log.failed(attempt, attempt.came, decision)
+                self._log.succeeded(attempt, attempt.outcome)
+                return attempt.outcome
+            decision = self._judge(candidate, attempt, attempt.outcome, has_fallback=has_fallback)
+            self._log.failed(attempt, attempt.outcome, decision)
             if not isinstance(decision, RetryAfter):
-                named = moment_named(attempt.came, failed_at=attempt.completed_at)
+                named = moment_named(attempt.outcome, failed_at=attempt.completed_at)
                 self._moments.extend(() if named is None else (named,))
                 return None
             self._gate.spend_retry(candidate.account)
@@ -335,13 +335,13 @@ class _FallbackChain:
 
     async def _attempt(self, candidate: Candidate, number: int, count_max: int) -> Attempt:
         started_at, began_ns = self._clock.now(), self._clock.monotonic_ns()
-        came: ModelAnswer | ProviderError
+        outcome: ModelAnswer | ProviderError
         try:
-            answer = await candidate.provider.answer(self._offered(), self._hear)
+            answer = await candidate.provider.answer(self._offered(), self._report_progress)
             answer = _checked(answer, bytes_max=answer_bytes_max(candidate.output_tokens_max))
-            came = msgspec.structs.replace(answer, usage=self._usage_of(answer, candidate))
+            outcome = msgspec.structs.replace(answer, usage=self._usage_of(answer, candidate))
         except ProviderError as error:
-            came = error
+            outcome = error
         return Attempt(
             model_ref=candidate.model_ref,
             number=number,
@@ -349,26 +349,26 @@ class _FallbackChain:
             started_at=started_at,
             completed_at=self._clock.now(),
             duration_ms=(self._clock.monotonic_ns() - began_ns) // _MS_NS,
-            came=came,
+            outcome=outcome,
         )
 
     def _usage_of(self, answer: ModelAnswer, candidate: Candidate) -> TokenUsage:
-        told = answer.usage
-        if told is not None and told.input_tokens > 0 and told.output_tokens > 0:
-            return told  # spares measuring a long request
+        reported = answer.usage
+        if reported is not None and reported.input_tokens > 0 and reported.output_tokens > 0:
+            return reported  # avoids encoding a long request to measure it
         return counted_usage(
-            told,
+            reported,
             read_bytes=len(msgspec.json.encode(self._request)),
             written_bytes=sum(len(msgspec.json.encode(block)) for block in answer.blocks),
             calibration=self._caller.calibrations.of(str(candidate.model_ref)),
         )
 
     def _offered(self) -> ProviderRequest:
-        """The request, without what is withheld from the candidate."""
+        """The request, without the tools withheld from the candidate."""
         if not self._withheld:
             return self._request
-        kept = tuple(spec for spec in self._request.tools if spec.name not in self._withheld)
-        return msgspec.structs.replace(self._request, tools=kept)
+        offered = tuple(spec for spec in self._request.tools if spec.name not in self._withheld)
+        return msgspec.structs.replace(self._request, tools=offered)
 
     def _judge(
         self, candidate: Candidate, attempt: Attempt, error: ProviderError, *, has_fallback: bool
@@ -402,7 +402,7 @@ class _FallbackChain:
             failed_at=at,
         )
 
-    def _hear(self, progress: AnswerProgress) -> None:
+    def _report_progress(self, progress: AnswerProgress) -> None:
         self._caller.progress(self._request.agent_id, progress)
 
     def _now_ms(self) -> int:
@@ -410,10 +410,10 @@ class _FallbackChain:
 
 
 def _checked(answer: ModelAnswer, *, bytes_max: int) -> ModelAnswer:
-    """Return what is kept of the answer, if its calls can be told apart by their ids."""
-    names = [use.call_id for use in tool_uses_of(answer.blocks)]
+    """Return the bounded answer; raises when its call ids are not unique or it is too large."""
+    call_ids = [use.call_id for use in tool_uses_of(answer.blocks)]
     problem = "the answer gives the same id to two tool calls"
-    if len(set(names)) == len(names):
+    if len(set(call_ids)) == len(call_ids):
         try:
             return bounded_answer(answer, bytes_max=bytes_max)
         except ValueError as too_large:
@@ -425,12 +425,16 @@ def _checked(answer: ModelAnswer, *, bytes_max: int) -> ModelAnswer:
     )
 
 
-def _garbled(came: ModelAnswer | ProviderError) -> GarbledAnswerError | None:
-    """Return what could not be read as an error that may pass; what is too large stays so."""
-    if not isinstance(came, UnreadableResponseError) or came.diagnostics is None:
+def _garbled(outcome: ModelAnswer | ProviderError) -> GarbledAnswerError | None:
+    """Return an undecodable answer as a retryable error; None for any other outcome."""
+    if not isinstance(outcome, UnreadableResponseError) or outcome.diagnostics is None:
         return None
-    if came.diagnostics.flags is None or not came.diagnostics.flags.is_decode:
+    flags = outcome.diagnostics.flags
+    if flags is None or not flags.is_decode:
         return None
     return GarbledAnswerError(
-        came.message, hint=came.hint, diagnostics=came.diagnostics, usage=came.usage
+        outcome.message,
+        hint=outcome.hint,
+        diagnostics=outcome.diagnostics,
+        usage=outcome.usage,
     )

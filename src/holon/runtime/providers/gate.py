@@ -35,7 +35,7 @@ _Kept = TypeVar("_Kept")
 
 
 class LastFailure(Record, frozen=True, kw_only=True):
-    """The newest failure of a provider, as a doctor shows it."""
+    """The newest failure of a provider, as `holon config doctor` shows it."""
 
     model_ref: str
     failure_kind: str
@@ -47,32 +47,32 @@ FailureListener: TypeAlias = Callable[[str, LastFailure], None]
 
 
 def ignore_failure(provider: str, failure: LastFailure) -> None:
-    """Nobody keeps notes of failures."""
+    """Ignore a failure: the default listener."""
 
 
 CircuitListener: TypeAlias = Callable[[ModelRef, Circuit], None]
 
 
 def ignore_circuit(route: ModelRef, circuit: Circuit) -> None:
-    """Nobody minds who is given a rest."""
+    """Ignore a circuit change: the default listener."""
 
 
 class _SparseLru(Generic[_Key, _Kept]):
-    """What differs from the usual; it forgets what was written longest ago."""
+    """A bounded map of entries that differ from a default; the oldest write is evicted."""
 
     def __init__(self, default: _Kept) -> None:
         self._default = default
         self._rows: Lru[_Key, _Kept] = Lru(PROVIDER_ROUTES_KEPT_COUNT_MAX)
 
     def get(self, key: _Key) -> _Kept:
-        kept = self._rows.peek(key)
-        return self._default if kept is None else kept
+        value = self._rows.peek(key)
+        return self._default if value is None else value
 
-    def put(self, key: _Key, kept: _Kept) -> None:
-        if kept == self._default:
+    def put(self, key: _Key, value: _Kept) -> None:
+        if value == self._default:
             self._rows.pop(key)
         else:
-            self._rows.put(key, kept)
+            self._rows.put(key, value)
 
 
 class ProviderGate:
@@ -82,29 +82,29 @@ class ProviderGate:
         self, notice: FailureListener = ignore_failure, moved: CircuitListener = ignore_circuit
     ) -> None:
         self._notice = notice
-        self._moved = moved  # told when a route is given a rest, and when it is back
+        self._moved = moved  # called when a circuit opens or closes
         self._circuits: _SparseLru[ModelRef, Circuit] = _SparseLru(CLOSED)
         self._budgets: _SparseLru[str, RetryBudget] = _SparseLru(FULL_BUDGET)
         self._answered: _SparseLru[ModelRef, bool] = _SparseLru(default=False)
 
     def enter(self, route: ModelRef, *, now_ms: int, has_fallback: bool) -> CircuitPermit:
-        """Say how a route may be asked now; a probe must `leave`."""
-        circuit, found = passage(
+        """Return how a route may be called now; a probe must call `leave` afterwards."""
+        circuit, allowed = passage(
             self._circuits.get(route), now_ms=now_ms, has_fallback=has_fallback
         )
         self._circuits.put(route, circuit)
-        return found
+        return allowed
 
     def leave(self, route: ModelRef, *, now_ms: int) -> None:
-        """Let go of a probe, whether it had an outcome or was broken off."""
+        """End a probe, whether it had an outcome or was cancelled."""
         self._circuits.put(route, after_broken_off_probe(self._circuits.get(route), now_ms=now_ms))
 
     def is_resting(self, route: ModelRef) -> bool:
-        """Whether a route is to be left alone, as far as possible."""
+        """Whether a route's circuit is open: it is skipped while there is a fallback."""
         return not isinstance(self._circuits.get(route), CircuitClosed)
 
     def note_success(self, route: ModelRef, *, account: str) -> None:
-        """An attempt was answered."""
+        """Record an answered attempt."""
         self._move(route, after_answer())
         self._answered.put(route, True)
         self._budgets.put(account, after_success(self._budgets.get(account)))
@@ -116,7 +116,7 @@ class ProviderGate:
     def note_failure(
         self, route: ModelRef, failure: LastFailure, *, retryable: bool, now_ms: int
     ) -> None:
-        """An attempt failed."""
+        """Record a failed attempt."""
         circuit = self._circuits.get(route)
         moved = after_failure(circuit, now_ms=now_ms) if retryable else after_answer()
         self._move(route, moved)
@@ -129,7 +129,7 @@ class ProviderGate:
             self._moved(route, circuit)
 
     def note_refusal(self, route: ModelRef, failure: LastFailure) -> None:
-        """A candidate could not be asked at all, which says nothing about its route."""
+        """Record a candidate that could not be called; its circuit does not change."""
         self._notice(route.provider, failure)
 
     def may_retry(self, account: str) -> bool:
@@ -137,5 +137,5 @@ class ProviderGate:
         return not self._budgets.get(account).is_spent
 
     def spend_retry(self, account: str) -> None:
-        """A retry is about to be sent."""
+        """Take one retry from the account's budget."""
         self._budgets.put(account, after_retry(self._budgets.get(account)))

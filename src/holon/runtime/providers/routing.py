@@ -14,7 +14,7 @@ from holon.tools.registry import ToolRegistry
 
 
 class ModelRouting:
-    """The models of one host, as its agents are given them."""
+    """The models of one host, as its agents may use them."""
 
     def __init__(
         self,
@@ -31,15 +31,15 @@ class ModelRouting:
 
     @property
     def preference(self) -> ModelPreference:
-        """The models agents without a choice of their own are given."""
+        """The models of agents without an override."""
         return self._models.preference
 
     def find(self, ref: ModelRef) -> Candidate:
-        """Return a model that can be asked; raises ProviderError when it cannot be used."""
+        """Return a model that can be called; raises ProviderError when it cannot be used."""
         return self._models.find(ref)
 
     def is_usable(self, ref: ModelRef) -> bool:
-        """Whether a model could be asked as things are configured."""
+        """Whether a model is usable as configured."""
         try:
             self._models.find(ref)
         except ProviderError:
@@ -47,14 +47,14 @@ class ModelRouting:
         return True
 
     def prompt_tokens_max(self, override: ModelRef | None) -> int | None:
-        """Return the window of the model that is asked first; none if it cannot be used."""
+        """Return the context window of the first model; None if it cannot be used."""
         try:
             return self._models.find(override or self.preference.default).prompt_tokens_max
         except ProviderError:
             return None  # the next request to it reports what is wrong
 
     def ordered(self, override: ModelRef | None) -> tuple[ModelRef, ...]:
-        """Return the models that are asked, first to last."""
+        """Return the models to try, in order."""
         facts = RouteFacts(
             default=self.preference.default,
             fallbacks=self.preference.fallbacks,
@@ -64,7 +64,7 @@ class ModelRouting:
         return ordered_models(facts)
 
     def configured(self, choice: ModelChoice) -> tuple[ModelRef, ...]:
-        """Return the models that are asked for an agent; none if its own has no form."""
+        """Return the models to try for an agent; none if its override cannot be parsed."""
         override = choice.override_model
         try:
             return self.ordered(None if override is None else parse_model_ref(override))
@@ -72,13 +72,13 @@ class ModelRouting:
             return ()
 
     def withheld_tools(self, candidate: Candidate) -> frozenset[str]:
-        """Return the tools a model is not given: a trial model those that act, unless it may."""
+        """Return the tools withheld from a model: for a trial model, the acting ones."""
         if not candidate.is_trial or self._trial_tools_allowed:
             return frozenset()
         return self._tools.acting
 
     def withheld_from(self, model: ModelRef) -> tuple[str, ...]:
-        """Return the tools a named model is not given; none for one that cannot be used anyhow."""
+        """Return the tools withheld from a named model; none for an unusable one."""
         try:
             candidate = self._models.find(model)
         except ProviderError:

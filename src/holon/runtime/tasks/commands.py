@@ -59,13 +59,13 @@ from holon.tools.tool import ToolExecution, ToolScene
 
 
 class CommandRefusedError(BadInputError):
-    """A command cannot be started as it was asked for."""
+    """A command cannot be started as requested."""
 
     code = "command_refused"
 
 
 class CommandRequest(Record, frozen=True, kw_only=True):
-    """A command an operator wants run."""
+    """An operator's request to run a command."""
 
     cmd: str
     summary: str | None = None
@@ -79,12 +79,12 @@ class CommandRequest(Record, frozen=True, kw_only=True):
 
     @property
     def wait_ms(self) -> int:
-        """How long a call in the foreground would have waited for it."""
+        """The wait a foreground call would have used."""
         return COMMAND_YIELD_MS_DEFAULT if self.yield_time_ms is None else self.yield_time_ms
 
 
 class InputReceipt(Record, frozen=True, kw_only=True):
-    """How much of some input was taken, and a sentence about it."""
+    """How many bytes of input were accepted, and a summary for people."""
 
     bytes_written: int
     summary_text: str
@@ -125,10 +125,10 @@ class CommandService:
     async def start(
         self, agent_id: AgentId, order: CommandRequest, *, key: str | None = None
     ) -> TaskRecord:
-        """Run a command in the background, for an agent; once, however often a key is repeated."""
+        """Run a command in the background for an agent; once per key, however often repeated."""
         if key is None:
             return await self._start(agent_id, order, self._ids.fresh(IdPrefix.TASK))
-        async with self._keyed:  # of two at once, the second finds the task of the first
+        async with self._keyed:  # of two concurrent repeats, the second finds the first one's task
             task_id = keyed_id(IdPrefix.TASK, parse_agent_id(agent_id), key)
             earlier = await self._task_service.find(TaskId(task_id))
             if earlier is None:
@@ -140,17 +140,17 @@ class CommandService:
     async def _start(self, agent_id: AgentId, order: CommandRequest, task_id: str) -> TaskRecord:
         await self._require_admits(agent_id)
         command = await self._checked(agent_id, task_id, order)
-        with self._room_for(TaskId(task_id), agent_id):
+        with self._reserved(TaskId(task_id), agent_id):
             task = self._task(agent_id, TaskId(task_id), order, command=command)
-            with anyio.CancelScope(shield=True):  # a task on record is not left half started
+            with anyio.CancelScope(shield=True):  # a recorded task is never left half started
                 await self._task_service.open(task)
                 await self._begin(task, command)
         return _as_running(task)
 
     async def start_left(self, task: TaskRecord) -> bool:
-        """Start a task that an earlier process recorded and did not come to start.
+        """Start a task that an earlier process recorded but did not start.
 
-        Returns False when there is nothing to start, or it cannot be started any more.
+        Returns False when the task is not of that kind, or cannot be started any more.
         """
         spec = spec_of(task)
         if task.status is not TaskStatus.QUEUED or spec is None or run_id_of(task) != task.id:
@@ -171,7 +171,7 @@ class CommandService:
         return True
 
     async def _begin(self, task: TaskRecord, command: CommandSpec) -> None:
-        """Start the command of a recorded task, and see to it that it is looked after."""
+        """Start the command of a recorded task, and hand it to the supervisor."""
         await self._failpoints.reach(Failpoint.TASK_BEFORE_START)
         try:
             with _spawn_errors():
@@ -183,10 +183,10 @@ class CommandService:
             raise
         await self._failpoints.reach(Failpoint.TASK_AFTER_START)
         self._supervisor.take(_as_running(task), running)
-        # On a full disk, or where rows never hold still, the task is told of at its end.
+        # On a full disk, or under contention, the row is updated when the task ends.
         with suppress(StoreFullError, RefusedError):
             if not await self._task_service.report(_running(task)):
-                await running.stop()  # it was cancelled before it had begun
+                await running.stop()  # the task was cancelled before its command started
 
     async def feed(self, task: TaskRecord, text: str) -> InputReceipt:
         """Write to a task's input; a task that takes none is no error."""
@@ -196,29 +196,29 @@ class CommandService:
                 f"the input is longer than {COMMAND_INPUT_BYTES_MAX} bytes",
                 hint="send it in parts, or put it into a file the command reads",
             )
-        written, said = await feed_task(task, data, self._supervisor)
-        return InputReceipt(bytes_written=written, summary_text=said)
+        written, summary = await feed_task(task, data, self._supervisor)
+        return InputReceipt(bytes_written=written, summary_text=summary)
 
     async def stop(self, task_id: TaskId) -> StopRequest:
         """End a task: politely the first time, for certain the second time."""
         return await self._supervisor.stop(task_id)
 
     async def output(self, task: TaskRecord) -> OutputLook:
-        """Look at what a task has written."""
+        """Return a bounded excerpt of a task's output."""
         return await look_at_output(task, self._redactor, tasks=self._supervisor, shell=self._shell)
 
     @contextmanager
-    def _room_for(self, task_id: TaskId, agent_id: AgentId) -> Iterator[None]:
-        """Take the place of one more command, counting those that are being started just now."""
-        awaited = [
+    def _reserved(self, task_id: TaskId, agent_id: AgentId) -> Iterator[None]:
+        """Reserve quota for one more command, counting those being started."""
+        starting = [
             each
             for started, each in self._starting.items()
             if self._supervisor.command(started) is None
         ]
         full = task_quota(
             self._task_quota,
-            of_agent=len(self._supervisor.running(agent_id)) + awaited.count(agent_id),
-            of_all=self._supervisor.running_count() + len(awaited),
+            of_agent=len(self._supervisor.running(agent_id)) + starting.count(agent_id),
+            of_all=self._supervisor.running_count() + len(starting),
         )
         if full is not None:
             raise RefusedError(full)
@@ -249,7 +249,7 @@ class CommandService:
             cwd=place.cwd,
             workspace=place,
         )
-        asked = UncheckedCommand(
+        unchecked = UncheckedCommand(
             run_id=run_id,
             cmd=order.cmd,
             workdir=order.workdir,
@@ -264,7 +264,7 @@ class CommandService:
             raise StoreFullError(error.message, hint=error.hint) from None
         except DirectoryRefusedError as error:
             raise CommandRefusedError(error.message, hint=error.hint) from None
-        checked = await checked_command(asked, scene, self._places)
+        checked = await checked_command(unchecked, scene, self._places)
         return checked if isinstance(checked, CommandSpec) else _refuse(checked)
 
     def _task(
@@ -308,7 +308,7 @@ class CommandService:
 
 @contextmanager
 def _spawn_errors() -> Iterator[None]:
-    """Raise what a shell objects to as an error of the request."""
+    """Convert errors of the shell into errors of the request."""
     try:
         yield
     except CommandNoSpaceError as error:
@@ -326,7 +326,7 @@ def _running(task: TaskRecord) -> AdvanceTask:
 
 
 def _is_of(task: TaskRecord, order: CommandRequest) -> bool:
-    """Whether a task was started by this very order, as far as its record tells."""
+    """Whether a task was started by this request, as far as its record shows."""
     spec = spec_of(task)
     return spec is not None and (spec.cmd, spec.shell, spec.login, spec.tty) == (
         order.cmd,
@@ -338,5 +338,5 @@ def _is_of(task: TaskRecord, order: CommandRequest) -> bool:
 
 def _refuse(refused: ToolExecution) -> CommandSpec:
     outcome = refused.outcome
-    assert isinstance(outcome, ToolRefused), "a check that found nothing wrong gives a command"
+    assert isinstance(outcome, ToolRefused), "a check that succeeds returns a command"
     raise CommandRefusedError(outcome.error.message, hint=outcome.error.hint)

@@ -48,11 +48,11 @@ class TaskService:
         await commit_decided(self._store, decide)
 
     async def find(self, task_id: TaskId) -> TaskRecord | None:
-        """The task of this id, if there is one."""
+        """Return the task with this id, or None."""
         return await self._store.reads.tasks.task(task_id)
 
     async def report(self, advance: AdvanceTask) -> bool:
-        """Move a task forward; False when the report came too late to matter."""
+        """Advance a task; False when the report is too late to matter."""
 
         async def decide() -> Commit | Refusal | None:
             task = await self._store.reads.tasks.task(advance.task_id)

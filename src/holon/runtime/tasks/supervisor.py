@@ -67,14 +67,14 @@ class RecordingCall(Record, frozen=True, kw_only=True):
 
 
 class CommandTask:
-    """A command task that has a live owner."""
+    """A command task that this process supervises."""
 
     def __init__(
         self, task: TaskRecord, command: RunningCommand, *, recorded_by: RecordingCall | None = None
     ) -> None:
         self.task: Final = task
         self.command: Final = command
-        self.recorded_by = recorded_by  # nobody, once the row exists
+        self.recorded_by = recorded_by  # None once the row exists
         self.ended: Final = anyio.Event()
         self.asked = EndRequest.NOBODY
         if task.status is TaskStatus.CANCELLING:
@@ -83,37 +83,37 @@ class CommandTask:
 
     @property
     def as_it_stands(self) -> TaskRecord:
-        """The record, with the status it has while it runs here."""
+        """The record, with CANCELLING as its status once an end was requested."""
         if self.asked is EndRequest.NOBODY:
             return self.task
         return msgspec.structs.replace(self.task, status=TaskStatus.CANCELLING)
 
     def rows_changed(self) -> None:
-        """Rows of the task's agent have changed."""
+        """Wake whoever watches: rows of the task's agent changed."""
         self._changed.set()
 
     def watch_rows(self) -> anyio.Event:
-        """Return what will be set by news that comes from now on."""
+        """Return an event that is set by the next change of the agent's rows."""
         self._changed = anyio.Event()
         return self._changed
 
     def ask_end(self, by: EndRequest) -> None:
-        """Note who wants the end."""
+        """Record who requested the end."""
         if self.asked is not EndRequest.AGENT_STOP:
             self.asked = by
 
 
 async def became_durable(held: CommandTask, reads: StoreReads) -> bool:
-    """Wait for the task's row; False when the call that wanted it was answered without it."""
+    """Wait for the task's row; False when its call was answered without recording it."""
     while held.recorded_by is not None:
-        news = held.watch_rows()
+        changed = held.watch_rows()
         answered = await _is_answered(held.recorded_by, reads)
         if await reads.tasks.task(held.task.id) is not None:
             held.recorded_by = None
         elif answered:
             return False
         else:
-            await news.wait()
+            await changed.wait()
     return True
 
 
@@ -126,7 +126,7 @@ async def _is_answered(call: RecordingCall, reads: StoreReads) -> bool:
 
 
 class _OsErrorBoundary:
-    """Notes an error, and lets the code behind the block go on."""
+    """A context manager that logs an OS error and continues after the block."""
 
     def __init__(self, journal: Journal, what: str, about: Mapping[str, About]) -> None:
         self._journal = journal
@@ -134,12 +134,12 @@ class _OsErrorBoundary:
         self._about = about
 
     def __enter__(self) -> None:
-        """Go in."""
+        """Enter the guarded block."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: object
     ) -> bool:
-        """Hold back what the machine objects to, and nothing else."""
+        """Suppress an OSError, and nothing else."""
         if not isinstance(error, OSError):
             return False
         self._journal.note(
@@ -149,18 +149,18 @@ class _OsErrorBoundary:
 
 
 def os_errors_noted(journal: Journal, what: str, **about: About) -> _OsErrorBoundary:
-    """Leave a block at the first error about a command; `what` says what was not done."""
+    """Log and suppress an OSError inside a block; `what` says what was left undone."""
     return _OsErrorBoundary(journal, what, about)
 
 
 async def stop_command(journal: Journal, held: CommandTask, force: bool) -> None:
-    """Stop a task's command, as far as that can be done."""
+    """Stop a task's command; an OS error is logged."""
     with os_errors_noted(journal, "a command could not be stopped", **_about(held)):
         await held.command.stop(force=force)
 
 
 async def wait_for_exit(journal: Journal, held: CommandTask) -> CommandExit:
-    """Return how a task's command ended."""
+    """Wait for a task's command; force its end when it cannot be waited for."""
     with os_errors_noted(journal, "a command could not be waited for; it is ended", **_about(held)):
         return await held.command.wait()
     await stop_command(journal, held, force=True)
@@ -168,7 +168,7 @@ async def wait_for_exit(journal: Journal, held: CommandTask) -> CommandExit:
 
 
 async def end_leftovers(journal: Journal, held: CommandTask) -> bool:
-    """End what the ended command of a task left running; say whether there was anything."""
+    """End the processes an ended command left running; returns whether there were any."""
     with os_errors_noted(journal, "what a command left running could not be ended", **_about(held)):
         if held.command.left_running:
             await held.command.stop()
@@ -181,7 +181,7 @@ def _about(held: CommandTask) -> Mapping[str, About]:
 
 
 class TaskReporter:
-    """Reports for one host's command tasks."""
+    """Records the progress and end of one host's command tasks."""
 
     def __init__(
         self,
@@ -197,14 +197,14 @@ class TaskReporter:
         self._task_service = task_service
 
     async def end(self, held: CommandTask, ended: CommandExit) -> None:
-        """Record how a task ended, with its result message; what it left running ends with it."""
+        """Record a task's end with its result message; leftover processes are ended first."""
         had_leftovers = await end_leftovers(self._journal, held)
         redactor = self._redactor
         budget = TASK_OUTPUT_TOKENS * ESTIMATED_TOKEN_BYTES
         spans: Sequence[OutputSpan] = ()
         with os_errors_noted(
             self._journal,
-            "the output of a task cannot be looked at; it is reported without",
+            "the output of a task cannot be read; its result is recorded without it",
             agent_id=held.task.agent_id,
             task_id=held.task.id,
         ):
@@ -222,13 +222,13 @@ class TaskReporter:
         )
 
     async def cancelling(self, task: TaskRecord) -> None:
-        """Record that a task was asked to end."""
+        """Record that a task's end was requested."""
         await self._report(
             AdvanceTask(agent_id=task.agent_id, task_id=task.id, status=TaskStatus.CANCELLING)
         )
 
     async def cancel_unowned(self, task_id: TaskId) -> StopRequest:
-        """End a task on the spot that nobody runs anything for."""
+        """Cancel a task that no running command belongs to."""
         task = await self._task_service.find(task_id)
         if task is None or is_terminal(task.status):
             return StopRequest(stop_requested=False)
@@ -243,7 +243,7 @@ class TaskReporter:
         return StopRequest(stop_requested=True)
 
     async def _report(self, advance: AdvanceTask) -> None:
-        """Have the task service record it, however full the disk and however busy the rows are."""
+        """Record an advance, retrying on a full disk and under contention."""
         clock = self._clock
         while True:
             try:
@@ -264,7 +264,7 @@ class TaskReporter:
 
 
 class TaskSupervisor:
-    """The background commands of one host."""
+    """Supervises the background commands of one host."""
 
     def __init__(
         self,
@@ -284,7 +284,7 @@ class TaskSupervisor:
     def offer(
         self, task: TaskRecord, command: RunningCommand, *, turn_id: TurnId, effect_id: str
     ) -> None:
-        """Hand over a command whose row is about to be committed."""
+        """Take over a command whose row is about to be committed."""
         self._hold(
             CommandTask(
                 task, command, recorded_by=RecordingCall(turn_id=turn_id, effect_id=effect_id)
@@ -292,20 +292,20 @@ class TaskSupervisor:
         )
 
     def take(self, task: TaskRecord, command: RunningCommand) -> None:
-        """Look after a command whose row is durable; if its agent was stopped since, end it."""
+        """Take over a command whose row is durable; end it if its agent was stopped since."""
         self._hold(CommandTask(task, command))
         self.agent_cut_off(task.agent_id)
 
     def running(self, agent_id: AgentId) -> Sequence[TaskRecord]:
-        """The agent's command tasks that run right now, oldest first."""
+        """The agent's running command tasks, oldest first."""
         return [held.as_it_stands for held in self._held.values() if held.task.agent_id == agent_id]
 
     def running_count(self) -> int:
-        """How many command tasks of all agents run right now."""
+        """The number of running command tasks of all agents."""
         return len(self._held)
 
     def command(self, task_id: TaskId) -> RunningCommand | None:
-        """The command of a running task."""
+        """Return the command of a running task, or None."""
         held = self._held.get(task_id)
         return held.command if held is not None else None
 
@@ -316,11 +316,11 @@ class TaskSupervisor:
             await held.ended.wait()
 
     async def stop(self, task_id: TaskId) -> StopRequest:
-        """End a task: politely the first time, for certain the second time."""
+        """End a task: gracefully on the first request, by force on the second."""
         held = self._held.get(task_id)
         if held is None:
             request = await self._reporter.cancel_unowned(task_id)
-            if (begun := self._held.get(task_id)) is not None:  # it was being started meanwhile
+            if (begun := self._held.get(task_id)) is not None:  # its start completed concurrently
                 begun.ask_end(EndRequest.TASK_STOP)
                 self._end(begun)
             return request
@@ -332,18 +332,18 @@ class TaskSupervisor:
         return StopRequest(stop_requested=True, force_stop_requested=force)
 
     def commit_applied(self, touched: Collection[AgentId]) -> None:
-        """Rows of these agents changed: a row that was waited for may be there."""
+        """Wake tasks waiting for their row: rows of these agents changed."""
         for held in self._held.values():
             if held.recorded_by is not None and held.task.agent_id in touched:
                 held.rows_changed()
 
     def agent_cut_off(self, agent_id: AgentId) -> None:
-        """The operator took the agent off its lane; if it was stopped, its commands end too."""
+        """React to an interrupted lane: if its agent was stopped, end its commands too."""
         if self._watching is not None and self.running(agent_id):
             self._watching.start_soon(self._end_if_stopped, agent_id)
 
     async def reattach(self, tasks: Sequence[TaskRecord]) -> Collection[TaskId]:
-        """Attach to what an earlier process started; return the tasks that are accounted for."""
+        """Attach to commands of an earlier process; return the tasks that need no interruption."""
         accounted_for: list[TaskId] = []
         for task in tasks:
             held: CommandTask | None = None
@@ -360,7 +360,7 @@ class TaskSupervisor:
         return accounted_for
 
     async def run(self) -> None:
-        """Look after every command until the host ends; the commands themselves go on."""
+        """Supervise every command until the host ends; the commands themselves keep running."""
         async with anyio.create_task_group() as watching:
             self._watching = watching
             for held in tuple(self._held.values()):
@@ -370,11 +370,11 @@ class TaskSupervisor:
             await anyio.Event().wait()
 
     def _hold(self, held: CommandTask) -> None:
-        """Keep a command, and look after it from now on or from when we run."""
+        """Register a command; its supervision starts now, or when `run` does."""
         self._held[held.task.id] = held
         if self._watching is not None:
             self._watching.start_soon(self._supervise, held)
-            if held.asked is not EndRequest.NOBODY:  # an earlier process was asked; we carry it out
+            if held.asked is not EndRequest.NOBODY:  # requested of an earlier process
                 self._end(held)
 
     def _end(self, held: CommandTask, *, force: bool = False) -> None:
@@ -389,25 +389,25 @@ class TaskSupervisor:
             else:
                 journal.note(
                     "command_unowned",
-                    "the call that started a command was answered otherwise; it is ended",
+                    "the call that started a command was answered without it; it is ended",
                     agent_id=held.task.agent_id,
                     task_id=held.task.id,
                 )
                 await stop_command(journal, held, force=False)
                 with os_errors_noted(
-                    journal, "the files of a command are left for later", task_id=held.task.id
+                    journal, "the files of a command are kept for now", task_id=held.task.id
                 ):
                     await self._shell.forget(held.command.run_id)
             del self._held[held.task.id]
             held.ended.set()
 
     async def _attached(self, task: TaskRecord) -> tuple[CommandTask | None, CommandExit | None]:
-        """Find the command of a task, if it is still to be found, and how it ended, if it has."""
+        """Find a task's command, if it still exists, and its exit, if it has ended."""
         run_id, command, ended = run_id_of(task), None, None
         with os_errors_noted(self._journal, "a command cannot be attached to", task_id=task.id):
             command = await self._shell.attach(run_id) if run_id is not None else None
             ended = command.exit if command is not None else None
-        if task.status is TaskStatus.QUEUED:  # its command was started, and that was not recorded
+        if task.status is TaskStatus.QUEUED:  # the start was not recorded
             task = msgspec.structs.replace(task, status=TaskStatus.RUNNING)
         return None if command is None else CommandTask(task, command), ended
 
@@ -415,7 +415,7 @@ class TaskSupervisor:
         with bug_noted(
             self._journal,
             "task_crashed",
-            f"whether the commands of {agent_id} are to end could not be found out (a bug)",
+            f"whether the commands of {agent_id} must end could not be determined (a bug)",
             agent_id=agent_id,
         ):
             agent = await self._reads.agents.agent(agent_id)

@@ -64,7 +64,7 @@ _AGENT_MAKERS: Final = frozenset({"SpawnAgent", "CreateAgent"})
 
 
 class PromptInput(Record, frozen=True, kw_only=True):
-    """The turn a prompt is for: the agent, what came in, and the turns the conversation shows."""
+    """What a prompt is for: the agent, the incoming message, and the turns shown before it."""
 
     agent: AgentState
     history: tuple[TurnLog, ...] = ()
@@ -74,10 +74,10 @@ class PromptInput(Record, frozen=True, kw_only=True):
 
 
 class ContextBuilder:
-    """Prompts of one host.
+    """Gathers prompt facts for one host.
 
-    `triggers` gives the desk of external triggers, which a run without a service never loads; it
-    is None where nothing can be delivered.
+    `triggers` returns the service of external triggers, which a one-shot run never loads; it
+    is None where no delivery is possible.
     """
 
     def __init__(
@@ -110,18 +110,18 @@ class ContextBuilder:
         self._triggers = triggers
 
     async def assembled(self, moment: PromptInput) -> Assembly:
-        """Return the prompt of a turn, or why there can be none.
+        """Return the prompt of a turn, or the reason why it cannot be built.
 
-        An agent that has no trigger yet, from before every one had, is given it here.
+        An agent created before every agent had a trigger is given one here.
         """
         if self._triggers is not None:
-            with suppress(RefusedError):  # archived meanwhile: the turn ends for that very reason
+            with suppress(RefusedError):  # archived concurrently: its turn is fenced anyway
                 await self._triggers().ensure(moment.agent.identity.agent_id)
         facts = await self.facts(moment)
         return assemble(facts, self.budget(moment.override))
 
     async def trigger_url(self, agent_id: AgentId) -> str | None:
-        """Return the address of an agent's trigger, a secret for the request to its model."""
+        """Return the address of an agent's trigger: a secret that only its model may see."""
         return self._url_of(await self._reads.wake.trigger_of(agent_id))
 
     def _url_of(self, trigger: ExternalTrigger | None) -> str | None:
@@ -130,7 +130,7 @@ class ContextBuilder:
         return self._triggers().address_of(trigger)
 
     async def facts(self, moment: PromptInput) -> PromptFacts:
-        """Gather the facts."""
+        """Gather the facts of a prompt."""
         agent = moment.agent
         agent_id = agent.identity.agent_id
         place = await self._agent_places.current(agent_id)
@@ -167,10 +167,10 @@ class ContextBuilder:
     async def _episodes(
         self, moment: PromptInput, memory: PromptedMemory, place: ActiveWorkspace
     ) -> tuple[EpisodeRecord, ...]:
-        """Those that bear on the work, of turns the conversation no longer shows.
+        """Relevant episodes of turns the conversation no longer shows.
 
-        They are chosen by what the lasting part of the prompt shows: it stays the same until the
-        conversation lets go of more turns.
+        They are selected by the lasting part of the prompt, so the selection stays the same until
+        the conversation drops more turns.
         """
         episodes = await self._reads.memory.episodes(
             moment.agent.identity.agent_id,
@@ -187,12 +187,12 @@ class ContextBuilder:
         )
 
     def budget(self, override: ModelRef | None) -> PromptBudget:
-        """Return how large a prompt may be for the model that is asked first."""
+        """Return the token budget of a prompt for the first model."""
         models = self._routing
         try:
             candidate = models.find(override or models.preference.default)
         except ProviderError:
-            candidate = None  # whoever asks it next says what is wrong
+            candidate = None  # the next request to it reports what is wrong
         tools_bytes = self._tools.offered.size_bytes
         if candidate is None:
             return budget_of(None, tools_bytes=tools_bytes)
@@ -215,7 +215,7 @@ class ContextBuilder:
         )
 
     async def _template_entries(self) -> tuple[TemplateEntry, ...]:
-        """Templates are for an agent that can make others."""
+        """Templates, for an agent that can create others."""
         if not _AGENT_MAKERS.intersection(spec.name for spec in self._tools.specs):
             return ()
         return tuple(await self._templates.entries())
@@ -250,12 +250,12 @@ class ContextBuilder:
     async def _results(
         self, agent_id: AgentId, incoming: IncomingMessage | None
     ) -> tuple[TaskRecord, ...]:
-        """Results that wait; those that this turn is shown anyway are not among them."""
+        """Unread results, except those this turn's input already contains."""
         found = await self._reads.tasks.unread_results(agent_id, limit=PROMPT_RESULTS_COUNT_MAX + 1)
         shown = () if incoming is None else (incoming.message, *incoming.unseen)
         task_ids = {message.task_id for message in shown}
-        waiting = [task for task in found if task.id not in task_ids]
-        return tuple(waiting[:PROMPT_RESULTS_COUNT_MAX])
+        unread = [task for task in found if task.id not in task_ids]
+        return tuple(unread[:PROMPT_RESULTS_COUNT_MAX])
 
     async def _briefs(self, moment: PromptInput) -> Sequence[BriefRecord]:
         """The newest briefs, reaching back a little further than the conversation."""
@@ -267,19 +267,19 @@ class ContextBuilder:
 def prompt_input_of(
     agent: AgentState, log: TurnLog, history: Sequence[TurnLog], *, override: ModelRef | None
 ) -> PromptInput:
-    """Return the moment a turn begins, or is taken up again."""
-    said = (entry.data for entry in log.entries)
+    """Return the prompt input of a turn that begins or resumes."""
+    entries = (entry.data for entry in log.entries)
     return PromptInput(
         agent=agent,
         history=tuple(history),
-        incoming=next((data for data in said if isinstance(data, IncomingMessage)), None),
+        incoming=next((data for data in entries if isinstance(data, IncomingMessage)), None),
         resume_count=log.turn.resume_count,
         override=override,
     )
 
 
 def no_prompt(problem: PinnedOverBudget) -> FailureArtifact:
-    """Return how a turn ends whose prompt cannot be made to fit."""
+    """Return the failure of a turn whose prompt does not fit."""
     return over_budget(
         needed_tokens=problem.needed_tokens,
         share_tokens=problem.share_tokens,
@@ -288,7 +288,7 @@ def no_prompt(problem: PinnedOverBudget) -> FailureArtifact:
 
 
 def _before(history: Sequence[TurnLog], briefs: Sequence[BriefRecord]) -> tuple[BriefRecord, ...]:
-    """Those of turns the conversation does not show."""
+    """Briefs of turns the conversation does not show."""
     shown = {log.turn.turn_id for log in history}
     return tuple(b for b in briefs if b.turn_id not in shown)[-PROMPT_BRIEFS_COUNT_MAX:]
 

@@ -90,25 +90,25 @@ from holon.prompt.sections import CURRENT_INPUT
 
 
 class TokenCalibrations:
-    """Calibrations of one host."""
+    """Token calibrations per model, for one host."""
 
     def __init__(self) -> None:
         self._means: dict[str, Calibration] = {}
         self._used: dict[str, Calibration] = {}
 
     def of(self, model_ref: str) -> Calibration:
-        """Return what is known about a model's tokens."""
+        """Return the calibration of a model."""
         return self._used.get(model_ref, UNCALIBRATED)
 
     def observe(self, answer: ModelAnswered | ModelFailed, *, request_bytes: int) -> None:
-        """Learn from a round, if whoever answered it said how much it read."""
+        """Learn from a round whose provider reported its input tokens."""
         if isinstance(answer, ModelAnswered) and answer.timeline is not None:
             model_ref, tokens = answer.timeline.active_model_ref, answer.usage.input_tokens
             if model_ref is not None and not answer.usage.is_estimated:
                 self.learn(model_ref, request_bytes=request_bytes, reported_tokens=tokens)
 
     def learn(self, model_ref: str, *, request_bytes: int, reported_tokens: int) -> None:
-        """Take in how many tokens a request turned out to have."""
+        """Update a model's mean with the reported tokens of a request."""
         old = self._means.get(model_ref, UNCALIBRATED)
         mean = calibrated(old, request_bytes=request_bytes, reported_tokens=reported_tokens)
         self._means[model_ref] = mean
@@ -125,7 +125,7 @@ TURN_BYTES_MAX: Final = KEPT_BYTES_MAX // 64  # a larger one is rendered each ti
 
 
 class TurnRenderings:
-    """Renderings of the turns of one host."""
+    """A cache of rendered past turns, for one host."""
 
     def __init__(
         self, *, bytes_max: int = KEPT_BYTES_MAX, count_max: int = TURNS_KEPT_COUNT_MAX
@@ -134,7 +134,7 @@ class TurnRenderings:
         self._kept: Lru[TurnId, tuple[int, RenderedTurn]] = Lru(count_max, size_max=bytes_max)
 
     def shown(self, log: TurnLog, redact: Redact) -> TurnLog:
-        """Return a turn that has ended as later ones may read it; few have anything to hide."""
+        """Return a finished turn with its secrets redacted; few turns contain any."""
         turn_id = log.turn.turn_id
         if self._hiding.peek(turn_id) is False:
             return log
@@ -144,11 +144,11 @@ class TurnRenderings:
         return hidden
 
     def of(self, log: TurnLog) -> RenderedTurn:
-        """Return how a turn that has ended looks."""
+        """Return the rendering of a finished turn."""
         turn_id, entries_count = log.turn.turn_id, len(log.entries)
-        known = self._kept.get(turn_id)
-        if known is not None and known[0] == entries_count:
-            return known[1]
+        cached = self._kept.get(turn_id)
+        if cached is not None and cached[0] == entries_count:
+            return cached[1]
         rendered = rendered_turn(log)
         if rendered.size_bytes <= TURN_BYTES_MAX:
             self._kept.put(turn_id, (entries_count, rendered), rendered.size_bytes)
@@ -156,7 +156,7 @@ class TurnRenderings:
 
 
 class GrowingConversation:
-    """What the model reads, growing as its turn goes on."""
+    """The messages sent to the model, extended as the turn's log grows."""
 
     def __init__(
         self,
@@ -170,9 +170,9 @@ class GrowingConversation:
         self._turn = turn
         self._rendered = rendered
         self._trigger_url = trigger_url
-        self._input_bytes_max = input_bytes_max  # of each body that came in with the running turn
-        self._seen_count = 0  # entries of the running turn that were taken in
-        self._seen_calls_count = 0  # and its calls
+        self._input_bytes_max = input_bytes_max  # of each incoming body of the running turn
+        self._seen_count = 0  # entries of the running turn rendered so far
+        self._seen_calls_count = 0  # and calls
         self._opening_bytes = 0
         self._round_bytes: list[int] = []
         self._recap_bytes = 0
@@ -180,12 +180,12 @@ class GrowingConversation:
         self._open(past)
 
     def shown(self, log: TurnLog) -> tuple[ConversationMessage, ...]:
-        """Render what the log has gained since the last look, and return the whole."""
+        """Render new entries of the log, and return all messages."""
         self._take_in(log)
         return tuple(self._messages)
 
     def sizes(self, log: TurnLog, *, budget_bytes: int) -> TurnSizes:
-        """Measure what would be shown now."""
+        """Return the sizes of all messages."""
         self._take_in(log)
         return TurnSizes(
             budget_bytes=budget_bytes,
@@ -197,7 +197,7 @@ class GrowingConversation:
         )
 
     def _open(self, past: ShownHistory) -> None:
-        """Begin with what came before the turn."""
+        """Start with the messages of earlier turns."""
         self._messages: list[ConversationMessage] = []
         append_recap(self._messages, self._turn.agent_id, past.context)
         self.past_bytes = tuple(
@@ -207,12 +207,12 @@ class GrowingConversation:
         self.turn_start = self._end()
 
     def _rendered_past(self, log: TurnLog) -> RenderedTurn:
-        """What holds the trigger's address is not remembered: another one may be in force soon."""
-        own = log_with_address(log, self._trigger_url)
-        return self._rendered(log) if own is log else rendered_turn(own)
+        """Render a past turn; one with the trigger's address, which may change, is not cached."""
+        with_address = log_with_address(log, self._trigger_url)
+        return self._rendered(log) if with_address is log else rendered_turn(with_address)
 
     def _end(self) -> ConversationPosition:
-        """Where the next words of the user go: into the last message, or into one of their own."""
+        """Where the next user text goes: into the last message, or into a new one."""
         last = self._messages[-1] if self._messages else None
         if isinstance(last, UserMessage):
             index = len(self._messages) - 1
@@ -220,31 +220,32 @@ class GrowingConversation:
         return ConversationPosition(message_index=len(self._messages), block_index=0)
 
     def _take_in(self, log: TurnLog) -> None:
-        fresh = log.entries[self._seen_count :]
-        if not fresh:
+        new_entries = log.entries[self._seen_count :]
+        if not new_entries:
             return
         log = log_with_address(log, self._trigger_url)
         receipts = receipts_by_place(log.calls[self._seen_calls_count :])
-        for entry in fresh:
-            said = append_entry(
+        for entry in new_entries:
+            entry_bytes = append_entry(
                 self._messages, entry.data, receipts, input_bytes_max=self._input_bytes_max
             )
-            self._count(entry.data, said)
+            self._count(entry.data, entry_bytes)
         self._seen_count, self._seen_calls_count = len(log.entries), len(log.calls)
-        if any(isinstance(entry.data, TurnCompaction) for entry in fresh):
-            self._begin_anew(log)
+        if any(isinstance(entry.data, TurnCompaction) for entry in new_entries):
+            self._restart(log)
 
-    def _count(self, data: TranscriptData, said_bytes: int) -> None:
+    def _count(self, data: TranscriptData, entry_bytes: int) -> None:
         if isinstance(data, AssistantRound):
-            self._round_bytes.append(said_bytes)
+            self._round_bytes.append(entry_bytes)
         elif self._round_bytes:
-            self._round_bytes[-1] += said_bytes
+            self._round_bytes[-1] += entry_bytes
         else:
-            self._opening_bytes += said_bytes
+            self._opening_bytes += entry_bytes
 
-    def _begin_anew(self, log: TurnLog) -> None:
+    def _restart(self, log: TurnLog) -> None:
+        """Render the conversation again, from the newest compaction."""
         newest = newest_compaction(log.entries)
-        assert newest is not None, "only a compaction makes the conversation begin anew"
+        assert newest is not None, "only a compaction restarts the conversation"
         before = AgentContext(history_from_turn=self._turn.turn_index, recap=newest.history)
         self._open(ShownHistory(context=before))
         append_turn(self._messages, log, input_bytes_max=self._input_bytes_max)
@@ -256,7 +257,7 @@ class GrowingConversation:
 async def read_past(
     reads: StoreReads, agent_id: AgentId, *, renderings: TurnRenderings, redact: Redact
 ) -> ShownHistory:
-    """Return what an agent's next turn reads of those before it."""
+    """Return the past turns that an agent's next turn reads."""
     context = await reads.agents.agent_context(agent_id)
     turns = await reads.turns.recent_turns(
         agent_id, limit=HISTORY_TURNS_READ_COUNT_MAX, from_turn=context.history_from_turn
@@ -266,14 +267,14 @@ async def read_past(
 
 
 class WindowExceeded(Record, frozen=True, kw_only=True):
-    """The turn cannot go on: how it ends, and what is recorded about it."""
+    """The conversation cannot be made to fit: the turn's failure, and what to record about it."""
 
     failed: ModelFailed
-    told: tuple[Change, ...]
+    changes: tuple[Change, ...]
 
 
 class ConversationWindow:
-    """The conversation of one turn, within its budget."""
+    """The conversation of one turn within its token budget."""
 
     def __init__(
         self,
@@ -285,7 +286,7 @@ class ConversationWindow:
         redact: Redact,
         trigger_url: str | None = None,
     ) -> None:
-        self._redact = redact  # of what is told later of calls this turn still reads as they are
+        self._redact = redact  # for summaries of calls; this turn itself reads them unredacted
         self._frame = prompt.frame
         self._past = past
         self._calibration = prompt.budget.calibration
@@ -303,7 +304,7 @@ class ConversationWindow:
             rendered=renderings.of,
             trigger_url=trigger_url,
         )
-        self._past_bytes = self._conversation.past_bytes  # of the turns, before any was let go
+        self._past_bytes = self._conversation.past_bytes  # of past turns, before any was dropped
 
     def request(self, log: TurnLog, tools: tuple[ToolSpec, ...]) -> ProviderRequest:
         """Return the request of the next round."""
@@ -316,14 +317,14 @@ class ConversationWindow:
         )
 
     def request_bytes(self, log: TurnLog) -> int:
-        """Return how large the request of a round is, in the measure budgets are counted in."""
+        """Return the size of a round's request, in the measure of budgets."""
         return self._fixed_bytes + self._sizes(log).shown_bytes
 
     def _sizes(self, log: TurnLog) -> TurnSizes:
         return self._conversation.sizes(log, budget_bytes=self._budget_bytes)
 
     def due(self, log: TurnLog, state: TurnState) -> TurnCompaction | WindowExceeded | None:
-        """Return what has to be recorded before the model can be asked again, if anything."""
+        """Return the compaction due before the next request, if any, or that nothing fits."""
         chosen = decide_window(self._sizes(log))
         if isinstance(chosen, Fits):
             return None
@@ -335,9 +336,9 @@ class ConversationWindow:
     def ending(
         self, log: TurnLog, final_round: tuple[Change, ...], *, now: Instant
     ) -> tuple[Change, ...]:
-        """Return what changes about the past the next turn reads, now that this turn is over."""
-        said = (each.entry for each in final_round if isinstance(each, AppendTranscript))
-        whole = msgspec.structs.replace(log, entries=(*log.entries, *said))
+        """Return the changes to the past that the next turn reads, as this turn ends."""
+        appended = (each.entry for each in final_round if isinstance(each, AppendTranscript))
+        whole = msgspec.structs.replace(log, entries=(*log.entries, *appended))
         facts = HistoryFacts(
             past=self._past,
             past_bytes=self._past_bytes,
@@ -359,21 +360,21 @@ class ConversationWindow:
         failure = over_budget(
             needed_tokens=needed,
             share_tokens=budget,
-            what="what came in, and the newest round of this turn with its results",
+            what="the incoming messages, and the newest round of this turn with its results",
         )
-        told = TurnBaselineOverBudget(
+        event = TurnBaselineOverBudget(
             turn_id=log.turn.turn_id, needed_tokens=needed, budget_tokens=budget
         )
         return WindowExceeded(
             failed=ModelFailed(failure=failure),
-            told=(RecordEvent(agent_id=log.turn.agent_id, event=told),),
+            changes=(RecordEvent(agent_id=log.turn.agent_id, event=event),),
         )
 
 
 def compaction_commit(
     lease: LaneLease, log: TurnLog, compaction: TurnCompaction, *, now: Instant
 ) -> Commit:
-    """Make a compaction part of the turn."""
+    """Return the commit that records a compaction in the turn."""
     return Commit(
         commit_id=f"compact:{log.turn.turn_id}:{compaction.generation}",
         at=now,

@@ -91,7 +91,7 @@ class TurnEnd(Record, frozen=True, kw_only=True):
     round_count: int
     final_round: tuple[Change, ...] = ()
     failed_timeline: AttemptTimeline | None = None
-    budget_hold: BudgetHold | None = None  # the turn stopped because this budget is used up
+    budget_hold: BudgetHold | None = None  # the turn stopped because this budget is exhausted
 
 
 class TurnDriver:
@@ -117,7 +117,7 @@ class TurnDriver:
         failpoints: Failpoints,
         round_gate: RoundGate,
     ) -> None:
-        """`round_gate` is asked before each round; an answer ends the turn with it."""
+        """`round_gate` is called before each round; a failure it returns ends the turn."""
         self._lease = lease
         self._reads = store.reads
         self._clock = clock
@@ -143,7 +143,7 @@ class TurnDriver:
         self._budget_hold: BudgetHold | None = None
 
     async def run(self, log: TurnLog) -> TurnEnd:
-        """Go on from what the log says until the turn is finished."""
+        """Continue from the log until the turn is finished."""
         resumption = replay(log, tools=self._tools.policy)
         self._live = LiveLog(log)
         began_ns = self._clock.monotonic_ns()
@@ -158,7 +158,7 @@ class TurnDriver:
         self._window = self._window_for(prompt, past, log.turn, trigger_url=url)
         took_ms = (self._clock.monotonic_ns() - began_ns) // 1_000_000
         built = TurnContextBuilt(turn_id=log.turn.turn_id, context_build_ms=took_ms)
-        # Told with the first round, or with the end where no round came: never a commit of its own.
+        # Recorded with the first round, or with the settlement: never a commit of its own.
         self._unrecorded = (RecordEvent(agent_id=log.turn.agent_id, event=built),)
         self._state, step = resumption.state, resumption.step
         self._round_number = resumption.round_number
@@ -168,7 +168,7 @@ class TurnDriver:
                 step = await self._take(step)
         except Exception as error:
             raise_unless_bug(error)
-            await self._writer.wait_in_flight()  # a result that still travels belongs to the log
+            await self._writer.wait_in_flight()  # a result in flight belongs to the log
             raise
         await self._writer.wait_in_flight()
         instructions = await self._instructions.ending(self._live.log)
@@ -197,7 +197,7 @@ class TurnDriver:
                 return await self._accept_interjections(SafePoint.AFTER_TOOL_RESULTS) or following
 
     async def _out_of_budget(self) -> ModelFailed | None:
-        """Put the turn off when a budget has nothing left for another round."""
+        """Defer the turn when a budget is exhausted."""
         await self._writer.wait_in_flight()
         self._budget_hold = hold = await self._governor.hold_between_rounds(
             self._live.log, self._usage
@@ -207,7 +207,7 @@ class TurnDriver:
         )
 
     async def _remind(self) -> None:
-        """Remind the model of the item it is on, when it has not touched it for long."""
+        """Remind the model of its current item when it has not updated it for many rounds."""
         commit = await self._reminders.due_commit(self._state, self._live, self._override)
         if commit is None:
             return
@@ -222,7 +222,7 @@ class TurnDriver:
         return step
 
     async def _assembled(self, log: TurnLog, history: Sequence[TurnLog]) -> Assembly:
-        """The prompt as this turn begins; a later change of model is for later turns."""
+        """Return the prompt of this turn; a later change of model affects later turns."""
         agent = await self._reads.agents.agent(log.turn.agent_id)
         if agent is None:
             raise LaneFencedError(f"agent {log.turn.agent_id} is gone")
@@ -234,7 +234,7 @@ class TurnDriver:
     def _window_for(
         self, prompt: Assembly, past: ShownHistory, turn: TurnRecord, *, trigger_url: str | None
     ) -> ConversationWindow | PinnedOverBudget:
-        """Where there is no prompt there is no conversation either."""
+        """Return the conversation window; without a prompt there is none."""
         if isinstance(prompt, PinnedOverBudget):
             return prompt
         return ConversationWindow(
@@ -271,14 +271,14 @@ class TurnDriver:
         await self._writer.wait_in_flight()
         return answer
 
-    async def _compact_if_needed(self, room: ConversationWindow) -> ModelFailed | None:
-        """Shorten the conversation when it has outgrown its budget; say when that cannot be."""
+    async def _compact_if_needed(self, window: ConversationWindow) -> ModelFailed | None:
+        """Compact the conversation if it exceeds its budget; return the failure if nothing fits."""
         log, now = self._live.log, self._clock.now()
-        match room.due(log, self._state):
+        match window.due(log, self._state):
             case None:
                 return None
-            case WindowExceeded(failed=failed, told=told):
-                self._final_round = told
+            case WindowExceeded(failed=failed, changes=changes):
+                self._final_round = changes
                 return failed
             case TurnCompaction() as compaction:
                 commit = compaction_commit(self._lease, log, compaction, now=now)
@@ -290,7 +290,7 @@ class TurnDriver:
                 return None
 
     def _ending(self) -> tuple[Change, ...]:
-        """What the turn leaves for those after it to read, settled with it."""
+        """Changes to the past that later turns read, settled with this turn."""
         if isinstance(self._window, PinnedOverBudget):
             return ()
         now = self._clock.now()
@@ -319,7 +319,7 @@ class TurnDriver:
         if isinstance(step, Finish) and (
             step.failure is not None or not await self._waiting_interjections(point)
         ):
-            self._final_round = round_changes(facts, now=now)  # settled with the turn, one commit
+            self._final_round = round_changes(facts, now=now)  # part of the settlement commit
             return step
         await self._failpoints.reach(Failpoint.ROUND_BEFORE_COMMIT)
         commit = round_commit(facts, now=now)
@@ -353,7 +353,7 @@ class TurnDriver:
         raise LaneFencedError(f"the result of {call.effect_id} could not be recorded")
 
     async def _accept_interjections(self, point: SafePoint) -> TurnStep | None:
-        """Let waiting operator messages in; return the step that follows, if any came."""
+        """Add pending operator messages to the turn; return the next step if there were any."""
         following: TurnStep | None = None
         for message, text in await self._waiting_interjections(point):
             following = await self._interject(message, text, point) or following
@@ -385,6 +385,6 @@ class TurnDriver:
         if not isinstance(
             await self._writer.try_apply(interjection_commit(facts, now=now)), Applied
         ):
-            return None  # taken or voided meanwhile; the fence shows at the next round
+            return None  # claimed or voided concurrently; a fence shows at the next commit
         self._live.append(interjection_entry(facts, now=now))
         return self._fold(OperatorInterjected(message_id=message.id, text=text, point=point))

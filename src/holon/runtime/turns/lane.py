@@ -87,7 +87,7 @@ T = TypeVar("T")
 
 
 class Marked(Generic[T]):
-    """Awaiting this awaits the work, and keeps the mark."""
+    """An awaitable that sets the turn mark while the wrapped coroutine executes."""
 
     def __init__(self, work: Coroutine[Any, Any, T], mark: TurnMark, turn_id: TurnId) -> None:
         self._work = work
@@ -111,7 +111,7 @@ class Marked(Generic[T]):
             except GeneratorExit:
                 self._work.close()
                 raise
-            except BaseException as error:  # noqa: BLE001 - a cancellation, too, is the work's to take
+            except BaseException as error:  # noqa: BLE001 - cancellations are thrown into the coroutine as well
                 answer, thrown = None, error
 
 
@@ -119,7 +119,7 @@ TOGETHER_COUNT_MAX: Final = 8
 
 
 class TurnThrottle:
-    """Lets the turns of one host through."""
+    """Spreads the busy sections of one host's turns over event loop passes."""
 
     def __init__(self) -> None:
         self._entry = anyio.Lock(fast_acquire=True)
@@ -135,7 +135,7 @@ class TurnThrottle:
             self._turn_count -= 1
 
     async def pass_through(self) -> None:
-        """Return when this lane may go on: one of many lets go before it whatever else is ready."""
+        """Return when the lane may continue; with many open turns, other ready tasks go first."""
         if self._turn_count > TOGETHER_COUNT_MAX:
             async with self._entry:
                 await checkpoint()
@@ -151,7 +151,7 @@ class _Turn(Record, frozen=True, kw_only=True):
 
 
 class _Claimed(Record, frozen=True, kw_only=True):
-    """A turn that is open and this lane's to carry on."""
+    """An open turn that this lane continues."""
 
     message: MessageEnvelope
     lease: LaneLease
@@ -197,7 +197,7 @@ class Lane:
         before_look: Callable[[], None],
         may_go_on: Callable[[], bool],
     ) -> None:
-        """Work until the rows give no reason to go on.
+        """Work until the rows give no reason to continue.
 
         `before_look` is called before each look at the rows, so that a commit which lands during
         or after the look is known to be news. `may_go_on` is asked before that: a host that is
@@ -206,16 +206,16 @@ class Lane:
         try:
             while may_go_on():
                 async with self._looking:
-                    found = may_go_on() and await self._look(agent_id, before_look)
-                if isinstance(found, _Claimed):
-                    await self._run_turn(found)
-                elif not found:
+                    result = may_go_on() and await self._look(agent_id, before_look)
+                if isinstance(result, _Claimed):
+                    await self._run_turn(result)
+                elif not result:
                     return
         except LaneFencedError as fenced:
             self._journal.note("lane_fenced", str(fenced), agent_id=agent_id)
 
     async def _look(self, agent_id: AgentId, before_look: Callable[[], None]) -> _Claimed | bool:
-        """Return a turn to carry on, or else whether to look again."""
+        """Return a turn to run, or else whether to look again."""
         before_look()
         now = self._clock.now()
         snapshot = await self._store.reads.agents.snapshot(agent_id, now=now)
@@ -312,7 +312,7 @@ class Lane:
         commit = claim_commit(facts, now=self._clock.now())
         outcome = await apply_patiently(self._store, commit, clock=self._clock)
         await self._failpoints.reach(Failpoint.CLAIM_AFTER_COMMIT)
-        if outcome != Applied():  # a replayed claim belongs to an earlier look: look again
+        if outcome != Applied():  # a replayed claim belongs to an earlier look
             return None
         lease = LaneLease(
             agent_id=message.agent_id,
@@ -322,7 +322,7 @@ class Lane:
         return _Claimed(message=message, lease=lease, log=opened_log(commit))
 
     async def _resume_turn(self, snapshot: AgentSnapshot) -> _Claimed | None:
-        """Take up the turn that is open, as recovery or a cut-off lane left it."""
+        """Continue the open turn that recovery or a cancelled lane left."""
         agent = snapshot.agent
         turn_id, claimed = agent.focus.open_turn_id, snapshot.claimed_message_id
         entry = await self._store.reads.queue.message(claimed) if claimed else None
@@ -334,7 +334,7 @@ class Lane:
                 log.turn, interrupted, held=agent.generation, now=self._clock.now()
             )
             await apply_patiently(self._store, commit, clock=self._clock)
-            return None  # the next look finds the turn ready to go on
+            return None  # the next look finds the turn ready to continue
         lease = LaneLease(
             agent_id=agent.identity.agent_id,
             turn_id=log.turn.turn_id,
@@ -350,7 +350,7 @@ class Lane:
             try:
                 end = await self._marked(self._drive_turn(claimed.log, lease), lease)
             finally:
-                self._governor.turn_ended(lease.agent_id)  # its settlement counts it
+                self._governor.turn_ended(lease.agent_id)  # its settlement counts its usage
             await throttle.pass_through()
             end = await self._marked(self._settler.settle(end, claimed.message, lease), lease)
             span.ended(end.finish, end.usage, end.round_count)
@@ -374,7 +374,7 @@ class Lane:
             return await self._crashed_end(lease, failure_of(error))
 
     async def _crashed_end(self, lease: LaneLease, failure: FailureArtifact) -> TurnEnd:
-        """How a turn ends that the runtime itself could not carry on with."""
+        """Return the end of a turn that a bug interrupted, from its stored log."""
         log = await self._store.reads.turns.turn_log(lease.turn_id)
         if log is None:
             raise LaneFencedError(f"turn {lease.turn_id} is gone")

@@ -29,14 +29,14 @@ from holon.runtime.commits import apply_patiently
 
 
 def opened_log(commit: Commit) -> TurnLog:
-    """Return the log of the turn this commit opened, as it has left it."""
+    """Return the log of the turn that this commit opened."""
     (turn,) = (each.turn for each in commit.changes if isinstance(each, OpenTurn))
     written = (each.entry for each in commit.changes if isinstance(each, AppendTranscript))
     return TurnLog(turn=turn, entries=tuple(written))
 
 
 class LiveLog:
-    """A turn log that grows."""
+    """The log of a running turn, extended as commits become durable."""
 
     def __init__(self, log: TurnLog) -> None:
         self.turn = log.turn
@@ -45,7 +45,7 @@ class LiveLog:
 
     @property
     def log(self) -> TurnLog:
-        """The log as it stands."""
+        """The current log."""
         return TurnLog(turn=self.turn, entries=tuple(self._entries), calls=tuple(self._calls))
 
     @property
@@ -54,7 +54,7 @@ class LiveLog:
         return self._entries[-1].position + 1 if self._entries else 0
 
     def absorb(self, commit: Commit) -> None:
-        """Take over what a durable commit recorded about this turn."""
+        """Add what a durable commit recorded about this turn."""
         for change in commit.changes:
             match change:
                 case AppendTranscript(entry=entry):
@@ -71,7 +71,7 @@ class LiveLog:
         self._entries.append(entry)
 
     def finish(self, effect_id: str, receipt: ToolReceipt) -> None:
-        """Give a call its receipt; it is among the newest."""
+        """Set the receipt of a call, searching from the newest."""
         for index in reversed(range(len(self._calls))):
             call = self._calls[index].call
             if call.effect_id == effect_id:
@@ -84,8 +84,8 @@ class LiveLog:
 
     def receipts(self, round_number: int) -> tuple[ToolReceipt, ...]:
         """The receipts of a round, in call order."""
-        found = (each.receipt for each in self._of_round(round_number))
-        return tuple(receipt for receipt in found if receipt is not None)
+        receipts = (each.receipt for each in self._of_round(round_number))
+        return tuple(receipt for receipt in receipts if receipt is not None)
 
     def _of_round(self, round_number: int) -> list[RecordedCall]:
         """The calls of a round. Rounds follow each other, so the newest is at the end."""
@@ -96,13 +96,13 @@ class LiveLog:
 
 
 class LaneFencedError(HolonError):
-    """Someone else owns the agent now; this lane must stop."""
+    """A later commit took the agent over; this lane must stop."""
 
     code = "lane_fenced"
 
 
 class TurnWriter:
-    """Writes for one turn."""
+    """Writes the commits of one turn."""
 
     def __init__(
         self,
@@ -121,11 +121,11 @@ class TurnWriter:
         return await apply_patiently(self._store, commit, clock=self._clock)
 
     async def apply(self, commit: Commit) -> None:
-        """Apply a commit, or stop the lane."""
+        """Apply a commit; raises LaneFencedError when it is refused."""
         _require_applied(await self.try_apply(commit), commit)
 
     def submit(self, commit: Commit) -> bool:
-        """Let a commit travel while the turn goes on; False when the writer is swamped."""
+        """Submit a commit without waiting for it; False when the writer's queue is full."""
         try:
             self._in_flight = (self._store.submit(audited(commit)), commit)
         except StoreFullError:
@@ -133,7 +133,7 @@ class TurnWriter:
         return True
 
     async def wait_in_flight(self) -> None:
-        """Wait for the commit that is still travelling, if one is."""
+        """Wait for the commit in flight, if any; raises LaneFencedError when it was refused."""
         if self._in_flight is None:
             return
         ticket, commit = self._in_flight

@@ -55,7 +55,7 @@ from holon.runtime.turns.settler import Settler
 
 
 class Recovery:
-    """Takes up after an earlier process."""
+    """Takes over the turns and tasks of an earlier process."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Recovery:
         self.left: set[AgentId] = set()
 
     async def run(self) -> None:
-        """Recover every open turn and every task nobody runs any more."""
+        """Recover every open turn and every task without a running command."""
         reads = self._store.reads
         for agent_id in await reads.turns.agents_with_open_turns():
             await self._guarded(agent_id, partial(self._recover_turn, agent_id))
@@ -109,13 +109,13 @@ class Recovery:
         await self._governor.review_all()
         await self._release_for_other_models()
         await self._restore_skills()
-        self._tell()
+        self._note_figures()
 
     async def _guarded(self, agent_id: AgentId, step: Callable[[], Awaitable[None]]) -> None:
         with bug_noted(
             self._journal,
             "recovery_crashed",
-            f"what {agent_id} had left could not be taken up, and stays as it is (a bug)",
+            f"the open work of {agent_id} could not be recovered, and stays as it is (a bug)",
             agent_id=agent_id,
         ) as boundary:
             await step()
@@ -132,11 +132,11 @@ class Recovery:
         report = partial(self._tasks.report, plan.advance)
         await patiently(report, clock=self._clock)
 
-    def _tell(self) -> None:
+    def _note_figures(self) -> None:
         figures = self._figures
         self._journal.note(
             "recovered",
-            "took up what an earlier process left",
+            "recovered the work of an earlier process",
             turns_resumed=figures["turns_resumed"],
             turns_abandoned=figures["turns_abandoned"],
             turns_set_aside=figures["turns_set_aside"],
@@ -171,9 +171,7 @@ class Recovery:
         shell = self._shell
         for call in interrupted:
             for run_id in run_ids_of_call(call.tool_name, call.effect_id):
-                with os_errors_noted(
-                    self._journal, "a command that was cut off could not be ended"
-                ):
+                with os_errors_noted(self._journal, "an interrupted command could not be ended"):
                     command = await shell.attach(run_id)
                     if command is not None:
                         await command.stop(force=True)
@@ -182,12 +180,12 @@ class Recovery:
     async def _end_strays(self, live: Sequence[TaskRecord]) -> None:
         journal, owned = self._journal, {run_id_of(task) for task in live}
         unended: Sequence[str] = ()
-        with os_errors_noted(journal, "whether commands go on astray cannot be looked at"):
+        with os_errors_noted(journal, "stray commands cannot be listed"):
             unended = await self._shell.unended_runs()
         for run_id in unended:
             if run_id in owned:
                 continue
-            with bug_noted(journal, "recovery_crashed", "a stray command goes on (a bug)"):
+            with bug_noted(journal, "recovery_crashed", "a stray command keeps running (a bug)"):
                 await self._end_stray(run_id)
 
     async def _end_stray(self, run_id: str) -> None:
@@ -200,7 +198,7 @@ class Recovery:
     async def _abandon(
         self, snapshot: AgentSnapshot, log: TurnLog, plan: AbandonTurnPlan | SetAsideTurnPlan
     ) -> None:
-        """Settle a turn that ends the process each time it is taken up."""
+        """Settle a turn that ended or blocked the process each time it was resumed."""
         entry = await self._store.reads.queue.message(log.turn.message_id)
         if entry is None:
             return
@@ -223,7 +221,7 @@ class Recovery:
             await self._settler.settle(end, entry.message, lease)
 
     async def _restore_skills(self) -> None:
-        """Mark what an earlier process left session_active as restored."""
+        """Mark skills that an earlier process left session_active as restored."""
         if not await self._store.reads.guidance.has_skills_to_restore():
             return
         commit = Commit(
@@ -234,7 +232,7 @@ class Recovery:
         await apply_patiently(self._store, commit, clock=self._clock)
 
     async def _release_for_other_models(self) -> None:
-        """Let items go on that waited for a larger window, now that other models are used."""
+        """Release items that waited for a larger context window, now that other models are used."""
         reads = self._store.reads
         waits = await reads.wake.waits_on(CONTEXT_TOO_LONG)
         for agent_id in dict.fromkeys(wait.agent_id for wait in waits):

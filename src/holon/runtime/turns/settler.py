@@ -51,7 +51,7 @@ _Build: TypeAlias = Callable[[AgentSnapshot], Awaitable[Commit]]
 
 
 class UnsettleableError(Exception):
-    """The database refuses a settlement again and again: the rows would contradict each other."""
+    """The database keeps refusing a settlement: the rows would contradict each other."""
 
 
 class Settler:
@@ -87,7 +87,7 @@ class Settler:
     async def settle(self, end: TurnEnd, message: MessageEnvelope, lease: LaneLease) -> TurnEnd:
         """Apply the one commit that ends the turn, or raise LaneFencedError.
 
-        Returns the end that was settled. What a bug does to the plain settlement too is raised.
+        Returns the end that was settled. A bug in the plain settlement propagates.
         """
         try:
             whole = partial(self.settlement, end, message, generation=lease.generation)
@@ -102,7 +102,7 @@ class Settler:
         return end
 
     async def set_aside(self, end: TurnEnd, message: MessageEnvelope, lease: LaneLease) -> None:
-        """Settle a turn as failed without reading again what it read: that may be what hung."""
+        """Settle a turn as failed without its usual reads: one of them may be what hung."""
         cost_micros = self._cost_micros(end)
         plain = partial(self._plain_settlement, end, message, lease, cost_micros=cost_micros)
         await self._settle(plain, lease)
@@ -110,9 +110,9 @@ class Settler:
     async def abort_settlement(
         self, end: TurnEnd, message: MessageEnvelope, snapshot: AgentSnapshot
     ) -> Commit:
-        """Build the commit that settles a turn which somebody cuts off, whatever bug is in its way.
+        """Build the commit that settles a turn an operator interrupts, even despite a bug.
 
-        What the database refuses of it is not known here; whoever applies it decides anew.
+        The caller applies it, and builds it again when the database refuses it.
         """
         lease = LaneLease(
             agent_id=snapshot.agent.identity.agent_id,
@@ -121,7 +121,7 @@ class Settler:
         )
         try:
             return await self.settlement(end, message, snapshot, generation=lease.generation)
-        except Exception as error:  # noqa: BLE001 - named boundary: whoever stops an agent stops it
+        except Exception as error:  # noqa: BLE001 - named boundary: an operator's stop must succeed
             raise_unless_bug(error)
             self._note_crash(error, lease)
             cost_micros = self._cost_micros(end)
@@ -168,7 +168,7 @@ class Settler:
         ticket = self._store.submit(audited(commit))
         with anyio.CancelScope(shield=True):  # a finished turn is never lost to a shutdown
             await ticket.outcome()
-        return await ticket.outcome()  # known by now
+        return await ticket.outcome()  # already known: returns without waiting
 
     async def settlement(
         self,
@@ -230,18 +230,18 @@ class Settler:
         )
 
     async def _plain_end(self, end: TurnEnd, error: Exception) -> TurnEnd:
-        """The turn as failed: by what it had failed with for good, or else by the bug."""
+        """Return the turn's end as failed: by its own final failure, or else by the bug."""
         turn_id = end.log.turn.turn_id
         log = await self._store.reads.turns.turn_log(turn_id)
         if log is None:
             raise LaneFencedError(f"turn {turn_id} is gone")
-        for_good = end.finish.failure if end.finish.deferred_until is None else None
+        final_failure = end.finish.failure if end.finish.deferred_until is None else None
         return TurnEnd(
-            finish=Finish(failure=for_good or failure_of(error)),
+            finish=Finish(failure=final_failure or failure_of(error)),
             log=log,
             usage=end.usage,
             round_count=end.round_count,
-            final_round=plan_turn(log).interrupted,  # answered, so that it can be sent
+            final_round=plan_turn(log).interrupted,  # a log with unanswered calls cannot be sent
             failed_timeline=end.failed_timeline,
         )
 
@@ -286,7 +286,7 @@ class Settler:
         return WaitId(self._ids.fresh(IdPrefix.WAIT))
 
     async def _bound(self, end: TurnEnd) -> WeighedItem | None:
-        """The item the turn was bound to when it began, as it stands now."""
+        """The current state of the item the turn was bound to when it began."""
         work_item_id = end.log.turn.work_item_id
         if work_item_id is None:
             return None
@@ -297,7 +297,7 @@ class Settler:
         return WeighedItem(item=item, waits=tuple(waits))
 
     async def _completed(self, end: TurnEnd) -> tuple[WorkItemRecord, ...]:
-        """The items the turn completed, as they stand now."""
+        """The current state of the items the turn completed."""
         reads = self._store.reads
         found = [await reads.work.work_item(each.work_item_id) for each in end.finish.completions]
         return tuple(item for item in found if item is not None)
@@ -308,7 +308,7 @@ def _duration_ms(end: TurnEnd, now: datetime) -> int:
 
 
 def _timelines(end: TurnEnd) -> Iterator[AttemptTimeline]:
-    """Every attempt the turn made: of its rounds, of the last one too, and of one that failed."""
+    """The attempts of all rounds of the turn, including the final and a failed one."""
     last = (each.entry for each in end.final_round if isinstance(each, AppendTranscript))
     for entry in (*end.log.entries, *last):
         if isinstance(entry.data, AssistantRound) and entry.data.spoke.timeline is not None:

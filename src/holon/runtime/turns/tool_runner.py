@@ -67,7 +67,7 @@ class FinishedCall(Record, frozen=True, kw_only=True):
 
 
 class ToolRunner:
-    """Carries out calls for one host."""
+    """Runs tool calls for one host."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class ToolRunner:
         output_budget: OutputBudget,
         task_quota: TaskQuota,
     ) -> None:
-        """`calls` is called with every call that begins, without secrets."""
+        """`calls` is notified of every call that begins, with secrets redacted."""
         self._reads = reads
         self._clock = clock
         self._tools = tools
@@ -123,14 +123,14 @@ class ToolRunner:
     def _skills(self) -> "SkillWatch":
         from holon.runtime.guidance.skill_watch import (
             SkillWatch,
-        )  # not before there is a call to look at
+        )  # imported on the first call
 
         return SkillWatch(self._reads, self._catalogs)
 
     async def run(
         self, call: ToolCallRecord, lease: LaneLease, *, message_id: MessageId
     ) -> FinishedCall:
-        """Run one started call; the caller commits what comes back."""
+        """Run one started call; the caller applies the returned commit."""
         clock = self._clock
         started_ns = clock.monotonic_ns()
         tool = self._tools.named(call.name)
@@ -152,18 +152,20 @@ class ToolRunner:
         return self._finished(call, lease, execution, started_ns=started_ns)
 
     async def _run(self, tool: Tool, call: ToolCallRecord, scene: ToolScene) -> ToolExecution:
-        """Give a tool its arguments; addresses and secrets go to those that act outside alone.
+        """Run a tool; only those with outside effects are given trigger addresses and secrets.
 
-        What only plans writes down what it is given, and a secret is written down nowhere.
+        A tool that only plans stores its arguments, and a secret must not be stored.
         """
-        given = call.input
+        arguments = call.input
         if tool.only_plans:
-            given = value_without_secrets(value_without_addresses(given), self._redactor.redact)
-        elif has_address(given):
+            arguments = value_without_secrets(
+                value_without_addresses(arguments), self._redactor.redact
+            )
+        elif has_address(arguments):
             refused = await guarded_address(scene, self._ports)
             if refused is not None:
                 return refused
-        return await tool.run(given, scene, self._ports)
+        return await tool.run(arguments, scene, self._ports)
 
     def _note_crash(self, call: ToolCallRecord, error: Exception) -> None:
         self._journal.note(

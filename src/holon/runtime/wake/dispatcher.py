@@ -46,7 +46,7 @@ CLOCK_STEP_MIN: Final = timedelta(milliseconds=CLOCK_STEP_MS_MIN)
 
 
 class TimerDispatcher:
-    """Watches the clock for one host."""
+    """Dispatches due timers and waits for one host."""
 
     def __init__(
         self,
@@ -67,23 +67,23 @@ class TimerDispatcher:
         self._ingress = ingress
         self._scheduler = scheduler
         self._alarm = Alarm(self._clock)
-        self._in_flight: set[str] = set()  # timers and waits whose commit is on its way
-        self._due_again: set[str] = set()  # those of them whose agent was touched meanwhile
+        self._in_flight: set[str] = set()  # timers and waits whose commit is in flight
+        self._due_again: set[str] = set()  # those of them that were found due once more
         self._touched: dict[AgentId, None] = {}  # ordered, so that a seed replays exactly
         self._looked_at: datetime | None = None
         self._timers_at: DuePlace | None = None
         self._waits_at: DuePlace | None = None
         self._activated_at: datetime | None = None
-        self._was_set_back = True  # maybe, before this host came up
+        self._was_set_back = True  # assumed: it may have been, before this host started
         self._is_moving = False
 
     def commit_applied(self, touched: Collection[AgentId]) -> None:
-        """A commit may have brought an earlier moment, or an agent that takes its ticks again."""
+        """Wake up: a commit may have added an earlier moment, or made an agent accept ticks."""
         self._touched.update(dict.fromkeys(touched))
         self._alarm.nudge()
 
     async def run(self) -> None:
-        """Handle whatever comes due, for ever."""
+        """Dispatch due rows until cancelled."""
         async with anyio.create_task_group() as workers:
             workers.start_soon(self._watch_clock)
             while True:
@@ -98,7 +98,7 @@ class TimerDispatcher:
                 await self._alarm.wait(until=next_due)
 
     async def _watch_clock(self) -> None:
-        """Notice a clock that is set back while nothing else happens."""
+        """Detect a clock that is set back while the dispatcher sleeps."""
         clock = self._clock
         wall, began_ns = clock.now(), clock.monotonic_ns()
         while True:
@@ -110,7 +110,7 @@ class TimerDispatcher:
             wall, began_ns = clock.now(), clock.monotonic_ns()
 
     async def _move_back(self, now: datetime) -> None:
-        """Have every timer that the clock left in the future stand where it does by this one."""
+        """Reschedule every timer that a clock set back left too far in the future."""
         last = None
         try:
             while True:
@@ -141,12 +141,12 @@ class TimerDispatcher:
         return DUE_BATCH_COUNT_MAX - len(self._in_flight)
 
     async def _dispatch_due(self, workers: TaskGroup, now: datetime) -> None:
-        """Start on what is due at `now` and was not looked at; a slow disk holds up none of it."""
+        """Start dispatching rows that became due by `now`, without waiting for their commits."""
         if self._looked_at is not None and now < self._looked_at:
             self._timers_at = self._waits_at = self._activated_at = None
         self._looked_at = now
         if not await self._store.reads.wake.is_anything_due(now):
-            self._touched.clear()  # as after nearly every commit
+            self._touched.clear()  # the common case, after nearly every commit
             self._timers_at = self._waits_at = DuePlace(now)
             self._activated_at = now
             return
@@ -167,7 +167,7 @@ class TimerDispatcher:
 
     async def _take_timers(self, workers: TaskGroup, now: datetime) -> None:
         if (room := self._capacity) <= 0:
-            return  # whoever is done makes room, and says so
+            return  # a finished worker frees capacity and wakes the dispatcher
         found = await self._store.reads.wake.due_timers(now, limit=room, after=self._timers_at)
         for due in found:
             self._take_timer(workers, due, now)
@@ -192,7 +192,7 @@ class TimerDispatcher:
         )
         self._scheduler.wake_agents(found)
         if len(found) < DUE_BATCH_COUNT_MAX:
-            self._activated_at = now  # else the same again: those found now are on their way
+            self._activated_at = now  # otherwise the same page is read again
 
     def _take_timer(self, workers: TaskGroup, due: DueTimer, now: datetime) -> None:
         self._start_once(workers, due.timer, partial(self._fire, due, now))
@@ -213,13 +213,13 @@ class TimerDispatcher:
         try:
             with _guarded(self._journal, what), suppress(RefusedError):
                 await act()
-                self._touched[what.agent_id] = None  # if the rows had moved, it is still due
+                self._touched[what.agent_id] = None  # a refused commit leaves it due
             if what.id in self._due_again:
-                self._touched[what.agent_id] = None  # what was not taken may be taken by now
+                self._touched[what.agent_id] = None  # the agent may accept it by now
         finally:
             self._in_flight.discard(what.id)
             self._due_again.discard(what.id)
-            self._alarm.nudge()  # there is room for more
+            self._alarm.nudge()  # capacity is free again
 
     async def _fire(self, due: DueTimer, now: datetime) -> None:
         if (moment := put_forward(due.timer, now=now)) is not None:
@@ -239,7 +239,7 @@ class TimerDispatcher:
         await self._failpoints.reach(Failpoint.TIMER_BEFORE_FIRE)
         await apply_patiently(self._store, commit, clock=self._clock)
         if self._clock.now() < now:
-            self._was_set_back = True  # this fire was not seen by who looked then
+            self._was_set_back = True  # the clock was set back while this fire was in flight
 
     async def _expire(self, wait: WaitRecord, now: datetime) -> None:
         tick = await self._ingress.judge(expiry_tick(wait))
@@ -254,7 +254,7 @@ def _guarded(journal: Journal, what: TimerRecord | WaitRecord) -> BugBoundary:
     return bug_noted(
         journal,
         "tick_crashed",
-        f"what came due for {what.agent_id} is left alone until there is news of it (a bug)",
+        f"what came due for {what.agent_id} is not handled until its rows change (a bug)",
         agent_id=what.agent_id,
         timer_id=what.id if is_timer else None,
         wait_id=None if is_timer else what.id,

@@ -17,7 +17,7 @@ from holon.runtime.commits import commit_decided
 
 
 class WakeService:
-    """Where wake hints arrive."""
+    """Accepts the wake hints of one host."""
 
     def __init__(
         self,
@@ -31,9 +31,9 @@ class WakeService:
         self._ids = ids
 
     async def submit(self, hint: WakeHint) -> WakeDisposition:
-        """Take a hint in; say what became of it. Raises RefusedError when the agent is stopped."""
+        """Store a hint and return its disposition. Raises RefusedError for a stopped agent."""
         parse_agent_id(hint.agent_id)
-        taken: list[WakeDisposition] = []
+        dispositions: list[WakeDisposition] = []
 
         async def decide() -> Commit | Refusal:
             snapshot = await self._store.reads.agents.snapshot(hint.agent_id, now=self._clock.now())
@@ -43,8 +43,8 @@ class WakeService:
                 return refusal
             commit_id = f"hint:{self._ids.fresh(IdPrefix.REQUEST)}"
             disposition, commit = take_hint(commit_id, snapshot, hint)
-            taken.append(disposition)
+            dispositions.append(disposition)
             return commit
 
         await commit_decided(self._store, decide)
-        return taken[-1]
+        return dispositions[-1]

@@ -51,7 +51,7 @@ class Scheduler:
         self._alarm = Alarm(self._clock)
         self._news: dict[AgentId, None] = {}  # ordered, so that a seed replays exactly
         self._running: dict[AgentId, anyio.CancelScope] = {}
-        self._left_down: dict[AgentId, None] = {}  # until there is news that came afterwards
+        self._left_down: dict[AgentId, None] = {}  # until a later commit touches them
         self._draining = False
         self._drained = anyio.Event()
         self.rescue_count = 0
@@ -62,7 +62,7 @@ class Scheduler:
         return len(self._running)
 
     def begin(self, restless: Collection[AgentId], *, left: Collection[AgentId]) -> None:
-        """Look at everybody with a reason to run; whom recovery had to leave is left down."""
+        """Schedule every agent with a reason to run, except those recovery left down."""
         for agent_id in left:
             self._news.pop(agent_id, None)  # what recovery itself wrote
         self._left_down.update(dict.fromkeys(left))
@@ -75,24 +75,24 @@ class Scheduler:
         self.wake_agents(touched)
 
     def wake_agents(self, agents: Collection[AgentId]) -> None:
-        """Note that these agents are to be looked at, although nobody may have touched them."""
+        """Schedule these agents, whether or not their rows changed."""
         self._news.update(dict.fromkeys(agents))
         if any(agent_id not in self._running for agent_id in agents):
             self._alarm.nudge()
 
     def _leave_down(self, agent_id: AgentId, error: Exception) -> None:
-        """Give the agent no lane until there is news of it."""
+        """Give the agent no lane until its rows change."""
         self._left_down[agent_id] = None
         self._journal.note(
             "agent_left_down",
-            f"{agent_id} cannot be run, and is left alone until there is news of it (a bug)",
+            f"{agent_id} cannot be run, and is left down until its rows change (a bug)",
             level=LogLevel.ERROR,
             error=error,
             agent_id=agent_id,
         )
 
     def interrupt(self, agent_id: AgentId) -> None:
-        """Cut off the agent's lane; the commit that fenced it has said why."""
+        """Cancel the agent's lane; the commit that fenced it recorded the reason."""
         if (scope := self._running.get(agent_id)) is not None:
             scope.cancel()
 
@@ -103,7 +103,7 @@ class Scheduler:
             await self._drained.wait()
 
     async def run(self) -> None:
-        """Start a lane for every agent there is news of, for ever."""
+        """Start a lane for every agent whose rows changed, until cancelled."""
         async with anyio.create_task_group() as lanes:
             while True:
                 self._start_lanes(lanes)
@@ -134,12 +134,12 @@ class Scheduler:
             if self._draining and not self._running:
                 self._drained.set()
             if scope.cancel_called or self._draining:
-                self._news[agent_id] = None  # what the lane left undone is news again
+                self._news[agent_id] = None  # the cancelled lane may have left work
             if agent_id in self._news:
                 self._alarm.nudge()
 
     async def run_backstop(self) -> None:
-        """Every now and then, look for agents that should be running and are not."""
+        """At intervals, wake agents that should be running and are not."""
         clock = self._clock
         while True:
             await clock.sleep_for(BACKSTOP_INTERVAL_MS)
@@ -150,31 +150,31 @@ class Scheduler:
                 continue
             await clock.sleep_for(
                 BACKSTOP_GRACE_MS
-            )  # if the wall was set, everybody reacts by then
+            )  # after a clock change, lanes start within the grace period
             still = await self._overlooked()
             for agent_id in (a for a, seq in suspects.items() if still.get(a) == seq):
                 self.rescue_count += 1
                 self._journal.note(
                     "agent_overlooked",
-                    f"{agent_id} was overlooked and is woken (a bug)",
+                    f"{agent_id} was overlooked and has been woken (a bug)",
                     level=LogLevel.ERROR,
                     agent_id=agent_id,
                 )
                 self.commit_applied([agent_id])
 
     def _retry_left_down(self) -> None:
-        """Try those again of whom there was news before they were left down."""
+        """Retry agents whose rows changed before they were left down."""
         self.commit_applied([a for a in self._left_down if a in self._news])
 
     async def _overlooked(self) -> dict[AgentId, int]:
-        """Agents without a lane, and none on its way, that have something to do.
+        """Agents that have work, but no lane and none about to start.
 
-        With each goes how far its log had come: an agent whose log moved since was looked after.
+        Each with its newest event number: an agent whose log has moved since is being handled.
         """
         reads, now = self._reads, self._clock.now()
         found = {}
         for agent_id in await reads.agents.restless(now=now):
-            await checkpoint()  # there may be many, and reads keep the loop
+            await checkpoint()  # a long list must not block the event loop
             if any(agent_id in known for known in (self._running, self._news, self._left_down)):
                 continue
             try:

@@ -55,7 +55,7 @@ class TickService:
         self._ingress = ingress
 
     async def emit_hint_tick(self, snapshot: AgentSnapshot, decision: EmitHintTick) -> bool:
-        """Hand the parked hints to a tick."""
+        """Queue a tick with the stored hints."""
         return await self._emit(
             snapshot, hint_tick(snapshot.agent.identity.agent_id, decision.hints)
         )
@@ -63,7 +63,7 @@ class TickService:
     async def emit_work_tick(
         self, snapshot: AgentSnapshot, decision: ContinueActive | OfferQueued
     ) -> bool:
-        """Offer an item to the agent, and remember having done so."""
+        """Offer an item to the agent, and record the offer."""
         return await self._emit(snapshot, work_tick(snapshot.agent.identity.agent_id, decision))
 
     async def emit_recheck_tick(self, snapshot: AgentSnapshot, decision: EmitRecheckTick) -> bool:
@@ -72,7 +72,7 @@ class TickService:
         return await self._emit(snapshot, recheck_tick(agent_id, decision, now=now))
 
     async def ask_operator(self, snapshot: AgentSnapshot, decision: AskOperator) -> bool:
-        """Stop offering the item and ask a person, once."""
+        """Stop offering the item and ask the operator, once."""
         now, place = (
             self._clock.now(),
             await self._agent_places.current(snapshot.agent.identity.agent_id),
@@ -87,7 +87,7 @@ class TickService:
         return await self._apply(ask_operator_commit(question, snapshot=snapshot, now=now))
 
     async def _emit(self, snapshot: AgentSnapshot, planned: PlannedTick) -> bool:
-        """Queue the tick with what belongs to it; False when the agent cannot have it now."""
+        """Queue the tick with its changes; False when the agent does not accept it now."""
         try:
             admitted = await self._ingress.judge(planned.request)
         except RefusedError:
@@ -97,6 +97,6 @@ class TickService:
         return await self._apply(commit)
 
     async def _apply(self, commit: Commit) -> bool:
-        """Whether the commit is in the rows now; if not, they moved, or have no place for it."""
+        """Whether the commit was applied; if not, rows changed or a constraint refused it."""
         outcome = await apply_patiently(self._store, commit, clock=self._clock)
         return isinstance(outcome, Applied)

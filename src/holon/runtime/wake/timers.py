@@ -27,7 +27,7 @@ from holon.runtime.commits import commit_decided
 
 
 class TimerService:
-    """Timers, as an operator handles them."""
+    """Creates and cancels timers for an operator."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class TimerService:
         summary: str | None = None,
         key: str | None = None,
     ) -> TimerRecord:
-        """Arm a timer that fires when the wall clock of a time zone shows what is named.
+        """Arm a timer that fires when a time zone's wall clock matches a cron expression.
 
         The same `key` again gives the timer that was armed under it.
         """

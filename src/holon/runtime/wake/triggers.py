@@ -70,7 +70,7 @@ class TriggerService:
         self._in_progress: dict[tuple[TriggerId, str], anyio.Event] = {}
 
     async def of(self, agent_id: AgentId) -> ExternalTrigger | None:
-        """Return the trigger of an agent, if it was ever given one."""
+        """Return the trigger of an agent, if it has one."""
         parse_agent_id(agent_id)
         reads = self._store.reads
         found = await reads.wake.trigger_of(agent_id)
@@ -83,26 +83,26 @@ class TriggerService:
         return found
 
     async def ensure(self, agent_id: AgentId) -> ExternalTrigger:
-        """Return the trigger of an agent, giving it one when it has none. Never a second."""
+        """Return the trigger of an agent, creating it if missing. Never a second."""
         found = await self.of(agent_id)
         if found is None:
             await self._store.apply(audited(creation_commit(self._fresh_trigger(agent_id))))
-            found = await self.of(agent_id)  # ours, or of whoever was faster
+            found = await self.of(agent_id)  # ours, or that of a concurrent caller
         assert found is not None, "an agent that exists has a trigger once it was asked for"
         return found
 
     async def rotate(self, agent_id: AgentId) -> ExternalTrigger:
-        """Give the trigger a new address, also after it was revoked; every older one is void."""
+        """Give the trigger a new address, also after a revocation; older ones become void."""
         return await self._move(agent_id, TriggerStatus.ACTIVE)
 
     async def revoke(self, agent_id: AgentId) -> ExternalTrigger:
-        """Take the address back; the trigger opens nothing until it is rotated."""
+        """Void the address; the trigger accepts nothing until it is rotated."""
         return await self._move(agent_id, TriggerStatus.REVOKED)
 
     def url_of(self, trigger: ExternalTrigger) -> str | None:
-        """Return the address that calls a trigger, to be handed out: a secret, hidden from now on.
+        """Return the address of a trigger for disclosure; as a secret, it is redacted from now on.
 
-        Nothing when the trigger opens nothing, or when nothing can be delivered to this host.
+        None when the trigger is revoked, or when nothing can be delivered to this host.
         """
         url = self.address_of(trigger)
         if url is not None:
@@ -111,14 +111,14 @@ class TriggerService:
         return url
 
     def address_of(self, trigger: ExternalTrigger) -> str | None:
-        """Return the address of a trigger, or nothing where none would open it."""
+        """Return the address of a trigger, or None when no address would be accepted."""
         key, base_url = self._trigger_key.key(), self._trigger_base_url
         if key is None or base_url is None or trigger.status is not TriggerStatus.ACTIVE:
             return None
         return base_url.rstrip("/") + trigger_path(key, trigger)
 
     async def open(self, token: str, delivery: TriggerDelivery) -> TriggerTarget | None:
-        """Return what a delivery is for when its token is right, or nothing."""
+        """Return the target of a delivery with a valid token, or None."""
         trigger_id, secret = split_token(token)
         target = await self._store.reads.wake.trigger_target(
             trigger_id,
@@ -132,9 +132,9 @@ class TriggerService:
     async def earlier(
         self, token: str, delivery: TriggerDelivery, target: TriggerTarget
     ) -> TriggerReceipt | None:
-        """Return the receipt of a delivery that this one repeats, once that one has it.
+        """Return the receipt of the delivery this one repeats, waiting for it if necessary.
 
-        Raises RefusedError when that one had another body.
+        Raises RefusedError when the earlier delivery had another body.
         """
         if delivery.delivery_key is None:
             return None
@@ -152,9 +152,9 @@ class TriggerService:
     async def deliver(
         self, token: str, delivery: TriggerDelivery, target: TriggerTarget
     ) -> TriggerReceipt | None:
-        """Take a delivery in durably; nothing when the trigger was shut meanwhile.
+        """Accept a delivery durably; None when the trigger became void in the meantime.
 
-        Raises RefusedError when the agent is stopped, once its log tells of it.
+        Raises RefusedError when the agent is stopped, after recording that in its log.
         """
         if delivery.delivery_key is None:
             return await self._deliver(token, delivery, target)
@@ -169,7 +169,7 @@ class TriggerService:
     async def _deliver(
         self, token: str, delivery: TriggerDelivery, target: TriggerTarget
     ) -> TriggerReceipt | None:
-        name = delivery.delivery_key  # a repeat that overtook us is then the same commit
+        name = delivery.delivery_key  # a concurrent repeat is then the same commit
         for _ in range(DECISIONS_COUNT_MAX):
             earlier = _answered(target, delivery)
             if earlier is not None:
@@ -216,6 +216,6 @@ class TriggerService:
 
 
 def _answered(target: TriggerTarget, delivery: TriggerDelivery) -> TriggerReceipt | None:
-    """The receipt of the delivery this one repeats; raises RefusedError when it only claims to."""
-    found = repeated(target, delivery)
-    return None if found is None else accepted(found)
+    """The receipt of the repeated delivery; raises RefusedError when the bodies differ."""
+    earlier = repeated(target, delivery)
+    return None if earlier is None else accepted(earlier)

@@ -27,7 +27,7 @@ from holon.runtime.turns.log import LiveLog
 
 
 class ReminderCheck:
-    """Reminders of one turn."""
+    """Checks one turn for due reminders."""
 
     def __init__(
         self,
@@ -43,19 +43,19 @@ class ReminderCheck:
         self._routing = routing
         self._policy = policy
         self._lease = lease
-        self._looked_at_round: int | None = None
+        self._checked_at_round: int | None = None
 
     async def due_commit(
         self, state: TurnState, live: LiveLog, override: ModelRef | None
     ) -> Commit | None:
-        """Return what to record before the model is asked again, if anything."""
+        """Return the commit to make before the model is asked again, if any."""
         policy = self._policy
         if not is_reminder_due(state, policy):
             return None
-        looked_at, now_at = self._looked_at_round, state.round_count
-        if looked_at is not None and not is_cooled_down(looked_at, now_at, policy):
+        checked_at, now_at = self._checked_at_round, state.round_count
+        if checked_at is not None and not is_cooled_down(checked_at, now_at, policy):
             return None
-        self._looked_at_round = now_at
+        self._checked_at_round = now_at
         item = await self._current_item()
         if item is None:
             return None
@@ -79,7 +79,7 @@ class ReminderCheck:
 
 
 def _prompt_tokens(live: LiveLog, round_number: int) -> int:
-    """How much the next prompt holds: what the newest round read, said, and was answered."""
+    """Estimate the next prompt: the newest round's usage plus its tool results."""
     rounds = (entry.data for entry in reversed(live.log.entries))
     newest = next((data for data in rounds if isinstance(data, AssistantRound)), None)
     results = sum(len(receipt.content.encode()) for receipt in live.receipts(round_number))

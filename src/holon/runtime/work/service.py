@@ -38,7 +38,7 @@ from holon.runtime.workspaces.place import AgentPlaces
 
 
 class WorkService:
-    """Work items of one host."""
+    """Edits work items for an operator."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class WorkService:
         )
 
     async def focus(self, work_item_id: WorkItemId) -> None:
-        """Make an open item the agent's focus; whatever was asked about it is answered by that."""
+        """Make an open item the agent's focus; this answers open questions about it."""
 
         async def decide() -> Commit | Refusal:
             item = await self._open_item(work_item_id)
@@ -109,10 +109,10 @@ class WorkService:
         blocked_by: str | UnsetType | None = UNSET,
         recheck_after_ms: int | None = None,
     ) -> None:
-        """Say something else about an item, and what stands in its way if that has changed.
+        """Edit an item, including its blocker if that changed.
 
-        An item that waits is looked at again; without a moment for that, one is chosen. Whatever
-        was asked about the item is answered, also by a blocker: the item then waits for that.
+        A blocked item is rechecked; without a given delay, a default one applies. An edit answers
+        open questions about the item; so does a blocker, for which the item then waits.
         """
         if changed.objective is not None:
             refusal = items.objective_refusal(changed.objective)
@@ -127,7 +127,7 @@ class WorkService:
         await self._revise(work_item_id, revised, moves_blocker=blocked_by is not UNSET)
 
     async def complete(self, work_item_id: WorkItemId) -> None:
-        """Mark an item completed; what it waited for no longer matters, and nobody stays at it."""
+        """Complete an item: its waits end, and the agent's focus leaves it."""
         await self._revise(work_item_id, lambda item, now: items.complete(item, now=now))
 
     async def _revise(

@@ -21,19 +21,19 @@ class AgentPlaces:
 
     @property
     def home(self) -> str:
-        """The home of the host, with the homes of all agents below it."""
+        """The host's home directory, which contains the homes of all agents."""
         return self._roots.home
 
     def home_of(self, agent_id: AgentId) -> str:
-        """Return the directory that is an agent's own."""
+        """Return an agent's home directory."""
         return agent_home_of(self._roots.home, agent_id)
 
     def place_of(self, agent_id: AgentId, bound: ActiveWorkspace | None) -> ActiveWorkspace:
-        """Return where an agent works that is in this workspace, or in none."""
+        """Return the execution place of an agent in this workspace, or at home."""
         return place_of(agent_id, bound, self._roots)
 
     async def current(self, agent_id: AgentId) -> ActiveWorkspace:
-        """Return where an agent's commands and patches happen now."""
+        """Return the current execution place of an agent's commands and patches."""
         return self.place_of(agent_id, await self._reads.workspaces.active_workspace(agent_id))
 
 

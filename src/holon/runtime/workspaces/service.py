@@ -42,7 +42,7 @@ from holon.runtime.workspaces.place import AgentPlaces, profile_of
 
 
 class WorkspaceService:
-    """The workspaces of one host."""
+    """Manages the workspaces of one host's agents."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class WorkspaceService:
         return profile_of(self._shell)
 
     def place_of(self, agent_id: AgentId, bound: ActiveWorkspace | None) -> ActiveWorkspace:
-        """Return where an agent works that is in this workspace, or in none."""
+        """Return the execution place of an agent in this workspace, or at home."""
         return self._agent_places.place_of(agent_id, bound)
 
     async def bindings(self, agent_id: AgentId) -> WorkspaceBindings:
@@ -77,7 +77,7 @@ class WorkspaceService:
         return await self._store.reads.workspaces.workspace_bindings(agent_id)
 
     async def attach(self, agent_id: AgentId, path: str) -> None:
-        """Make a directory's workspace known to an agent, and the one it is in."""
+        """Attach the workspace of a directory to an agent, and enter it."""
         await self._require_admits(agent_id)
         found = await self._found(path)
 
@@ -104,7 +104,7 @@ class WorkspaceService:
         await commit_decided(self._store, decide)
 
     async def exit(self, agent_id: AgentId) -> None:
-        """Bring an agent home; the workspace stays attached."""
+        """Leave the active workspace for the agent's home; it stays attached."""
 
         async def decide() -> Commit | Refusal:
             await self._require_admits(agent_id)
@@ -117,7 +117,7 @@ class WorkspaceService:
         await commit_decided(self._store, decide)
 
     async def detach(self, agent_id: AgentId, workspace_id: str) -> None:
-        """Make an agent forget a workspace it is not in."""
+        """Detach a workspace the agent is not in."""
         named = WorkspaceId(parse_record_id(workspace_id, what="workspace id"))
 
         async def decide() -> Commit | Refusal:

@@ -1,15 +1,15 @@
-"""ExecCommandBatch: several short commands, one after the other, in one call.
+"""The ExecCommand and ExecCommandBatch tools: one shell command, or several in order.
 
-Owns:  the ExecCommand tool; the ExecCommandBatch tool.
-Rule 1: the command is started once, under an id made of the call's own; a command that outlasts
+Owns:  both tools. A command that outlasts its call goes on as a task; a batch item does not.
+Rule 1: a command is started once, under an id derived from the call; one that outlasts
         `yield_time_ms` is not started again: the same process goes on as a task.
-Rule 2: the task is recorded by the commit that records this call's result, so a model that was told
-        of a task always finds it.
-Rule 3: what already runs is not run a second time unless the model says so.
-Rule 4: items run in order, each to its end. An item that takes too long is ended and reported; none
-        becomes a task.
-Rule 5: a batch that asks for what an item cannot have is refused before anything runs.
-Rule 6: every item has a place in the receipt, also one that never ran.
+Rule 2: the task is recorded by the commit that records the call's result, so a task id given to the
+        model always exists.
+Rule 3: a command that is already running is not started a second time unless the model asks for it.
+Rule 4: batch items run in order, each to its end. An item that takes too long is ended and
+        reported; none becomes a task.
+Rule 5: a batch with an option that an item cannot have is refused before anything runs.
+Rule 6: every item has an entry in the receipt, also one that never ran.
 """
 
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ from holon.tools.work.items import refused
 
 
 class DuplicatePolicy(StrEnum):
-    """What to do when the same command already runs."""
+    """What to do when the same command is already running."""
 
     REUSE_RUNNING = "reuse_running"
     START_NEW = "start_new"
@@ -117,9 +117,9 @@ class ExecCommandArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
 
     @property
     def foreground_ms(self) -> int:
-        """How long the call waits for the command."""
-        asked = COMMAND_YIELD_MS_DEFAULT if self.yield_time_ms is None else self.yield_time_ms
-        return min(asked, COMMAND_YIELD_MS_MAX)
+        """The time the call waits for the command."""
+        wait_ms = COMMAND_YIELD_MS_DEFAULT if self.yield_time_ms is None else self.yield_time_ms
+        return min(wait_ms, COMMAND_YIELD_MS_MAX)
 
 
 class ExecCommand:
@@ -137,14 +137,14 @@ class ExecCommand:
 
     @leniently(("command", "cmd"), ("cwd", "workdir"), ("timeout_ms", "yield_time_ms"))
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
-        """Run the command until it ends or has to go on as a task."""
-        asked = decode_arguments(arguments, ExecCommandArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
-        command = await checked_command(_command(asked, scene), scene, ports.places)
+        """Run the command until it ends or continues as a task."""
+        request = decode_arguments(arguments, ExecCommandArguments)
+        if isinstance(request, ToolExecution):
+            return request
+        command = await checked_command(_command(request, scene), scene, ports.places)
         if isinstance(command, ToolExecution):
             return command
-        if asked.duplicate_policy is DuplicatePolicy.REUSE_RUNNING:
+        if request.duplicate_policy is DuplicatePolicy.REUSE_RUNNING:
             twin = running_twin(ports.tasks.running(scene.agent_id), command)
             if twin is not None:
                 return ToolExecution(outcome=ToolOk(result=already_running_result(twin, command)))
@@ -153,52 +153,52 @@ class ExecCommand:
             of_agent=len(ports.tasks.running(scene.agent_id)),
             of_all=ports.tasks.running_count(),
         )
-        if full is not None:  # now, and not when it goes on as a task: nothing is ended half-way
+        if full is not None:  # checked before the start, so that no command is ended half-way
             return refused(full)
         try:
             async with started(ports.shell, command) as running:
-                ended = await ended_within(running, asked.foreground_ms, ports.clock)
+                ended = await ended_within(running, request.foreground_ms, ports.clock)
                 if ended is None:
-                    return await _promoted(asked, command, running, scene, ports)
-                return await _completed(asked, ended, running, ports)
+                    return await _promoted(request, command, running, scene, ports)
+                return await _completed(request, ended, running, ports)
         except CommandSpawnError as error:
             return spawn_refused(error)
 
 
-def _command(asked: ExecCommandArguments, scene: ToolScene) -> UncheckedCommand:
+def _command(request: ExecCommandArguments, scene: ToolScene) -> UncheckedCommand:
     return UncheckedCommand(
         run_id=scene.effect_id,
-        cmd=asked.cmd,
-        workdir=asked.workdir,
-        shell=asked.shell,
-        login=asked.login,
-        tty=asked.tty,
-        accepts_input=asked.tty if asked.accepts_input is None else asked.accepts_input,
+        cmd=request.cmd,
+        workdir=request.workdir,
+        shell=request.shell,
+        login=request.login,
+        tty=request.tty,
+        accepts_input=request.tty if request.accepts_input is None else request.accepts_input,
     )
 
 
 async def _completed(
-    asked: ExecCommandArguments, ended: CommandExit, running: RunningCommand, ports: ToolPorts
+    request: ExecCommandArguments, ended: CommandExit, running: RunningCommand, ports: ToolPorts
 ) -> ToolExecution:
     notes = await without_leftovers(running)
     if was_lost(ended):
         notes = (*notes, f"{how_it_ended(ended)}: look at what it has done before you go on")
-    bytes_max = ports.output_budget.bytes_for(asked.max_output_tokens)
+    bytes_max = ports.output_budget.bytes_for(request.max_output_tokens)
     spans = looked_at(running, ports.redactor, bytes_max=bytes_max)
     result = fitting_result(partial(completed_result, ended, spans), bytes_max=bytes_max)
     if not result["truncated"]:
-        await ports.shell.forget(running.run_id)  # everything it wrote is in the result
+        await ports.shell.forget(running.run_id)  # the result contains all of its output
     return ToolExecution(outcome=ToolOk(result=result, notes=notes))
 
 
 async def _promoted(
-    asked: ExecCommandArguments,
+    request: ExecCommandArguments,
     command: CommandSpec,
     running: RunningCommand,
     scene: ToolScene,
     ports: ToolPorts,
 ) -> ToolExecution:
-    bytes_max = ports.output_budget.bytes_for(asked.max_output_tokens)
+    bytes_max = ports.output_budget.bytes_for(request.max_output_tokens)
     spans = looked_at(running, ports.redactor, bytes_max=bytes_max)
     cause = await ports.reads.queue.message(scene.message_id)
     task = promoted_task(
@@ -209,8 +209,8 @@ async def _promoted(
             shown_cmd=ports.redactor.redact(without_addresses(command.cmd)),
             trust=cause.message.trust if cause is not None else TrustLevel.UNTRUSTED_EXTERNAL,
             now=ports.clock.now(),
-            yield_time_ms=asked.foreground_ms,
-            max_output_tokens=asked.max_output_tokens,
+            yield_time_ms=request.foreground_ms,
+            max_output_tokens=request.max_output_tokens,
             message_id=scene.message_id,
             work_item_id=scene.work_item_id,
             spans=spans,
@@ -222,8 +222,8 @@ async def _promoted(
 
 
 _TOKENS_PER_ITEM_MIN: Final = 1_000
-_CMD_SHOWN_BYTES_MAX: Final = 2 * KIB  # of each item; the model knows what it has sent
-_ITEM_FRAME_BYTES: Final = 3 * KIB  # of an item beside its command and its output
+_CMD_SHOWN_BYTES_MAX: Final = 2 * KIB  # per item; the model knows what it sent
+_ITEM_FRAME_BYTES: Final = 3 * KIB  # of an item without its command and output
 _ALIASES: Final = (("commands", "items"), ("command", "cmd"), ("cwd", "workdir"))
 _SINGLE_COMMAND_FIELDS: Final = ("tty", "accepts_input", "duplicate_policy")
 
@@ -291,29 +291,29 @@ class ExecCommandBatch:
 
     @leniently(*_ALIASES, drops_unknown=False)
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
-        """Run the items, unless one of them needs what only a single command has."""
+        """Run the items, unless one has an option that only ExecCommand supports."""
         unsupported = _unsupported_field(arguments)
         if unsupported is not None:
             return unsupported
         return await self._run(arguments, scene, ports)
 
-    @leniently(*_ALIASES)  # again: what is unknown may be dropped now
+    @leniently(*_ALIASES)  # a second pass, which drops unknown fields
     async def _run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
-        asked = decode_arguments(arguments, ExecCommandBatchArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
+        request = decode_arguments(arguments, ExecCommandBatchArguments)
+        if isinstance(request, ToolExecution):
+            return request
         done: list[dict[str, JsonValue]] = []
-        for index, item in enumerate(asked.items):
+        for index, item in enumerate(request.items):
             head: dict[str, JsonValue] = {"index": index, "cmd": _cmd_shown(item)}
-            if asked.stop_on_error and any(each["status"] != "completed" for each in done):
+            if request.stop_on_error and any(each["status"] != "completed" for each in done):
                 done.append({**head, "status": "skipped"})
                 continue
             began_ns = ports.clock.monotonic_ns()
-            outcome = await _run_item(index, item, len(asked.items), scene, ports)
+            outcome = await _run_item(index, item, len(request.items), scene, ports)
             spent_ms = (ports.clock.monotonic_ns() - began_ns) // 1_000_000
             done.append({**head, **outcome, "duration_ms": spent_ms})
         return ToolExecution(
-            outcome=ToolOk(result=_receipt(done, stop_on_error=asked.stop_on_error))
+            outcome=ToolOk(result=_receipt(done, stop_on_error=request.stop_on_error))
         )
 
 
@@ -334,14 +334,14 @@ def _unsupported_field(arguments: JsonValue) -> ToolExecution | None:
 async def _run_item(
     index: int, item: BatchItem, item_count: int, scene: ToolScene, ports: ToolPorts
 ) -> dict[str, JsonValue]:
-    asked = UncheckedCommand(
+    unchecked = UncheckedCommand(
         run_id=batch_run_id(scene.effect_id, index),
         cmd=item.cmd,
         workdir=item.workdir,
         shell=item.shell,
         login=item.login,
     )
-    command = await checked_command(asked, scene, ports.places)
+    command = await checked_command(unchecked, scene, ports.places)
     if isinstance(command, ToolExecution):
         return _rejected(command)
     foreground_ms = min(item.yield_time_ms or COMMAND_BATCH_ITEM_MS_DEFAULT, COMMAND_YIELD_MS_MAX)
@@ -376,15 +376,15 @@ async def _run_item(
 
 
 def _bytes_for(item: BatchItem, item_count: int, budget: OutputBudget) -> int:
-    """What one command may show is shared by the items, though not below a useful size."""
+    """An item's share of the output budget, though not below a useful size."""
     fair = max(_TOKENS_PER_ITEM_MIN, budget.default_tokens // item_count)
     return budget.bytes_for(min(item.max_output_tokens or fair, budget.tokens_max // item_count))
 
 
 def _room_bytes(item: BatchItem, item_count: int) -> int:
-    """How large the result of one item may get, so that the receipt takes those of all."""
-    beside = len(msgspec.json.encode(_cmd_shown(item))) + _ITEM_FRAME_BYTES
-    return ROOM_BYTES // item_count - beside
+    """The maximum size of an item's result, so that the receipt has room for all."""
+    overhead = len(msgspec.json.encode(_cmd_shown(item))) + _ITEM_FRAME_BYTES
+    return ROOM_BYTES // item_count - overhead
 
 
 def _cmd_shown(item: BatchItem) -> str:
@@ -398,8 +398,8 @@ def _failed(kind: str, message: str) -> dict[str, JsonValue]:
 def _rejected(refusal: ToolExecution) -> dict[str, JsonValue]:
     assert isinstance(refusal.outcome, ToolRefused)
     error = refusal.outcome.error
-    said = error.message[:TOOL_ERROR_DETAIL_CHARS_MAX]
-    return {"status": "rejected", "error_kind": error.kind, "error_message": said}
+    message = error.message[:TOOL_ERROR_DETAIL_CHARS_MAX]
+    return {"status": "rejected", "error_kind": error.kind, "error_message": message}
 
 
 def _receipt(done: Sequence[dict[str, JsonValue]], *, stop_on_error: bool) -> JsonValue:

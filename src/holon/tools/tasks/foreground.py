@@ -1,19 +1,16 @@
-"""A command between its start and the moment the model hears of it.
+"""Foreground commands: from the start of a command to the result the model reads.
 
-Owns:  how much of an output is read for a look of some size; how large a result with output in it
-       may get, and showing less output where it is larger; finding out where a command may run,
-       starting it, waiting for it up to a moment, and seeing to it that a call that is cut off
-       leaves no process behind.
-Rule 1: every look is freed of secrets here, where more was read than will be shown; whoever shows
-        it only cuts.
-Rule 2: output is budgeted in bytes, but one byte that is no text takes three in JSON, and a control
-        character six. A receipt cuts what is too large without knowing what it holds, and the file
-        of output that is shown whole is dropped: so the cut is made here, where both are known.
-Rule 3: a directory counts by its real name: a symlink that leads out of the execution root is out.
-Rule 4: waiting goes by the clock port, so it takes no real time where time is virtual.
-Rule 5: whatever ends a call early ends its command too: first politely, then for certain.
-Rule 6: what runs in the background is a task and has an id. What a command leaves running without
-        one is ended when the command is, and the model is told.
+Owns:  where a command may run, starting it, waiting for it up to a deadline, and ending it when its
+       call is cancelled; how much output is read, redacted, and shown in a result.
+Rule 1: output is redacted here, where more is read than will be shown; later steps only cut it.
+Rule 2: output is budgeted in bytes, but a byte that is no text takes three in JSON, and a control
+        character six. A generic receipt would cut such a result blindly and drop the path of the
+        output file, so the cut is made here, where both are known.
+Rule 3: a directory counts by its real path: a symlink that leaves the execution root is outside.
+Rule 4: waiting uses the clock port, so it takes no real time where time is virtual.
+Rule 5: whatever ends a call early ends its command too: first gracefully, then by force.
+Rule 6: a background command is a task and has an id. Processes a command leaves running without one
+        are ended with the command, and the result says so.
 """
 
 import posixpath
@@ -45,36 +42,36 @@ from holon.tools.tool import ToolExecution, ToolScene, refuse
 def looked_at(
     command: RunningCommand, redactor: Redactor, *, bytes_max: int
 ) -> tuple[OutputSpan, ...]:
-    """Look at both ends of each stream, at least as far as `bytes_max` bytes of it may show."""
+    """Read and redact both ends of each stream, at least `bytes_max` bytes of each."""
     far = bytes_max + COMMAND_LOOK_MARGIN_BYTES
     spans = command.output(head_bytes=far, tail_bytes=far)
     return tuple(span_without_secrets(span, redactor.redact) for span in spans)
 
 
-ROOM_BYTES: Final = TOOL_RESULT_BYTES_MAX - 32 * KIB  # beside the result stand its notes
+ROOM_BYTES: Final = TOOL_RESULT_BYTES_MAX - 32 * KIB  # the rest is for the notes beside the result
 _JSON_BYTES_PER_BYTE_MAX: Final = 6
 _FRAME_BYTES: Final = 16 * KIB  # of a result without its output
 _SHOWN_BYTES_MIN: Final = 256
 
 
-class Showing(Protocol):
-    """A result, but for how much of the output it shows."""
+class ResultRenderer(Protocol):
+    """Renders a result with a given amount of output."""
 
     def __call__(self, *, bytes_max: int) -> dict[str, JsonValue]:
-        """Return the result with so many bytes of output."""
+        """Return the result with at most `bytes_max` bytes of output."""
         ...
 
 
 def fitting_result(
-    shown: Showing, *, bytes_max: int, room_bytes: int = ROOM_BYTES
+    render: ResultRenderer, *, bytes_max: int, room_bytes: int = ROOM_BYTES
 ) -> dict[str, JsonValue]:
-    """Return the result that shows as much output as asked for, or as fits into the room."""
-    result = shown(bytes_max=bytes_max)
+    """Return a result with the requested amount of output, or as much as fits."""
+    result = render(bytes_max=bytes_max)
     if _JSON_BYTES_PER_BYTE_MAX * bytes_max + _FRAME_BYTES <= room_bytes:
-        return result  # whatever it is, it fits
+        return result  # fits even if every byte is escaped
     while bytes_max > _SHOWN_BYTES_MIN and len(msgspec.json.encode(result)) > room_bytes:
         bytes_max //= 2
-        result = shown(bytes_max=bytes_max)
+        result = render(bytes_max=bytes_max)
     return result
 
 
@@ -85,7 +82,7 @@ _SERVER_ADVICE: Final = (
 
 
 class UncheckedCommand(Record, frozen=True, kw_only=True):
-    """A command as a model asks for it."""
+    """A requested command, before its checks."""
 
     run_id: str
     cmd: str
@@ -97,23 +94,23 @@ class UncheckedCommand(Record, frozen=True, kw_only=True):
 
 
 async def checked_command(
-    asked: UncheckedCommand, scene: ToolScene, places: Directories
+    unchecked: UncheckedCommand, scene: ToolScene, places: Directories
 ) -> CommandSpec | ToolExecution:
-    """Return the command ready to start, or the refusal that says what is wrong with it."""
-    problem = _unusable_text(asked)
+    """Return the command ready to start, or the refusal that explains why it is not."""
+    problem = _unusable_text(unchecked)
     if problem is not None:
         return problem
-    workdir = await _resolved_workdir(asked.workdir, scene, places)
+    workdir = await _resolved_workdir(unchecked.workdir, scene, places)
     if isinstance(workdir, ToolExecution):
         return workdir
     return CommandSpec(
-        run_id=asked.run_id,
-        cmd=asked.cmd,
+        run_id=unchecked.run_id,
+        cmd=unchecked.cmd,
         workdir=workdir,
-        shell=asked.shell,
-        login=asked.login,
-        tty=asked.tty,
-        accepts_input=asked.accepts_input,
+        shell=unchecked.shell,
+        login=unchecked.login,
+        tty=unchecked.tty,
+        accepts_input=unchecked.accepts_input,
         environment={
             "HOLON_AGENT_ID": scene.agent_id,
             "HOLON_AGENT_HOME": scene.agent_home,
@@ -122,8 +119,9 @@ async def checked_command(
     )
 
 
-def _unusable_text(asked: UncheckedCommand) -> ToolExecution | None:
-    for field, text in (("cmd", asked.cmd), ("workdir", asked.workdir), ("shell", asked.shell)):
+def _unusable_text(command: UncheckedCommand) -> ToolExecution | None:
+    texts = (("cmd", command.cmd), ("workdir", command.workdir), ("shell", command.shell))
+    for field, text in texts:
         if text is not None and "\0" in text:
             return refuse(
                 "invalid_tool_input",
@@ -131,9 +129,9 @@ def _unusable_text(asked: UncheckedCommand) -> ToolExecution | None:
                 hint="leave it out, or write it as an escape the shell understands",
                 field=field,
             )
-    if not asked.cmd.strip():
+    if not command.cmd.strip():
         return refuse("invalid_tool_input", "`cmd` is empty", hint="name a command", field="cmd")
-    if len(asked.cmd.encode()) > COMMAND_TEXT_BYTES_MAX:
+    if len(command.cmd.encode()) > COMMAND_TEXT_BYTES_MAX:
         return refuse(
             "invalid_tool_input",
             f"`cmd` is longer than {COMMAND_TEXT_BYTES_MAX} bytes",
@@ -144,30 +142,30 @@ def _unusable_text(asked: UncheckedCommand) -> ToolExecution | None:
 
 
 async def _resolved_workdir(
-    asked: str | None, scene: ToolScene, places: Directories
+    workdir: str | None, scene: ToolScene, places: Directories
 ) -> str | ToolExecution:
     root = await places.resolved(scene.execution_root)
     if root is None:
-        return _no_directory(scene.execution_root, "the execution root is gone")
-    if not asked and scene.cwd == scene.execution_root:
+        return _no_directory(scene.execution_root, "the execution root does not exist any more")
+    if not workdir and scene.cwd == scene.execution_root:
         return root
-    path = posixpath.normpath(posixpath.join(scene.cwd, asked or ""))
-    found = await places.resolved(posixpath.join(scene.cwd, asked or ""))
-    if found is None:
+    path = posixpath.normpath(posixpath.join(scene.cwd, workdir or ""))
+    resolved = await places.resolved(posixpath.join(scene.cwd, workdir or ""))
+    if resolved is None:
         if not (_inside(path, root) or _inside(path, scene.execution_root)):
-            return _outside(asked, root)
+            return _outside(workdir, root)
         return _no_directory(path, "name a directory that exists")
-    return found if _inside(found, root) else _outside(asked, root)
+    return resolved if _inside(resolved, root) else _outside(workdir, root)
 
 
 def _inside(path: str, root: str) -> bool:
     return path == root or path.startswith(root.rstrip("/") + "/")
 
 
-def _outside(asked: str | None, root: str) -> ToolExecution:
+def _outside(workdir: str | None, root: str) -> ToolExecution:
     return refuse(
         "execution_root_violation",
-        f"{asked or 'the working directory'} leads out of the execution root {root}",
+        f"{workdir or 'the working directory'} is outside the execution root {root}",
         hint="use a directory inside the execution root, given relative to it",
         field="workdir",
     )
@@ -181,8 +179,8 @@ def _no_directory(path: str, hint: str) -> ToolExecution:
 
 @asynccontextmanager
 async def started(shell: Shell, spec: CommandSpec) -> AsyncIterator[RunningCommand]:
-    """Start a command; what breaks the block off early ends the command and drops its files."""
-    with anyio.CancelScope(shield=True):  # a start is short, and half of one would be an orphan
+    """Start a command; an error in the block ends the command and deletes its files."""
+    with anyio.CancelScope(shield=True):  # short, and a half-finished start would leave an orphan
         running = await shell.start(spec)
     try:
         yield running
@@ -194,7 +192,7 @@ async def started(shell: Shell, spec: CommandSpec) -> AsyncIterator[RunningComma
 
 
 async def ended_within(running: RunningCommand, ms: int, clock: Clock) -> CommandExit | None:
-    """Wait for a command; None when it still runs after so many milliseconds."""
+    """Wait for a command; None when it still runs after `ms` milliseconds."""
     ended: CommandExit | None = None
     async with anyio.create_task_group() as race:
         race.start_soon(_cancel_at, clock, ms, race.cancel_scope)
@@ -209,7 +207,7 @@ async def _cancel_at(clock: Clock, ms: int, race: anyio.CancelScope) -> None:
 
 
 async def without_leftovers(running: RunningCommand) -> tuple[str, ...]:
-    """End what an ended command left running, which nobody could name; return what to say of it."""
+    """End the processes an ended command left running; return notes about them."""
     if not running.left_running:
         return ()
     await running.stop()
@@ -217,7 +215,7 @@ async def without_leftovers(running: RunningCommand) -> tuple[str, ...]:
 
 
 def spawn_refused(error: CommandSpawnError) -> ToolExecution:
-    """Return what the model reads when a command could not be started."""
+    """Return the refusal for a command that could not be started."""
     return refuse(
         error.code,
         error.message,

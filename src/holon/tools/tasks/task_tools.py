@@ -1,17 +1,15 @@
-"""TaskOutput: what a task has written, now or once it has ended.
+"""The task tools: TaskList, TaskStatus, TaskOutput, TaskInput, TaskStop.
 
-Owns:  the lookup the task tools share. A task of another agent does not exist here; the TaskInput
-       tool; the TaskList tool. It shows the agent's own tasks: those that have not ended, and those
-       that ended of late, newest first; the TaskOutput tool; the TaskStatus tool. It tells of
-       lifecycle and coordination, never of output; the TaskStop tool. The first stop asks the
-       command to end and ends it for certain after a grace; a second one does not wait that long.
-Rule 1: a task that cannot take the input is no error: the receipt says that it was not accepted,
-        and why.
-Rule 2: both lists are bounded, and what runs beyond the bound is counted.
-Rule 3: the task's files are shown where they can be read; where they are gone, the result that was
-        recorded with its end is.
-Rule 4: what is shown is freed of secrets.
-Rule 5: a look that waits ends with the task or with its time, whichever comes first.
+Owns:  the five tools, and the lookup they share. A task of another agent counts as unknown.
+Rule 1: TaskList shows the agent's own tasks: those that have not ended, and those that ended
+        recently, newest first. Both lists are bounded, and what exceeds the bound is counted.
+Rule 2: TaskStatus reports lifecycle and coordination, never output.
+Rule 3: TaskOutput reads the task's files while they exist, and otherwise the result recorded with
+        its end. Secrets are redacted. A waiting read ends with the task or with its deadline.
+Rule 4: input that a task cannot take is no error: the receipt says that it was not accepted, and
+        why.
+Rule 5: the first TaskStop asks the command to end and kills it after a grace period; a second one
+        does not wait that long.
 """
 
 from typing import Annotated, Final, TypeAlias
@@ -48,7 +46,7 @@ TaskIdArgument: TypeAlias = Annotated[
 
 
 async def own_task(task_id: str, scene: ToolScene, ports: ToolPorts) -> TaskRecord | ToolExecution:
-    """Return the agent's task of this id, or the refusal that says there is none."""
+    """Return the agent's task with this id, or a refusal."""
     task = await ports.reads.tasks.task(TaskId(task_id))
     if task is None or task.agent_id != scene.agent_id:
         return refuse(
@@ -86,10 +84,10 @@ class TaskInput:
     @leniently(("id", "task_id"), ("text", "input"))
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
         """Write to the command."""
-        asked = decode_arguments(arguments, TaskInputArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
-        data = asked.input.encode()
+        request = decode_arguments(arguments, TaskInputArguments)
+        if isinstance(request, ToolExecution):
+            return request
+        data = request.input.encode()
         if len(data) > COMMAND_INPUT_BYTES_MAX:
             return refuse(
                 "invalid_tool_input",
@@ -97,15 +95,15 @@ class TaskInput:
                 hint="send it in parts, or put it into a file the command reads",
                 field="input",
             )
-        task = await own_task(asked.task_id, scene, ports)
+        task = await own_task(request.task_id, scene, ports)
         if isinstance(task, ToolExecution):
             return task
-        written, said = await feed_task(task, data, ports.tasks)
-        return _receipt(task, written, said)
+        written, summary = await feed_task(task, data, ports.tasks)
+        return _receipt(task, written, summary)
 
 
 async def feed_task(task: TaskRecord, data: bytes, tasks: TaskControl) -> tuple[int, str]:
-    """Write to a task's command; return how many bytes it took, and a sentence about it."""
+    """Write to a task's command; return the number of bytes written, and a summary."""
     target = input_target_of(task)
     if is_terminal(task.status):
         return 0, "the task has ended"
@@ -113,24 +111,24 @@ async def feed_task(task: TaskRecord, data: bytes, tasks: TaskControl) -> tuple[
         return 0, "the task was started without accepts_input"
     command = tasks.command(task.id)
     if command is None:
-        return 0, "nothing runs for this task any more"
+        return 0, "no command is running for this task"
     written = await command.feed(data)
     return written, f"{written} bytes went to its {target}" if written else "it takes no more input"
 
 
 def _receipt(task: TaskRecord, written: int, summary: str) -> ToolExecution:
-    told: dict[str, JsonValue] = {
+    result: dict[str, JsonValue] = {
         "task": status_view(task),
         "accepted_input": written > 0,
         "input_target": input_target_of(task),
         "bytes_written": written,
         "summary_text": summary,
     }
-    return ToolExecution(outcome=ToolOk(result=told))
+    return ToolExecution(outcome=ToolOk(result=result))
 
 
 class TaskListArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Nothing needs to be said."""
+    """No arguments."""
 
 
 class TaskList:
@@ -148,9 +146,9 @@ class TaskList:
     @leniently()
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
         """List the tasks."""
-        asked = decode_arguments(arguments, TaskListArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
+        request = decode_arguments(arguments, TaskListArguments)
+        if isinstance(request, ToolExecution):
+            return request
         tasks = [t for t in await ports.reads.tasks.open_tasks() if t.agent_id == scene.agent_id]
         ended = await ports.reads.tasks.ended_tasks(
             scene.agent_id, limit=TASKS_ENDED_LISTED_COUNT_MAX
@@ -175,10 +173,10 @@ class TaskOutputArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     ] = None
 
     @property
-    def patience_ms(self) -> int:
-        """How long the look may take."""
-        asked = TASK_OUTPUT_WAIT_MS_DEFAULT if self.timeout_ms is None else self.timeout_ms
-        return min(asked, TASK_OUTPUT_WAIT_MS_MAX)
+    def wait_ms(self) -> int:
+        """The time to wait for the task's end."""
+        wait_ms = TASK_OUTPUT_WAIT_MS_DEFAULT if self.timeout_ms is None else self.timeout_ms
+        return min(wait_ms, TASK_OUTPUT_WAIT_MS_MAX)
 
 
 class TaskOutput:
@@ -195,29 +193,29 @@ class TaskOutput:
 
     @leniently(("id", "task_id"), ("wait", "block"))
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
-        """Look at the output."""
-        asked = decode_arguments(arguments, TaskOutputArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
-        task = await own_task(asked.task_id, scene, ports)
+        """Return the output, waiting for the task's end if asked to."""
+        request = decode_arguments(arguments, TaskOutputArguments)
+        if isinstance(request, ToolExecution):
+            return request
+        task = await own_task(request.task_id, scene, ports)
         if isinstance(task, ToolExecution):
             return task
-        if asked.block and not is_terminal(task.status):
-            await _wait(task, asked.patience_ms, ports)
+        if request.block and not is_terminal(task.status):
+            await _wait(task, request.wait_ms, ports)
             task = await ports.reads.tasks.task(task.id) or task
         look = await look_at_output(task, ports.redactor, tasks=ports.tasks, shell=ports.shell)
-        status = retrieval_status_of(task, waited=asked.block)
+        status = retrieval_status_of(task, waited=request.block)
         return ToolExecution(outcome=ToolOk(result=output_view(task, status, look)))
 
 
-async def _wait(task: TaskRecord, patience_ms: int, ports: ToolPorts) -> None:
+async def _wait(task: TaskRecord, wait_ms: int, ports: ToolPorts) -> None:
     async with anyio.create_task_group() as race:
-        race.start_soon(_give_up, ports.clock, patience_ms, race.cancel_scope)
+        race.start_soon(_cancel_at, ports.clock, wait_ms, race.cancel_scope)
         await ports.tasks.wait_ended(task.id)
         race.cancel_scope.cancel()
 
 
-async def _give_up(clock: Clock, ms: int, race: anyio.CancelScope) -> None:
+async def _cancel_at(clock: Clock, ms: int, race: anyio.CancelScope) -> None:
     await clock.sleep_for(ms)
     race.cancel()
 
@@ -225,7 +223,7 @@ async def _give_up(clock: Clock, ms: int, race: anyio.CancelScope) -> None:
 async def look_at_output(
     task: TaskRecord, redactor: Redactor, *, tasks: TaskControl, shell: Shell
 ) -> OutputLook:
-    """Return a bounded look at what a task has written so far, or at its recorded result."""
+    """Return a bounded excerpt of a task's output so far, or of its recorded result."""
     command = tasks.command(task.id)
     run_id = run_id_of(task)
     if command is None and run_id is not None:
@@ -257,11 +255,11 @@ class TaskStatusTool:
 
     @leniently(("id", "task_id"))
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
-        """Look at the task."""
-        asked = decode_arguments(arguments, TaskStatusArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
-        task = await own_task(asked.task_id, scene, ports)
+        """Return the task's status."""
+        request = decode_arguments(arguments, TaskStatusArguments)
+        if isinstance(request, ToolExecution):
+            return request
+        task = await own_task(request.task_id, scene, ports)
         if isinstance(task, ToolExecution):
             return task
         return ToolExecution(outcome=ToolOk(result={"task": status_view(task)}))
@@ -288,23 +286,23 @@ class TaskStop:
 
     @leniently(("id", "task_id"))
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
-        """Have the task ended."""
-        asked = decode_arguments(arguments, TaskStopArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
-        task = await own_task(asked.task_id, scene, ports)
+        """Request the task's end."""
+        request = decode_arguments(arguments, TaskStopArguments)
+        if isinstance(request, ToolExecution):
+            return request
+        task = await own_task(request.task_id, scene, ports)
         if isinstance(task, ToolExecution):
             return task
-        request = StopRequest(stop_requested=False)
+        stop_request = StopRequest(stop_requested=False)
         if not is_terminal(task.status):
-            request = await ports.tasks.stop(task.id)
+            stop_request = await ports.tasks.stop(task.id)
             task = await ports.reads.tasks.task(task.id) or task
         return ToolExecution(
             outcome=ToolOk(
                 result={
                     "task": status_view(task),
-                    "stop_requested": request.stop_requested,
-                    "force_stop_requested": request.force_stop_requested,
+                    "stop_requested": stop_request.stop_requested,
+                    "force_stop_requested": stop_request.force_stop_requested,
                 }
             )
         )

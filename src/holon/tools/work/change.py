@@ -1,24 +1,22 @@
-"""UpdateWorkItem: say what has changed about an item.
+"""The CreateWorkItem, PickWorkItem, UpdateWorkItem and CompleteWorkItem tools.
 
-Owns:  the CreateWorkItem tool. The item is opened by the commit that records the call's result; the
-       PickWorkItem tool. The focus moves with the commit that records the call's result; the
-       UpdateWorkItem tool; the CompleteWorkItem tool.
-Rule 1: a new item waits in the queue; the focus stays where it is.
-Rule 2: a plan is seeded as a file before the item is recorded. Nothing but the lane's own fence is
-        expected of that commit, so the call is never planned twice and leaves one file.
-Rule 3: only an open item of one's own can be picked; a blocked one can, to clear what blocks it.
-Rule 4: leaving an item that could go on deserves a reason. None is no error, but it is remarked on.
-Rule 5: what is left out stays. A todo list is replaced as a whole.
+Owns:  the four tools. Each change is made by the commit that records the call's result.
+Rule 1: a new item waits in the queue; the focus does not move.
+Rule 2: a plan is written as a file before the item is recorded. That commit expects nothing but the
+        lane's fence, so the call is never planned twice and leaves one file.
+Rule 3: only an open item of the agent's own can be picked; a blocked one can, to clear its blocker.
+Rule 4: leaving an item that could continue deserves a reason. A missing one is no error, but noted.
+Rule 5: an omitted field stays unchanged. A todo list is replaced as a whole.
 Rule 6: a new blocker brings a reminder, by default after an hour; null or an empty text clears
         both. Any other change leaves the blocker and its reminder alone.
-Rule 7: an update that says what the item says already is answered and changes nothing: else a model
-        that repeats itself would count as one that moves its work.
-Rule 8: under a strict schema every field must be sent, and null is the only way to say nothing. A
-        null blocker that came with a null recheck and with something else to change says nothing.
-Rule 9: completion is the agent's own word; no wait and no running task stands in its way. It ends
-        the item's waits and reminder and lets go of the focus.
+Rule 7: an update that changes nothing is answered and records nothing: otherwise a model that
+        repeats itself would count as making progress.
+Rule 8: under a strict schema every field must be sent, and null is the only way to omit one. A null
+        blocker together with a null recheck and another change counts as omitted.
+Rule 9: completion is the agent's decision; no wait and no running task prevents it. It ends the
+        item's waits and reminder and clears the focus.
 Rule 10: the report is the text of the round that made the call; it is promoted when the turn ends.
-         The round is on record before its tools run, so a missing report is remarked on here.
+         The round is on record before its tools run, so a missing report is noted here.
 """
 
 from datetime import datetime
@@ -72,7 +70,7 @@ from holon.tools.work.items import (
 class CreateWorkItemArguments(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """What to set out to do."""
+    """The new item."""
 
     objective: Annotated[
         ObjectiveText, msgspec.Meta(description="What shall be true when it is done.")
@@ -109,27 +107,27 @@ class CreateWorkItem:
     @leniently(*BODY_ALIASES)
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
         """Plan the new item."""
-        asked = decode_arguments(arguments, CreateWorkItemArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
-        if (refusal := objective_refusal(asked.objective)) is not None:
+        request = decode_arguments(arguments, CreateWorkItemArguments)
+        if isinstance(request, ToolExecution):
+            return request
+        if (refusal := objective_refusal(request.objective)) is not None:
             return refused(refusal)
         counts = await ports.reads.work.work_item_counts(scene.agent_id)
         if (full := work_item_quota(counts.open_count)) is not None:
             return refused(full)
         work_item_id = WorkItemId(ports.ids.fresh(IdPrefix.WORK_ITEM))
-        plan = await seed_plan(work_item_id, asked.plan or "", scene, ports)
+        plan = await seed_plan(work_item_id, request.plan or "", scene, ports)
         if isinstance(plan, ToolExecution):
             return plan
         item = WorkItemRecord(
             id=work_item_id,
             agent_id=scene.agent_id,
-            objective=asked.objective,
+            objective=request.objective,
             created_at=scene.now,
             updated_at=scene.now,
-            plan_status=asked.plan_status or PlanStatus.DRAFT,
+            plan_status=request.plan_status or PlanStatus.DRAFT,
             plan_artifact=plan,
-            todo_list=todo_items(asked.todo_list or ()),
+            todo_list=todo_items(request.todo_list or ()),
             workspace_id=_workspace_id_of(scene),
         )
         seen = Seen(item=item, focus=await focus_of(scene, ports), plan=plan)
@@ -147,7 +145,7 @@ def _workspace_id_of(scene: ToolScene) -> WorkspaceId:
 
 
 class PickWorkItemArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which item to turn to."""
+    """The item to focus, and the reason."""
 
     work_item_id: Annotated[
         ItemIdText, msgspec.Meta(description="The id of an open work item of yours.")
@@ -176,22 +174,22 @@ class PickWorkItem:
 
     @leniently(*ITEM_ALIASES)
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
-        """Plan the move of the focus."""
-        asked = decode_arguments(arguments, PickWorkItemArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
-        item = await own_open_item(asked.work_item_id, scene, ports)
+        """Plan the change of focus."""
+        request = decode_arguments(arguments, PickWorkItemArguments)
+        if isinstance(request, ToolExecution):
+            return request
+        item = await own_open_item(request.work_item_id, scene, ports)
         if isinstance(item, ToolExecution):
             return item
         seen, notes = await seen_now(item, await ports.reads.wake.item_waits(item.id), scene, ports)
         left = seen.focus if seen.focus != item.id else None
-        if left is not None and not (asked.reason or "").strip():
+        if left is not None and not (request.reason or "").strip():
             notes = (*notes, *await _remark(left, ports))
         picked: Seen = msgspec.structs.replace(seen, focus=item.id)
         result: JsonValue = {
             "work_item": work_item_view(picked, include_todo_list=True),
             "previous_work_item_id": left,
-            "reason": asked.reason,
+            "reason": request.reason,
         }
         return ToolExecution(
             outcome=ToolOk(result=result, notes=notes),
@@ -201,21 +199,21 @@ class PickWorkItem:
 
 
 async def _remark(left: WorkItemId, ports: ToolPorts) -> tuple[str, ...]:
-    found = await weighed(left, ports)
-    if found is None:
+    item = await weighed(left, ports)
+    if item is None:
         return ()
-    if Seen(item=found.item, waits=found.waits).scheduling is not SchedulingState.RUNNABLE:
+    if Seen(item=item.item, waits=item.waits).scheduling is not SchedulingState.RUNNABLE:
         return ()
-    return (f"you left {left}, which could go on; next time say why in `reason`",)
+    return (f"you left {left}, which could continue; next time give a `reason`",)
 
 
-_NOTHING_NEW: Final = "nothing has changed: the item says this already; go on with the work itself"
+_NOTHING_NEW: Final = "nothing has changed: the item is already as requested; continue the work"
 
 
 class UpdateWorkItemArguments(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """What to change about which item."""
+    """The item, and what to change about it."""
 
     work_item_id: Annotated[
         ItemIdText, msgspec.Meta(description="The id of an open work item of yours.")
@@ -273,18 +271,18 @@ class UpdateWorkItem:
     )
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
         """Plan the revision."""
-        asked = decode_arguments(arguments, UpdateWorkItemArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
-        blocker = blocker_of(asked)
-        if (problem := _problem(asked, blocker)) is not None:
+        request = decode_arguments(arguments, UpdateWorkItemArguments)
+        if isinstance(request, ToolExecution):
+            return request
+        blocker = blocker_of(request)
+        if (problem := _problem(request, blocker)) is not None:
             return problem
-        item = await own_open_item(asked.work_item_id, scene, ports)
+        item = await own_open_item(request.work_item_id, scene, ports)
         if isinstance(item, ToolExecution):
             return item
         waits = await ports.reads.wake.item_waits(item.id)
         seen, notes = await seen_now(item, waits, scene, ports)
-        revised = _revised(item, asked, blocker, now=scene.now)
+        revised = _revised(item, request, blocker, now=scene.now)
         revised = msgspec.structs.replace(revised, plan_artifact=seen.plan or item.plan_artifact)
         if items.says_the_same(item, revised):
             view = work_item_view(seen, include_todo_list=True)
@@ -294,7 +292,7 @@ class UpdateWorkItem:
         if blocker is not Blocker.STAYS:
             fresh = WaitId(ports.ids.fresh(IdPrefix.WAIT)) if needs_reminder(revised) else None
             planned = put_blocker(revised, waits, now=scene.now, wait_id=fresh)
-        elif item.blocked_by is not None and asked.blocked_by is None:
+        elif item.blocked_by is not None and request.blocked_by is None:
             notes = (*notes, 'blocked_by stays; to clear it, send "" or null for it alone')
         seen = msgspec.structs.replace(
             seen, item=revised, waits=waits_after(waits, planned.changes)
@@ -307,33 +305,33 @@ class UpdateWorkItem:
         )
 
 
-def blocker_of(asked: UpdateWorkItemArguments) -> Blocker:
-    """What becomes of the blocker. First matching rule wins."""
-    if asked.blocked_by is UNSET:
+def blocker_of(request: UpdateWorkItemArguments) -> Blocker:
+    """Return what an update does to the blocker. First matching rule wins."""
+    if request.blocked_by is UNSET:
         return Blocker.STAYS
-    if asked.blocked_by is not None:
-        return Blocker.SET if asked.blocked_by.strip() else Blocker.CLEARED
-    if asked.recheck_after is None and _edits(asked):
+    if request.blocked_by is not None:
+        return Blocker.SET if request.blocked_by.strip() else Blocker.CLEARED
+    if request.recheck_after is None and _edits(request):
         return Blocker.STAYS
     return Blocker.CLEARED
 
 
-def _edits(asked: UpdateWorkItemArguments) -> bool:
-    parts = (asked.objective, asked.plan_status, asked.todo_list)
+def _edits(request: UpdateWorkItemArguments) -> bool:
+    parts = (request.objective, request.plan_status, request.todo_list)
     return any(part is not None for part in parts)
 
 
-def _problem(asked: UpdateWorkItemArguments, blocker: Blocker) -> ToolExecution | None:
-    if asked.objective is not None and (bad := objective_refusal(asked.objective)) is not None:
+def _problem(request: UpdateWorkItemArguments, blocker: Blocker) -> ToolExecution | None:
+    if request.objective is not None and (bad := objective_refusal(request.objective)) is not None:
         return refused(bad)
-    if isinstance(asked.recheck_after, int) and blocker is not Blocker.SET:
+    if isinstance(request.recheck_after, int) and blocker is not Blocker.SET:
         return refuse(
             "invalid_tool_input",
             "recheck_after goes with a blocker that is being set",
             hint="send blocked_by in the same call, or leave recheck_after out",
             field="recheck_after",
         )
-    if blocker is Blocker.STAYS and not _edits(asked):
+    if blocker is Blocker.STAYS and not _edits(request):
         return refuse(
             "invalid_tool_input",
             "there is nothing to change",
@@ -343,23 +341,23 @@ def _problem(asked: UpdateWorkItemArguments, blocker: Blocker) -> ToolExecution 
 
 
 def _revised(
-    item: WorkItemRecord, asked: UpdateWorkItemArguments, blocker: Blocker, *, now: datetime
+    item: WorkItemRecord, request: UpdateWorkItemArguments, blocker: Blocker, *, now: datetime
 ) -> WorkItemRecord:
-    """The item after one change: what is said about it, and what blocks it."""
+    """Return the item after an update of its fields and its blocker."""
     changed = WorkItemEdit(
-        objective=asked.objective,
-        plan_status=asked.plan_status,
-        todo_list=None if asked.todo_list is None else todo_items(asked.todo_list),
+        objective=request.objective,
+        plan_status=request.plan_status,
+        todo_list=None if request.todo_list is None else todo_items(request.todo_list),
     )
     edited = items.edit(item, changed, now=now)
     match blocker:
         case Blocker.STAYS:
             return edited
         case Blocker.SET:
-            delay_ms = asked.recheck_after if isinstance(asked.recheck_after, int) else None
+            delay_ms = request.recheck_after if isinstance(request.recheck_after, int) else None
             moved = items.block(
                 edited,
-                blocked_by=str(asked.blocked_by),
+                blocked_by=str(request.blocked_by),
                 recheck_at=later(now, by_ms=delay_ms or RECHECK_DEFAULT_MS),
                 now=now,
             )
@@ -376,7 +374,7 @@ _NAME: Final = "CompleteWorkItem"
 class CompleteWorkItemArguments(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """Which item is done."""
+    """The item to complete."""
 
     work_item_id: Annotated[
         ItemIdText, msgspec.Meta(description="The id of an open work item of yours.")
@@ -398,11 +396,11 @@ class CompleteWorkItem:
 
     @leniently(*ITEM_ALIASES)
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
-        """Plan the end of the item."""
-        asked = decode_arguments(arguments, CompleteWorkItemArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
-        item = await own_open_item(asked.work_item_id, scene, ports)
+        """Plan the completion of the item."""
+        request = decode_arguments(arguments, CompleteWorkItemArguments)
+        if isinstance(request, ToolExecution):
+            return request
+        item = await own_open_item(request.work_item_id, scene, ports)
         if isinstance(item, ToolExecution):
             return item
         waits = await ports.reads.wake.item_waits(item.id)
@@ -427,7 +425,7 @@ class CompleteWorkItem:
 
 
 async def _round_of(scene: ToolScene, ports: ToolPorts) -> CompletionRound:
-    """What the round that makes this call says, from its record."""
+    """Return the recorded text of the round that makes this call."""
     log = await ports.reads.turns.turn_log(scene.turn_id)
     if log is None:
         return CompletionRound(text="", completions_count=1)

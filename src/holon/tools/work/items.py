@@ -1,18 +1,15 @@
-"""The plan of a work item, as a file the agent edits like any other.
+"""Work items as the tools read them: lookup, view, checklist arguments and the plan file.
 
-Owns:  how a work item is named and how a checklist is written, for every tool that takes either;
-       and what models like to call these fields; where the file is, seeding it, and the bounded
-       look at it that every view carries; the view every work-item tool answers with: the record,
-       what is derived from it, the look at its plan, its open waits and, for a completed item, the
-       report that was promoted; finding an item for the agent that asks, and seeing it with its
-       waits and its plan.
-Rule 1: the file is the plan. A file that is not there is no error: the item has no plan yet.
-Rule 2: a file that cannot be read is told as a problem beside the view; the view itself stands.
-Rule 3: the host keeps no file times. A plan that is as it was recorded keeps the recorded moment;
-        one that was edited since is dated to the moment the edit was seen.
-Rule 4: a view is bounded. The todo list is shown when asked for; its counts are always there.
+Owns:  argument types for ids and checklists, with the field names models tend to use; the plan
+       file: its path, its first content, and the bounded excerpt every view carries; the view all
+       work-item tools answer with; finding an item of the calling agent with its waits and plan.
+Rule 1: the file is the plan. A missing file is no error: the item has no plan yet.
+Rule 2: a file that cannot be read is reported as a problem beside the view; the view itself stands.
+Rule 3: the host keeps no file times. An unchanged plan keeps the recorded time; an edited one is
+        dated to the moment the edit was detected.
+Rule 4: a view is bounded. The todo list is included on request; its counts always are.
 Rule 5: readiness is projected from the scheduling state, never decided here.
-Rule 6: another agent's item is as unknown as one that never was.
+Rule 6: another agent's item counts as unknown.
 """
 
 import hashlib
@@ -95,7 +92,7 @@ TodoArguments: TypeAlias = Annotated[
 
 
 def todo_items(listed: tuple[TodoArgument, ...]) -> tuple[TodoItem, ...]:
-    """The checklist as the record keeps it."""
+    """Return a checklist as the record stores it."""
     return tuple(TodoItem(text=todo.text, state=todo.state) for todo in listed)
 
 
@@ -103,7 +100,7 @@ _MODE = 0o644
 
 
 class PlanLook(Record, frozen=True, kw_only=True):
-    """What there is of a plan, or why it could not be read."""
+    """A plan file as read, or the reason why it could not be read."""
 
     artifact: PlanArtifact | None = None
     problem: str | None = None
@@ -115,27 +112,27 @@ class PlanLook(Record, frozen=True, kw_only=True):
 
 
 def plan_path(work_item_id: str) -> str:
-    """Where the plan is, seen from the agent's home."""
+    """Return the path of a plan, relative to the agent's home."""
     return f"work-items/{work_item_id}/plan.md"
 
 
 async def look_at_plan(
     item: WorkItemRecord, files: Files, *, agent_home: str, now: datetime
 ) -> PlanLook:
-    """Look at the file as it is now."""
+    """Read the current plan file."""
     try:
         home = files.under(agent_home)
     except FileRefusedError:
         return PlanLook()  # a host without files has no plans
     try:
-        found = await home.read(plan_path(item.id), bytes_max=PLAN_BYTES_MAX)
+        stored = await home.read(plan_path(item.id), bytes_max=PLAN_BYTES_MAX)
     except (PathEscapeError, FileRefusedError) as problem:
         return PlanLook(problem=str(problem))
-    if found is None:
+    if stored is None:
         return PlanLook()
     recorded = item.plan_artifact
     return PlanLook(
-        artifact=_described(item.id, found.content, recorded, agent_home=agent_home, now=now)
+        artifact=_described(item.id, stored.content, recorded, agent_home=agent_home, now=now)
     )
 
 
@@ -167,7 +164,7 @@ async def seed_plan(
 
 
 def plan_view(artifact: PlanArtifact, work_item_id: str, *, chars_max: int) -> JsonValue:
-    """The plan as a reader sees it."""
+    """Return the view of a plan."""
     preview = artifact.preview[:chars_max]
     return {
         "relative_path": plan_path(work_item_id),
@@ -202,7 +199,7 @@ def _described(
 
 
 class Seen(Record, frozen=True, kw_only=True):
-    """An item with what bears on how it reads."""
+    """An item with the facts its view is derived from."""
 
     item: WorkItemRecord
     waits: tuple[WaitRecord, ...] = ()  # its open ones
@@ -216,7 +213,7 @@ class Seen(Record, frozen=True, kw_only=True):
 
     @property
     def standing(self) -> str:
-        """Where the item stands in the agent's queue: the older view of focus."""
+        """The item's position in the agent's queue."""
         if self.item.state is WorkItemState.COMPLETED:
             return "completed"
         if self.item.id == self.focus:
@@ -227,7 +224,7 @@ class Seen(Record, frozen=True, kw_only=True):
 def work_item_view(
     seen: Seen, *, include_todo_list: bool, preview_chars_max: int = PLAN_PREVIEW_CHARS_MAX
 ) -> dict[str, JsonValue]:
-    """Return the view; what an item does not have is left out of it."""
+    """Return the view of an item, without fields that do not apply."""
     item, state = seen.item, seen.scheduling
     plan = seen.plan
     view: dict[str, JsonValue] = {
@@ -256,7 +253,7 @@ def work_item_view(
 
 
 def wait_views(waits: Sequence[WaitRecord]) -> list[JsonValue]:
-    """Open waits as a reader sees them."""
+    """Return the views of open waits."""
     return [
         {
             "id": wait.id,
@@ -274,7 +271,7 @@ def _todo_list(item: WorkItemRecord) -> JsonValue:
 
 
 def _report(item: WorkItemRecord) -> JsonValue:
-    """Only what was promoted: nothing is made up for an item that was completed in silence."""
+    """The promoted report; None for an item that was completed without one."""
     if item.state is not WorkItemState.COMPLETED or item.result_summary is None:
         return None
     return {"text": item.result_summary, "source": "same_round_text"}
@@ -288,7 +285,7 @@ _KINDS = {RefusalCode.WORK_ITEM_NOT_FOUND: "unknown_work_item"}
 
 
 def refused(refusal: Refusal) -> ToolExecution:
-    """A refusal of the core, in the words of the tool envelope."""
+    """Return a refusal of the core as a tool result."""
     kind = _KINDS.get(refusal.code, refusal.code.value)
     return refuse(kind, refusal.message, hint=refusal.hint, field=refusal.field)
 
@@ -296,7 +293,7 @@ def refused(refusal: Refusal) -> ToolExecution:
 async def own_item(
     work_item_id: str, scene: ToolScene, ports: ToolPorts
 ) -> WorkItemRecord | ToolExecution:
-    """The agent's item of this id, whatever its state."""
+    """Return the agent's item with this id in any state, or a refusal."""
     try:
         wanted = WorkItemId(parse_record_id(work_item_id, what="work item id"))
     except BadIdError as bad:
@@ -310,22 +307,22 @@ async def own_item(
 async def own_open_item(
     work_item_id: str, scene: ToolScene, ports: ToolPorts
 ) -> WorkItemRecord | ToolExecution:
-    """The agent's item of this id, if it can still be worked on."""
+    """Return the agent's open item with this id, or a refusal."""
     item = await own_item(work_item_id, scene, ports)
     if isinstance(item, ToolExecution):
         return item
-    found = open_item(item, item.id)
-    return refused(found) if isinstance(found, Refusal) else found
+    opened = open_item(item, item.id)
+    return refused(opened) if isinstance(opened, Refusal) else opened
 
 
 async def focus_of(scene: ToolScene, ports: ToolPorts) -> WorkItemId | None:
-    """What the agent focuses on."""
+    """Return the agent's current item."""
     agent = await ports.reads.agents.agent(scene.agent_id)
     return None if agent is None else agent.focus.current_work_item_id
 
 
 async def weighed(work_item_id: WorkItemId, ports: ToolPorts) -> WeighedItem | None:
-    """One item with its open waits."""
+    """Return an item with its open waits."""
     item = await ports.reads.work.work_item(work_item_id)
     if item is None:
         return None
@@ -335,7 +332,7 @@ async def weighed(work_item_id: WorkItemId, ports: ToolPorts) -> WeighedItem | N
 async def seen_now(
     item: WorkItemRecord, waits: Sequence[WaitRecord], scene: ToolScene, ports: ToolPorts
 ) -> tuple[Seen, tuple[str, ...]]:
-    """The item as it reads now, and what could not be read of it."""
+    """Return an item with its current plan and focus, and notes on what could not be read."""
     look = await look_at_plan(item, ports.files, agent_home=scene.agent_home, now=scene.now)
     focus = await focus_of(scene, ports)
     seen = Seen(item=item, waits=tuple(waits), focus=focus, plan=look.artifact)

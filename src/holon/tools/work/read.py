@@ -1,10 +1,10 @@
-"""ListWorkItems: what there is to do, and what was done of late.
+"""The GetWorkItem and ListWorkItems tools: open work, and recently completed work.
 
-Owns:  the GetWorkItem tool. It changes nothing; the ListWorkItems tool. It changes nothing.
+Owns:  both tools. They change nothing.
 Rule 1: the current item comes first, then the other open ones, oldest first, then completed ones,
         newest first. What the limit cuts off is counted.
 Rule 2: no more rows are read than may be shown, unless only some kind of open item is wanted: then
-        the oldest ones are searched, up to a number, and a note says so where there are more.
+        the oldest ones are searched, up to a limit, and a note says so when there are more.
 """
 
 from enum import StrEnum
@@ -38,7 +38,7 @@ from holon.tools.work.items import (
 
 
 class GetWorkItemArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which item to read, and how much of it."""
+    """The item to read, and how much of it."""
 
     work_item_id: Annotated[
         ItemIdText, msgspec.Meta(description="The id of a work item of yours, open or completed.")
@@ -122,7 +122,7 @@ class ListWorkItems:
         asked = decode_arguments(arguments, ListWorkItemsArguments)
         if isinstance(asked, ToolExecution):
             return asked
-        found = await _found(asked, scene, ports)
+        found = await _listing(asked, scene, ports)
         views: list[JsonValue] = []
         for seen in found.shown:
             look = await look_at_plan(
@@ -143,15 +143,15 @@ class ListWorkItems:
         return ToolExecution(outcome=ToolOk(result=result, notes=found.notes))
 
 
-class _Found(Record, frozen=True, kw_only=True):
-    """What is shown, out of how many."""
+class _Listing(Record, frozen=True, kw_only=True):
+    """The items shown, and how many there are."""
 
     shown: tuple[Seen, ...]
     total_count: int
     notes: tuple[str, ...] = ()
 
 
-async def _found(asked: ListWorkItemsArguments, scene: ToolScene, ports: ToolPorts) -> _Found:
+async def _listing(asked: ListWorkItemsArguments, scene: ToolScene, ports: ToolPorts) -> _Listing:
     match asked.filter:
         case WorkItemFilter.OPEN:
             return await _listed(asked.limit, scene, ports, completed=False)
@@ -161,7 +161,7 @@ async def _found(asked: ListWorkItemsArguments, scene: ToolScene, ports: ToolPor
             ended = await ports.reads.work.completed_items(scene.agent_id, limit=asked.limit)
             counts = await ports.reads.work.work_item_counts(scene.agent_id)
             shown = tuple(Seen(item=item) for item in ended)
-            return _Found(shown=shown, total_count=counts.completed_count)
+            return _Listing(shown=shown, total_count=counts.completed_count)
         case (
             WorkItemFilter.CURRENT
             | WorkItemFilter.QUEUED
@@ -174,24 +174,24 @@ async def _found(asked: ListWorkItemsArguments, scene: ToolScene, ports: ToolPor
             assert_never(asked.filter)
 
 
-async def _listed(limit: int, scene: ToolScene, ports: ToolPorts, *, completed: bool) -> _Found:
-    """Open items as far as the limit goes, and completed ones behind them if they are wanted."""
+async def _listed(limit: int, scene: ToolScene, ports: ToolPorts, *, completed: bool) -> _Listing:
+    """Return open items up to the limit, followed by completed ones if requested."""
     shown = await _open_items(limit, scene, ports)
     counts = await ports.reads.work.work_item_counts(scene.agent_id)
     if not completed:
-        return _Found(shown=shown, total_count=counts.open_count)
+        return _Listing(shown=shown, total_count=counts.open_count)
     if room := limit - len(shown):
         ended = await ports.reads.work.completed_items(scene.agent_id, limit=room)
         shown = (*shown, *(Seen(item=item) for item in ended))
-    return _Found(shown=shown, total_count=counts.open_count + counts.completed_count)
+    return _Listing(shown=shown, total_count=counts.open_count + counts.completed_count)
 
 
-async def _searched(asked: ListWorkItemsArguments, scene: ToolScene, ports: ToolPorts) -> _Found:
+async def _searched(asked: ListWorkItemsArguments, scene: ToolScene, ports: ToolPorts) -> _Listing:
     searched = await _open_items(WORK_ITEMS_SEARCHED_COUNT_MAX, scene, ports)
     wanted = tuple(seen for seen in searched if _is_wanted(seen, asked.filter))
     counts = await ports.reads.work.work_item_counts(scene.agent_id)
     note = f"only the oldest {len(searched)} open items were searched; there are more"
-    return _Found(
+    return _Listing(
         shown=wanted[: asked.limit],
         total_count=len(wanted),
         notes=(note,) if counts.open_count > len(searched) else (),
@@ -205,7 +205,7 @@ async def _open_items(limit: int, scene: ToolScene, ports: ToolPorts) -> tuple[S
 
 
 def _is_wanted(seen: Seen, wanted: WorkItemFilter) -> bool:
-    """Whether an open item is of the kind."""
+    """Whether an open item matches the filter."""
     match wanted:
         case WorkItemFilter.ALL | WorkItemFilter.OPEN:
             return True

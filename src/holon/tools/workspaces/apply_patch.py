@@ -1,11 +1,10 @@
-"""ApplyPatch: files change the way a patch says, all of them or none.
+"""The ApplyPatch tool: change files as a patch says, all of them or none.
 
-Owns:  the ApplyPatch tool: a patch in, the whole plan made, one replacement of all files.
+Owns:  the ApplyPatch tool: parse a patch, plan every file, replace all files at once.
 Rule 1: nothing is written before everything is planned, and then all at once or not at all.
-Rule 2: both patch forms are taken, whichever was offered.
-Rule 3: what instructs the agent is not changed where somebody from outside had a word
-        (tools/guidance).
-Rule 4: every refusal says why in a word, shows where the patch and the file part, and what to do.
+Rule 2: both patch forms are accepted, whichever the schema offered.
+Rule 3: instruction files are not changed in a turn that includes untrusted input (tools/guidance).
+Rule 4: every refusal has a kind, shows where the patch and the file differ, and says what to do.
 """
 
 from typing import TYPE_CHECKING, Annotated, Final
@@ -69,15 +68,15 @@ class ApplyPatch:
     @leniently(("input", "patch"), ("diff", "patch"), ("content", "patch"))
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
         """Apply one patch."""
-        asked = decode_arguments(arguments, ApplyPatchArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
-        # Here, not above: reading patches takes more to load than most runs need of it.
+        request = decode_arguments(arguments, ApplyPatchArguments)
+        if isinstance(request, ToolExecution):
+            return request
+        # Local imports: the patch engine is slow to load, and many runs apply no patch.
         from holon.tools.workspaces.patching.parse import parse_patch
         from holon.tools.workspaces.patching.plan import plan_patch
 
         try:
-            patch = await anyio.to_thread.run_sync(parse_patch, asked.patch)
+            patch = await anyio.to_thread.run_sync(parse_patch, request.patch)
             files = ports.files.under(scene.execution_root)
             before = await _read_all(files, patch)
             plan = await anyio.to_thread.run_sync(plan_patch, patch, before)
@@ -93,17 +92,19 @@ class ApplyPatch:
             return _refused("path_escape", problem)
         except FileRefusedError as problem:
             return _refused(problem.code, problem)
-        return ToolExecution(outcome=ToolOk(result=_told(plan, patch), summary_text=_summary(plan)))
+        return ToolExecution(
+            outcome=ToolOk(result=_result(plan, patch), summary_text=_summary(plan))
+        )
 
 
 async def _read_all(files: RootedFiles, patch: "Patch") -> dict[str, StoredFile | None]:
-    """Read every file the patch speaks of, within what may be held at once."""
+    """Read every file the patch names, within the limit for their total size."""
     from holon.tools.workspaces.patching.plan import paths_of
 
-    found: dict[str, StoredFile | None] = {}
+    files_by_path: dict[str, StoredFile | None] = {}
     left = PATCH_TREE_BYTES_MAX
     for path in paths_of(patch):
-        found[path] = stored = await files.read(path, bytes_max=PATCH_FILE_BYTES_MAX)
+        files_by_path[path] = stored = await files.read(path, bytes_max=PATCH_FILE_BYTES_MAX)
         left -= 0 if stored is None else len(stored.content)
         if left < 0:
             raise PatchRefusedError(
@@ -111,7 +112,7 @@ async def _read_all(files: RootedFiles, patch: "Patch") -> dict[str, StoredFile 
                 f"the files of one patch may have {PATCH_TREE_BYTES_MAX} bytes together",
                 hint="split the change into several smaller patches",
             )
-    return found
+    return files_by_path
 
 
 def _refused(
@@ -129,7 +130,7 @@ def _refused(
 
 
 def _fitting(details: JsonValue) -> JsonValue:
-    """Drop candidates until the details fit their envelope whole."""
+    """Drop candidates until the details fit into the error."""
     while isinstance(details, dict) and details.get("candidates"):
         if len(msgspec.json.encode(details)) <= TOOL_ERROR_DETAIL_CHARS_MAX:
             break
@@ -137,7 +138,7 @@ def _fitting(details: JsonValue) -> JsonValue:
     return details
 
 
-def _told(plan: "PatchPlan", patch: "Patch") -> JsonValue:
+def _result(plan: "PatchPlan", patch: "Patch") -> JsonValue:
     changed = [
         {"action": file.action.value, "path": file.path}
         | ({"from_path": file.from_path} if file.from_path is not None else {})
@@ -157,11 +158,11 @@ def _told(plan: "PatchPlan", patch: "Patch") -> JsonValue:
 
 def _summary(plan: "PatchPlan") -> str:
     if not plan.changed_files:
-        return "the files already are as the patch wants them"
+        return "the files already have the contents of the patch"
     shown = [f"{f.action.value} {quoted(f.path)}" for f in plan.changed_files]
     more = len(shown) - _PATHS_SHOWN_COUNT_MAX
-    told = ", ".join(shown[:_PATHS_SHOWN_COUNT_MAX])
-    return f"{told} and {more} more" if more > 0 else told
+    named = ", ".join(shown[:_PATHS_SHOWN_COUNT_MAX])
+    return f"{named} and {more} more" if more > 0 else named
 
 
 def _grammar() -> str:

@@ -1,14 +1,14 @@
-"""Paths as patches spell them.
+"""The parsed patch: entries, hunks, paths, and the error of this package.
 
-Owns:  the one error of this package: a stable kind, words for the model, and bounded details; the
-       shapes both patch forms are read into, so that there is one way to plan; unquoting, the a/
-       and b/ prefixes, and which spellings can never be inside the root.
-Rule 1: a patch that is refused has changed nothing.
+Owns:  the one error (a stable kind, a message for the model, bounded details); the shapes both
+       patch forms are parsed into, so that there is one planner; unquoting of paths, the a/ and b/
+       prefixes, and which spellings can never be inside the root.
+Rule 1: a refused patch has changed nothing.
 Rule 2: a line's text keeps its line feed; a line without one ends its file.
-Rule 3: paths here are clean: relative, without dots, inside the root by their spelling.
+Rule 3: paths here are clean: relative, without dot segments, inside the root by their spelling.
 Rule 4: a path that is absolute, climbs, names no file, or enters a repository's own folder is
-        refused by its spelling alone; whether symlinks lead it away is for the files port to see.
-Rule 5: names are exact: nothing is folded, decoded twice or completed.
+        refused by its spelling alone; symlinks are checked by the files port.
+Rule 5: names are exact: no case folding, double decoding or completion.
 """
 
 import re
@@ -30,7 +30,7 @@ ESCAPE: Final = "path_escape"
 
 
 class PatchRefusedError(HolonError):
-    """The patch cannot be applied as it is; `kind` says why in a word."""
+    """The patch cannot be applied; `kind` names the reason."""
 
     code = "patch_failed"
 
@@ -48,7 +48,7 @@ class PatchRefusedError(HolonError):
 
 
 def require_files(count: int) -> None:
-    """Refuse a patch with too many entries while it is being read."""
+    """Refuse a patch with too many entries while it is being parsed."""
     if count > PATCH_FILES_COUNT_MAX:
         raise PatchRefusedError(
             TOO_LARGE,
@@ -58,22 +58,22 @@ def require_files(count: int) -> None:
 
 
 def quoted(text: str) -> str:
-    """Return a line of a patch or file as it may stand in an error: short, and plain Unicode."""
+    """Return a line of a patch or file for an error message: short, and plain Unicode."""
     plain = text.rstrip("\r\n").encode("utf-8", "replace").decode("utf-8")
     return beginning_of(plain, chars_max=PATCH_QUOTED_CHARS_MAX)
 
 
 class HunkLine(NamedTuple):
-    """One line of a hunk: " " stays, "-" goes, "+" comes."""
+    """One line of a hunk: " " is context, "-" removed, "+" added."""
 
     sign: str
     text: str
 
 
 class Sequel(NamedTuple):
-    """How the file goes on if a hunk does not end where its patch seems to end.
+    """Text after a patch's apparent end that may belong to its last hunk.
 
-    One of `texts`, below fewer than `within` blank lines.
+    The hunk's end is doubtful if the file has one of `texts` within `within` lines after it.
     """
 
     texts: frozenset[str]
@@ -81,19 +81,19 @@ class Sequel(NamedTuple):
 
 
 class Hunk(Record, frozen=True, kw_only=True):
-    """Lines to find together, and what becomes of them.
+    """Consecutive lines to find in a file, and their changes.
 
-    `hint` is where the first old line should be, counted from zero. `anchors` are lines to look for
-    above, outermost first. `padding` counts blank lines at the end that may be no part of the hunk.
+    `hint` is the expected index of the first old line, from zero. `anchors` are lines to find
+    above, outermost first. `padding` counts trailing blank lines that may not belong to the hunk.
     `lost_minuses` counts removed lines that the header counts as context: lines of the file that
-    begin with a minus, whose own sign was lost. `sequel` is there when lines that may be changes
-    stand behind the end of the patch.
+    begin with a minus, whose own sign was lost. `sequel` is set when lines that may be changes
+    follow the end of the patch.
     """
 
     lines: tuple[HunkLine, ...]
     patch_line: int
     hint: int | None = None
-    inserts_at: int | None = None  # a header that names a place between two lines
+    inserts_at: int | None = None  # the header names a position between two lines
     anchors: tuple[str, ...] = ()
     at_end: bool = False
     padding: int = 0
@@ -104,22 +104,22 @@ class Hunk(Record, frozen=True, kw_only=True):
 
     @property
     def old(self) -> list[HunkLine]:
-        """The lines the file should have."""
+        """The lines that must be in the file."""
         return [line for line in self.lines if line.sign != "+"]
 
     @property
     def added(self) -> list[str]:
-        """The lines that are new."""
+        """The added lines."""
         return [line.text for line in self.lines if line.sign == "+"]
 
     @property
     def only_adds(self) -> bool:
-        """Whether nothing of it has to be in the file already."""
+        """Whether the hunk has no old lines."""
         return not self.lines or [line.sign for line in self.lines].count("+") == len(self.lines)
 
     @property
     def unended(self) -> tuple[bool, bool]:
-        """Whether the file has no last line feed by this hunk, before and after."""
+        """Whether the file lacks its last line feed according to the hunk, before and after."""
         old = [line.text for line in self.lines if line.sign != "+"]
         new = [line.text for line in self.lines if line.sign != "-"]
         return bool(old) and old[-1][-1:] != "\n", bool(new) and new[-1][-1:] != "\n"
@@ -135,10 +135,10 @@ class Action(StrEnum):
 
 
 class FileEntry(Record, frozen=True, kw_only=True):
-    """What a patch wants of one file.
+    """The change of one file.
 
-    `path` is the file as it is, `target` where it shall be (the same unless it moves), and
-    `other_path` how the header might also be read when there is no file at `path`.
+    `path` is the current file, `target` the new path (the same unless it moves), and
+    `other_path` the alternative reading of the header when no file exists at `path`.
     """
 
     action: Action
@@ -151,7 +151,7 @@ class FileEntry(Record, frozen=True, kw_only=True):
 
 
 class Note(Record, frozen=True, kw_only=True):
-    """Something a model should know of how its patch was read."""
+    """A remark for the model on how its patch was read."""
 
     path: str
     kind: str
@@ -159,7 +159,7 @@ class Note(Record, frozen=True, kw_only=True):
 
 
 class Patch(Record, frozen=True, kw_only=True):
-    """All entries in their order."""
+    """All entries in order."""
 
     entries: tuple[FileEntry, ...]
     ignored_metadata: tuple[str, ...] = ()
@@ -179,7 +179,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class NamedPaths(NamedTuple):
-    """The file a pair of headers speaks of, and the other way to read them."""
+    """The file a pair of headers names, and the alternative reading."""
 
     path: str
     other: str | None
@@ -193,7 +193,7 @@ def clean_path(spelled: str) -> str:
         raise PatchRefusedError(SYNTAX, "a file name is too long")
     parts = [part for part in spelled.split("/") if part not in ("", ".")]
     if spelled.startswith(("/", "~/")) or ".." in parts:
-        raise _escape(spelled, "leads out of the execution root")
+        raise _escape(spelled, "is outside the execution root")
     if any(part.lower() == ".git" for part in parts):
         raise _escape(spelled, "is inside a repository's own .git")
     if not parts or spelled.endswith(("/", "/.")):
@@ -241,7 +241,7 @@ def unquoted(text: str) -> tuple[str, str]:
 
 
 def git_names(rest: str) -> tuple[str, str] | None:
-    """Return both names of a `diff --git` line, or nothing when it can be read in two ways."""
+    """Return both names of a `diff --git` line, or None when it is ambiguous."""
     rest = rest.rstrip("\r")
     if rest.startswith('"'):
         old, rest = unquoted(rest)
@@ -259,7 +259,7 @@ def git_names(rest: str) -> tuple[str, str] | None:
 
 
 def without_prefixes(old: str, new: str) -> NamedPaths | None:
-    """Return the one file two header names speak of, or nothing when they name two."""
+    """Return the one file two header names refer to, or None when they name two files."""
     bare_old, bare_new = _bare(old, _OLD_PREFIXES), _bare(new, _NEW_PREFIXES)
     if old == new:
         inner = _bare(old, ("a/", "b/"))

@@ -1,11 +1,12 @@
-"""A file's lines, ready to be searched for hunks.
+"""Text files as lines: decoding, encoding, and searching for the lines of a hunk.
 
-Owns:  byte order marks, encodings and line ends; how alike two lines have to be, level by level,
-       and finding every place a hunk fits.
-Rule 1: what is not touched keeps its bytes, also where they are no valid text.
-Rule 2: a line holds its line end. Only the last one may have none.
-Rule 3: a level is looked at only when the stricter one found nothing.
-Rule 4: the work is counted. A patch made to be expensive ends in `patch_too_large`, not in a hang.
+Owns:  byte order marks, encodings and line ends; levels of similarity between two lines, and
+       finding every position where a hunk matches.
+Rule 1: untouched lines keep their bytes, also where they are no valid text.
+Rule 2: a line includes its line end. Only the last one may have none.
+Rule 3: a looser level is tried only when the stricter one found nothing.
+Rule 4: comparisons are counted. A patch crafted to be expensive ends in `patch_too_large`, not in a
+        hang.
 """
 
 import codecs
@@ -103,7 +104,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def ending_of(lines: Sequence[str]) -> str:
-    """Return the line end most lines have; a line feed alone when there is no telling."""
+    """Return the line end most lines have; a line feed in case of a tie."""
     wide = sum(line.endswith("\r\n") for line in lines)
     plain = sum(line.endswith("\n") for line in lines) - wide
     return "\r\n" if wide > plain else "\n"
@@ -133,18 +134,18 @@ _COMPARE_STEPS: Final = 4  # of comparing one line there
 Spellings: TypeAlias = tuple[str, ...]
 
 
-class Likeness(IntEnum):
-    """How a hunk's lines agree with the file's."""
+class MatchLevel(IntEnum):
+    """How closely a hunk's lines match the file's."""
 
     EXACT = 0
-    LINE_ENDS = 1  # but for CRLF or LF, or a missing last one
+    LINE_ENDS = 1  # except for CRLF or LF, or a missing last one
     TRAILING_BLANKS = 2
     LOST_SPACE = 3  # context lines whose leading space was lost
     LOST_SIGN = 4  # and lines that begin with a minus, which look removed without it
 
 
 class Budget:
-    """How much work is left for one patch. A step is about one look at one line."""
+    """The remaining work for one patch. A step is about one read of one line."""
 
     def __init__(self, steps: int) -> None:
         self._steps = steps
@@ -161,12 +162,12 @@ class Budget:
         self.spent += steps
 
     def grant(self, steps: int) -> None:
-        """Allow for the reading of a file, which is paid by its size."""
+        """Add steps for reading a file, in proportion to its size."""
         self._steps += steps
 
 
-class Haystack:
-    """The lines of one file, as one entry of a patch looks at them."""
+class LineIndex:
+    """The lines of one file, indexed for the hunks of one entry."""
 
     def __init__(self, lines: Sequence[str], hunks: Sequence[Hunk], budget: Budget) -> None:
         self.lines = lines
@@ -176,26 +177,26 @@ class Haystack:
         self._stripped: list[str] | None = None
         self._loose: list[str] | None = None
         self._known: list[int] | None = None
-        self._places: dict[Likeness, dict[str, list[int]]] = {}
+        self._places: dict[MatchLevel, dict[str, list[int]]] = {}
 
-    def fits(self, old: Sequence[HunkLine], at: int, level: Likeness) -> bool:
-        """Whether these lines stand at this place."""
+    def fits(self, old: Sequence[HunkLine], at: int, level: MatchLevel) -> bool:
+        """Whether these lines match at this position."""
         if not old:
             return True
         if at < 0 or at + len(old) > len(self.lines):
             return False
         if _ends_elsewhere(old, at, len(self.lines)):
             return False
-        return self._stands(self._spelled(old, level), at, level)
+        return self._matches(self._spelled(old, level), at, level)
 
-    def level_at(self, old: Sequence[HunkLine], at: int) -> Likeness | None:
-        """Return how well these lines agree with the place, or nothing when they do not."""
-        return next((level for level in Likeness if self.fits(old, at, level)), None)
+    def level_at(self, old: Sequence[HunkLine], at: int) -> MatchLevel | None:
+        """Return the strictest level at which these lines match here, or None."""
+        return next((level for level in MatchLevel if self.fits(old, at, level)), None)
 
     def find(
-        self, old: Sequence[HunkLine], level: Likeness, *, count_max: int | None = None
+        self, old: Sequence[HunkLine], level: MatchLevel, *, count_max: int | None = None
     ) -> list[int]:
-        """Return the places where these lines stand, in order; all, or the first few."""
+        """Return the positions where these lines match, in order; all, or the first few."""
         if len(old) > len(self.lines):
             return []
         spelled = self._spelled(old, level)
@@ -211,14 +212,14 @@ class Haystack:
                 continue
             if _ends_elsewhere(old, start, len(self.lines)):
                 continue
-            if len(old) == 1 or self._stands(spelled, start, level):
+            if len(old) == 1 or self._matches(spelled, start, level):
                 found.append(start)
                 if len(found) == count_max:
                     break
         return found
 
-    def _stands(self, spelled: Sequence[Spellings], at: int, level: Likeness) -> bool:
-        """Whether lines stand at a place inside the file; what is compared is paid for."""
+    def _matches(self, spelled: Sequence[Spellings], at: int, level: MatchLevel) -> bool:
+        """Whether lines match at a position inside the file; comparisons are counted."""
         last = len(spelled) - 1
         self.budget.spend(_PLACE_STEPS)
         if key_of(self.lines[at], level) not in spelled[0]:
@@ -239,7 +240,7 @@ class Haystack:
         return self._has_text
 
     def lines_like(self, text: str) -> list[int]:
-        """Return where a line stands, but for blanks around it; else where it begins one."""
+        """Return where a line occurs, ignoring blanks around it, or else where it begins one."""
         wanted = text.strip(_BLANKS)
         count = len(self.lines)
         if self._stripped is None:
@@ -253,7 +254,7 @@ class Haystack:
         return [at for at, line in enumerate(self._stripped) if line.startswith(wanted)]
 
     def block_end(self, at: int) -> int:
-        """Return where the block a line opens ends: the next line that is not indented more."""
+        """Return the end of the block a line opens: the next line that is not indented more."""
         depth = _depth(self.lines[at])
         for end in range(at + 1, len(self.lines)):
             self.budget.spend(2 * _COMPARE_STEPS)
@@ -262,9 +263,9 @@ class Haystack:
         return len(self.lines)
 
     def _rarest(
-        self, spelled: Sequence[Spellings], level: Likeness
+        self, spelled: Sequence[Spellings], level: MatchLevel
     ) -> tuple[int, Sequence[int]] | None:
-        """Return the line with the fewest places: its position in the hunk and these places."""
+        """Return the line with the fewest occurrences: its offset in the hunk, and these."""
         index = self._index(level)
         offset, fewest = 0, len(self.lines) + 1
         for at, keys in enumerate(spelled):
@@ -278,8 +279,8 @@ class Haystack:
         lists = [index[key] for key in spelled[offset] if index.get(key)]
         return offset, lists[0] if len(lists) == 1 else sorted({at for li in lists for at in li})
 
-    def _index(self, level: Likeness) -> dict[str, list[int]]:
-        """Where the lines the hunks speak of stand; other lines are not kept."""
+    def _index(self, level: MatchLevel) -> dict[str, list[int]]:
+        """The positions of lines that occur in the hunks; other lines are not indexed."""
         if level not in self._places:
             known = self._known_places()
             index = {key: list[int]() for key in self._wanted(level)}
@@ -292,14 +293,14 @@ class Haystack:
         return self._places[level]
 
     def _known_places(self) -> list[int]:
-        """Return every line that some hunk speaks of, however loosely; few, as a rule."""
+        """Return every line that occurs in some hunk at the loosest level; usually few."""
         if self._known is None:
-            wanted = frozenset(self._wanted(max(Likeness)))
+            wanted = frozenset(self._wanted(max(MatchLevel)))
             keys = self._loose_keys()
             self._known = [at for at, key in enumerate(keys) if key in wanted]
         return self._known
 
-    def _wanted(self, level: Likeness) -> Iterator[str]:
+    def _wanted(self, level: MatchLevel) -> Iterator[str]:
         for hunk in self._hunks:
             self.budget.spend(_PLACE_STEPS)
             for spellings in self._spelled(hunk.old, level):
@@ -311,17 +312,17 @@ class Haystack:
             self._loose = [line.rstrip(_BLANKS) for line in self.lines]
         return self._loose
 
-    def _spelled(self, old: Sequence[HunkLine], level: Likeness) -> list[Spellings]:
+    def _spelled(self, old: Sequence[HunkLine], level: MatchLevel) -> list[Spellings]:
         self.budget.spend(_COMPARE_STEPS * len(old))
         return [_spellings(line, level) for line in old]
 
 
-def key_of(line: str, level: Likeness) -> str:
-    """Return what must be the same for two lines to agree."""
+def key_of(line: str, level: MatchLevel) -> str:
+    """Return the key that must be equal for two lines to match."""
     match level:
-        case Likeness.EXACT:
+        case MatchLevel.EXACT:
             return line
-        case Likeness.LINE_ENDS:
+        case MatchLevel.LINE_ENDS:
             return line.rstrip("\r\n")
         case _:
             return line.rstrip(_BLANKS)
@@ -331,22 +332,22 @@ def _depth(line: str) -> int:
     return len(line) - len(line.lstrip(" \t"))
 
 
-def _spellings(line: HunkLine, level: Likeness) -> Spellings:
-    """What a line of a hunk may stand for; the space before context may be part of its text."""
+def _spellings(line: HunkLine, level: MatchLevel) -> Spellings:
+    """The keys a hunk line may match; a context line's space may be part of its text."""
     key = key_of(line.text, level)
-    if level >= Likeness.LOST_SPACE and line.sign == " ":
+    if level >= MatchLevel.LOST_SPACE and line.sign == " ":
         return key, f" {key}"
-    if level is Likeness.LOST_SIGN and line.sign == "-":
+    if level is MatchLevel.LOST_SIGN and line.sign == "-":
         return key, f"-{key}"
     return (key,)
 
 
 def is_lost_minus(line: HunkLine, there: str) -> bool:
-    """Whether a line that looks removed is one of context that begins with a minus."""
-    level = Likeness.LOST_SIGN
+    """Whether a line that looks removed is context that begins with a minus."""
+    level = MatchLevel.LOST_SIGN
     return line.sign == "-" and key_of(there, level) == f"-{key_of(line.text, level)}"
 
 
 def _ends_elsewhere(old: Sequence[HunkLine], at: int, count: int) -> bool:
-    """A line without its line feed ends the file, so it can stand nowhere else."""
+    """Whether a hunk whose last line lacks its line feed is not at the end of the file."""
     return bool(old) and not old[-1].text.endswith("\n") and at + len(old) != count

@@ -1,9 +1,10 @@
-"""Hunks as they are written, and as models miswrite them.
+"""Hunk reader: hunk headers and bodies, tolerant of the mistakes models make.
 
 Owns:  the `@@` line and the body below it, in both patch forms.
-Rule 1: counts are believed when the body they describe is well formed and ends where something
-        else begins. Otherwise the body runs up to the next thing that can only be a header.
-Rule 2: a line without a sign is a line of context that lost its space.
+Rule 1: the counts of a header are trusted when the body they describe is well formed and is
+        followed by a boundary. Otherwise the body extends to the next line that can only be a
+        header.
+Rule 2: a line without a sign is a context line that lost its space.
 """
 
 import re
@@ -35,11 +36,11 @@ _BEGIN_PATCH_MARKS: Final = ("*** End of File", "*** End Patch", "*** Begin Patc
 _AFTER_HUNK: Final = ("@@", "diff ", "Index: ", "Only in ", "Binary files ", "From ")
 _NO_FEED: Final = "\\ No newline at end of file"
 _SIGNS: Final = frozenset(" +-")
-_HEADER_LETTERS: Final = frozenset("@d*-")  # with which anything begins that ends a hunk
+_HEADER_LETTERS: Final = frozenset("@d*-")  # the first characters of lines that end a hunk
 
 
 class HunkHeader(Record, frozen=True, kw_only=True):
-    """What an `@@` line says."""
+    """A parsed `@@` line."""
 
     old_start: int | None = None
     old_count: int | None = None
@@ -57,7 +58,7 @@ class HunkBody(NamedTuple):
 
 
 def read_header(line: str) -> HunkHeader:
-    """Read an `@@` line: ranges, a line to look for, or nothing at all."""
+    """Parse an `@@` line: ranges, an anchor, or nothing."""
     line = line.rstrip("\r")
     if line.startswith("@@@"):
         raise PatchRefusedError(UNSUPPORTED, "combined diffs of merges cannot be applied")
@@ -129,7 +130,7 @@ def _hunk(header: HunkHeader, body: HunkBody, *, patch_line: int) -> Hunk:
 
 
 def _require_last(lines: Sequence[HunkLine], patch_line: int) -> None:
-    """Only the last line of a file, before and after, can be without a line feed."""
+    """Refuse a hunk with a line after one that lacks its line feed."""
     for sign in "+-":
         side = [line.text[-1:] for line in lines if line.sign != sign]
         if side.count("\n") < len(side) - (side[-1:] != ["\n"]):
@@ -149,7 +150,7 @@ def read_body(lines: Sequence[str], at: int, header: HunkHeader, wrapping: Wrapp
 def _counted(
     lines: Sequence[str], at: int, header: HunkHeader, wrapping: Wrapping
 ) -> HunkBody | None:
-    """Read as many lines as the header names, or nothing when they are not there."""
+    """Read as many lines as the header claims; None when the counts are wrong."""
     if header.old_count is None or header.new_count is None:
         return None
     old, new, body = header.old_count, header.new_count, list[HunkLine]()
@@ -178,7 +179,7 @@ def _counted(
 
 
 def _uncounted(lines: Sequence[str], at: int, wrapping: Wrapping) -> HunkBody:
-    """Read up to the next line that can only be a header."""
+    """Read up to the next line that can only be a header, ignoring counts."""
     body = list[HunkLine]()
     blanks = 0
     while at < len(lines):
@@ -204,13 +205,13 @@ def _signed(line: str) -> HunkLine:
 
 
 def _take_feed(body: list[HunkLine]) -> None:
-    """The line before has no line feed: it is the last of its file."""
+    """Apply a `\\\\ No newline` line: the line before is the last of its file."""
     if body:
         body[-1] = HunkLine(body[-1].sign, body[-1].text.removesuffix("\n"))
 
 
 def _ends_at(lines: Sequence[str], at: int, wrapping: Wrapping) -> bool:
-    """Whether a body may end here: nothing follows but blank lines, or something else begins."""
+    """Whether a body may end here: only blank lines follow, or a boundary."""
     while at < len(lines) and lines[at].strip() == "":
         at += 1
     if at >= len(lines) or lines[at].startswith(_AFTER_HUNK) or lines[at].rstrip() == "--":
@@ -228,13 +229,13 @@ def _is_header(lines: Sequence[str], at: int) -> bool:
 
 
 def _swallowed_header(lines: Sequence[str], at: int, body: Sequence[HunkLine]) -> bool:
-    """Whether wrong counts took the next file's header for a change at the end of this hunk."""
+    """Whether wrong counts included the next file's header in this hunk."""
     if len(body) <= 2 or at >= len(lines) or not lines[at].startswith("@@"):
         return False
     return is_file_header(lines, at - 2)
 
 
 def require_text(lines: Sequence[str]) -> None:
-    """Refuse a patch in which there is nothing."""
+    """Refuse an empty patch."""
     if not any(line.strip() for line in lines):
         raise PatchRefusedError(SYNTAX, "the patch is empty")

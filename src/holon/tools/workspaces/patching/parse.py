@@ -1,15 +1,15 @@
-"""Unified diffs, as git and GNU diff write them.
+"""Patch parser: unified diffs and apply-patch sections become file entries.
 
-Owns:  its sections (Add File, Update File with Move to, Delete File) and what stands in them; file
-       headers of both, and what git says beside the content: modes, renames, deletions; telling the
-       two forms apart, and taking together what one text holds: several fenced patches, a series of
-       mails. Both forms are taken wherever a patch is taken.
-Rule 1: the lines around it may be missing; a section's own line may not.
-Rule 2: hunks are read by the same rules as those of a unified diff.
-Rule 3: the headers of one entry must agree with each other. A file is never found by guessing which
-        of two names is meant.
+Owns:  apply-patch sections (Add File, Update File with Move to, Delete File) and their contents;
+       unified diff headers of git and GNU diff, with git's modes, renames and deletions; telling
+       the two forms apart, and joining the patches of one text (several fences, a series of mails).
+       Both forms are accepted wherever a patch is.
+Rule 1: an apply-patch text may lack its begin and end lines, but no section line.
+Rule 2: hunks of both forms are read by the same rules.
+Rule 3: the headers of one entry must agree with each other. Which of two names is meant is never
+        guessed.
 Rule 4: what cannot be carried out exactly is refused: copies, links, submodules, binary content.
-Rule 5: every patch in a text is read, or the text is refused: a part is never passed over.
+Rule 5: every patch in a text is read, or the text is refused: no part is skipped.
 """
 
 import re
@@ -94,7 +94,7 @@ def _stray(lines: Sequence[str], at: int) -> PatchRefusedError:
     return PatchRefusedError(
         SYNTAX,
         f"line {at + 1} of the patch belongs to no file: {quoted(lines[at])!r}",
-        hint="every change stands below `*** Add/Update/Delete File: path`",
+        hint="every change goes below `*** Add/Update/Delete File: path`",
     )
 
 
@@ -140,7 +140,7 @@ def _added(lines: Sequence[str], at: int, wrapping: Wrapping) -> tuple[tuple[Hun
 
 
 def _unmarked_end(lines: Sequence[str], first: int, wrapping: Wrapping) -> int:
-    """Return where an added file ends that no mark ends: at the one line that closes a wrapper."""
+    """Return the end of an added file without an end mark: the line that closes a wrapper."""
     signed = any(line.startswith("+") for line in lines[first:])
     closings = [
         at
@@ -180,9 +180,9 @@ def _updated(lines: Sequence[str], at: int, path: str, wrapping: Wrapping) -> tu
             break
         elif line.strip() == "":
             at += 1
-        else:  # the first hunk may stand there without its @@
+        else:  # the first hunk may lack its @@
             body = read_body(lines, at, HunkHeader(), wrapping)
-            if body.end == at:  # a header of the other form: no line of it can be a hunk's
+            if body.end == at:  # a header of the other form, which no hunk contains
                 raise _stray(lines, at)
             sequel = wrapping.sequel(body.end, padding=body.padding)
             hunks.append(
@@ -207,7 +207,7 @@ def _begins_unified(lines: Sequence[str], at: int) -> bool:
 
 
 def _require_same_file(lines: Sequence[str], at: int, *, path: str, target: str) -> None:
-    """A unified header inside a section names the section's file, or says nothing new."""
+    """Refuse a unified header inside a section that names another file."""
     named = {header_name(lines[at][4:]), header_name(lines[at + 1][4:])}
     same = {path, target, f"a/{path}", f"b/{target}", f"a/{target}", f"b/{path}", NULL_PATH}
     if not named <= same | {f"./{path}", f"./{target}"}:
@@ -237,7 +237,7 @@ _BETWEEN: Final = ("diff ", "Only in ", "====")
 
 @dataclass(slots=True)
 class _Headers:
-    """The headers of one entry, as they come in."""
+    """The headers of one entry, collected while parsing."""
 
     patch_line: int
     git: tuple[str, str] | None = None
@@ -252,18 +252,18 @@ class _Headers:
     hunks: list[Hunk] = field(default_factory=list)
 
 
-class _Reading:
+class _UnifiedReader:
     """One pass over the lines of a patch."""
 
     def __init__(self, lines: Sequence[str], wrapping: Wrapping) -> None:
         self._lines = lines
         self._wrapping = wrapping
-        self._now: _Headers | None = None
+        self._current: _Headers | None = None
         self._entries: list[FileEntry] = []
         self._ignored: list[str] = []
 
     def part(self, at: int) -> tuple[Patch, int]:
-        """Read up to where the patch that begins at `at` ends."""
+        """Read the patch that begins at `at`; return it and its end."""
         end: int | None = at
         while end is not None:
             at, end = end, self._step(end) if end < len(self._lines) else None
@@ -271,7 +271,7 @@ class _Reading:
         return Patch(entries=tuple(self._entries), ignored_metadata=tuple(self._ignored)), at
 
     def _step(self, at: int) -> int | None:
-        """Read what stands at `at`; return where to go on, or nothing when the patch ends here."""
+        """Read the line at `at`; return the next position, or None when the patch ends here."""
         line = self._lines[at]
         if line.startswith("@@"):
             return self._hunk(at)
@@ -283,7 +283,7 @@ class _Reading:
             raise PatchRefusedError(UNSUPPORTED, "the patch has binary content", hint=_SHELL_HINT)
         elif line.startswith((*EXTENDED, *_IGNORED)):
             self._extended(line.rstrip("\r"), at)
-        elif self._now is None or self._ends(at):
+        elif self._current is None or self._ends(at):
             return None
         elif line.strip() and not line.startswith(_BETWEEN):
             raise PatchRefusedError(
@@ -294,7 +294,7 @@ class _Reading:
         return at + 1
 
     def _ends(self, at: int) -> bool:
-        """Whether a line outside any hunk is behind the patch: a mail's signature, a wrapper."""
+        """Whether a line outside any hunk is after the patch: a mail signature, a wrapper."""
         line = self._lines[at]
         if line.rstrip() in _ENDINGS or line.startswith(SECTIONS):
             return True
@@ -302,31 +302,31 @@ class _Reading:
 
     def _open(self, headers: _Headers) -> None:
         self._close()
-        self._now = headers
+        self._current = headers
 
     def _close(self) -> None:
-        if self._now is not None:
-            self._entries.append(_entry(self._now))
+        if self._current is not None:
+            self._entries.append(_entry(self._current))
             require_files(len(self._entries))
-        self._now = None
+        self._current = None
 
     def _names(self, at: int) -> int:
-        if self._now is None or not self._now.is_git or self._now.old is not None:
+        if self._current is None or not self._current.is_git or self._current.old is not None:
             self._open(_Headers(patch_line=at + 1))
-        assert self._now is not None  # opened above, or by the line that said diff --git
-        self._now.old = header_name(self._lines[at][4:])
-        self._now.new = header_name(self._lines[at + 1][4:])
+        assert self._current is not None  # opened above, or by the line that said diff --git
+        self._current.old = header_name(self._lines[at][4:])
+        self._current.new = header_name(self._lines[at + 1][4:])
         return at + 2
 
     def _hunk(self, at: int) -> int:
-        if self._now is None or (self._now.is_git and self._now.old is None):
+        if self._current is None or (self._current.is_git and self._current.old is None):
             raise PatchRefusedError(
                 SYNTAX,
                 f"line {at + 1} of the patch opens a hunk, but no file is named above it",
                 hint="write `--- a/path` and `+++ b/path` above the first @@ of each file",
             )
         hunk, end = read_hunk(self._lines, at, self._wrapping)
-        self._now.hunks.append(hunk)
+        self._current.hunks.append(hunk)
         return end
 
     def _extended(self, line: str, at: int) -> None:
@@ -337,12 +337,12 @@ class _Reading:
             if len(self._ignored) < PATCH_NOTES_COUNT_MAX:
                 self._ignored.append(quoted(line))
             return
-        if self._now is None or not self._now.is_git or self._now.hunks:
+        if self._current is None or not self._current.is_git or self._current.hunks:
             raise PatchRefusedError(
                 "missing_git_header",
                 f"line {at + 1} of the patch needs a `diff --git` line above it: {quoted(line)!r}",
             )
-        _extend(self._now, line)
+        _extend(self._current, line)
 
 
 _SHELL_HINT: Final = "change such a file with a command instead"
@@ -375,7 +375,7 @@ def _require_plain_mode(mode: str) -> bool:
 
 def read_unified(lines: Sequence[str], at: int, wrapping: Wrapping) -> tuple[Patch, int]:
     """Read the unified diff that begins at `at`; return it and where it ends."""
-    return _Reading(lines, wrapping).part(at)
+    return _UnifiedReader(lines, wrapping).part(at)
 
 
 def _entry(headers: _Headers) -> FileEntry:
@@ -409,7 +409,7 @@ def _action(headers: _Headers) -> Action:
 
 
 def _named(headers: _Headers) -> NamedPaths:
-    """Return the one file an entry speaks of."""
+    """Return the one file an entry refers to."""
     by_git = without_prefixes(*headers.git) if headers.git is not None else None
     if headers.old is None or headers.new is None:
         if by_git is None:
@@ -437,7 +437,7 @@ def _named_by_pair(old: str, new: str) -> NamedPaths:
     if new == NULL_PATH:
         return single_side(old, old=True)
     for spelled in (old, new):
-        clean_path(spelled)  # an escape is called an escape, whatever else is wrong
+        clean_path(spelled)  # an escaping path is reported first, whatever else is wrong
     named = without_prefixes(old, new)
     if named is None:
         raise PatchRefusedError(
@@ -455,11 +455,11 @@ def _rename(headers: _Headers) -> FileEntry:
         )
     path, target = clean_path(headers.rename_from), clean_path(headers.rename_to)
     old, new = headers.old or headers.rename_from, headers.new or headers.rename_to
-    for said, meant in ((old, path), (new, target)):
-        if meant not in (said, said[2:]):
+    for header, renamed in ((old, path), (new, target)):
+        if renamed not in (header, header[2:]):
             raise PatchRefusedError(
                 "rename_path_mismatch",
-                f"the rename says {quoted(meant)!r}, the header says {quoted(said)!r}",
+                f"the rename says {quoted(renamed)!r}, the header says {quoted(header)!r}",
             )
     return FileEntry(
         action=Action.MOVE,
@@ -471,7 +471,7 @@ def _rename(headers: _Headers) -> FileEntry:
 
 
 def parse_patch(text: str) -> Patch:
-    """Return what a patch wants, or raise PatchRefusedError."""
+    """Parse a patch, or raise PatchRefusedError."""
     lines = patch_lines(text)
     require_text(lines)
     wrapping = Wrapping(lines)

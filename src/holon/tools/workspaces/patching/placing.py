@@ -1,12 +1,12 @@
-"""Where the hunks of one entry belong.
+"""Hunk placement: the position of each hunk of an entry in its file.
 
-Owns:  the first line that differs, and the places that come nearest; the ladder from an exact match
-       at the named line to a relaxed one elsewhere.
-Rule 1: everything is bounded: places looked at, lines compared, text quoted.
-Rule 2: a place is taken when it is where the header says and agrees but for line ends, or when it
-        is the only one. Between two places nothing is ever guessed.
-Rule 3: hunks stand in the order of the file, so a place counts as the only one when no other
-        order-keeping choice exists.
+Owns:  the search, from an exact match at the stated line to a relaxed one elsewhere; the nearest
+       positions and the first differing line, for an error message.
+Rule 1: everything is bounded: positions tried, lines compared, text quoted.
+Rule 2: a position is taken when it is at the stated line and matches except for line ends, or when
+        it is the only match. Between two positions nothing is guessed.
+Rule 3: hunks follow the order of the file, so a position counts as the only one when no other
+        order-preserving choice exists.
 """
 
 import re
@@ -27,7 +27,7 @@ from holon.tools.workspaces.patching.document import (
     PatchRefusedError,
     quoted,
 )
-from holon.tools.workspaces.patching.file_lines import Haystack, Likeness, is_lost_minus, key_of
+from holon.tools.workspaces.patching.file_lines import LineIndex, MatchLevel, is_lost_minus, key_of
 
 _PLACES_COUNT_MAX: Final = 20
 _COMPARED_COUNT_MAX: Final = 200
@@ -39,10 +39,10 @@ _LIKENESS_MIN: Final = 0.6
 _WORD: Final = re.compile(r"\w+")
 
 
-def not_found(haystack: Haystack, hunk: Hunk, drift: int, *, path: str) -> PatchRefusedError:
-    """Return the error that shows where the hunk and the file part."""
-    old, lines = hunk.old, haystack.lines
-    places = _places(haystack, hunk, drift)
+def not_found(index: LineIndex, hunk: Hunk, drift: int, *, path: str) -> PatchRefusedError:
+    """Return the error that shows where the hunk and the file first differ."""
+    old, lines = hunk.old, index.lines
+    places = _places(index, hunk, drift)
     if places:
         start = max(places, key=lambda at: _agreeing(lines, old, at))
         diverging = _agreeing(lines, old, start)
@@ -70,29 +70,29 @@ def not_found(haystack: Haystack, hunk: Hunk, drift: int, *, path: str) -> Patch
     )
 
 
-def _places(haystack: Haystack, hunk: Hunk, drift: int) -> list[int]:
-    """Return where the hunk might have been meant to start."""
-    old, count = hunk.old, len(haystack.lines)
+def _places(index: LineIndex, hunk: Hunk, drift: int) -> list[int]:
+    """Return positions where the hunk was possibly meant to start."""
+    old, count = hunk.old, len(index.lines)
     places = list[int]()
     if hunk.hint is not None:
         places.append(hunk.hint + drift)
     for offset, line in enumerate(old[:_PLACES_COUNT_MAX]):
         if line.text.strip():
-            alike = haystack.find(
+            alike = index.find(
                 [HunkLine(" ", line.text)],
-                Likeness.TRAILING_BLANKS,
+                MatchLevel.TRAILING_BLANKS,
                 count_max=_PLACES_COUNT_MAX,
             )
             places.extend(at - offset for at in alike)
         if len(places) >= _PLACES_COUNT_MAX:
             break
-    kept = [at for at in places[:_PLACES_COUNT_MAX] if 0 <= at < count]
-    return [at for at in kept if _agreeing(haystack.lines, old, at) > 0]
+    inside = [at for at in places[:_PLACES_COUNT_MAX] if 0 <= at < count]
+    return [at for at in inside if _agreeing(index.lines, old, at) > 0]
 
 
 def _agreeing(lines: Sequence[str], old: Sequence[HunkLine], start: int) -> int:
-    """Return how many lines agree from the start of the hunk on."""
-    level, count = Likeness.TRAILING_BLANKS, min(len(old), _COMPARED_COUNT_MAX)
+    """Return how many lines match from the start of the hunk on."""
+    level, count = MatchLevel.TRAILING_BLANKS, min(len(old), _COMPARED_COUNT_MAX)
     for at in range(count):
         if start + at >= len(lines):
             return at
@@ -102,7 +102,7 @@ def _agreeing(lines: Sequence[str], old: Sequence[HunkLine], start: int) -> int:
 
 
 def _near(lines: Sequence[str], expected: str, around: int | None) -> list[JsonValue]:
-    """Return the lines of the file that look most like the one that is wanted."""
+    """Return the lines of the file most similar to the expected one."""
     wanted = expected.strip()[:_SCANNED_CHARS_MAX]
     if not wanted:
         return []
@@ -121,7 +121,7 @@ def _near(lines: Sequence[str], expected: str, around: int | None) -> list[JsonV
 
 
 def _promising(lines: Sequence[str], wanted: str, around: int) -> list[int]:
-    """Return a few lines worth a closer look: those with the longest word, and those around."""
+    """Return a few lines to compare: those with the longest word, and the nearest ones."""
     word = max(_WORD.findall(wanted), key=len, default=wanted)
     scan = range(max(0, around - _SCANNED_COUNT_MAX // 2), len(lines))[:_SCANNED_COUNT_MAX]
     named = [at for at in scan if word in lines[at]]
@@ -131,15 +131,15 @@ def _promising(lines: Sequence[str], wanted: str, around: int) -> list[int]:
 
 
 _SHOWN_COUNT_MAX: Final = 5
-_LOOSE: Final = Likeness.TRAILING_BLANKS
+_LOOSE: Final = MatchLevel.TRAILING_BLANKS
 
 
 class Placement(NamedTuple):
-    """A hunk and the place of its first old line."""
+    """A hunk and the position of its first old line."""
 
     hunk: Hunk
     start: int
-    level: Likeness
+    level: MatchLevel
 
     @property
     def span(self) -> tuple[int, int]:
@@ -149,22 +149,22 @@ class Placement(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """A hunk and everywhere it could go."""
+    """A hunk and its possible positions."""
 
     hunk: Hunk
     starts: list[int]
 
 
-def place_first(haystack: Haystack, hunks: Sequence[Hunk], *, path: str) -> list[Placement]:
-    """Return the places of hunks up to the first that has none yet, which may be all of them.
+def place_first(index: LineIndex, hunks: Sequence[Hunk], *, path: str) -> list[Placement]:
+    """Return the placements of hunks up to the first that has none yet, possibly of all.
 
-    Raises when the very first has no place, or one of them has several.
+    Raises when the first hunk has no position, or one of them has several.
     """
     choices, drift = list[_Choice](), 0
     for hunk in hunks:
-        choice = _choice(haystack, hunk, drift, path=path)
+        choice = _choice(index, hunk, drift, path=path)
         if choice is None and not choices:
-            raise not_found(haystack, hunk, drift, path=path)
+            raise not_found(index, hunk, drift, path=path)
         if choice is None:
             break
         choices.append(choice)
@@ -172,106 +172,105 @@ def place_first(haystack: Haystack, hunks: Sequence[Hunk], *, path: str) -> list
             drift = choice.starts[0] - hunk.hint
     starts = _resolved(choices, path=path)
     placed = [
-        _placement(haystack, choice.hunk, start)
-        for choice, start in zip(choices, starts, strict=True)
+        _placement(index, choice.hunk, start) for choice, start in zip(choices, starts, strict=True)
     ]
     for placement in placed:
-        _require_signs(haystack, placement, path=path)
-        _require_end(haystack, placement, path=path)
+        _require_signs(index, placement, path=path)
+        _require_end(index, placement, path=path)
     return sorted(placed, key=lambda placement: placement.start)
 
 
-def _placement(haystack: Haystack, hunk: Hunk, start: int) -> Placement:
-    level = haystack.level_at(hunk.old, start) or Likeness.EXACT
-    if level is Likeness.LOST_SIGN:
-        hunk = _with_signs(haystack, hunk, start)
+def _placement(index: LineIndex, hunk: Hunk, start: int) -> Placement:
+    level = index.level_at(hunk.old, start) or MatchLevel.EXACT
+    if level is MatchLevel.LOST_SIGN:
+        hunk = _with_signs(index, hunk, start)
     return Placement(hunk, start, level)
 
 
-def _with_signs(haystack: Haystack, hunk: Hunk, start: int) -> Hunk:
-    """Return the hunk with the context lines that only looked removed."""
+def _with_signs(index: LineIndex, hunk: Hunk, start: int) -> Hunk:
+    """Return the hunk with seemingly removed lines restored to context."""
     at, lines = start, list[HunkLine]()
     for line in hunk.lines:
-        lost = line.sign == "-" and is_lost_minus(line, haystack.lines[at])
+        lost = line.sign == "-" and is_lost_minus(line, index.lines[at])
         lines.append(HunkLine(" ", f"-{line.text}") if lost else line)
         at += line.sign != "+"
     return msgspec.structs.replace(hunk, lines=tuple(lines))
 
 
-def _choice(haystack: Haystack, hunk: Hunk, drift: int, *, path: str) -> _Choice | None:
+def _choice(index: LineIndex, hunk: Hunk, drift: int, *, path: str) -> _Choice | None:
     if hunk.only_adds:
-        return _Choice(hunk, [_insertion(haystack, hunk, drift, path=path)])
-    if not hunk.counted and _is_blank(haystack, hunk):
+        return _Choice(hunk, [_insertion(index, hunk, drift, path=path)])
+    if not hunk.counted and _is_blank(index, hunk):
         raise _nowhere(hunk, path)
     variants = [hunk]
     if hunk.padding:
         trimmed = hunk.lines[: len(hunk.lines) - hunk.padding]
         variants.append(msgspec.structs.replace(hunk, lines=trimmed, padding=0))
     for variant in variants:
-        starts = _starts(haystack, variant, drift) if variant.old else []
+        starts = _starts(index, variant, drift) if variant.old else []
         if starts:
             return _Choice(variant, starts)
     return None
 
 
-def _starts(haystack: Haystack, hunk: Hunk, drift: int) -> list[int]:
-    """Return every place the hunk may have; one that takes the last line feed is at the end."""
-    starts = _alike(haystack, hunk, drift)
-    last = len(haystack.lines) - len(hunk.old)
+def _starts(index: LineIndex, hunk: Hunk, drift: int) -> list[int]:
+    """Return every possible position; a hunk about the last line feed must be at the end."""
+    starts = _alike(index, hunk, drift)
+    last = len(index.lines) - len(hunk.old)
     return [at for at in starts if at == last] if any(hunk.unended) else starts
 
 
-def _alike(haystack: Haystack, hunk: Hunk, drift: int) -> list[int]:
-    """Return every place of the strictest likeness that has one."""
+def _alike(index: LineIndex, hunk: Hunk, drift: int) -> list[int]:
+    """Return every position at the strictest level that has any."""
     old = hunk.old
     hinted = None if hunk.hint is None else hunk.hint + drift
-    if hinted is not None and haystack.fits(old, hinted, Likeness.EXACT):
+    if hinted is not None and index.fits(old, hinted, MatchLevel.EXACT):
         return [hinted]
-    for level in Likeness:
-        if level is Likeness.LOST_SIGN and not hunk.lost_minuses:
+    for level in MatchLevel:
+        if level is MatchLevel.LOST_SIGN and not hunk.lost_minuses:
             continue
-        starts = haystack.find(old, level)
-        if level is Likeness.LOST_SIGN:
+        starts = index.find(old, level)
+        if level is MatchLevel.LOST_SIGN:
             lost = hunk.lost_minuses
-            haystack.budget.spend(len(starts) * len(hunk.lines))
-            starts = [at for at in starts if _lost_minuses(haystack, hunk, at) == lost]
+            index.budget.spend(len(starts) * len(hunk.lines))
+            starts = [at for at in starts if _lost_minuses(index, hunk, at) == lost]
         if not starts:
             continue
-        if hinted in starts and level is Likeness.LINE_ENDS:
+        if hinted in starts and level is MatchLevel.LINE_ENDS:
             return [hinted]
-        if hinted is not None and level is Likeness.EXACT and haystack.level_at(old, hinted):
-            return sorted({*starts, hinted})  # the header and the text point to different places
-        return _narrowed(haystack, hunk, starts)
+        if hinted is not None and level is MatchLevel.EXACT and index.level_at(old, hinted):
+            return sorted({*starts, hinted})  # the header and the text disagree on the position
+        return _narrowed(index, hunk, starts)
     return []
 
 
-def _narrowed(haystack: Haystack, hunk: Hunk, starts: list[int]) -> list[int]:
-    """Return the places that the end of the file or the anchors leave, if they leave any."""
+def _narrowed(index: LineIndex, hunk: Hunk, starts: list[int]) -> list[int]:
+    """Restrict positions by the end of the file or the anchors, unless none would be left."""
     if hunk.at_end:
-        last = len(haystack.lines) - len(hunk.old)
+        last = len(index.lines) - len(hunk.old)
         starts = [last] if last in starts else starts
     if len(starts) > 1 and hunk.anchors:
-        blocks = _anchored(haystack, hunk.anchors)
-        haystack.budget.spend(4 * len(starts) * len(blocks))
+        blocks = _anchored(index, hunk.anchors)
+        index.budget.spend(4 * len(starts) * len(blocks))
         inside = [s for s in starts if any(top <= s <= end for top, end in blocks)]
         return inside or starts
     return starts
 
 
-def _anchored(haystack: Haystack, anchors: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the blocks that the anchors open, one inside the other."""
-    blocks = [(0, len(haystack.lines))]
+def _anchored(index: LineIndex, anchors: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the blocks that the anchors open, nested in order."""
+    blocks = [(0, len(index.lines))]
     for anchor in anchors:
-        found = haystack.lines_like(anchor)
-        haystack.budget.spend(4 * len(found) * len(blocks))
-        inner = [at for at in found if any(top <= at < end for top, end in blocks)]
-        blocks = [(at, haystack.block_end(at)) for at in inner]
+        anchored = index.lines_like(anchor)
+        index.budget.spend(4 * len(anchored) * len(blocks))
+        inner = [at for at in anchored if any(top <= at < end for top, end in blocks)]
+        blocks = [(at, index.block_end(at)) for at in inner]
     return blocks
 
 
-def _insertion(haystack: Haystack, hunk: Hunk, drift: int, *, path: str) -> int:
-    """Return where lines go that come without any context."""
-    count = len(haystack.lines)
+def _insertion(index: LineIndex, hunk: Hunk, drift: int, *, path: str) -> int:
+    """Return the position of added lines without context."""
+    count = len(index.lines)
     if count == 0 or hunk.at_end:
         at = count
     elif hunk.inserts_at == 0:  # written for a file that was empty: the lines come first
@@ -279,23 +278,23 @@ def _insertion(haystack: Haystack, hunk: Hunk, drift: int, *, path: str) -> int:
     elif hunk.inserts_at is not None and 0 < hunk.inserts_at + drift <= count:
         at = hunk.inserts_at + drift
     else:
-        blocks = _anchored(haystack, hunk.anchors) if hunk.anchors else []
+        blocks = _anchored(index, hunk.anchors) if hunk.anchors else []
         if len(blocks) != 1:
             raise _nowhere(hunk, path)
         at = blocks[0][0] + 1
-    _require_new(haystack, hunk, at, path=path)
+    _require_new(index, hunk, at, path=path)
     return at
 
 
-def _require_new(haystack: Haystack, hunk: Hunk, at: int, *, path: str) -> None:
-    """Refuse lines without context that already stand where they would come: it was applied."""
-    added, level = hunk.added, Likeness.TRAILING_BLANKS
+def _require_new(index: LineIndex, hunk: Hunk, at: int, *, path: str) -> None:
+    """Refuse added lines without context that are already there: the hunk was applied before."""
+    added, level = hunk.added, MatchLevel.TRAILING_BLANKS
     if not any(text.strip() for text in added):
         return
-    haystack.budget.spend(2 * len(added))
+    index.budget.spend(2 * len(added))
     wanted = [key_of(text, level) for text in added]
     for start in (at, at - len(added)):
-        there = haystack.lines[max(0, start) : start + len(added)]
+        there = index.lines[max(0, start) : start + len(added)]
         if len(there) == len(added) and [key_of(text, level) for text in there] == wanted:
             raise PatchRefusedError(
                 "already_applied",
@@ -306,10 +305,10 @@ def _require_new(haystack: Haystack, hunk: Hunk, at: int, *, path: str) -> None:
             )
 
 
-def _is_blank(haystack: Haystack, hunk: Hunk) -> bool:
-    """Whether a hunk knows blank lines only, of a file that has others: they are everywhere."""
+def _is_blank(index: LineIndex, hunk: Hunk) -> bool:
+    """Whether a hunk has only blank old lines in a file with text: they match everywhere."""
     known = any(line.text.strip() for line in hunk.old)
-    return not known and haystack.has_text
+    return not known and index.has_text
 
 
 def _nowhere(hunk: Hunk, path: str) -> PatchRefusedError:
@@ -323,7 +322,7 @@ def _nowhere(hunk: Hunk, path: str) -> PatchRefusedError:
 
 
 def _resolved(choices: Sequence[_Choice], *, path: str) -> list[int]:
-    """Return the one way to place all hunks in order."""
+    """Return the only way to place all hunks in order."""
     earliest, latest = _earliest(choices), _latest(choices)
     if earliest is None or latest is None:
         return _out_of_order(choices, path=path)
@@ -361,7 +360,7 @@ def _latest(choices: Sequence[_Choice]) -> list[int] | None:
 
 
 def _out_of_order(choices: Sequence[_Choice], *, path: str) -> list[int]:
-    """Hunks that are not in the order of the file: each must have one place of its own."""
+    """Place hunks that are not in file order: each must have exactly one position."""
     spans = list[tuple[int, int]]()
     for choice in choices:
         if len(choice.starts) > 1:
@@ -405,9 +404,9 @@ def _ambiguous(choice: _Choice, path: str) -> PatchRefusedError:
     )
 
 
-def _require_signs(haystack: Haystack, placement: Placement, *, path: str) -> None:
-    """Without true counts, an added line that the file has with its + may be context instead."""
-    hunk, lines = placement.hunk, haystack.lines
+def _require_signs(index: LineIndex, placement: Placement, *, path: str) -> None:
+    """Refuse an added line that may be context: without correct counts, the file may have its +."""
+    hunk, lines = placement.hunk, index.lines
     if hunk.counted or hunk.only_adds:
         return
     signs = [line.sign for line in hunk.lines]
@@ -422,28 +421,28 @@ def _require_signs(haystack: Haystack, placement: Placement, *, path: str) -> No
         if there and any(key_of(there[0], _LOOSE) == _signed_key(line) for line in added):
             raise PatchRefusedError(
                 AMBIGUOUS,
-                f"in the hunk at line {hunk.patch_line} of the patch no true counts are given, and"
+                f"the hunk at line {hunk.patch_line} of the patch has no correct counts, and"
                 f" {quoted(there[0])!r} may be added or be context that lost its space",
-                hint="begin context lines with a space, and give the true counts",
+                hint="begin context lines with a space, and give correct counts",
                 details={"path": path, "patch_line": hunk.patch_line},
             )
 
 
-def _require_end(haystack: Haystack, placement: Placement, *, path: str) -> None:
-    """A line that ends the patch may be a line of the file, and changes may stand behind it."""
+def _require_end(index: LineIndex, placement: Placement, *, path: str) -> None:
+    """Refuse a hunk whose end is doubtful: the file continues like the text after the patch."""
     hunk = placement.hunk
     if hunk.sequel is None:
         return
     end = placement.start + len(hunk.old)
-    window = haystack.lines[end : end + hunk.sequel.within]
-    haystack.budget.spend(len(window))
+    window = index.lines[end : end + hunk.sequel.within]
+    index.budget.spend(len(window))
     there = next((key for line in window if (key := key_of(line, _LOOSE))), None)
     if there in hunk.sequel.texts:
         raise PatchRefusedError(
             AMBIGUOUS,
-            f"the hunk at line {hunk.patch_line} of the patch may go on behind its end: the file"
-            f" goes on with {quoted(there)!r}, as does the patch",
-            hint="give the true counts, begin context lines with a space, and write nothing behind"
+            f"the hunk at line {hunk.patch_line} of the patch may continue after its end: the file"
+            f" continues with {quoted(there)!r}, as does the patch",
+            hint="give correct counts, begin context lines with a space, and write nothing after"
             " the patch",
             details={"path": path, "patch_line": hunk.patch_line},
         )
@@ -453,7 +452,7 @@ def _signed_key(line: HunkLine) -> str:
     return key_of(f"+{line.text}", _LOOSE)
 
 
-def _lost_minuses(haystack: Haystack, hunk: Hunk, start: int) -> int:
-    """Return how many lines that look removed are context there."""
-    there = haystack.lines[start : start + len(hunk.lines)]
+def _lost_minuses(index: LineIndex, hunk: Hunk, start: int) -> int:
+    """Return how many seemingly removed lines are context at this position."""
+    there = index.lines[start : start + len(hunk.lines)]
     return sum(is_lost_minus(line, text) for line, text in zip(hunk.old, there, strict=False))

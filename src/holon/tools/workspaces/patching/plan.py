@@ -1,14 +1,13 @@
-"""From a patch and the files it names to what every path shall hold.
+"""Patch planning: from parsed entries and file contents to the new contents of every path.
 
-Owns:  what each path holds so far: as it was read, as entries have changed it, and as it will be;
-       putting placed hunks into effect; carrying out entries in their order on a working copy;
-       nothing is written here.
+Owns:  the working copy of each path (as read, as changed by entries, as it will be written),
+       applying placed hunks, and carrying out entries in order. Nothing is written here.
 Rule 1: a file is decoded once and encoded once, however many entries touch it.
-Rule 2: a line that stays keeps its own bytes, however loosely it was matched.
-Rule 3: lines added by an exact hunk are literal. Those of a relaxed one take the line ends of the
-        lines around them, and the end of the file stays as it was unless the hunk changes it.
+Rule 2: a retained line keeps its own bytes, however loosely it was matched.
+Rule 3: lines added by an exact hunk are literal. Those of a relaxed one take the line ends of their
+        neighbours, and the end of the file stays unless the hunk changes it.
 Rule 4: one entry that cannot be carried out refuses the whole patch.
-Rule 5: several entries for one file follow each other: each sees what the one before left.
+Rule 5: entries for the same file are applied in sequence: each sees the result of the one before.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,8 +30,8 @@ from holon.tools.workspaces.patching.document import (
 )
 from holon.tools.workspaces.patching.file_lines import (
     Budget,
-    Haystack,
-    Likeness,
+    LineIndex,
+    MatchLevel,
     TextFile,
     decode_text,
     encode_text,
@@ -43,7 +42,7 @@ from holon.tools.workspaces.patching.placing import Placement, place_first
 
 
 class WorkingTree:
-    """Paths and what they hold."""
+    """The contents of paths while entries are applied."""
 
     def __init__(self, files: Mapping[str, StoredFile | None], *, literal_mark: bool) -> None:
         self._before = files
@@ -54,11 +53,11 @@ class WorkingTree:
         self._literal_mark = literal_mark
 
     def holds(self, path: str) -> bool:
-        """Whether there is a file."""
+        """Whether the path is a file."""
         return self._now.get(path) is not None
 
     def is_empty(self, path: str) -> bool:
-        """Whether there is a file without content."""
+        """Whether the path is an empty file."""
         text, stored = self._texts.get(path), self._now.get(path)
         return not text.lines if text is not None else stored is not None and not stored.content
 
@@ -67,7 +66,7 @@ class WorkingTree:
         return self._before.get(path) is not None
 
     def text(self, path: str) -> tuple[TextFile, bool]:
-        """Return a file as lines, and whether it is looked at for the first time."""
+        """Return a file as lines, and whether this is its first read."""
         known = self._texts.get(path)
         if known is not None:
             return known, False
@@ -78,13 +77,13 @@ class WorkingTree:
         return text, True
 
     def write(self, path: str, text: TextFile, *, mode: int) -> None:
-        """Let a path hold these lines."""
+        """Set the lines of a path."""
         self._touched[path] = None
         self._texts[path] = text
         self._now[path] = StoredFile(content=b"", mode=mode)
 
     def mode_of(self, path: str) -> int:
-        """Return the mode of a file that is there."""
+        """Return the mode of an existing file."""
         stored = self._now[path]
         return 0 if stored is None else stored.mode
 
@@ -96,14 +95,14 @@ class WorkingTree:
             self._now[path] = msgspec.structs.replace(stored, mode=mode)
 
     def remove(self, path: str) -> None:
-        """Let a path hold nothing."""
+        """Remove a path."""
         self._touched[path] = None
         self._now[path] = None
         self._texts.pop(path, None)
         self._origins.pop(path, None)
 
     def move(self, path: str, target: str) -> None:
-        """Let another path hold what this one holds."""
+        """Move a file to another path."""
         stored, text = self._now[path], self._texts.get(path)
         origin = self._origins.get(path, path)
         self.remove(path)
@@ -115,7 +114,7 @@ class WorkingTree:
             self._origins[target] = origin
 
     def changes(self) -> list[FileChange]:
-        """Return every path that holds something else than before."""
+        """Return every path whose contents differ from before."""
         changes = list[FileChange]()
         for path in self._touched:
             stored, text = self._now[path], self._texts.get(path)
@@ -127,18 +126,18 @@ class WorkingTree:
         return changes
 
     def origin_of(self, path: str) -> str | None:
-        """Return where a file came from when it was moved."""
+        """Return the original path of a moved file."""
         origin = self._origins.get(path)
         return None if origin == path or self._now.get(path) is None else origin
 
 
 def rewritten(lines: Sequence[str], placements: Sequence[Placement], *, ending: str) -> list[str]:
-    """Return the file's lines with every hunk applied; `ending` is how most lines end."""
+    """Return the file's lines with every hunk applied; `ending` is the file's line end."""
     result, at, may_lack_feed = list[str](), 0, list[int]()
     for placement in placements:
         first, end = placement.span
         result.extend(lines[at:first])
-        may_lack_feed.append(len(result) - 1)  # it was perhaps the last line
+        may_lack_feed.append(len(result) - 1)  # it may have been the last line
         result.extend(_changed(lines, placement, ending))
         may_lack_feed.extend(range(may_lack_feed[-1] + 1, len(result)))
         at = max(at, end)
@@ -170,14 +169,14 @@ def _changed(lines: Sequence[str], placement: Placement, style: str) -> list[str
 
 
 def _is_literal(lines: Sequence[str], placement: Placement) -> bool:
-    """Whether added lines are as they shall be: the hunk knows the file, or there is none."""
-    return placement.level is Likeness.EXACT and bool(placement.hunk.old or not lines)
+    """Whether added lines are used literally: the hunk matched exactly, or the file is new."""
+    return placement.level is MatchLevel.EXACT and bool(placement.hunk.old or not lines)
 
 
 def _settle_end(
     result: list[str], lines: Sequence[str], placements: Sequence[Placement], style: str
 ) -> None:
-    """Give the last line its line feed, or take it, where a relaxed hunk reached the end."""
+    """Add or remove the last line feed where a relaxed hunk reaches the end of the file."""
     if not result or not placements:
         return
     last = placements[-1]
@@ -189,7 +188,7 @@ def _settle_end(
     if was_unended != is_unended:
         unended = is_unended
     ended = result[-1].endswith("\n")
-    # A line that stays keeps its end; an added blank line would vanish without one.
+    # A retained line keeps its end; an added blank line would disappear without one.
     adds_last = last.hunk.lines[-1].sign == "+" and bool(result[-1].rstrip("\r\n"))
     if unended and ended and adds_last:
         result[-1] = result[-1].removesuffix("\n").removesuffix("\r")
@@ -198,19 +197,19 @@ def _settle_end(
 
 
 _PLAIN_MODE: Final = 0o644
-_LOOKS_PER_LINE: Final = 3  # what it takes to index a file, once
+_LOOKS_PER_LINE: Final = 3  # the cost of indexing a file once
 _COPIED_PER_STEP: Final = 8
 _BOM: Final = "\ufeff"
 _RELAXED: Final = {
-    Likeness.LINE_ENDS: "line ends aside",
-    Likeness.TRAILING_BLANKS: "blanks at line ends aside",
-    Likeness.LOST_SPACE: "with the lost leading space of context lines",
-    Likeness.LOST_SIGN: "with the lost leading space of context lines",
+    MatchLevel.LINE_ENDS: "line ends aside",
+    MatchLevel.TRAILING_BLANKS: "blanks at line ends aside",
+    MatchLevel.LOST_SPACE: "with the lost leading space of context lines",
+    MatchLevel.LOST_SIGN: "with the lost leading space of context lines",
 }
 
 
 class ChangedFile(Record, frozen=True, kw_only=True):
-    """One file that changes, as it is told."""
+    """One changed file, for the result."""
 
     action: Action
     path: str
@@ -218,7 +217,7 @@ class ChangedFile(Record, frozen=True, kw_only=True):
 
 
 class PatchPlan(Record, frozen=True, kw_only=True):
-    """Everything a patch will do."""
+    """All changes of a patch."""
 
     changes: tuple[FileChange, ...]
     changed_files: tuple[ChangedFile, ...]
@@ -226,7 +225,7 @@ class PatchPlan(Record, frozen=True, kw_only=True):
 
 
 def paths_of(patch: Patch) -> list[str]:
-    """Return every path a plan must know, each once, in order."""
+    """Return every path a plan needs, each once, in order."""
     named = dict[str, None]()
     for entry in patch.entries:
         for path in (entry.path, entry.other_path, entry.target):
@@ -238,7 +237,7 @@ def paths_of(patch: Patch) -> list[str]:
 def plan_patch(
     patch: Patch, files: Mapping[str, StoredFile | None], *, budget: Budget | None = None
 ) -> PatchPlan:
-    """Return what every path shall hold, or raise PatchRefusedError; the work is counted."""
+    """Return the new contents of every path, or raise PatchRefusedError; work is bounded."""
     texts = (line.text for e in patch.entries for hunk in e.hunks for line in hunk.lines)
     tree = WorkingTree(files, literal_mark=any(text.startswith(_BOM) for text in texts))
     planner = _Planner(tree, budget or Budget(PATCH_MATCH_STEPS_COUNT_MAX))
@@ -248,13 +247,13 @@ def plan_patch(
     notes = [*patch.notes, *planner.notes]
     return PatchPlan(
         changes=tuple(changes),
-        changed_files=tuple(_told(tree, changes)),
+        changed_files=tuple(_changed_files(tree, changes)),
         notes=tuple(notes[:PATCH_NOTES_COUNT_MAX]),
     )
 
 
 class _Planner:
-    """Carries out entries on a working copy."""
+    """Applies entries to a working copy."""
 
     def __init__(self, tree: WorkingTree, budget: Budget) -> None:
         self._tree = tree
@@ -262,7 +261,7 @@ class _Planner:
         self.notes: list[Note] = []
 
     def carry_out(self, entry: FileEntry) -> None:
-        """Carry out one entry."""
+        """Apply one entry."""
         match entry.action:
             case Action.ADD:
                 self._add(entry)
@@ -281,7 +280,7 @@ class _Planner:
             known = tree.was_there(path)
             raise PatchRefusedError(
                 "existing_file" if known else "duplicate_file_patch",
-                f"{quoted(path)!r} is there already and not empty"
+                f"{quoted(path)!r} already exists and is not empty"
                 if known
                 else f"the patch adds {quoted(path)!r} twice",
                 hint="update the file instead, or delete it first in the same patch",
@@ -310,7 +309,7 @@ class _Planner:
                 raise PatchRefusedError(
                     NOT_FOUND,
                     f"the patch deletes {quoted(path)!r}, but does not list all of its lines",
-                    hint="use `*** Delete File: path` to delete whatever it holds",
+                    hint="use `*** Delete File: path` to delete it whatever it contains",
                     details={"path": path, "expected": None, "found": quoted(left.lines[0])},
                 )
         self._tree.remove(path)
@@ -335,7 +334,7 @@ class _Planner:
         if self._tree.holds(entry.target):
             raise PatchRefusedError(
                 "existing_file",
-                f"{quoted(entry.target)!r} is there already; nothing is moved over it",
+                f"{quoted(entry.target)!r} already exists and is not overwritten",
                 details={"path": entry.target},
             )
         self._tree.move(entry.path, entry.target)
@@ -352,23 +351,23 @@ class _Planner:
         )
 
     def _applied(self, path: str, hunks: Sequence[Hunk]) -> TextFile:
-        """Return a file with its hunks applied: together, or one after the other if need be."""
-        text, is_first_look = self._tree.text(path)
-        if is_first_look:
+        """Return a file with its hunks applied: together, or in sequence if necessary."""
+        text, is_first_read = self._tree.text(path)
+        if is_first_read:
             self._budget.grant(_LOOKS_PER_LINE * len(text.lines))
         require_encodable(text, [new for hunk in hunks for new in hunk.added], path=path)
         lines, pending = text.lines, list(hunks)
         while pending:
             self._budget.spend(len(lines) // _COPIED_PER_STEP)
-            placed = place_first(Haystack(lines, pending, self._budget), pending, path=path)
+            placed = place_first(LineIndex(lines, pending, self._budget), pending, path=path)
             pending = pending[len(placed) :]
             lines = rewritten(lines, placed, ending=text.ending)
-            self._tell(path, placed)
+            self._note_relaxed(path, placed)
         return msgspec.structs.replace(text, lines=lines)
 
-    def _tell(self, path: str, placed: Sequence[Placement]) -> None:
+    def _note_relaxed(self, path: str, placed: Sequence[Placement]) -> None:
         for hunk, start, level in placed:
-            if level is not Likeness.EXACT:
+            if level is not MatchLevel.EXACT:
                 how = _RELAXED[level]
                 where = f"the hunk at line {hunk.patch_line} of the patch fits line {start + 1}"
                 self._note(path, "relaxed_match", f"{where} {how}")
@@ -382,23 +381,23 @@ class _Planner:
 
 
 def _with_bits(mode: int, executable: bool | None) -> int:
-    """Return a mode that may, or may not, be executed by whoever may read."""
+    """Return a mode with execute bits for all readers, or without any."""
     if executable is None:
         return mode
     return mode | (mode & 0o444) >> 2 if executable else mode & ~0o111
 
 
-def _told(tree: WorkingTree, changes: Sequence[FileChange]) -> list[ChangedFile]:
+def _changed_files(tree: WorkingTree, changes: Sequence[FileChange]) -> list[ChangedFile]:
     origins = {tree.origin_of(change.path) for change in changes}
-    told = list[ChangedFile]()
+    changed = list[ChangedFile]()
     for change in changes:
         origin = tree.origin_of(change.path)
         if origin is not None:
-            told.append(ChangedFile(action=Action.MOVE, path=change.path, from_path=origin))
+            changed.append(ChangedFile(action=Action.MOVE, path=change.path, from_path=origin))
         elif change.after is None:
             if change.path not in origins:
-                told.append(ChangedFile(action=Action.DELETE, path=change.path))
+                changed.append(ChangedFile(action=Action.DELETE, path=change.path))
         else:
             action = Action.MODIFY if tree.was_there(change.path) else Action.ADD
-            told.append(ChangedFile(action=action, path=change.path))
-    return told
+            changed.append(ChangedFile(action=action, path=change.path))
+    return changed

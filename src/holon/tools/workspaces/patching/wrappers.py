@@ -1,14 +1,15 @@
-"""What stands around a patch and does not belong to it.
+"""Patch wrappers: remove the text around a patch that is not part of it.
 
-Owns:  the size a patch may have, line ends and indentation of the whole text, and the wrappers a
+Owns:  the size limit of a patch, line ends and indentation of the whole text, and the wrappers a
        patch is sent in: code fences, here-documents, mails.
-Rule 1: sizes are judged by counting, before anything is split or kept.
-Rule 2: a wrapper ends only at its own closing line, outside any hunk. In a hunk without true
-        counts, whose end is not known, only when nothing behind that line could be a change.
-        A fence ends a patch without having been opened only when nothing but wrappers follows.
-Rule 3: nothing that looks like a change is passed over: it is read, or the whole patch is refused.
-        `- word` behind a patch is a list, unless the file goes on with the line that ends it.
-Rule 4: every line is looked at a fixed number of times, however many parts a text has.
+Rule 1: sizes are checked by counting, before anything is split or stored.
+Rule 2: a wrapper ends only at its own closing line, outside any hunk. In a hunk without correct
+        counts, whose end is unknown, it ends there only when nothing after that line could be a
+        change. A closing fence without an opening one ends a patch only when nothing but wrappers
+        follows.
+Rule 3: nothing that looks like a change is skipped: it is read, or the whole patch is refused. `-
+        word` after a patch is a list, unless the file continues with the line that ends it.
+Rule 4: every line is examined a fixed number of times, however many parts a text has.
 """
 
 import re
@@ -48,7 +49,7 @@ _CLOSING_CHARS_MAX: Final = 120
 
 
 def patch_lines(text: str) -> list[str]:
-    """Return the lines of a text with a patch, without line feeds and without a common indent."""
+    """Return the lines of a patch text, without line feeds and without a common indent."""
     _require_size(text)
     if "\0" in text:
         raise PatchRefusedError(
@@ -58,10 +59,10 @@ def patch_lines(text: str) -> list[str]:
     if lines and lines[-1] in ("", "\r"):
         lines.pop()
     if lines and all(line.endswith("\r") for line in lines[:-1] if line):
-        lines = [line.removesuffix("\r") for line in lines]  # the text was converted as a whole
+        lines = [line.removesuffix("\r") for line in lines]  # the whole text has CRLF line ends
     lines = _dedented(lines)
     if sum(line.startswith("@@") for line in lines) > PATCH_HUNKS_COUNT_MAX:
-        raise _too_large()  # an indent hid them from the first count
+        raise _too_large()  # the first count missed indented ones
     return lines
 
 
@@ -87,9 +88,9 @@ def _too_large() -> PatchRefusedError:
 
 
 def _dedented(lines: list[str]) -> list[str]:
-    """Take the indent away that a whole patch has, as in a list or in a quoted string.
+    """Remove a common indent, as of a patch in a list or in a quoted string.
 
-    A text in which any file is named at the margin is left as it is: there, what is indented is
+    A text that names any file at the margin is returned unchanged: there, an indented line is
     context, or a sample in a commit message.
     """
     first, indent = None, ""
@@ -114,7 +115,7 @@ def _names_a_file(line: str, following: str) -> bool:
 
 
 def _names_more(lines: Sequence[str], at: int, indent: str) -> bool:
-    """Whether indented lines go on behind one that is not: then the indent is not uniform."""
+    """Whether indented lines follow one that is not: then the indent is not uniform."""
     return any(line.startswith(indent) and line.strip() for line in lines[at:])
 
 
@@ -127,37 +128,37 @@ def _cut(lines: Sequence[str], indent: str, end: int) -> list[str]:
 
 
 def is_file_header(lines: Sequence[str], at: int) -> bool:
-    """Whether a pair of ---/+++ lines stands here, and not a change of lines that look like it."""
+    """Whether a ---/+++ pair here is a file header, and not a change of similar lines."""
     if not is_name_pair(lines, at):
         return False
     return at + 2 >= len(lines) or lines[at + 2].startswith(("@@", "diff --git "))
 
 
 def is_name_pair(lines: Sequence[str], at: int) -> bool:
-    """Whether a ---/+++ pair stands here, of whatever it is."""
+    """Whether a ---/+++ pair is here, header or not."""
     if not lines[at].startswith("--- ") or at + 1 >= len(lines):
         return False
     return lines[at + 1].startswith("+++ ")
 
 
 def is_stray_mark(line: str) -> bool:
-    """Whether a line is like those that the `*** Begin Patch` form is made of."""
+    """Whether a line resembles the marks of the `*** Begin Patch` form."""
     return _STRAY_MARK.match(line) is not None
 
 
 class Wrapping:
-    """The text around the patches of one text, and which wrappers are open where we read."""
+    """The text around the patches of one text, and the currently open wrappers."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
         self._open: list[str] = []  # closing lines, the innermost last
         self._last_closings: frozenset[int] | None = None
-        self._behind: _Behind | None = None
-        self._ended = False  # behind an end of a patch, with no beginning since
+        self._trailing: _Trailing | None = None
+        self._ended = False  # after the end of a patch, without a new beginning
         self._ended_above_prose = False
 
     def next_patch(self, at: int, *, follows: bool) -> int | None:
-        """Return where the next patch begins; `follows` says that one has been read before."""
+        """Return where the next patch begins; `follows`: another one has been read before."""
         lines = self._lines
         self._ended, self._ended_above_prose = at > 0 and lines[at - 1].rstrip() == _END, False
         while at < len(lines):
@@ -188,7 +189,7 @@ class Wrapping:
         self._ended, self._ended_above_prose = ends, False
 
     def _message_end(self, at: int) -> int:
-        """A mail's message ends at its `---` line; fences and samples in it mean nothing."""
+        """Return the end of a mail's message, its `---` line; fences in it are ignored."""
         while at < len(self._lines):
             line = self._lines[at]
             if line.rstrip() == "---":
@@ -199,7 +200,7 @@ class Wrapping:
         return at
 
     def _enters_or_leaves(self, line: str) -> bool:
-        """Follow fences and here-documents through prose."""
+        """Track fences and here-documents in prose."""
         text = line.strip()
         if text in self._open:
             while self._open.pop() != text:
@@ -213,7 +214,7 @@ class Wrapping:
         return True
 
     def _require_prose(self, at: int, *, follows: bool) -> None:
-        """Refuse what would be lost if it were passed over as prose."""
+        """Refuse a line that looks like a change and would be skipped as prose."""
         line = self._lines[at]
         self._ended_above_prose |= self._ended and bool(line.strip())
         if is_name_pair(self._lines, at):
@@ -224,28 +225,28 @@ class Wrapping:
             )
         change = _LEFTOVER.match(line) if follows else _UNNAMED.match(line)
         if change is not None or is_stray_mark(line):
-            where = "behind the end of the patch" if follows else "before the patch"
+            where = "after the end of the patch" if follows else "before the patch"
             raise PatchRefusedError(
                 SYNTAX,
-                f"line {at + 1} stands {where} and looks like a part of it: {quoted(line)!r}",
+                f"line {at + 1} is {where} and looks like a part of it: {quoted(line)!r}",
                 hint="send the patch alone, without a fence or text around it",
             )
 
     def closes(self, at: int) -> bool:
-        """Whether a line outside any hunk ends what a patch is wrapped in."""
+        """Whether a line outside any hunk closes a wrapper of the patch."""
         line = self._lines[at]
         if _MAIL.match(line):
             return True
         text = line.strip()
         if text in self._open and len(line) - len(line.lstrip(" ")) <= 3:
             return True
-        return line.startswith("```") and self._look_behind().is_wrapping[at]
+        return line.startswith("```") and self._trailing_text().is_wrapping[at]
 
     def sequel(self, at: int, *, padding: int) -> Sequel | None:
-        """How the file goes on if the hunk that ends at `at` does not: with the line found there.
+        """Return the text after the hunk that ends at `at`, if it may belong to the hunk.
 
-        That line may be context, with or without its space, when lines that could be changes stand
-        behind it; one that begins with a minus may be such a change itself.
+        The next line may be context, with or without its space, when possible changes follow
+        it; one that begins with a minus may be such a change itself.
         """
         lines, end = self._lines, at
         while at < len(lines) and not lines[at].strip():
@@ -253,21 +254,21 @@ class Wrapping:
         if at == len(lines) or lines[at].startswith(("@@", *_NAMES)) or is_file_header(lines, at):
             return None
         line, texts = lines[at].rstrip(), set[str]()
-        if self._look_behind().has_changes[at + 1]:
+        if self._trailing_text().has_changes[at + 1]:
             texts |= {line, line.removeprefix(" ")}
         if line.startswith("-"):
             texts.add(line[1:])
         return Sequel(frozenset(texts), at - end + padding + 1) if texts else None
 
-    def _look_behind(self) -> "_Behind":
-        if self._behind is None:
-            self._behind = _behind(self._lines)
-        return self._behind
+    def _trailing_text(self) -> "_Trailing":
+        if self._trailing is None:
+            self._trailing = _trailing(self._lines)
+        return self._trailing
 
     def closes_hunk(self, at: int) -> bool:
-        """Whether a line without a sign ends a wrapper, in a hunk that may go on or not.
+        """Whether a line without a sign closes a wrapper inside a hunk of unknown length.
 
-        Only when it is the last one of its kind, and nothing behind it could be a change.
+        Only when it is the last one of its kind, and nothing after it could be a change.
         """
         text = self._lines[at].rstrip()
         if text not in self._open:
@@ -285,7 +286,7 @@ class Wrapping:
             if not text:
                 continue
             if begins and _opens(line):
-                changes = begins = False  # what stands in another wrapper is read on its own
+                changes = begins = False  # another wrapper's contents are read separately
                 later.clear()
                 continue
             begins = line.startswith(_BEGINNINGS)
@@ -297,14 +298,14 @@ class Wrapping:
         return frozenset(found)
 
 
-class _Behind(NamedTuple):
-    """What stands from each line on, up to the next patch; one more than there are lines."""
+class _Trailing(NamedTuple):
+    """Properties of the text from each line to the next patch, with one extra entry at the end."""
 
     is_wrapping: Sequence[bool]  # nothing but blank lines and wrappers
     has_changes: Sequence[bool]  # a line with the sign of a change
 
 
-def _behind(lines: Sequence[str]) -> _Behind:
+def _trailing(lines: Sequence[str]) -> _Trailing:
     is_wrapping, has_changes = [True] * (len(lines) + 1), [False] * (len(lines) + 1)
     for at in range(len(lines) - 1, -1, -1):
         line = lines[at]
@@ -313,18 +314,18 @@ def _behind(lines: Sequence[str]) -> _Behind:
         is_wrapper = not line.strip() or line.startswith((_BEGIN, _END)) or _opens(line) is not None
         is_wrapping[at] = is_wrapper and is_wrapping[at + 1]
         has_changes[at] = line.startswith(("+", "-")) or has_changes[at + 1]
-    return _Behind(is_wrapping, has_changes)
+    return _Trailing(is_wrapping, has_changes)
 
 
 def _begins(lines: Sequence[str], at: int) -> bool:
-    """Whether a patch begins here, or a mail with one."""
+    """Whether a patch, or a mail with one, begins here."""
     line = lines[at]
     return line.startswith(_NAMES) or is_file_header(lines, at) or _MAIL.match(line) is not None
 
 
 def _opens(line: str) -> str | None:
     """Return the line that closes the wrapper this one opens, if it opens any."""
-    if line.startswith(("+", "-")):  # a change of a line that opens one
+    if line.startswith(("+", "-")):  # a changed line, not an opening one
         return None
     fence, heredoc = _FENCE.fullmatch(line), _HEREDOC.search(line)
     return fence["marks"] if fence else heredoc["word"] if heredoc else None
