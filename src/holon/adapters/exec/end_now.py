@@ -1,7 +1,7 @@
-"""Ending a command from a process that is about to go itself.
+"""Force-stop a command from a process that is about to exit.
 
-Owns:  the one signal that makes a supervisor end its command for certain, without waiting for it.
-Rule 1: nothing here waits: it is called where there is no time left, as from a signal handler.
+Owns:  the signal that makes a supervisor kill its command without a grace period.
+Rule 1: nothing here blocks: it is called when no time is left, for example from a signal handler.
 """
 
 import os

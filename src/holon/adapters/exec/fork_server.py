@@ -1,17 +1,17 @@
-"""The process that makes supervisors, each a fork of itself.
+"""The fork server: a small interpreter that forks one supervisor per command.
 
-Owns:  having a supervisor ready at all times, and what one does while it has no command.
-Rule 1: it is small, has one thread, and is started once. A fork of it stands by for each next
-        request, so that a command waits neither for an interpreter nor for a fork.
-Rule 2: it ends with the runtime that started it: its only socket is closed then. Supervisors with a
-        command are processes of their own and stay.
-Rule 3: a request is the path of a run folder and a pipe. The supervisor answers on the pipe and
-        holds it until the end of the command is on record. A pipe that is closed without an answer
-        says that nothing was started.
-Rule 4: a supervisor whose command left nothing asks to stand by again, which saves the fork of
-        another one. While it has a command it does not have the socket of requests: it would take
-        in what nobody reads when all others are gone.
-Rule 5: it is started without site packages and sees the standard library only.
+Owns:  the pool of standby supervisors, and the protocol of a supervisor that has no command.
+Rule 1: the fork server is small, single-threaded and started once. A fork stands by for the next
+        request, so a command waits neither for an interpreter nor for a fork.
+Rule 2: it exits with the runtime that started it, when its only socket closes. Supervisors that run
+        a command are separate processes and keep running.
+Rule 3: a request is the path of a run folder and a pipe. The supervisor replies on the pipe and
+        keeps it open until the end of the command is recorded. A pipe that closes without a reply
+        means that nothing was started.
+Rule 4: a supervisor whose command left no processes returns to standby, which saves a fork. While
+        it runs a command it does not hold the request socket; otherwise requests could be delivered
+        to a process that does not read them once all other holders are gone.
+Rule 5: it starts without site packages and may import the standard library only.
 """
 
 import contextlib

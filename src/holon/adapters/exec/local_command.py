@@ -1,13 +1,14 @@
-"""A command on this machine, as the runtime holds it.
+"""A handle on one command: wait, write input, stop, read output.
 
-Owns:  waiting for a command, feeding it, stopping it, and looking at its output.
-Rule 1: nothing here depends on our having started it: all is found through the run folder, so a
-        command of an earlier life of the runtime is the same to us. Only where a command has spoilt
-        its folder does it help that we know who answered when it was started.
-Rule 2: a command whose supervisor went without a word is lost. What is left of it is ended: a
-        command without a supervisor must not run on.
-Rule 3: whatever a command has made of its files, looking at them neither fails nor waits: where
-        there is no plain file, nothing was said. While we have no handle to look with, we wait.
+Owns:  the runtime's view of a command, whether this process or an earlier one started it.
+Rule 1: all state is read from the run folder, so a command of an earlier process is handled the
+        same way. Knowing which supervisor answered the start matters only where a command has
+        damaged its folder.
+Rule 2: a command whose supervisor died without recording an end is lost. What is left of it is
+        killed: a command must not run without a supervisor.
+Rule 3: reading a command's files neither fails nor blocks, whatever the command made of them:
+        anything but a regular file counts as empty. When no file descriptor is left to read with,
+        it waits.
 """
 
 import contextlib

@@ -1,34 +1,31 @@
-"""Commands on the local machine.
+"""The shell port on Linux: start, find and remove commands on this machine.
 
-Owns:  folders that are forgotten but still there. They have a name no run can have, so that a run
-       is gone for everybody as soon as it is forgotten; starting it, asking it for a supervisor,
-       starting it again when it has died, ending it; what is asked of a supervisor, refusing what
-       cannot be started, and finding runs again.
-Rule 1: the disk may take longer to remove a folder than a command took to run, so that is done on a
-        thread of its own, started with the first folder. It does so now and then, for all that have
-        gathered: removing one while the next is made keeps the next one waiting.
-Rule 2: a command may have put folders into its own, however deep: they go as well.
-Rule 3: what a runtime that was killed left behind is removed by the next one that forgets a run.
-Rule 4: it is started by the first command, or before by `prepare`; while it starts, requests wait
-        in its socket.
-Rule 5: it sees the environment commands see, and nothing else of ours.
-Rule 6: nobody waits for it. One that leaves a request without an answer is replaced by the next
-        request, and it is killed rather than asked to go: it holds nothing, and what it has made
-        lives on, or sees our end of its socket close.
-Rule 7: a run id names one command for good: a second start under it is refused.
-Rule 8: a command is started at most once, whoever is killed when (see RunFolder.claim).
-Rule 9: a run of another home, of which this one is a copy, is as good as none: the processes it
-        names belong to the original, and are neither waited for nor ended. Its files are ours.
-Rule 10: the facts about processes come from /proc and process handles, which makes this a shell for
-         Linux.
+A command must outlive the runtime, be found again after a restart, and stay within its limits
+meanwhile, so each one has a supervisor: a small process that copies its output, counts its
+processes and records how it ended. A supervisor written in shell language starts fast but can do
+none of that; a new interpreter per command can, but takes several times as long to start as the
+command. So one small interpreter is started once (fork_server) and each supervisor is a fork of it
+that serves one command after another: cheaper than a shell, and terminal, input and limits survive
+when the runtime is killed. The runtime itself is never forked: it has threads and much memory.
 
-A command must outlive the runtime, be found again, and keep to its limits meanwhile, so each has a
-supervisor: a small process that copies its output, counts its processes, and writes down how it
-ended. A supervisor in shell language starts fast but can do none of that; a new interpreter for
-each can, but takes several times as long to start as the command. So one small interpreter is
-started once (fork_server) and each supervisor is a fork of it, which looks after one command after
-the other: that costs less than a shell, and a terminal, the input and every limit live on when the
-runtime is killed. The runtime itself is never forked: it has threads, and much memory.
+Owns:  starting commands and finding their runs again; the fork server's process (start, requests,
+       restart after it died, end); removal of run folders.
+Rule 1: a run id names one command for ever: a second start under it is refused.
+Rule 2: a command starts at most once, whichever process is killed and when (see RunFolder.claim).
+Rule 3: a run of another home, of which this home is a copy, is treated as absent: the processes it
+        names belong to the original and are neither awaited nor ended. Its files are ours.
+Rule 4: processes are identified through /proc and pidfds, so this shell runs on Linux only.
+Rule 5: the fork server starts with the first command, or earlier through `prepare`; requests queue
+        in its socket while it starts. It gets the environment of commands and nothing else.
+Rule 6: the fork server is never awaited. One that leaves a request unanswered is replaced by the
+        next request, and killed rather than terminated: it holds no state, and its supervisors
+        either keep running or see our end of their socket close.
+Rule 7: a removed folder is first renamed to a name no run id can have, so the run is gone for every
+        reader at once. The deletion itself runs on a separate thread, in batches: it may take
+        longer than the command did, and deleting one folder while the next is created delays the
+        next.
+Rule 8: deletion handles folders of any depth that a command created in its own, and the folders
+        that a killed runtime left behind.
 """
 
 import contextlib

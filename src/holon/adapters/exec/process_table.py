@@ -1,14 +1,14 @@
-"""Processes of this machine, as /proc shows them.
+"""Processes of this machine, read from /proc.
 
-Owns:  telling one process from another that got its number later, finding everything a process
-       started, and ending a set of processes for certain; reading a process's line of parents off
-       /proc.
-Rule 1: a number alone never identifies a process; number, start time and boot together do.
-Rule 2: this module is also loaded by the fork server, which sees the standard library only.
-Rule 3: every command of an agent lives under a supervisor, and every supervisor is a fork of a fork
-        server; what an agent's command starts, and leaves to itself, stays below one of them.
-Rule 4: a process that cannot be looked at any more counts as started by an agent: whoever asks
-        wants to know whether it may be trusted.
+Owns:  identifying a process beyond the reuse of its number, finding every descendant of a process,
+       killing a set of processes reliably, and telling whether an agent's command started a
+       process.
+Rule 1: a pid alone never identifies a process; pid, start time and boot id together do.
+Rule 2: every command of an agent runs under a supervisor, and every supervisor is a fork of a fork
+        server; what a command starts and detaches stays below one of them.
+Rule 3: a process that can no longer be inspected counts as started by an agent: the caller asks
+        whether it may trust it.
+Rule 4: the fork server imports this module, so it uses the standard library only.
 """
 
 import os

@@ -1,33 +1,33 @@
-"""What one command has on disk: a folder named by its run id.
+"""The run folder: what one command has on disk, in a folder named by its run id.
 
-Owns:  the allow-list. A variable that is not named here does not pass, so a key or a token of the
-       runtime cannot reach a command by being forgotten; the one way in which a file of a run
-       folder is opened for reading; these names, reading and writing the record, and the signals a
-       supervisor heeds, together with the lock that says whom they are for.
-Rule 1: a command knows its run folder and may make what it likes there: a folder, a pipe with a
-        name, a link, a file of any size. Opening never waits and never follows a link, and what is
-        no plain file is as good as none. How much is read is the reader's to bound.
-Rule 2: a file that cannot be opened because we hold too many is still there: that is told apart.
-Rule 3: this module is also loaded by the fork server, which sees the standard library only.
-Rule 4: a line is appended with one write and never changed. Of two lines of a kind the first one
-        counts, which makes the record a place where two processes can agree (see `claim`).
-Rule 5: a line that was cut short, by a full disk or a power cut, counts as none; its writer gets an
-        error and may write it again.
-Rule 6: few files are made, since making one costs more than all the rest.
-Rule 7: a supervisor looks after one run at a time, and after another one only when the record of
-        the last says that nothing is left of it, and no process holds that record. A process that
-        holds it and finds something left can signal the supervisor, and means this run.
-Rule 8: the command can reach all of this and may have written any of it. A record that is no plain
-        file says nothing; of one that is, only what has the right form counts.
-Rule 9: a folder that was copied with its home names processes of the original. Which home started
-        the run is part of its record; those of another home are never acted on.
-Rule 10: this module is also loaded by the fork server, which sees the standard library only.
+Owns:  the file names, the run record (`run.jsonl`), the environment allow-list, the signals a
+       supervisor handles, and the lock that tells whom they are for; the only way files of a run
+       folder are opened for reading.
+Rule 1: only environment variables on the allow-list reach a command, so a key or token of the
+        runtime cannot leak because it was forgotten.
+Rule 2: a command knows its run folder and may create anything in it: a folder, a FIFO, a link, a
+        file of any size. Opening never blocks and never follows a link; anything but a regular file
+        counts as absent. The reader bounds how much it reads.
+Rule 3: failing to open a file because too many are open is reported apart from absence.
+Rule 4: a record line is appended with one write and never changed. Of two lines of a kind the first
+        counts, so two processes can agree through the record (see `claim`).
+Rule 5: a line cut short by a full disk or a power cut counts as absent; its writer gets an error
+        and may write it again.
+Rule 6: few files are created, because creating a file costs more than all other work here.
+Rule 7: a supervisor serves one run at a time. It takes another one only when the record of the last
+        says that nothing is left running, and no process holds that record open. A process that
+        holds the record and finds something left may signal the supervisor, and means this run.
+Rule 8: the command can write to every file here. A record that is not a regular file is ignored; of
+        a regular one only well-formed lines count.
+Rule 9: a folder that was copied with its home names processes of the original. The record names the
+        home that started the run; runs of another home are never acted on.
+Rule 10: the fork server imports this module, so it uses the standard library only.
 
-    run.jsonl        what is known of it, a line each: how it was asked for and by which home, who
-                     looks after it, which process it is, how it ended
-    stdout, stderr   what it wrote, made with the first byte; a terminal has `combined` instead
-    combined         of two streams that have both written: everything, in the order it came
-    input            a pipe with a name, for commands that accept input
+    run.jsonl        the record, one line per fact: the request and its home, the supervisor, the
+                     process, the end
+    stdout, stderr   output, created with the first byte; a terminal has `combined` instead
+    combined         both streams in the order of arrival, once both have written
+    input            a FIFO, for commands that accept input
 """
 
 import errno

@@ -1,31 +1,30 @@
-"""What looks after one command, in a process of its own that outlives the runtime.
+"""The supervisor of one command, in a process of its own that outlives the runtime.
 
-Owns:  copying from a pipe or a terminal to a file, never more than the cap, and the combined file;
-       the session, the working directory, the limits the kernel keeps, and where the process reads
-       and writes; the command's output, its limits, its end, and saying on disk how it ended.
-Rule 1: what does not fit is read and thrown away, so that a command is ended by us and not by a
-        pipe that is not emptied; nothing beyond the cap ever reaches the disk. What the disk will
-        not take is thrown away as well, and told apart from the cap.
-Rule 2: a combined file is made with the first byte of the second stream: until then the file of the
-        first stream holds everything. It holds what the streams have on disk and nothing else, so
-        their caps bound it. Where the disk will not take it, it is removed; the streams go on.
-Rule 3: this module is loaded by the fork server, which sees the standard library only.
-Rule 4: the process gets a session of its own; with a terminal, that terminal controls it.
-Rule 5: what the process inherits is set on the supervisor before, so that the kernel's fast spawn
-        does the rest and says at once when the shell cannot be run.
-Rule 6: when memory runs out, a command goes first: before its supervisor and before the runtime.
-Rule 7: this module is loaded by the fork server, which sees the standard library only.
-Rule 8: whatever the command started stays below the supervisor, also what left its session, since
-        the kernel gives orphans to it. It is done as soon as nothing is left below it.
-Rule 9: the status is written when the command itself has ended and its streams have ended too, or
-        were quiet for a moment, or a bounded time has passed: nobody who keeps a stream open can
-        hold the result back. The streams are still copied afterwards. On a full disk the status
-        waits for room, unless somebody asks us to go: then it is found lost.
-Rule 10: SIGTERM asks for a polite end with a grace, SIGUSR1 for a certain one. A limit that is
-         passed ends the command the same way. What left too many processes gets no grace.
-Rule 11: where the record says that the command ended by itself and left nothing, and nobody wants
-         anything of us for it, the process may look after another one. In any other case it goes.
-Rule 12: this module is loaded by the fork server, which sees the standard library only.
+Owns:  spawning the command (session, working directory, kernel limits, stdio), copying its output
+       to files up to a cap, enforcing its limits, and recording how it ended.
+Rule 1: the command gets its own session; with a terminal, that terminal controls it.
+Rule 2: inherited settings are applied to the supervisor itself before the spawn, so the kernel's
+        fast spawn works and reports at once when the shell cannot be executed.
+Rule 3: when memory runs out, the kernel kills the command before its supervisor and before the
+        runtime.
+Rule 4: output beyond the cap is read and discarded, so that the command is ended by a limit and not
+        by a full pipe; nothing beyond the cap reaches the disk. Output the disk refuses is
+        discarded too and reported separately from the cap.
+Rule 5: the combined file is created with the first byte of the second stream; until then the first
+        stream's file holds everything. It contains exactly what the streams have on disk, so their
+        caps bound it. When the disk refuses it, it is removed and the streams continue.
+Rule 6: everything the command starts stays below the supervisor, even in another session, because
+        the kernel reparents orphans to it. The supervisor is done when nothing is left below it.
+Rule 7: the status is recorded when the command has ended and its streams have ended too, were quiet
+        for a moment, or a bounded time has passed: a process that keeps a stream open cannot delay
+        the result. Copying continues afterwards. On a full disk the status waits for room, unless
+        the supervisor is asked to exit: then the run is found lost.
+Rule 8: SIGTERM requests a polite end with a grace period, SIGUSR1 a forced one. A limit that is
+        exceeded ends the command the same way; a command with too many processes gets no grace
+        period.
+Rule 9: when the record says that the command ended by itself and left nothing, and no request is
+        pending, the process may serve another command. In any other case it exits.
+Rule 10: the fork server imports this module, so it uses the standard library only.
 """
 
 import errno

@@ -1,9 +1,9 @@
-"""Reading agents as operator surfaces see them.
+"""History and surface reads: what operator surfaces show of agents.
 
-Owns:  pages of briefs, messages, turns and events. Each walks one index from its cursor on; lists
-       of agents and of what one agent has in hand, their counts, and the runtime's activity.
-Rule 1: a page is at most two walks along an index: one over what is open, one over what has ended.
-Rule 2: what one call answers is read in one transaction.
+Owns:  pages of briefs, messages, turns and events, each one index range from its cursor on; lists
+       of agents and of their open work, their counts, and the runtime's activity.
+Rule 1: a page is at most two index ranges: one over what is open, one over what has ended.
+Rule 2: what one call returns is read in one transaction.
 """
 
 from collections.abc import Sequence
