@@ -13,7 +13,7 @@ from holon.adapters.exec.run_folder import FORCED, RunFolder
 
 
 def end_now(root: Path, run_id: str) -> bool:
-    """Have the supervisor of this run end it; False when there is none to ask."""
+    """Signal the supervisor of this run to kill its command; False when there is none."""
     folder = RunFolder(root / run_id)
     record = folder.hold()
     if record is None:
@@ -25,7 +25,7 @@ def end_now(root: Path, run_id: str) -> bool:
             return False
         signal.pidfd_send_signal(handle, FORCED)
     except ProcessLookupError:
-        return False  # it has just gone by itself
+        return False  # it has just exited
     finally:
         os.close(record)
         if handle is not None:
