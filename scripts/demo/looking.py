@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 import anyio
 
-from holon.adapters.exec.process_table import ProcessFacts, end_for_certain, living
+from holon.adapters.exec.process_table import ProcessFacts, kill_all, living
 from holon.adapters.sqlite.database.connection import open_inspector
 from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.sqlite.reads import SqliteReads
@@ -97,7 +97,7 @@ def processes_about(folder: Path) -> list[ProcessFacts]:
 
 def end_processes_about(folder: Path) -> None:
     """End what a story that broke has left running."""
-    end_for_certain(lambda: processes_about(folder))
+    kill_all(lambda: processes_about(folder))
 
 
 def _words(pid: int, name: str) -> bytes:

@@ -15,8 +15,8 @@ import pytest
 
 from holon.adapters.exec.process_table import (
     ProcessIdentity,
-    end_for_certain,
     is_living,
+    kill_all,
     marked_with,
 )
 from holon.adapters.exec.run_folder import RunFolder
@@ -95,7 +95,7 @@ class Stage:
         for supervisor in self._living_supervisors():
             os.kill(supervisor.pid, signal.SIGKILL)
         marker = marker_of_home(self.home)
-        end_for_certain(lambda: marked_with(marker))
+        kill_all(lambda: marked_with(marker))
         wait_until(lambda: not marked_with(marker))  # what is killed takes a moment to be gone
 
     def _living_supervisors(self) -> list[ProcessIdentity]:

@@ -74,12 +74,12 @@ def plant_m15() -> None:
 
 def plant_m17() -> None:
     """Let a command write to its file for as long as there is a disk."""
-    honest = LocalShell._asked
+    honest = LocalShell._command_of
 
     def unbounded(self: LocalShell, spec: CommandSpec, folder: RunFolder) -> dict[str, Any]:
         return {**honest(self, spec, folder), "output_bytes": 1 << 60}
 
-    plant_method(LocalShell, "_asked", unbounded)
+    plant_method(LocalShell, "_command_of", unbounded)
 
 
 def plant_m20() -> None:

@@ -1,12 +1,12 @@
-"""Spans by OpenTelemetry: one for a turn, below it one for each model round and each tool call.
+"""OpenTelemetry spans: one per turn, with a child span per model round and per tool call.
 
-Owns:  how the runtime's facts become spans and attributes, and the exporter the environment names.
-       Imported only where spans were asked for: the packages are optional, and loading them costs.
-Rule 1: attributes are ids, names, counts and outcomes; no text of a prompt, an answer, a call's
-        input or a result ever becomes one.
-Rule 2: everything else is the SDK's business, which reads OTEL_* itself: where to send, how often,
-        what to sample, and what the service is called.
-Rule 3: spans of turns that are open are kept here and nowhere else; leaving the turn ends them.
+Owns:  the mapping of runtime facts to spans and attributes, and the exporter the environment names.
+       Imported only when tracing is on: the packages are optional and slow to load.
+Rule 1: attributes are ids, names, counts and outcomes; never the text of a prompt, an answer, a
+        call's input or a result.
+Rule 2: everything else is left to the SDK, which reads OTEL_* itself: endpoint, batching, sampling,
+        service name.
+Rule 3: spans of open turns are held here only; leaving the turn ends them.
 """
 
 import os

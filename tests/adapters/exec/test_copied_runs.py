@@ -97,6 +97,6 @@ async def test_a_record_names_the_home_that_started_the_run(
     original: LocalShell, tmp_path: Path
 ) -> None:
     command = await waiting(original)
-    asked = RunFolder(tmp_path / "original" / "run_1").read().asked
+    asked = RunFolder(tmp_path / "original" / "run_1").read().command
     assert asked["home"] == msgspec.to_builtins(ORIGINAL)
     await command.stop(force=True)

@@ -198,7 +198,7 @@ def test_what_a_command_adds_to_its_record_costs_only_a_look(
         return honest(line)
 
     monkeypatch.setattr(json, "loads", watched)
-    assert folder.read().asked == {"cmd": "x"}
+    assert folder.read().command == {"cmd": "x"}
     assert len(read) == 1
 
 
@@ -217,5 +217,5 @@ def test_of_a_record_that_a_command_made_huge_no_more_is_read_than_ours_can_be(
         return honest(handle, count)
 
     monkeypatch.setattr(os, "read", watched)
-    assert folder.read().asked == asked
+    assert folder.read().command == asked
     assert sum(read) <= 2 * MIB

@@ -1,20 +1,17 @@
-"""AGENTS.md, from its three places.
+"""Instruction files: AGENTS.md from its three places, and the digests of instruction sources.
 
-Owns:  where guidance is looked for, how much of it is read, and what is said when it cannot be;
-       finding AGENTS.md, the two memory files and the agent's own skills, and their digests.
-Rule 1: the places are the user's `~/.agents`, the agent's home and the workspace's anchor. The
-        directory a shell is in, and a worktree, are never looked at. CLAUDE.md is read at the
-        anchor only, and only where there is no AGENTS.md.
-Rule 2: files are read as they are at that moment: an edit counts from the next prompt on. What has
-        not changed since it was read is remembered instead.
+Owns:  where guidance is looked for, how much of it is read, and the problems reported; finding
+       AGENTS.md, the two memory files and the agent's own skills, and their digests.
+Rule 1: the places are the user's `~/.agents`, the agent's home and the workspace's anchor; never a
+        shell's current directory or a worktree. CLAUDE.md is read at the anchor only, and only
+        where there is no AGENTS.md.
+Rule 2: an edit takes effect with the next prompt. A file that has not changed since it was read is
+        not read again: a check costs one stat. So a home with few files is checked on the event
+        loop; a thread would take many times as long, twice for every command.
 Rule 3: a link is followed while it stays inside its place. One that leads out of a workspace or a
-        home is not: who writes there must not choose what of this machine goes into a prompt. The
+        home is not: its author must not choose which files of this machine enter a prompt. The
         user's own `~/.agents` may link anywhere.
-Rule 4: nothing here raises because of a file.
-Rule 5: a file that has not changed since it was read is not read again: a look costs one stat each.
-        So a look at a home with few files is taken at once: asking a thread for it would take many
-        times as long, twice for every command.
-Rule 6: nothing here raises because of a file, and nothing waits for one: a pipe has no content.
+Rule 4: no file makes this module raise or block: a FIFO has no content.
 """
 
 import hashlib

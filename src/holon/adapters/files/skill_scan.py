@@ -1,19 +1,19 @@
-"""The skills of this machine that an agent may discover.
+"""Scan this machine for the skills an agent may discover.
 
-Owns:  where skills are looked for, in which order, and what is remembered between two looks.
-Rule 1: three scopes, each with a list of roots, of which the first that exists is the only one
-        used (decision 0030 says why for skills it is not as for guidance). One that is there and
-        cannot be used is a problem, and no reason to use the next.
-Rule 2: a skill is a folder with a SKILL.md; folders are looked into until one is found, some deep.
-        Its body is not kept: a catalog holds metadata.
-Rule 3: whatever is wrong with a skill is a problem in the answer, and the others load. The number
-        of skills and problems, and the bytes read of each, are bounded.
-Rule 4: a link out of a workspace is not followed: a repository must not choose what of this machine
-        goes into a prompt. The user's own skills and an agent's may be links to anywhere. A folder
-        is looked into once, under its own name rather than that of a link to it.
-Rule 5: a file that has not changed since it was read is not read again: a look at many known skills
-        costs one stat each. A look at a few known ones costs less than another thread would, and
-        is taken at once.
+Owns:  the scan order of roots, and the cache between two scans.
+Rule 1: there are three scopes, each with a list of roots; the first root that exists is the only
+        one used (decision 0030 says why skills differ from guidance). An existing root that cannot
+        be read is a problem, and no reason to use the next.
+Rule 2: a skill is a folder with a SKILL.md; folders are searched until one is found, to a bounded
+        depth. The catalog holds metadata, not the body.
+Rule 3: a defective skill is a problem in the result, and the others load. The number of skills and
+        problems, and the bytes read of each, are bounded.
+Rule 4: a link out of a workspace is not followed: a repository must not choose which files of this
+        machine enter a prompt. The user's own skills and an agent's may be links to anywhere. A
+        folder is searched once, under its own name rather than that of a link to it.
+Rule 5: a file that has not changed since it was read is not read again: scanning known skills costs
+        one stat each. A few of them cost less than starting work on a thread, so they are scanned
+        on the event loop.
 """
 
 import errno

@@ -1,14 +1,14 @@
-"""What is known about providers and models without asking anyone.
+"""The catalog of known providers and models, merged with the operator's settings.
 
-Owns:  reading catalog.json, and merging it with what the operator says about a provider or a model.
-Rule 1: what the operator says wins; the catalog fills in the rest; a model nobody described gets
-        numbers it can be used with.
-Rule 2: a provider that makes no sense is refused with a sentence, never guessed: an unknown id, an
-        unknown transport, a base URL that is missing or is not an address.
-Rule 3: the catalog holds facts only: a number or a price that is not public, not certain, or
-        another at another hour of the day is left out. Prices are US dollars per million tokens at
-        the smallest tier; `input_tokens_max` is given where less than the window may be sent.
-Rule 4: the catalog is read at every start, so it is JSON: as TOML it took forty times as long.
+Owns:  reading catalog.json and merging it with what the settings say about a provider or a model.
+Rule 1: settings win over the catalog; a model neither describes gets usable defaults.
+Rule 2: an invalid provider is refused with a message and never guessed: an unknown id, an unknown
+        transport, a base URL that is missing or malformed.
+Rule 3: the catalog holds facts only: a number or price that is not public, not certain, or varies
+        with the hour is left out. Prices are US dollars per million tokens at the smallest tier;
+        `input_tokens_max` is set where the provider accepts less than the window.
+Rule 4: the catalog is read at every start, so it is JSON: parsing it as TOML took forty times as
+        long.
 """
 
 from collections.abc import Mapping

@@ -1,10 +1,10 @@
-"""What is in order about the configured providers, and what is not.
+"""The provider report of `holon doctor`.
 
-Owns:  the report: for each provider its transport, endpoint, credential source, availability,
-       retry policy and last failure.
-Rule 1: a report names credentials and never holds one.
-Rule 2: it is made from what is configured; only a probe uses the network: one request to the base
-        address, without the credential, answered by anything at all.
+Owns:  the report: per provider its transport, endpoint, credential source, availability, retry
+       policy and last failure.
+Rule 1: a report names credentials and never contains one.
+Rule 2: the report is made from configuration; only a probe uses the network. A probe is one request
+        to the base address without a credential; any response counts as reachable.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,10 +1,11 @@
-"""What a refusal means: a status, headers and a body become one ProviderError.
+"""Classify a provider's error response as one ProviderError.
 
-Owns:  the classification of every answer that is not a result, including an error inside a 200.
-Rule 1: the error's own code decides before the status does; the message is read last, and only for
-        what no code tells: that the conversation is too long, or the account used up.
-Rule 2: what is repeated of a provider's words is one bounded line with key-like text masked.
-Rule 3: pure: the moment a reset counts from is given.
+Owns:  the classification of every response that is not a result, including an error inside a 200.
+Rule 1: the error code of the body decides before the status does; the message is read last, and
+        only for what no code tells: that the conversation is too long, or that the account is
+        exhausted.
+Rule 2: what is quoted of a provider's message is one bounded line with key-like text masked.
+Rule 3: pure: the moment from which a reset counts is an argument.
 """
 
 import re

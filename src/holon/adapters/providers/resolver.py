@@ -1,13 +1,14 @@
-"""The provider plane: where a model reference leads.
+"""The provider resolver: from a model reference to a candidate that can answer.
 
-Owns:  which class serves which transport, and what each of them is built from; the runtime's
-       preference, and turning a reference into a candidate that can be asked.
-Rule 1: a wire is imported when a model needs it and not before: naming models costs nothing.
-Rule 2: every transport has a row here; one without a wire does not type-check.
-Rule 3: a candidate is made once and kept; a refusal is not, so a credential given later is found.
-Rule 4: nothing is sent while finding. What cannot be used as configured is refused here, closed,
-        with a sentence and what to do.
-Rule 5: one HTTP client for all wires, made when the first of them needs it.
+Owns:  which class serves which transport and what it is built from; the default and fallback
+       models; making candidates.
+Rule 1: a transport is imported when a model needs it and not before, so naming models costs
+        nothing.
+Rule 2: every transport has a case here; a missing one does not type-check.
+Rule 3: a candidate is made once and cached; a refusal is not, so a credential added later is found.
+Rule 4: resolving sends nothing. What cannot be used as configured is refused here, with a message
+        and a hint.
+Rule 5: all transports share one HTTP client, made when the first of them needs it.
 """
 
 import logging

@@ -1,7 +1,8 @@
-"""Reading agents and the facts scheduling decides on.
+"""Agents: the snapshot that scheduling decides on, and the rows of `agents` and `briefs`.
 
-Owns:  the snapshot. It is a handful of index lookups: its cost depends neither on how much history
-       there is nor on how many agents there are; the rows of `agents` and `briefs`.
+Owns:  the agent reads; writing agents and briefs.
+Rule 1: the snapshot is a fixed number of index lookups: its cost depends neither on the length of
+        the history nor on the number of agents.
 """
 
 import json

@@ -1,11 +1,11 @@
-"""Writing what slows agents down, and what turns used.
+"""Budgets: the rate-limit columns of `agents`, held messages, and the rows of `usage`.
 
-Owns:  the columns of `agents` about their pace, `not_before` of messages that were held, and the
-       rows of `usage`; nothing but order: a scope's steps lie next to each other, oldest first, and
-       are few.
-Rule 1: usage is added up per agent and for all together in the transaction that ends the turn.
-Rule 2: usage is forgotten by its age and by how much came after it: one turn that ended while the
-        clock stood ahead makes nobody's day forgotten.
+Owns:  the columns of `agents` about their rate limits, `not_before` of held messages, and the rows
+       of `usage`; the usage reads.
+Rule 1: usage is added up per agent and in total, in the transaction that ends the turn.
+Rule 2: the steps of a scope are adjacent, oldest first, and few.
+Rule 3: usage is deleted by age and by how much came after it: a turn that ended while the clock was
+        ahead does not delete the current day of any agent.
 """
 
 from collections.abc import Sequence

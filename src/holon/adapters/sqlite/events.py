@@ -1,12 +1,12 @@
-"""Appending to the audit log.
+"""Append to the audit log.
 
-Owns:  sequence numbers. They are given out in the transaction of the change they tell of, and count
-       1, 2, 3 … per agent with no gap, also across restarts.
-Rule 1: within a group, events and the newest number of each agent are kept here and written at the
-        end: each statement is a chance for another thread to take over.
-        Taking a commit back takes its events and numbers back too.
-Rule 2: an event of an agent that does not exist is refused when it is appended, while it is known
-        whose it is; at the end of the group it would take all others along.
+Owns:  sequence numbers. They are allocated in the transaction of the change they record, and count
+       1, 2, 3 … per agent without a gap, also across restarts.
+Rule 1: within a group, events and the newest number of each agent are kept in memory and written at
+        the end: each statement is a chance for another thread to take the interpreter. Rolling a
+        commit back drops its events and numbers too.
+Rule 2: an event of an unknown agent is refused when it is appended, while its commit is known; at
+        the end of the group it would fail all others.
 """
 
 from collections.abc import Iterable, Sequence

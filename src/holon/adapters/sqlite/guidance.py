@@ -1,11 +1,10 @@
-"""Reading which skills agents use.
+"""Guidance: the rows of `skill_activations` and `tainted_instructions`.
 
-Owns:  the skills' part of the reads; the rows of `skill_activations`; the rows of
-       `tainted_instructions`.
-Rule 1: the end of a turn is the end of turn_active: a completed turn makes it session_active, any
-        other drops it, or gives back the session_active it had before.
-Rule 2: only a change that somebody from outside may be behind moves a row; of any other the event
-        is all there is.
+Owns:  the skill reads; writing skill activations and tainted instructions.
+Rule 1: the end of a turn ends turn_active: a completed turn makes it session_active, any other
+        drops it, or restores the session_active it had before.
+Rule 2: only a change that a source outside the operator's control may have caused moves a row; any
+        other change is recorded by its event alone.
 """
 
 from collections.abc import Sequence

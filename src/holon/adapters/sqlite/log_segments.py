@@ -1,13 +1,14 @@
-"""Where the clock stood while the log was written.
+"""Segments of the log, by the state of the clock while they were written.
 
-Owns:  the stretches of the log through which the clock simply ran, and what their order says of
-       stamps.
-Rule 1: the log is in the order of time, stamps need not be. A stamp is credible when the believed
-       present has reached it, or is less than a day short of it: what is believed may be behind.
-Rule 2: what comes after a credible stamp is no older than that. One that says otherwise was written
-       while the clock stood in the past, and says nothing.
-Rule 3: the log is read once in a process, and then what is new of it, a bounded piece at a time.
-        What was cut off it since is still remembered.
+Owns:  the segments of the log within which the clock only moved forwards, and what their order
+       proves about timestamps.
+Rule 1: the log is in order of time, timestamps need not be. A timestamp is credible when the
+        believed present has reached it, or is less than a day short of it, because the believed
+        present may lag.
+Rule 2: what follows a credible timestamp is no older than that. A timestamp that says otherwise was
+        made while the clock was set back, and proves nothing.
+Rule 3: the log is read once per process, then incrementally, in bounded pieces. Segments that were
+        pruned since are still remembered.
 """
 
 from collections.abc import Iterable, Sequence

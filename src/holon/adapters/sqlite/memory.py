@@ -1,10 +1,10 @@
-"""Reading what memory search is made of.
+"""Memory: working memory, episodes, and the changes that feed the search index.
 
-Owns:  working memory, as the runtime and as a prompt need it, and episodes; the pages of changed
-       records, and the records of a page, one query for each kind; the rows of `working_memories`
-       and `episodes`; the rows of `memory_sources` and `turn_evidence`. They are part of the commit
-       they tell of; telling indexes which records go, in the transaction that removes them, and
-       forgetting that again once every index has had time to hear it.
+Owns:  the reads of working memory and episodes; pages of changed index sources and their records,
+       one query per kind; the rows of `working_memories`, `episodes`, `memory_sources` and
+       `turn_evidence`.
+Rule 1: source marks are part of the commit they describe. Removals are recorded in the transaction
+        that removes the records, and forgotten once every index has had time to read them.
 """
 
 from collections import defaultdict

@@ -1,7 +1,8 @@
-"""Writing changes to messages: queue, claim, put off, settle, show.
+"""The message queue: the rows of `messages`.
 
-Owns:  the rows of `messages`, and the fence a claim raises on its agent.
-Rule 1: a key that was used before is found by its unique index, not by a look beforehand: the
+Owns:  the queue reads; queue, claim, defer, settle and show messages; the fence a claim raises on
+       its agent.
+Rule 1: a reused idempotency key is found by its unique index, not by a lookup beforehand, so the
         common case pays nothing for it.
 """
 

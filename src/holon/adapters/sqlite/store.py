@@ -1,11 +1,11 @@
 """The store port on SQLite.
 
-Owns:  putting reader, writer, retention and lock together, and taking them apart again.
-Rule 1: a store is opened in one order: directories, lock, a look at the file, then the file itself,
-        and the home is taken as its owner. Whatever refuses leaves everything as it was. The lock
-        is taken once: who takes it earlier, with the look, hands it over.
-Rule 2: the last connection to be closed folds the log back, unless the store is broken: then
-        closing writes nothing, and the next start goes by what it finds.
+Owns:  assembling reader, writer, retention and lock, and closing them.
+Rule 1: opening has one order: directories, lock, a check of the files, the database itself, then
+        ownership of the home. A refusal leaves everything unchanged. The lock is taken once: a
+        caller that takes it earlier, together with the check, passes it on.
+Rule 2: closing the last connection checkpoints the log, unless the store is broken: then closing
+        writes nothing, and the next start recovers from what it finds.
 """
 
 from collections.abc import Callable

@@ -1,11 +1,10 @@
-"""Writing changes to turns, their transcript and their tool calls.
+"""Turns: the rows of `turns`, `transcript`, `tool_calls`, `tool_latency` and `agent_contexts`.
 
-Owns:  remembering what rows of a settled turn mean, since each next turn of an agent reads the same
-       ones again; the rows of `turns`, `transcript`, `tool_calls` and `tool_latency`; the rows of
-       `agent_contexts`.
-Rule 1: nothing of a settled turn changes once all its calls have ended: what was read then holds.
-        Retention removes a turn as a whole, and nobody asks for it again.
-Rule 2: what is kept is bounded by its size; what was not asked for longest goes first.
+Owns:  the turn reads, with a cache of settled turns, since each next turn of an agent reads the
+       same ones again; writing turns, transcripts, calls and context starts.
+Rule 1: a settled turn does not change once all its calls have ended, so the cached value stays
+        valid. Retention removes a turn as a whole, and it is not requested again.
+Rule 2: the cache is bounded by size; the least recently used turn goes first.
 Rule 3: only a call that ran is counted, so the names in `tool_latency` are those of real tools.
 """
 

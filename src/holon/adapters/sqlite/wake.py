@@ -1,13 +1,13 @@
-"""Writing changes to timers, wake hints and waits.
+"""Timers, wake hints, waits and external triggers.
 
-Owns:  nothing but order: every query walks a partial index from its early end; one look per
-       delivery: the trigger, its agent, and whether the delivery is known already; the rows of
-       `timers`, `wake_hints` and `waits`; the rows of `external_triggers` and `trigger_deliveries`,
-       and the hints deliveries leave.
-Rule 1: deliveries commute: each counts one up and folds its hint into whatever is parked, so that
-        no delivery is ever decided again because of another.
-Rule 2: the fold in SQL keeps what the fold of `decide/wake/hints.py` keeps. A new body never stands
-        beside the content type of the one it replaced.
+Owns:  the reads for the timer dispatcher, each a range of a partial index from its early end; the
+       trigger reads, one lookup per delivery (trigger, agent, duplicate); the rows of `timers`,
+       `wake_hints`, `waits`, `external_triggers` and `trigger_deliveries`, and the hints deliveries
+       leave.
+Rule 1: deliveries commute: each increments a count and merges its hint into the pending one, so no
+        delivery is decided again because of another.
+Rule 2: the merge in SQL keeps what the merge of `decide/wake/hints.py` keeps. A new body never
+        keeps the content type of the one it replaced.
 """
 
 from collections.abc import Sequence

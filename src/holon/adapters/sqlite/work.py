@@ -1,7 +1,7 @@
-"""Writing changes to work items and background tasks.
+"""Work items and background tasks.
 
-Owns:  bounded lists of one agent's work items and tasks, and the counts beside them; the rows of
-       `work_items`, `delivery_summaries`, `activations` and `tasks`.
+Owns:  bounded lists of one agent's work items and tasks, with counts; the rows of `work_items`,
+       `delivery_summaries`, `activations` and `tasks`.
 """
 
 from collections import defaultdict

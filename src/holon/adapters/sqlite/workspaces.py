@@ -1,8 +1,8 @@
-"""Reading where agents work.
+"""Workspaces: where agents work.
 
-Owns:  the workspaces' part of the reads; the rows of `workspaces`, `attached_workspaces`,
-       `active_workspaces` and `workspace_occupancies`.
-Rule 1: a change that was decided on rows that have moved since meets a constraint, and the whole
+Owns:  the workspace reads; the rows of `workspaces`, `attached_workspaces`, `active_workspaces` and
+       `workspace_occupancies`.
+Rule 1: a change that was decided on rows that changed since violates a constraint, and the whole
         commit is decided anew.
 """
 

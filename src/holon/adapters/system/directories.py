@@ -1,11 +1,10 @@
-"""Workspaces on this machine's disk.
+"""Directories: user home, real paths, and the git working tree around a path.
 
-Owns:  finding out where a path really leads, and making the directories the runtime owns; where `~`
-       is, for a process that was given an environment; finding out where a path really leads and
-       which git working tree is around it.
-Rule 1: git's own files say it all: `.git` is a folder at the top of a main working tree and a file
-        naming its folder at the top of a linked one. No program is run for it.
-Rule 2: looking happens on a thread: a directory may be on a disk that does not answer.
+Owns:  `~` for a process with a given environment; resolving paths and creating the directories the
+       runtime owns; detecting the git working tree of a path.
+Rule 1: git's own files suffice: `.git` is a folder at the top of a main working tree and a file
+        naming its folder at the top of a linked one. No program is run.
+Rule 2: detection runs on a thread, because a directory may be on a disk that does not answer.
 """
 
 import errno

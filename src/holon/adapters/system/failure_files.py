@@ -1,7 +1,7 @@
-"""How the last start and the last end of a runtime went wrong, kept until one goes well.
+"""The last failure of a start and of a shutdown, kept until one succeeds.
 
 Owns:  `startup_failure.json` and `shutdown_failure.json` in the run folder.
-Rule 1: failing to write a failure down never hides the failure itself.
+Rule 1: failing to write a failure never hides the failure itself.
 """
 
 from contextlib import suppress

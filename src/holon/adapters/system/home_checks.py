@@ -1,10 +1,10 @@
-"""Is a home fit to be served?
+"""Check whether a home is safe to serve.
 
-Owns:  the look at a home's folders and files before anything of them is used.
-Rule 1: nothing is repaired on the quiet: whoever could have written to a home may have left
-        something in it, so a person looks first. The error says what to run.
-Rule 2: what is not there is in order; it will be made private.
-Rule 3: a home that cannot be used is told in one sentence that names the path and what to do.
+Owns:  the check of a home's folders and files before any of them is used.
+Rule 1: nothing is repaired silently: any user who could write to a home may have left something in
+        it, so a person decides. The error says what to run.
+Rule 2: a missing file is fine; it will be created private.
+Rule 3: an unusable home is reported in one sentence with the path and the remedy.
 """
 
 import os

@@ -1,14 +1,14 @@
-"""Which home this is: the original, or a copy of it.
+"""The identity of a home: the original, or a copy of it.
 
 Owns:  the identity of a home, and telling a copy from a home that was moved.
-Rule 1: a copy holds whatever its original wrote down, so no file can tell the two apart. What the
-        file system says of the folder can: a copy is another folder, with another inode. It is
-        compared with the one that was written down; the random id then names the home in records
-        that are too many to compare, and a copy gets a new one when it is first opened.
-Rule 2: a path identifies nothing: a home that is moved keeps its inode, and goes on as it is.
-Rule 3: device numbers are given out anew with each boot, and with each mount of a container. Where
-        a home was last owned under another kernel or in another container its inode has to do; no
-        process that was written down there is alive here.
+Rule 1: a copy contains every file of its original, so no file can tell the two apart. The inode
+        can: a copy is another folder. It is compared with the recorded one; the random id then
+        names the home in records too many to compare, and a copy gets a new id when it is first
+        opened.
+Rule 2: a path identifies nothing: a home that is moved keeps its inode and stays the same home.
+Rule 3: device numbers change with each boot and each mount of a container. Where a home was last
+        owned under another kernel or in another container only its inode counts; no process
+        recorded there is alive here.
 """
 
 import os

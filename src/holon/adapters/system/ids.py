@@ -1,8 +1,8 @@
-"""Fresh ids that sort by the time they were made.
+"""Time-ordered random ids.
 
-Owns:  the text of ids in production: prefix, 48 bits of milliseconds, 80 bits of chance.
+Owns:  the text of ids in production: prefix, 48 bits of milliseconds, 80 random bits.
 Rule 1: within a process every id is greater than the one before, also within one millisecond and
-        when the wall clock is set back: it then lies a random step above it.
+        when the wall clock is set back: it is then a random step above the last.
 Rule 2: the digits are lower-case and leave out i, l, o and u, which people misread.
 """
 

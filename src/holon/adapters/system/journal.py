@@ -1,15 +1,16 @@
-"""The journal of a service, as lines of JSON.
+"""The service journal: JSON lines, rate limited, redacted, bounded.
 
-Owns:  counting lines in windows of time, and saying how many were held back; what a line looks
-       like, its bounds, and what becomes of lines that cannot be written.
-Rule 1: the first few of the same line are written, and so are the first of one event; what follows
-        within the window is counted and told as one line when the window is over.
-Rule 2: what is remembered is bounded: with no room left, lines are only counted by their event.
-Rule 3: nothing is held back in silence: every count is told, at the latest when the log is closed.
-Rule 4: every text is cleaned of secrets first and cut afterwards: half a secret is one too many.
-Rule 5: a line is one object and never longer than JOURNAL_LINE_BYTES_MAX, whatever it is about.
-Rule 6: a journal may be written to from any thread. Trouble with the disk is counted, and told by
-        the first line that can be written again.
+Owns:  the format and bounds of a line, the counting of suppressed lines in time windows, and the
+       handling of lines that cannot be written.
+Rule 1: the first few equal lines are written, and the first of each event; what follows within the
+        window is counted and reported as one line when the window ends.
+Rule 2: memory is bounded: when full, lines are counted by event only.
+Rule 3: nothing is suppressed silently: every count is reported, at the latest when the log is
+        closed.
+Rule 4: every text is redacted first and shortened afterwards: half a secret must not remain.
+Rule 5: a line is one object of at most JOURNAL_LINE_BYTES_MAX.
+Rule 6: the journal accepts lines from any thread. Disk failures are counted, and reported by the
+        first line that can be written again.
 """
 
 import os

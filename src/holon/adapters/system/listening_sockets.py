@@ -1,11 +1,10 @@
-"""Binds the sockets of the control plane, and cleans up only what is surely ours.
+"""The listening sockets of the control plane.
 
-Owns:  the name under which a socket file can be bound and reached, however deep it lies: the system
-       takes about a hundred characters, and homes have longer paths than that; `<home>/run`, the
-       unix socket in it, and the TCP socket.
-Rule 1: the run folder is 0700 and the owner's; one that others can enter is refused.
-Rule 2: a socket file is removed only when it is a socket of ours that nobody answers on. Anything
-        else at its place, and anyone who answers, makes the start fail.
+Owns:  `<home>/run`, the unix socket in it and the TCP socket; a short path under which a socket can
+       be bound however deep the home lies: the system takes about a hundred characters.
+Rule 1: the run folder is 0700 and the owner's; one that other users can enter is refused.
+Rule 2: a socket file is removed only when it is a socket of ours on which nothing answers. Anything
+        else at its path, and any process that answers, makes the start fail.
 """
 
 import errno

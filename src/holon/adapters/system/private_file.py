@@ -1,11 +1,10 @@
-"""Small files under a home that are replaced whole.
+"""Small private files that are replaced atomically.
 
-Owns:  making a home, reading a bounded file, and putting a new version in a file's place.
-Rule 1: a version is complete and on the disk before it takes the old one's name, so a crash or a
-        full disk leaves the old one as it was.
+Owns:  creating a home folder, reading a bounded file, and replacing a file.
+Rule 1: a new version is complete and on disk before it takes the name, so a crash or a full disk
+        leaves the old one unchanged.
 Rule 2: a new file has its mode from the first byte on, whatever the umask.
-Rule 3: whoever reads in order to write holds the folder's lock, so two commands cannot undo each
-        other's work.
+Rule 3: a read-modify-write holds the folder's lock, so two commands cannot undo each other's work.
 """
 
 import fcntl

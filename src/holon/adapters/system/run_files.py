@@ -1,13 +1,13 @@
-"""The files a runtime leaves under `<home>/run`, so that others find it.
+"""The files under `<home>/run` by which other processes find a runtime.
 
-Owns:  the names of the files under `<home>/run`. A command that only wants to call pays for no more
-       than this; the record of the running process, and writing and removing such files safely.
-Rule 1: a file is put in place whole, and only where nothing stands but an older one of ours; what
-        somebody else put there is neither followed, nor written to, nor removed.
-Rule 2: the record is read by nearby versions: only the number of the process is required of it.
-Rule 3: a number alone identifies nobody: the record has start time and boot beside it.
-Rule 4: the record of a home that was copied comes along with the copy. It says who serves the
-        original, which is no business of the copy: its own record is none, then.
+Owns:  the names of these files, at low import cost for commands that only call the runtime; the
+       record of the running process; writing and removing such files safely.
+Rule 1: a file is put in place whole, and replaces only an older one of ours; anything another
+        program put there is neither followed, written to, nor removed.
+Rule 2: the record is read by neighbouring versions: only the pid is required.
+Rule 3: a pid alone identifies no process: the record holds start time and boot id as well.
+Rule 4: a home that was copied contains the record of the original. It names the process that serves
+        the original, so the copy counts as having no record.
 """
 
 import os

@@ -1,12 +1,12 @@
-"""Where a request tells Anthropic that a cached prefix ends.
+"""Placement of Anthropic cache markers (`cache_control`).
 
-Owns:  the choice of the marked blocks, in the system part and in the conversation.
-Rule 1: a request has at most four markers: that is all the wire takes.
-Rule 2: the rolling marker stands on the last cacheable block up to the end of the last user
-        message, a tool result included: each round extends the prefix the round before it wrote.
-Rule 3: what was said before the running turn ends with a marker of its own. Turn-scoped text
-        follows there and is gone in the next turn, so no later marker of this turn serves that one.
-Rule 4: thinking and blank text cannot carry a marker; the wire refuses it.
+Owns:  the choice of marked blocks in the system part and in the conversation.
+Rule 1: a request has at most four markers, the limit of the API.
+Rule 2: the rolling marker is on the last cacheable block up to the end of the last user message,
+        tool results included: each round extends the prefix that the previous round wrote.
+Rule 3: the history before the running turn ends with a marker of its own. Turn-scoped text follows
+        it and is absent from the next turn, so no later marker of this turn serves that one.
+Rule 4: thinking blocks and blank text cannot carry a marker; the API refuses it.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,23 +1,21 @@
-"""A request, as Anthropic Messages takes it.
+"""The request body of Anthropic Messages.
 
-Owns:  the options that are sent, the beta they need, and the remark on what could be cleared;
-       joining encoded blocks to alternating messages; the request body, its URL and every header
-       but the credential.
-Rule 1: the request itself stays whole and replayable: the provider clears its own view, never ours.
-Rule 2: the remark is a number. It repeats nothing of what a tool returned.
-Rule 3: counting costs what a round adds: results follow their calls in the next message.
-Rule 4: patches are never cleared: the model builds on what it has changed.
-Rule 5: a message is written once, and again only when its markers move.
-Rule 6: neighbours of one role become one message. The first and the last message are the user's.
-Rule 7: roles alternate and begin and end with the user; neighbours of one role are joined; the tool
-        results of a message come first in it.
-Rule 8: thinking goes back word for word, and only to where it came from. Foreign thinking is left
-        out, and so is a thought that was cut off before its signature, which the wire would refuse
-        with all that follows; a message that was nothing else disappears.
-Rule 9: what cannot be said on this wire is said in the nearest form it takes: a blank text is left
-        out, ids and names lose characters it refuses, unreadable arguments become an object.
-Rule 10: but for the markers, the same layout gives the same bytes, and a longer conversation begins
-         with the bytes of the shorter one.
+Owns:  the body, the URL, every header but the credential, the context-editing options with their
+       beta flag, and the cache of encoded messages.
+Rule 1: roles alternate, and the first and the last message are the user's; adjacent messages of one
+        role are joined, with tool results first.
+Rule 2: thinking is returned verbatim, and only to the endpoint it came from. Foreign thinking is
+        left out, and so is thinking that was cut off before its signature, which the API would
+        refuse together with everything after it; a message with nothing else disappears.
+Rule 3: what the API does not accept is sent in the nearest accepted form: blank text is left out,
+        ids and names lose forbidden characters, unreadable arguments become an object.
+Rule 4: apart from markers, the same layout gives the same bytes, and a longer conversation begins
+        with the bytes of the shorter one. A message is encoded once, and again only when its
+        markers move.
+Rule 5: context editing leaves the request whole and replayable: the provider clears its own view,
+        never ours. Patches are never cleared, because the model builds on what it has changed.
+Rule 6: the estimate of clearable context is a number and quotes no tool result. Counting costs only
+        what a round adds, because results follow their calls in the next message.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence

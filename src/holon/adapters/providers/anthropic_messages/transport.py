@@ -1,9 +1,9 @@
-"""Anthropic Messages: one attempt at one model.
+"""The Anthropic Messages provider: one attempt at one model.
 
-Owns:  binding lowering, the exchange and lifting together.
-Rule 1: the reply says what it is: an event stream is consumed as one and JSON is read as JSON,
-        whichever was asked for.
-Rule 2: nothing of a conversation is kept but its encoding, so a lost attempt leaves nothing behind.
+Owns:  connecting the request, the HTTP exchange and the answer.
+Rule 1: the response decides how it is read: an event stream as a stream and JSON as JSON, whichever
+        was requested.
+Rule 2: only encoded conversation text is kept between attempts, so a lost attempt leaves no state.
 """
 
 from collections.abc import Iterator

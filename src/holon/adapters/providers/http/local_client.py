@@ -1,16 +1,16 @@
-"""HTTP to servers on this machine: plain, direct, and with little between a wire and the socket.
+"""The HTTP client for servers on this machine, and the choice between it and the general client.
 
-Owns:  connections to this machine, kept while they can be used again; which client a call goes to,
-       and that the HTTP library is loaded only for calls that need it: it is most of what a wire
-       costs to import.
-Rule 1: only addresses that name this machine by themselves are spoken to, so nothing leaves it and
-        no proxy is ever asked.
-Rule 2: redirects are not followed. A head, a header or a chunk that is not proper HTTP ends the
-        exchange; nothing is guessed.
-Rule 3: a connection is used again only when its answer was read to the end that was announced.
+A model server on this machine answers in less time than a general client takes to send a request,
+so these calls have a small client of their own. Everything else (TLS, proxies) goes through
+remote_client.
 
-A model that runs next to us answers in less time than a general client takes to ask, so these
-calls have a client of their own. Everything else (certificates, proxies) is for http_client.
+Owns:  connections to loopback addresses and their reuse; the exchange that routes each call, and
+       loads the HTTP library only for calls that need it: it is most of a protocol's import cost.
+Rule 1: only addresses that are loopback by themselves are contacted, so nothing leaves the machine
+        and no proxy is used.
+Rule 2: redirects are not followed. A malformed head, header or chunk ends the exchange; nothing is
+        guessed.
+Rule 3: a connection is reused only when its response was read to the announced end.
 """
 
 import asyncio

@@ -1,11 +1,11 @@
-"""The real HTTP exchange, over httpx2.
+"""The general HTTP client, over httpx2.
 
-Owns:  the one mapping from the library's errors to what is said of an exchange; the client, its
-       limits and its timeouts. Among the providers only this and library_errors, which says what
-       its errors mean, import the HTTP library.
-Rule 1: whatever the library may raise has a row; the last row is a connection that broke.
-Rule 2: redirects are not followed, certificates are verified: a credential goes only where it was
-        configured to go. The operator's proxy is used, except for addresses of this machine.
+Owns:  the client with its limits and timeouts, and the mapping of its exceptions. Only this module
+       imports the HTTP library.
+Rule 1: every exception the library may raise has a row in the mapping; the last row is a broken
+        connection.
+Rule 2: redirects are not followed and certificates are verified: a credential goes only where it
+        was configured to go. The operator's proxy is used, except for addresses of this machine.
 """
 
 from collections.abc import AsyncIterator

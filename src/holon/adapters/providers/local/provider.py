@@ -1,16 +1,16 @@
-"""A grammar under which a model can say anything, but can only make valid calls.
+"""The local provider, and the grammar that constrains its tool calls.
 
-Owns:  the GBNF text llama.cpp decodes under, made of the JSON schemas of the offered tools; the
-       provider that takes a conversation one round further with an engine and a profile; the checks
-       that cost nothing, and putting weights, engine and profile together.
-Rule 1: an answer that begins with `{` is a call: one offered tool, arguments of its schema. Any
-        other answer is words.
+Owns:  the provider that takes a conversation one round further; the GBNF grammar compiled from the
+       JSON schemas of the offered tools; opening a model after cheap checks.
+Rule 1: an answer that begins with `{` is a call: one offered tool with arguments of its schema. Any
+        other answer is text.
 Rule 2: whitespace is fixed, so that a model cannot spend its answer on indentation.
-Rule 3: what the grammar cannot express (patterns, ranges) is left to the tool's own check; a schema
-        nested deeper than _DEPTH_MAX is any JSON from there on.
-Rule 4: words are heard as they are written; a call is not, because half of it means nothing.
-Rule 5: a chat that turns out too long for the context is shown shorter before the round is failed.
-Rule 6: opening reads a few bytes and starts nothing: the weights are loaded by the first request.
+Rule 3: what the grammar cannot express (patterns, ranges) is left to the tool's own validation; a
+        schema nested deeper than _DEPTH_MAX accepts any JSON from there on.
+Rule 4: text is reported as progress while it is generated; a call is not, because half a call means
+        nothing.
+Rule 5: a chat that exceeds the context is retried shorter before the round fails.
+Rule 6: opening reads a few bytes and starts nothing: the first request loads the weights.
 """
 
 from collections.abc import Callable, Iterator, Sequence

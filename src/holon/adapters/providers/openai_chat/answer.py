@@ -1,17 +1,17 @@
-"""A Chat Completions answer in the runtime's form.
+"""Chat Completions answers: assemble a stream and read the answer.
 
-Owns:  reading the decoded JSON. Pure; a stream is assembled to the same JSON first; folding chunks
-       into the JSON a whole answer would have been, with progress on the way.
-Rule 1: calls are what `tool_calls` says. A call some server let slip into the text stays text.
-Rule 2: calls present mean the model stopped for tools, whatever the server calls it, unless the
-        answer was cut off.
-Rule 3: an answer the server broke off is its failure, which may pass, and not what it had said.
-Rule 4: usage that cannot be read is no usage. It never costs the answer.
-Rule 5: the answer is complete once a finish reason came. A stream that ends before is a protocol
-        error, `[DONE]` or not; one that ends after it without `[DONE]` is fine.
-Rule 6: pieces of a call belong together by their index. A new id under an index already in use is a
-        new call, because some servers number every call 0; a server that gives no index at all
-        tells calls apart by id.
+Owns:  folding chunks into the JSON of a whole answer, with progress on the way, and reading that
+       JSON.
+Rule 1: calls are what `tool_calls` holds. A call that a server leaked into the text stays text.
+Rule 2: when calls are present the model stopped for tools, whatever `finish_reason` says, unless
+        the answer was cut off.
+Rule 3: an answer the server broke off is a transient server failure, and its partial text is
+        dropped.
+Rule 4: unreadable usage counts as absent and never fails an answer.
+Rule 5: an answer is complete once a finish reason arrived. A stream that ends before is a protocol
+        error, with or without `[DONE]`; one that ends after it without `[DONE]` is fine.
+Rule 6: fragments of a call belong together by index. A new id under an index in use is a new call,
+        because some servers number every call 0; without any index, calls are told apart by id.
 """
 
 from typing import Any, Final

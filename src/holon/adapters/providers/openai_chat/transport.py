@@ -1,7 +1,7 @@
-"""Chat Completions over HTTP.
+"""The Chat Completions provider over HTTP.
 
-Owns:  binding lowering, the exchange and lifting for one endpoint.
-Rule 1: the reply decides how it is read: an event stream as one, anything else as JSON.
+Owns:  connecting request, exchange and answer for one endpoint.
+Rule 1: the response decides how it is read: an event stream as a stream, anything else as JSON.
 """
 
 from contextlib import aclosing

@@ -1,20 +1,19 @@
-"""A Responses API answer as the one answer form of the runtime.
+"""Responses API answers, for both OpenAI transports: assemble a stream, read the response.
 
-Owns:  reading a response that has ended, streamed or not, for both OpenAI wires; which events end a
-       response, and what the others add to it. Shared by both OpenAI wires; which of the two forms
-       a reply has, and what reading it depends on, for both OpenAI wires.
-Rule 1: a response that failed, or ended early for anything but its length, is an error of its own
-        class; what was said until the length ran out is an answer.
-Rule 2: a call that waits for a result and was not offered is refused: without the result the
-        provider takes no further request. What the provider did by itself is kept as it is; other
-        kinds of items that are new to us are left out.
-Rule 3: usage that cannot be read is no usage. It never costs the answer.
-Rule 4: the result is the same JSON that an answer without streaming has, so there is one lifting.
-Rule 5: what the terminal event says stands; where its output is empty, the finished items told
-        before it are the output, in their own order.
-Rule 6: an item told twice counts once.
-Rule 7: a feed that stops before its terminal event breaks the contract, however much it said.
-Rule 8: an event feed is read as one even where its content type was lost on the way.
+Owns:  which events end a response and what the others add to it; choosing between stream and JSON;
+       reading a finished response.
+Rule 1: a stream is assembled to the JSON of an unstreamed response, which is then read by the same
+        code. The terminal event counts; where its output is empty, the finished items sent before
+        it are the output, in their order.
+Rule 2: an item sent twice counts once.
+Rule 3: a stream that stops before its terminal event is a protocol error, however much it carried.
+Rule 4: a stream is recognized as one even when its content type was lost on the way.
+Rule 5: a response that failed, or ended early for anything but its length, is an error of its own
+        class; text up to the length limit is an answer.
+Rule 6: a call that needs a result and was not offered is refused: without the result the provider
+        accepts no further request. Server-side tool items are kept verbatim; other unknown items
+        are left out.
+Rule 7: unreadable usage counts as absent and never fails an answer.
 """
 
 import re

@@ -1,20 +1,21 @@
-"""Conversation messages as the input items of the Responses API.
+"""The request body of the Responses API.
 
-Owns:  how each block looks on this wire, and which earlier calls were freeform; the input of a
-       request as text, and where endpoints continue from stored responses, how far a conversation
-       has come by the end of each message; the body of the full request, its shape (all but the
-       input), and what is remembered to make the next body cheaply.
-Rule 1: a block is one item, so a conversation that grows only ever appends items.
-Rule 2: reasoning goes back as the sealed item it came as, and only to the endpoint that sealed it.
-        Without its encrypted content it stays away: nobody keeps it under its id for us.
-Rule 3: every item begins with its type, so that reasoning can be told from the first bytes.
-Rule 4: items we write carry no ids: an id would promise that the server still knows the item.
-Rule 5: a call goes back under a name the API takes, also where the model made one up.
-Rule 6: two conversations with the same progress hold the same items, reasoning apart: the progress
-        is the number of items and a digest over all of them, in order.
-Rule 7: what is handed out is never changed by a later request.
-Rule 8: `input` comes last, so a longer conversation has the shorter one's bytes as its prefix.
-Rule 9: lowering is pure; the memo saves encoding and never changes a byte.
+Owns:  how each block becomes an input item, and which earlier calls were freeform; the encoded
+       input; for endpoints that continue stored responses, how far a conversation has progressed at
+       the end of each message; the full body, its shape (everything but the input), and the memo
+       that makes the next body cheap.
+Rule 1: a block is one item, so a growing conversation only appends items.
+Rule 2: reasoning is returned as the encrypted item it came as, and only to the endpoint that
+        encrypted it. Without its encrypted content it is left out: the provider does not store it
+        under its id.
+Rule 3: every item begins with its type, so that reasoning is recognized by its first bytes.
+Rule 4: items we build carry no ids: an id would claim that the server still stores the item.
+Rule 5: a call is sent under a name the API accepts, even where the model invented one.
+Rule 6: two conversations with equal progress hold the same items, reasoning apart: progress is the
+        number of items and a digest over all of them, in order.
+Rule 7: a value that was handed out is never changed by a later request.
+Rule 8: `input` comes last, so a longer conversation has the bytes of the shorter one as its prefix.
+Rule 9: encoding is pure; the memo saves work and never changes a byte.
 Rule 10: a response is stored by the provider only where the endpoint continues from stored ones.
 """
 

@@ -1,14 +1,14 @@
-"""The Responses API, asked over HTTP.
+"""The Responses API provider over HTTP, with continuation of stored responses.
 
-Owns:  the windows (what the provider already holds, by scope) and the decision to use one; one
-       round over this wire: lower, send, read, lift, and the continuation windows.
+Owns:  one round: encode, send, read; the continuation windows (what the provider already holds, by
+       scope) and the decision to use one.
 Rule 1: a window is used only when the request has the same shape and the provider's items are a
-        strictly shorter prefix of ours. Anything else goes out whole, with the reason on record.
+        strictly shorter prefix of ours. Anything else is sent whole, with the reason recorded.
 Rule 2: a window is taken out before the request is sent and put back only by a complete answer, so
         an error, a cut-off answer or a cancelled request leaves none behind.
-Rule 3: reasoning is not compared: the provider keeps its own, and what we replay of it may differ.
-Rule 4: whatever a window saves, the answer is the one the whole request would have had: a provider
-        that refuses to continue is sent the whole request at once, in the same attempt.
+Rule 3: reasoning is not compared: the provider keeps its own, and our replay of it may differ.
+Rule 4: a window never changes the answer: a provider that refuses to continue is sent the whole
+        request at once, in the same attempt.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,13 +1,14 @@
-"""Scripts in files: found by name or path, read with care.
+"""The scripted provider, and the loading of its script files.
 
-Owns:  the scripted provider. What it answers depends on the conversation alone, so a turn that is
-       resumed after a crash goes on where it was; where scripts are looked up, the cap on their
-       files, and the sentence that says what is wrong with one: the file, the line, and the reason.
-Rule 1: `fail_times` is the one thing counted here, per place in a conversation: a line that fails a
-        few times is said in the end, however often a restart makes it fail again.
-Rule 2: a script that cannot be used is a ModelUnavailableError, whatever is wrong with it.
-Rule 3: a file is data and nothing else: no tags, no aliases (they can grow without bound), no key
-        written twice.
+Owns:  answering from a script; the lookup of scripts by name or path, the cap on their files, and
+       errors that name file, line and reason.
+Rule 1: the answer depends on the conversation only, so a turn that resumes after a crash continues
+        where it was.
+Rule 2: `fail_times` is the only counter, per position in a conversation: a line that fails a few
+        times succeeds in the end, however often a restart repeats the failures.
+Rule 3: a script that cannot be used is a ModelUnavailableError, whatever is wrong with it.
+Rule 4: a script is data only: no YAML tags, no aliases (they can expand without bound), no
+        duplicate keys.
 """
 
 import difflib

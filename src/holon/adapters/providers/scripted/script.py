@@ -1,13 +1,13 @@
-"""Scripts: what a model that needs no network says, and what it insists on being shown.
+"""Scripts: the rounds of a model that needs no network, and what it expects to be shown.
 
-Owns:  the script's records and the choice of the line that comes next in a conversation; the
-       sentence that names an unmet expectation.
-Rule 1: the newest user message of the running turn that a rule names chooses the rule; a rule
-        without `when` takes the turns no other rule names. Turns before the running one are asked
-        only when nothing fits it, so that a script may go on across turns.
+Owns:  the script's records, the choice of the next round, and the message about an unmet
+       expectation.
+Rule 1: the newest user message of the running turn that a rule matches chooses the rule; a rule
+        without `when` takes turns no other rule matches. Earlier turns are considered only when
+        nothing matches, so that a script may continue across turns.
 Rule 2: the number of rounds since then chooses the line. A script that runs out repeats its last
-        line; a prompt no rule fits is understood, and that is all.
-Rule 3: the first expectation that is not met is named, with what was expected and what was shown.
+        line; a prompt no rule matches is acknowledged, and no more.
+Rule 3: the first unmet expectation is named, with what was expected and what was shown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,9 +1,9 @@
-"""The invariant checker: is this database what a Holon leaves behind?
+"""The invariant checker: verify a database against every invariant.
 
-Owns:  the table of checks and the run over it.
-Rule 1: looking changes nothing (check/untouched). A host may be running.
-Rule 2: without a moment from the caller, deadlines are judged by the newest commit: a host that is
-        down has not broken a promise by being down.
+Owns:  the table of checks, and running them.
+Rule 1: a check changes nothing on disk (check/untouched). A host may be running.
+Rule 2: without a moment from the caller, deadlines are judged by the newest commit: a host that was
+        down has not missed a deadline by being down.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,10 +1,11 @@
-"""Invariants that a query over the rows can see.
+"""Invariants that single queries over the rows verify.
 
-Owns:  I2, I4, I10, I12 and the file itself; I8, and briefs that cannot be read.
-Rule 1: a check yields violations and decides nothing else; an empty answer means the rule holds.
-Rule 2: nothing here trusts the schema's own constraints. They are what might have failed.
-Rule 3: whatever the runtime would end on because it cannot be read is found here first.
-Rule 4: a column drawn from a record says what the record says, since the scheduler goes by it.
+Owns:  I2, I4, I8, I10, I12, unreadable briefs and the file itself.
+Rule 1: a check yields violations and decides nothing else; no violations means that the rule holds.
+Rule 2: no check trusts the schema's constraints: they are what might have failed.
+Rule 3: every row the runtime could fail to read is found here first.
+Rule 4: a column derived from a record equals what the record says, since the scheduler reads the
+        column.
 """
 
 from collections.abc import Iterator, Mapping

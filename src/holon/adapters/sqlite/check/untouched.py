@@ -1,10 +1,10 @@
-"""Opening a database so that looking at it changes nothing on disk.
+"""Open a database for reading without changing any file.
 
 Owns:  the three ways to read a database without writing, and the refusal of foreign files.
-Rule 1: no file is made, written or removed: not the database, not its log, not the shared index.
+Rule 1: no file is created, written or removed: not the database, not its log, not the shared index.
 Rule 2: a host may be running on it. Everything is read in one transaction, so the parts agree.
-Rule 3: bytes are read by SQLite alone. Opening the file a second time by hand and closing it would
-        drop the locks of a host in this very process.
+Rule 3: only SQLite reads the bytes. Opening the file a second time directly and closing it would
+        drop the locks of a host in this process.
 """
 
 from collections.abc import Iterator

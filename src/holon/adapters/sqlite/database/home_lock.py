@@ -1,13 +1,13 @@
-"""One process per home.
+"""The lock of a home: one process at a time.
 
 Owns:  the lock on `<home>/run/lock` and the directories of a home.
-Rule 1: the lock is the kernel's (`flock`) and is held for life, so a crash releases it and a stale
-        file means nothing. The pid inside is only there to be shown to a person.
-Rule 2: whoever comes second is refused and has changed nothing: at once, or a moment later where
-        the first has not come to say who it is.
-Rule 3: a lock counts only while its path names the file that is locked: of one that was removed no
-        other process knows. That is checked after locking, and now and then. An owner puts the path
-        back; meanwhile the database says that there is an owner (see home_owner).
+Rule 1: the lock is the kernel's (`flock`) and held for the life of the process, so a crash releases
+        it and a stale file means nothing. The pid inside is only for people.
+Rule 2: the second process is refused and has changed nothing: at once, or a moment later when the
+        first has not recorded its pid yet.
+Rule 3: a lock counts only while its path names the locked file: other processes cannot see the lock
+        of a deleted file. That is checked after locking, and now and then. An owner restores the
+        path; meanwhile the database says that there is an owner (see home_owner).
 """
 
 import errno

@@ -1,19 +1,21 @@
-"""Who may write to a home: a row in its database, besides the lock on a file.
+"""The owner of a home: a row in its database, besides the lock file.
 
-The lock is a file, and a file can be removed while it is held: the next process makes a new one
-and holds that. So a process owns a home only once the database says so.
+The lock is a file, and a file can be deleted while it is held: the next process creates a new one
+and locks that. So a process owns a home only once the database says so.
 
-Owns:  the row: taking it, checking it with each group of commits, answering for it.
-Rule 1: a home is taken before anything of it is changed, and never from a process that lives. The
-        lock file that its last owner held proves that this one is gone; else its number does, where
-        numbers mean the same; else it is asked, and has the time of several looks to answer.
+Owns:  the owner row: taking it, checking it with each group of commits, answering for it.
+Rule 1: ownership is taken before anything of the home is changed, and never from a live process.
+        The lock file that its last owner held proves that this one is gone; else its pid does,
+        where pids are comparable; else it is asked through the database, and has the time of
+        several checks to answer.
 Rule 2: nothing is written while nothing happens. A heartbeat would be a write every few seconds,
-        and would have to be judged by clocks that jump; an owner that answers when asked needs
-        neither. It looks whether it was asked, which costs no write.
-Rule 3: each owner has a generation. A group of commits whose writer has another one than the row is
-        refused, as is everything after it: the home has been taken over, and two must not write.
-Rule 4: a database that was copied takes the identity of the folder it lies in (HomeIdentity), and
-        its owner is none of the processes it names.
+        judged by clocks that jump; an owner that answers when asked needs neither. Checking for a
+        question costs no write.
+Rule 3: each owner has a generation. A group of commits whose writer has another generation than the
+        row is refused, as is everything after it: the home was taken over, and two processes must
+        not write.
+Rule 4: a copied database takes the identity of the folder it lies in (HomeIdentity), and its owner
+        is none of the processes it names.
 """
 
 import secrets

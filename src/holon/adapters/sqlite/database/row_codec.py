@@ -1,10 +1,10 @@
-"""From rows back to records.
+"""Convert between rows and records.
 
-Owns:  JSON text for records, and the columns that are derived from a record's content; one row type
-       per query shape, in the order of its columns, and the record each row becomes.
-Rule 1: a stored record is encoded once. What moves about it later is a column; nothing stored is
-        read, changed and encoded again.
-Rule 2: what never changes comes from the stored JSON; what moves comes from columns and wins.
+Owns:  JSON text for records, and columns derived from a record; one row type per query shape, in
+       the order of its columns, and the record each row becomes.
+Rule 1: a stored record is encoded once. What changes about it later is a column; stored JSON is
+        never read, changed and encoded again.
+Rule 2: immutable facts come from the stored JSON; mutable ones come from columns and win.
 """
 
 from datetime import datetime

@@ -1,17 +1,19 @@
-"""Applying commits: the only code that changes rows for the runtime; retention alone removes some.
+"""Apply commits: the only code that changes rows for the runtime, apart from retention.
 
-Owns:  one look per expectation. A failed one says what is there now; the transaction. A group of
-       commits is one transaction; each commit in it stands alone.
-Rule 1: a commit is atomic, and applying the same commit_id twice is the same as applying it once.
-Rule 2: a refused commit leaves nothing behind and does not disturb its neighbours in the group.
-Rule 3: when the disk is full or read-only nothing of the group was written. When anything else
-        fails under the group, durability is unknown: nothing is tried again or accepted any more.
-Rule 4: each group is written by the owner of the home, which is checked inside its transaction. One
-        that was replaced writes nothing more.
-Rule 5: a bug of ours ends like a failed disk. The group is undone, and everyone in it is told.
-Rule 6: what a commit means is known before it comes here (decide/events/audit): this writes rows,
-        events and marks, compares what is expected, and gives out numbers.
-Rule 7: a group counts only when the files it went to are still those of the home.
+Owns:  the transaction, and one lookup per expectation; a failed expectation reports the actual
+       value.
+Rule 1: a group of commits is one transaction; each commit in it succeeds or fails alone.
+Rule 2: a commit is atomic, and applying the same commit_id twice is the same as applying it once.
+Rule 3: a refused commit leaves nothing behind and does not affect the others of its group.
+Rule 4: when the disk is full or read-only nothing of the group was written. Any other failure of
+        the group leaves durability unknown: nothing is retried or accepted afterwards.
+Rule 5: each group is written by the owner of the home, checked inside its transaction. A replaced
+        owner writes nothing more.
+Rule 6: a programming error ends like a failed disk: the group is rolled back, and every caller in
+        it gets the error.
+Rule 7: what a commit means is decided before (decide/events/audit): this writes rows, events and
+        marks, compares expectations, and allocates numbers.
+Rule 8: a group counts only when the files it went to are still those of the home.
 """
 
 from collections.abc import Callable, Mapping, Sequence
